@@ -31,8 +31,12 @@ from create_pretraining_data.engine.work_plan import (
     work_folder_for,
 )
 from create_pretraining_data.instances import sentences
-from create_pretraining_data.instances.layout_checks import find_layout_problems
-from create_pretraining_data.instances.make_instances import ONE_WORD
+from create_pretraining_data.instances.coverage import ONE_WORD
+from create_pretraining_data.instances.layout_checks import (
+    describe_lost_pieces,
+    find_layout_problems,
+    find_lost_text,
+)
 from create_pretraining_data.records.metadata import (
     are_up_to_date,
     check_names,
@@ -115,7 +119,7 @@ def create_data(flags):
                 remove_work_folder(folder)
             raise
     if statistics is not None:
-        print(summary(statistics, flags.max_seq_length, defaults, time.monotonic() - started))
+        print(summary(statistics, flags, defaults, time.monotonic() - started))
         print(f"written: {list_files(output_files)}")
 
 
@@ -195,11 +199,16 @@ def run_passes(flags, plan, manifest, tokenizer):
 
     def warn_early(statistics):
         # Before the long work. Whether the text is a single document is not known yet.
-        if len(plan.chunks) > 1 and plan.settings.pair_rules.objective != "none":
-            for problem in find_layout_problems(statistics, "sop", flags.split_sentences):
-                warnings.warn(f"so far {problem}", stacklevel=2)
-        if len(plan.chunks) > 1:
-            warn_of_unknown_pieces(plan, tokenizer, statistics, "so far ")
+        if len(plan.chunks) == 1:
+            return
+        rules = plan.settings.pair_rules
+        known = "none" if rules.objective == "none" else "sop"
+        for problem in (
+            *find_layout_problems(statistics, known, flags.split_sentences),
+            *find_lost_text(statistics, rules, flags.split_sentences),
+        ):
+            warnings.warn(f"so far {problem}", stacklevel=2)
+        warn_of_unknown_pieces(plan, tokenizer, statistics, "so far ")
 
     with contextlib.ExitStack() as stack:
         stack.callback(remove_partial_files, chunk_files)  # of workers killed after an error
@@ -260,8 +269,11 @@ def check_text(flags, plan, statistics, expected):
             "the input must hold at least one sentence. Received: "
             f"--input_file={flags.input_file}, {size} bytes, no sentence"
         )
-    objective = plan.settings.pair_rules.objective
-    for problem in find_layout_problems(statistics, objective, flags.split_sentences):
+    rules = plan.settings.pair_rules
+    for problem in (
+        *find_layout_problems(statistics, rules.objective, flags.split_sentences),
+        *find_lost_text(statistics, rules, flags.split_sentences),
+    ):
         warnings.warn(problem, stacklevel=2)
     if statistics.left_out[ONE_WORD] == statistics.documents:
         raise InputError(
@@ -275,13 +287,18 @@ def check_text(flags, plan, statistics, expected):
         )
 
 
-def summary(statistics, max_seq_length, defaults, seconds):
+def summary(statistics, flags, defaults, seconds):
     """Summarizes the text and its records in one line."""
     left_out = [f"{count:,} of {reason}" for reason, count in sorted(statistics.left_out.items())]
     documents = statistics.documents
     parts = [
         f"{documents:,} documents" + (f" ({', '.join(left_out)} left out)" if left_out else ""),
         f"{statistics.sentences:,} sentences",
+        *(
+            [f"{statistics.long_lines:,} lines longer than a row ({flags.long_lines})"]
+            if statistics.long_lines
+            else []
+        ),
         f"{statistics.examples:,} examples"
         + (
             f" of {statistics.sequences:,} sequences"
@@ -292,8 +309,11 @@ def summary(statistics, max_seq_length, defaults, seconds):
     if defaults.objective != "none":
         parts.append(f"label 1: {statistics.label_ones / statistics.sequences:.1%}")
     pieces = sum(length * count for length, count in statistics.lengths.items())
+    lost = sum(statistics.pieces_in_no_row.values())
     parts += [
-        f"mean length {pieces / statistics.examples:.1f} of {max_seq_length}",
+        f"mean length {pieces / statistics.examples:.1f} of {flags.max_seq_length}",
+        f"{lost / statistics.pieces:.1%} of the pieces in no row"
+        + (f" ({describe_lost_pieces(statistics)})" if lost else ""),
         f"[UNK] {statistics.unknown_pieces / statistics.pieces:.2%}",
         f"{seconds:.1f} s",
         f"{statistics.examples / seconds:,.0f} examples/s",

@@ -39,6 +39,7 @@ def make_settings(flags, defaults, tokenizer):
         short_seq_prob=flags.short_seq_prob,
         cls_id=tokenizer.cls_id,
         sep_id=tokenizer.sep_id,
+        long_lines=flags.long_lines,
     )
     masking_rules = MaskingRules(
         masked_lm_prob=flags.masked_lm_prob,

@@ -1,4 +1,7 @@
-"""Finds layouts of a text that make a sentence objective meaningless."""
+"""Finds layouts of a text that make a sentence objective meaningless, or lose much of the text."""
+
+# The share of the pieces that may be in no row without a warning.
+LOST_SHARE = 0.05
 
 
 def find_layout_problems(statistics, objective, split_sentences=False):
@@ -38,3 +41,35 @@ def find_layout_problems(statistics, objective, split_sentences=False):
             "if documents are single sentences, such as reviews, --objective=none has no pairs"
         )
     return problems
+
+
+def find_lost_text(statistics, rules, split_sentences=False):
+    """Describes, in a list of at most one line, a large part of the text that is in no row.
+
+    Args:
+        statistics: `CorpusStatistics`.
+        rules: `PairRules`.
+        split_sentences: lines were split into sentences, so it is no cure.
+    """
+    lost = sum(statistics.pieces_in_no_row.values())
+    if lost <= LOST_SHARE * statistics.pieces:
+        return []
+    is_cut = rules.long_lines == "truncate"
+    cures = ["--long_lines=split cuts nothing away"] if is_cut else []
+    if rules.objective != "none":
+        cures = ["--long_lines=split splits lines that are longer than a row"] if is_cut else []
+        cures += [] if split_sentences else ["--split_sentences splits every paragraph"]
+        cures += [
+            "a larger --max_seq_length cuts less, a larger --dupe_factor at other places",
+            "--objective=none cuts nothing away",
+        ]
+    return [
+        f"{lost / statistics.pieces:.1%} of the pieces are in no row "
+        f"({describe_lost_pieces(statistics)}): {'; '.join(cures)}"
+    ]
+
+
+def describe_lost_pieces(statistics):
+    """Lists the pieces that are in no row by their reasons."""
+    reasons = sorted(statistics.pieces_in_no_row.items())
+    return ", ".join(f"{count:,} of {reason}" for reason, count in reasons)

@@ -3,10 +3,12 @@
 import collections
 import dataclasses
 import random
+from typing import ClassVar
 
 import numpy as np
 
 from create_pretraining_data.instances.counter_based_random import derive_keys
+from create_pretraining_data.instances.coverage import NO_PIECE, ONE_WORD, Coverage
 from create_pretraining_data.instances.dynamic_masking import make_dynamic_features
 from create_pretraining_data.instances.features import make_features
 from create_pretraining_data.instances.masking import mask_sequences, prediction_counts
@@ -25,14 +27,10 @@ from create_pretraining_data.records.record_format import MaskingRules, RecordFo
 
 # To be increased whenever the same settings give other records, so that a run begun before the
 # change is not resumed.
-VERSION = 3
+VERSION = 4
 
 # Sequences processed at a time; their arrays stay in the processor's cache.
 BATCH = 512
-
-# Reasons for leaving a document out.
-NO_PIECE = "no piece in it"
-ONE_WORD = "one word"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +47,15 @@ class InstanceSettings:
 class CorpusStatistics:
     """Counts of a text and its records, of a chunk or the whole corpus; instances can be added."""
 
+    _BY_REASON: ClassVar = ("left_out", "pieces_in_no_row")
+
     documents: int = 0  # with at least one piece
     single_sentence_documents: int = 0
     sentences: int = 0  # with at least one piece
     words: int = 0  # as the tokenizer splits them
     pieces: int = 0  # of all sentences
     unknown_pieces: int = 0  # those that are [UNK]
+    long_lines: int = 0  # of more pieces than a row has; sentences counts the parts of split ones
     sequences: int = 0  # of all passes
     label_ones: int = 0  # sequences with sentence label 1
     from_same_document: int = 0  # random next sentences drawn from their own document
@@ -63,6 +64,8 @@ class CorpusStatistics:
     lengths: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     # From a reason to the number of documents without a record.
     left_out: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    # From a reason to the number of pieces that are in no row of any pass.
+    pieces_in_no_row: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
     def __add__(self, other):
         names = [field.name for field in dataclasses.fields(self)]
@@ -71,14 +74,15 @@ class CorpusStatistics:
     def as_json(self):
         """The counts as a dict of JSON values."""
         lengths = {str(length): count for length, count in sorted(self.lengths.items())}
-        return {**vars(self), "lengths": lengths, "left_out": dict(sorted(self.left_out.items()))}
+        reasons = {name: dict(sorted(getattr(self, name).items())) for name in self._BY_REASON}
+        return {**vars(self), "lengths": lengths, **reasons}
 
     @classmethod
     def from_json(cls, values):
         """The inverse of `as_json`."""
         lengths = collections.Counter({int(k): count for k, count in values["lengths"].items()})
-        left_out = collections.Counter(values["left_out"])
-        return cls(**{**values, "lengths": lengths, "left_out": left_out})
+        reasons = {name: collections.Counter(values[name]) for name in cls._BY_REASON}
+        return cls(**{**values, "lengths": lengths, **reasons})
 
 
 def make_records(documents, tokenizer, settings, seed, read_others=list):
@@ -98,18 +102,22 @@ def make_records(documents, tokenizer, settings, seed, read_others=list):
     Returns:
         The `CorpusStatistics` of the chunk, after the last pass.
     """
-    text = tokenize_documents(documents, tokenizer)
-    statistics = _count_text(text, tokenizer.unk_id)
+    rules = settings.pair_rules
+    # Without pairs, rows are filled to their last word.
+    longest = rules.room if rules.long_lines == "split" and rules.objective != "none" else None
+    text = tokenize_documents(documents, tokenizer, longest)
+    statistics = _count_text(text, tokenizer.unk_id, rules.room)
     statistics.left_out[NO_PIECE] = len(documents) - text.num_documents
-    if settings.pair_rules.objective != "none":
+    if rules.objective != "none":
         statistics.left_out[ONE_WORD] = sum(
             is_too_short_for_a_pair(text, index) for index in range(text.num_documents)
         )
     statistics.left_out += collections.Counter()  # drops reasons with a count of 0
-    num_documents, is_random = text.num_documents, settings.pair_rules.objective == "nsp"
+    num_documents, is_random = text.num_documents, rules.objective == "nsp"
+    coverage = Coverage(text, rules)
     record_format, pad_id = settings.record_format, tokenizer.pad_id or 0
     if is_random and num_documents == 1:
-        text = concatenate(text, tokenize_documents(read_others(), tokenizer))
+        text = concatenate(text, tokenize_documents(read_others(), tokenizer, longest))
     rng, balance = random.Random(seed), LengthBalance()
     # RandomState gives the same numbers in every version of NumPy.
     order, row_order = (np.random.RandomState(rng.getrandbits(32)) for _ in range(2))
@@ -117,16 +125,17 @@ def make_records(documents, tokenizer, settings, seed, read_others=list):
         pairs = [
             pair
             for index in range(num_documents)
-            for pair in make_pairs(text, index, settings.pair_rules, balance, rng)
+            for pair in make_pairs(text, index, rules, balance, rng)
         ]
         pairs = np.array(pairs, np.int64).reshape(-1, len(Pair._fields))
+        coverage.add(pairs)
         pairs = pairs[order.permutation(len(pairs))]
         # A sequence's masks do not depend on the row in which it is packed.
         numbers = np.arange(statistics.sequences, statistics.sequences + len(pairs))
         keys = derive_keys(np.uint64(seed), numbers)
         records = []
         for part, layout in _batches(pairs, settings, row_order):
-            sequences = assemble(text, pairs[part], settings.pair_rules)
+            sequences = assemble(text, pairs[part], rules)
             if record_format.masking is not None:
                 features = make_dynamic_features(sequences, layout, record_format, pad_id)
             else:
@@ -139,6 +148,7 @@ def make_records(documents, tokenizer, settings, seed, read_others=list):
         statistics.label_ones += ones
         statistics.from_same_document += ones if is_random and text.num_documents == 1 else 0
         yield records
+    statistics.pieces_in_no_row = coverage.count_missing()
     return statistics
 
 
@@ -168,7 +178,7 @@ def _batches(pairs, settings, row_order):
         first = last
 
 
-def _count_text(text, unk_id):
+def _count_text(text, unk_id, room):
     return CorpusStatistics(
         documents=text.num_documents,
         single_sentence_documents=int((np.diff(text.documents) == 1).sum()),
@@ -176,6 +186,7 @@ def _count_text(text, unk_id):
         words=int(text.word_starts.sum()),
         pieces=len(text.ids),
         unknown_pieces=int((text.ids == unk_id).sum()),  # 0 if unk_id is None
+        long_lines=text.split_lines + int((np.diff(text.sentences) > room).sum()),
     )
 
 

@@ -48,6 +48,12 @@ class PairRules:
     short_seq_prob: float  # the probability of a shorter target length in a pass over a document
     cls_id: int
     sep_id: int
+    long_lines: str = "truncate"  # one of `LONG_LINES`
+
+    @property
+    def room(self):
+        """The most pieces of a sequence, without [CLS] and [SEP]."""
+        return self.max_seq_length - (2 if self.objective == "none" else 3)
 
 
 class LengthBalance:
@@ -118,7 +124,7 @@ def is_too_short_for_a_pair(text, index):
 
 def _next_sentence_pairs(text, index, rules, balance, rng):
     bounds = _at_least_two(text, index, rng)
-    room = rules.max_seq_length - 3  # [CLS] [SEP] [SEP]
+    room = rules.room
     target = _target_length(room, rules.short_seq_prob, rng)
     pairs, start, last = [], 0, len(bounds) - 1
     while start < last:
@@ -140,7 +146,7 @@ def _next_sentence_pairs(text, index, rules, balance, rng):
 
 def _sentence_order_pairs(text, index, rules, balance, rng):
     bounds = _at_least_two(text, index, rng)
-    room = rules.max_seq_length - 3  # [CLS] [SEP] [SEP]
+    room = rules.room
     target = _target_length(room, rules.short_seq_prob, rng)
     from_the_end = rng.random() < 0.5
     if from_the_end:
@@ -162,13 +168,28 @@ def _sentence_order_pairs(text, index, rules, balance, rng):
 
 def _single_segments(text, index, rules, balance, rng):
     bounds = text.sentence_bounds(index)
-    room = rules.max_seq_length - 2  # [CLS] [SEP]
+    room = rules.room
     target = _target_length(room, rules.short_seq_prob, rng)
+    if rules.long_lines == "split":
+        return _whole_segments(text, bounds, target, room)
     pairs, start = [], 0
     while start < len(bounds) - 1:
         end = _gather(bounds, start, target, at_least=1)
         segment = _truncate(bounds[start], bounds[end], bounds[end] - bounds[start] - room, rng)
         pairs.append(Pair(*segment, 0, 0, 0))
+        start = end
+    return pairs
+
+
+def _whole_segments(text, bounds, target, room):
+    """Cuts a document into segments without losing a piece: what exceeds one begins the next."""
+    pairs, start, last = [], bounds[0], bounds[-1]
+    while start < last:
+        end = bounds[min(bisect.bisect_left(bounds, start + target), len(bounds) - 1)]
+        if end - start > room:
+            words = text.words_of(start + 1, start + room + 1)
+            end = int(words[-1]) if len(words) else start + room
+        pairs.append(Pair(start, end, 0, 0, 0))
         start = end
     return pairs
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from create_pretraining_data.instances.long_lines import split_line
+
 
 class TokenizedText(NamedTuple):
     """The ids of tokenized documents, one after another."""
@@ -16,6 +18,7 @@ class TokenizedText(NamedTuple):
     word_starts: np.ndarray  # bool [N] True where a word begins
     sentences: list[int]  # where each sentence begins in ids, and finally N
     documents: list[int]  # where each document begins in sentences, and finally their number
+    split_lines: int = 0  # how many lines were split, as they are longer than a row
 
     @property
     def num_documents(self):
@@ -39,25 +42,36 @@ def concatenate(first, second):
         np.concatenate([first.word_starts, second.word_starts]),
         first.sentences + [len(first.ids) + start for start in second.sentences[1:]],
         first.documents + [sentences + start for start in second.documents[1:]],
+        first.split_lines + second.split_lines,
     )
 
 
-def tokenize_documents(documents, tokenizer):
+def tokenize_documents(documents, tokenizer, longest=None):
     """Tokenizes documents, each an iterable of sentences as strings; returns a `TokenizedText`.
 
     Sentences without a piece (of control characters only) are left out, and so are documents
     without any other sentence. The tokenizer's `tokenize_words` determines the words.
+
+    Args:
+        documents: the documents.
+        tokenizer: cuts the sentences into pieces.
+        longest: the most pieces of a sentence; longer ones are split. None: they stay whole.
     """
-    ids, lengths, sentences, bounds = [], [], [0], [0]
+    ids, lengths, sentences, bounds, split_lines = [], [], [0], [0], 0
     for document in documents:
         for sentence in document:
             words = [word for word in tokenizer.tokenize_words(sentence) if word]
-            if words:
-                ids += tokenizer.convert_tokens_to_ids(itertools.chain.from_iterable(words))
-                lengths += map(len, words)
+            parts = [words] if words else []
+            if longest is not None and sum(map(len, words)) > longest:
+                # So long that two parts, for A and B, fill a row.
+                parts = split_line(sentence, words, tokenizer, longest, -(-longest // 2))
+                split_lines += 1
+            for part in parts:
+                ids += tokenizer.convert_tokens_to_ids(itertools.chain.from_iterable(part))
+                lengths += map(len, part)
                 sentences.append(len(ids))
         if len(sentences) - 1 > bounds[-1]:
             bounds.append(len(sentences) - 1)
     word_starts, lengths = np.zeros(len(ids), bool), np.array(lengths, np.int64)
     word_starts[np.cumsum(lengths) - lengths] = True
-    return TokenizedText(np.array(ids, np.int32), word_starts, sentences, bounds)
+    return TokenizedText(np.array(ids, np.int32), word_starts, sentences, bounds, split_lines)

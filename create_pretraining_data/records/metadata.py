@@ -72,7 +72,7 @@ def describe_records(plan, manifest, tokenizer, statistics, shards):
             "vocabulary_sha256": hashlib.sha256(tokenizer.vocabulary_bytes).hexdigest(),
             "vocab_size": tokenizer.vocab_size,
         },
-        **{name: value for name, value in counted.items() if name not in ("lengths", "left_out")},
+        **{name: value for name, value in counted.items() if name not in _AT_THE_END},
         "label_1_share": _share(statistics.label_ones, statistics.sequences)
         if record_format.sentence_label
         else None,
@@ -80,12 +80,20 @@ def describe_records(plan, manifest, tokenizer, statistics, shards):
         "unknown_share": _share(statistics.unknown_pieces, statistics.pieces),
         "pieces_per_word": _share(statistics.pieces, statistics.words),
         "documents_left_out": counted["left_out"],
+        "pieces_in_no_row": counted["pieces_in_no_row"],
+        "pieces_in_no_row_share": _share(
+            sum(statistics.pieces_in_no_row.values()), statistics.pieces
+        ),
         "lengths": counted["lengths"],
         "shards": [
             {"file": os.path.basename(path), **shard}
             for path, shard in zip(plan.output_files, shards, strict=True)
         ],
     }
+
+
+# Counts that are tables, after the numbers.
+_AT_THE_END = ("lengths", "left_out", "pieces_in_no_row")
 
 
 def _share(part, whole):

@@ -10,6 +10,7 @@ from bert_common.folders import kind_of_path
 from create_pretraining_data.engine.plain_text import TEXT_KEY
 from create_pretraining_data.engine.splitting import FORMATS
 from create_pretraining_data.engine.work_plan import COMPRESSIONS
+from create_pretraining_data.instances.long_lines import LONG_LINES
 from create_pretraining_data.instances.packing import row_predictions
 from create_pretraining_data.instances.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.records.shard_names import expand_output_file
@@ -60,6 +61,14 @@ class CreateDataFlags(TokenizerFlags):
         False,
         "Lines are running text, such as paragraphs: kiwipiepy (the extra korean) splits them into "
         "sentences.",
+    )
+    long_lines: str = flag(
+        "split",
+        "Lines of more pieces than a row has. split: with pairs into sentences, by their "
+        "punctuation, and between words; with --objective=none into rows, which then hold every "
+        "piece of the text. truncate: rows are cut at random ends, as in Google's scripts; what is "
+        "cut away is lost.",
+        choices=LONG_LINES,
     )
     output_file: str = flag(
         None,

@@ -57,7 +57,10 @@ def make(corpus, tmp_path, capsys):
         )  # fmt: skip
         capsys.readouterr()
         assert main(arguments(corpus, tmp_path / "out", *flags)) == 0
-        return sources(tmp_path), capsys.readouterr().err
+        said = capsys.readouterr().err.splitlines(keepends=True)
+        # In one pass, rows this short lose much at their ends.
+        said = [line for line in said if "of the pieces are in no row" not in line]
+        return sources(tmp_path), "".join(said)
 
     return call
 

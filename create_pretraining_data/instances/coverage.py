@@ -1,0 +1,52 @@
+"""Counts the pieces of a text that are in no row, by reason."""
+
+import collections
+
+import numpy as np
+
+from create_pretraining_data.instances.pairs import is_too_short_for_a_pair
+
+# Reasons for leaving a document out.
+NO_PIECE = "no piece in it"
+ONE_WORD = "one word"
+
+# Reasons why pieces are in no row.
+LONG_LINES = "lines longer than a row"
+ROW_ENDS = "the ends of full rows"
+ONE_WORD_DOCUMENTS = "documents of one word"
+
+
+class Coverage:
+    """Which pieces of a text are in a row.
+
+    Args:
+        text: a `TokenizedText`.
+        rules: `PairRules`.
+    """
+
+    def __init__(self, text, rules):
+        self._text, self._rules = text, rules
+        # [N + 1] how many ranges begin at a piece minus how many end there
+        self._changes = np.zeros(len(text.ids) + 1, np.int64)
+
+    def add(self, pairs):
+        """Adds the rows of one pass: int64 [B, 5], each a `Pair`."""
+        length = len(self._changes)
+        # Random next sentences may come from a text that was appended.
+        places = np.minimum(pairs[:, :4], length - 1)
+        for column, change in enumerate((1, -1, 1, -1)):
+            self._changes += change * np.bincount(places[:, column], minlength=length)
+
+    def count_missing(self):
+        """From a reason to the number of pieces that are in no row: a Counter."""
+        text = self._text
+        is_missing = np.cumsum(self._changes[:-1]) == 0  # [N]
+        lengths = np.diff(text.sentences)
+        reasons = np.repeat(np.where(lengths > self._rules.room, LONG_LINES, ROW_ENDS), lengths)
+        if self._rules.objective != "none":
+            for index in range(text.num_documents):
+                if is_too_short_for_a_pair(text, index):
+                    bounds = text.sentence_bounds(index)
+                    reasons[bounds[0] : bounds[-1]] = ONE_WORD_DOCUMENTS
+        names, counts = np.unique(reasons[is_missing], return_counts=True)
+        return collections.Counter(dict(zip(names.tolist(), counts.tolist(), strict=True)))

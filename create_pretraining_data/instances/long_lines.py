@@ -1,0 +1,79 @@
+"""Splits lines that are longer than a row: into sentences, and where these are longer, into words.
+
+Sentences are found by their punctuation, which takes no time and no other package. `sentences`
+finds more of them, in every line, with an analyser.
+"""
+
+import re
+
+# What to do with lines that are longer than a row.
+LONG_LINES = ("split", "truncate")
+
+_MARKS = ".!?…。！？"
+_CLOSING = "\"'”’»)]」』】〉》"
+
+# Before a full stop, no end of a sentence: a number (1., 2026.11.27.), a single letter (가., J.).
+_NO_END = re.compile(r"\W*([\d.,:/-]+|\w)")
+_LONGEST_NO_END = 24
+
+
+def split_at_punctuation(line):
+    """Splits a line into sentences; joined with spaces, they are the line."""
+    sentences, start = [], 0
+    for word in re.finditer(r"\S+", line):
+        if _ends_sentence(word[0]):
+            sentences.append(line[start : word.end()].strip())
+            start = word.end()
+    return [sentence for sentence in [*sentences, line[start:].strip()] if sentence]
+
+
+def _ends_sentence(word):
+    word = word.rstrip(_CLOSING)
+    if not word.endswith(tuple(_MARKS)):
+        return False
+    is_short = word[-1] == "." and len(word) <= _LONGEST_NO_END
+    return not (is_short and _NO_END.fullmatch(word[:-1]))
+
+
+def split_line(line, words, tokenizer, most, part):
+    """Splits a line of more than `most` pieces.
+
+    Args:
+        line: the line, as text.
+        words: its words, as the tokenizer's `tokenize_words` returns them.
+        tokenizer: cuts its sentences into pieces.
+        most: the pieces of a row.
+        part: the least pieces of a part of a sentence that is longer than a row.
+
+    Returns:
+        A list of sentences or parts of them, each a non-empty list of words.
+    """
+    sentences = split_at_punctuation(line)
+    found = [words]
+    if len(sentences) > 1:
+        found = [list(filter(None, tokenizer.tokenize_words(text))) for text in sentences]
+    return [
+        short
+        for sentence in found
+        if sentence
+        for short in ([sentence] if _count(sentence) <= most else cut_words(sentence, part))
+    ]
+
+
+def cut_words(words, part):
+    """Cuts words into lists of at least `part` pieces, as few as possible, but the last one.
+
+    A word of more than `part` pieces is cut too.
+    """
+    parts, current, count = [], [], 0
+    for word in (w[k : k + part] for w in words for k in range(0, len(w), part)):
+        current.append(word)
+        count += len(word)
+        if count >= part:
+            parts.append(current)
+            current, count = [], 0
+    return [*parts, current] if current else parts
+
+
+def _count(words):
+    return sum(map(len, words))

@@ -1,0 +1,220 @@
+"""Lines longer than a row are split, so that next to nothing of the text is lost."""
+
+import collections
+import json
+import random
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from create_data_runs import arguments, corpus, records
+from sequences import CLS, LENGTH, MASK, PLACES, SEP, Syllables
+
+from create_pretraining_data.instances.coverage import LONG_LINES, ROW_ENDS
+from create_pretraining_data.instances.layout_checks import find_lost_text
+from create_pretraining_data.instances.long_lines import cut_words, split_at_punctuation
+from create_pretraining_data.instances.make_instances import InstanceSettings, make_records
+from create_pretraining_data.instances.packing import MAX_SEQUENCES
+from create_pretraining_data.instances.pairs import PairRules
+from create_pretraining_data.records.reader import parsing_spec
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
+from run_scripts.create_data import main
+
+__all__ = ["corpus"]
+
+OBJECTIVES = ("nsp", "sop", "none")
+STORED = {"static": {}, "packed": {"packed": True}, "dynamic": {"dynamic": True}}
+
+
+def make(documents, objective, long_lines="split", packed=False, dynamic=False, passes=1):
+    """The records of documents, serialized, with their format and `CorpusStatistics`."""
+    masking = MaskingRules(0.15, PLACES, True, 3, True, False, MASK, Syllables.vocab_size)
+    slots = MAX_SEQUENCES if packed else 0
+    kept = masking if dynamic else None
+    record_format = RecordFormat(LENGTH, PLACES, objective != "none", False, slots, kept)
+    rules = PairRules(objective, LENGTH, 0.1, CLS, SEP, long_lines)
+    settings = InstanceSettings(rules, masking, record_format, passes)
+    made, found = make_records(documents, Punctuated(), settings, seed=7), []
+    while True:
+        try:
+            found += next(made)
+        except StopIteration as end:
+            return found, record_format, end.value
+
+
+def some_documents(words, seed=0, count=60, punctuation=0.0):
+    """Documents of lines of up to so many words of three syllables."""
+    rng = random.Random(seed)
+
+    def line():
+        found = []
+        for _ in range(rng.randint(1, words)):
+            word = "".join(chr(ord("가") + rng.randrange(99)) for _ in "123")
+            found.append(word + "." * (rng.random() < punctuation))
+        return " ".join(found)
+
+    return [[line() for _ in range(rng.randint(1, 6))] for _ in range(count)]
+
+
+class Punctuated(Syllables):
+    """A full stop is a piece too."""
+
+    def convert_tokens_to_ids(self, pieces):
+        return [103 if p == "." else 4 + ord(p) - ord("가") for p in pieces]
+
+
+def count_ids(found, record_format):
+    ids = tf.io.parse_example(found, parsing_spec(record_format))["input_ids"].numpy()
+    return collections.Counter(ids[(ids != CLS) & (ids != SEP) & (ids != 0)].tolist())
+
+
+@pytest.mark.parametrize("words", [3, 20, 400])
+@pytest.mark.parametrize("stored", ["dynamic", "both"])
+def test_without_pairs_every_piece_is_in_one_row(words, stored):
+    documents = some_documents(words)
+    flags = {"dynamic": True, "packed": stored == "both"}
+    found, record_format, statistics = make(documents, "none", **flags)
+    pieces = [piece for document in documents for line in document for piece in line if piece > " "]
+    expected = collections.Counter(Syllables().convert_tokens_to_ids(pieces))
+    assert count_ids(found, record_format) == expected
+    assert not statistics.pieces_in_no_row
+    _, _, truncated = make(documents, "none", "truncate", **flags)
+    lost = sum(truncated.pieces_in_no_row.values()) / truncated.pieces
+    assert lost >= {3: 0, 20: 0.1, 400: 0.85}[words]
+    assert truncated.long_lines == statistics.long_lines
+
+
+@pytest.mark.parametrize("objective", ["nsp", "sop"])
+@pytest.mark.parametrize("stored", STORED)
+@pytest.mark.parametrize("punctuation", [0, 0.1])
+def test_with_pairs_little_is_lost(objective, stored, punctuation):
+    documents = some_documents(400, punctuation=punctuation)
+    found, record_format, statistics = make(documents, objective, **STORED[stored])
+    lines = sum(map(len, documents))
+    lost = sum(statistics.pieces_in_no_row.values()) / statistics.pieces
+    # Sentences of thirty pieces lose a part at the end of a row, as in any text.
+    assert lost < (0.35 if punctuation else 0.12)
+    assert set(statistics.pieces_in_no_row) <= {ROW_ENDS}
+    assert lines * 0.8 < statistics.long_lines < lines < statistics.sentences / 5
+    _, _, truncated = make(documents, objective, "truncate", **STORED[stored])
+    assert truncated.pieces_in_no_row[LONG_LINES] > 0.85 * truncated.pieces
+    assert truncated.sentences == lines
+
+
+@pytest.mark.parametrize("objective", ["nsp", "sop"])
+@pytest.mark.parametrize("stored", STORED)
+def test_text_without_long_lines_gives_the_same_records(objective, stored):
+    documents = some_documents(20)  # at most 60 pieces
+    split = make(documents, objective, passes=2, **STORED[stored])
+    truncated = make(documents, objective, "truncate", passes=2, **STORED[stored])
+    assert split == truncated
+    assert split[-1].long_lines == 0
+
+
+def test_more_passes_reach_what_one_cuts_away():
+    documents = some_documents(20)
+    lost = [make(documents, "sop", passes=n)[-1].pieces_in_no_row[ROW_ENDS] for n in (1, 2, 6)]
+    assert lost[0] > 1.2 * lost[1] > 1.6 * lost[2]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_word_longer_than_a_row(objective):
+    documents = [["가" * 1000], ["나" * 200]]
+    _, _, statistics = make(documents, objective)
+    assert sum(statistics.pieces_in_no_row.values()) < 0.1 * statistics.pieces
+    assert statistics.examples > 15 and not statistics.left_out
+
+
+def test_words_that_are_cut():
+    words = [list("가나"), list("다" * 7), list("라"), list("마")]
+    assert cut_words(words, 3) == [
+        [list("가나"), list("다다다")], [list("다다다")], [list("다"), list("라"), list("마")]
+    ]  # fmt: skip
+    assert cut_words(words[:1], 3) == [[list("가나")]]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("나는 간다. 너는 온다.", ["나는 간다.", "너는 온다."]),
+        ("정말?! 그래… 좋아!  네", ["정말?!", "그래…", "좋아!", "네"]),
+        ("“간다.” 그가 말했다.", ["“간다.”", "그가 말했다."]),
+        ("(1998년.) 그 뒤", ["(1998년.)", "그 뒤"]),
+        ("2026. 11. 27. 오후 3.5도", ["2026. 11. 27. 오후 3.5도"]),
+        ("2026.11.27. 오후", ["2026.11.27. 오후"]),
+        ("가. 첫째 나. 둘째 J. K. 롤링", ["가. 첫째 나. 둘째 J. K. 롤링"]),
+        ("한다.그리고 간다", ["한다.그리고 간다"]),
+        ("끝이다。 다음", ["끝이다。", "다음"]),
+        ("나는 간다 . 너는 온다 .", ["나는 간다 .", "너는 온다 ."]),
+        ("   ", []),
+    ],
+)  # fmt: skip
+def test_sentences_by_punctuation(line, expected):
+    assert split_at_punctuation(line) == expected
+
+
+def test_splitting_at_punctuation_takes_linear_time():
+    started = time.perf_counter()
+    for text in (
+        "가" * 300_000,
+        "." * 300_000,
+        '가."' * 100_000,
+        "1.,:" * 80_000 + ".",
+        "가. " * 99_999,
+    ):
+        assert "".join("".join(split_at_punctuation(text)).split()) == "".join(text.split())
+    assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_character_changes(seed):
+    rng = random.Random(seed)
+    for _ in range(300):
+        line = "".join(rng.choices("가나 .?!”)1A\u3000\u00a0\t", k=rng.randrange(60)))
+        assert "".join("".join(split_at_punctuation(line)).split()) == "".join(line.split())
+
+
+def test_what_is_lost_is_said(corpus, tmp_path, capsys):
+    """In the summary, the JSON file and, above 5 %, a warning with the way out."""
+    text = tmp_path / "text.txt"
+    words = np.random.RandomState(0).choice(list("나다라마바사"), 60_000)
+    text.write_text("\n".join(" ".join(words[k : k + 300]) for k in range(0, len(words), 300)))
+    found = {}
+    for objective in ("sop", "none"):
+        for choice in ("split", "truncate"):
+            output = tmp_path / f"{objective}-{choice}"
+            output.mkdir()
+            flags = (f"--input_file={text}", f"--objective={objective}", f"--long_lines={choice}")
+            assert main(arguments(corpus, output, *flags)) == 0
+            captured = capsys.readouterr()
+            said = json.loads((output / "ko.json").read_text())
+            assert said["long_lines"] == 200 and said["settings"]["--long_lines"] == choice
+            share = said["pieces_in_no_row_share"]
+            counts = said["pieces_in_no_row"]
+            assert share == round(sum(counts.values()) / said["pieces"], 6)
+            summary = captured.out.splitlines()[-2]
+            assert f"200 lines longer than a row ({choice})" in summary
+            assert f"{share:.1%} of the pieces in no row" in summary
+            assert said["examples"] == len(records(output))
+            found[objective, choice] = share
+            warned = [w for w in captured.err.splitlines() if "are in no row" in w]
+            if choice == "split":
+                assert not warned
+                continue
+            (warning,) = warned
+            assert (
+                f"{counts[LONG_LINES]:,} of lines longer than a row): --long_lines=split" in warning
+            )
+            assert ("--split_sentences" in warning) is (objective == "sop")
+    assert found["none", "split"] == 0 and found["sop", "split"] < 0.05
+    assert found["none", "truncate"] > 0.75 and found["sop", "truncate"] > 0.75
+
+
+def test_the_ways_out_suit_the_settings():
+    _, _, statistics = make(some_documents(20), "sop")
+    rules = PairRules("sop", LENGTH, 0.1, CLS, SEP, "split")
+    (line,) = find_lost_text(statistics, rules)
+    assert "--split_sentences" in line and "--long_lines" not in line and "--dupe_factor" in line
+    (line,) = find_lost_text(statistics, rules, split_sentences=True)
+    assert "--split_sentences" not in line and "--objective=none" in line
