@@ -17,6 +17,12 @@ from create_pretraining_data.engine import spark as spark_engine
 from create_pretraining_data.engine.disk_space import check_free_space
 from create_pretraining_data.engine.passes import make_chunk_files, make_shard_files, read_summaries
 from create_pretraining_data.engine.plain_text import recognise_all
+from create_pretraining_data.engine.repeat_report import (
+    describe_repeats,
+    find_repeat_problems,
+    summarize_repeats,
+)
+from create_pretraining_data.engine.repeats import count_repeats
 from create_pretraining_data.engine.splitting import read_chunk_text
 from create_pretraining_data.engine.work_folder import (
     begin_or_resume,
@@ -112,14 +118,14 @@ def create_data(flags):
         begin_or_resume(folder, manifest, may_clear=flags.num_tasks == 1)
         try:
             plan = make_plan(flags, settings, sources, output_files, folder)
-            statistics = run_passes(flags, plan, manifest, tokenizer)
+            done = run_passes(flags, plan, manifest, tokenizer)
         except InputError:
             # Nothing to resume; the next run will have another text or other flags.
             if flags.num_tasks == 1 and not has_chunks(folder):
                 remove_work_folder(folder)
             raise
-    if statistics is not None:
-        print(summary(statistics, flags, defaults, time.monotonic() - started))
+    if done is not None:
+        print(summary(*done, flags, defaults, time.monotonic() - started))
         print(f"written: {list_files(output_files)}")
 
 
@@ -175,7 +181,8 @@ def run_passes(flags, plan, manifest, tokenizer):
         tokenizer: cuts the text into pieces.
 
     Returns:
-        The `CorpusStatistics` of the whole text, or None if another task writes the record files.
+        The `CorpusStatistics` and the repeats (as from `count_repeats`) of the whole text, or None
+        if another task writes the record files.
 
     Raises:
         InputError: the text is invalid or gives no example, or the disk is full.
@@ -213,6 +220,9 @@ def run_passes(flags, plan, manifest, tokenizer):
     with contextlib.ExitStack() as stack:
         stack.callback(remove_partial_files, chunk_files)  # of workers killed after an error
         with engine as run:
+            repeats = count_repeats(plan, run, numbers)
+            for problem in find_repeat_problems(repeats, plan):
+                warnings.warn(problem, stacklevel=2)
             make_chunk_files(plan, run, numbers, warn_early)
             # One task at a time, so that of two that end at once the second sees all chunks.
             with locked(plan.folder, "look", wait=True):
@@ -234,10 +244,12 @@ def run_passes(flags, plan, manifest, tokenizer):
             shards = make_shard_files(plan, run, expected)
         # Still locked, but after the engine, which may have been writing a file twice.
         remove_partial_files(plan.output_files)
-        description = describe_records(plan, manifest, tokenizer, statistics, shards)
+        description = describe_records(
+            plan, manifest, tokenizer, statistics, shards, describe_repeats(repeats)
+        )
         write_sidecars(plan.output_files, description, tokenizer)
         remove_work_folder(plan.folder)
-    return statistics
+    return statistics, repeats
 
 
 def warn_of_unknown_pieces(plan, tokenizer, statistics, when=""):
@@ -287,13 +299,19 @@ def check_text(flags, plan, statistics, expected):
         )
 
 
-def summary(statistics, flags, defaults, seconds):
+def summary(statistics, repeats, flags, defaults, seconds):
     """Summarizes the text and its records in one line."""
     left_out = [f"{count:,} of {reason}" for reason, count in sorted(statistics.left_out.items())]
     documents = statistics.documents
     parts = [
         f"{documents:,} documents" + (f" ({', '.join(left_out)} left out)" if left_out else ""),
         f"{statistics.sentences:,} sentences",
+        summarize_repeats(repeats),
+        *(
+            [f"{statistics.repeated_lines:,} repeated lines left out"]
+            if statistics.repeated_lines
+            else []
+        ),
         *(
             [f"{statistics.long_lines:,} lines longer than a row ({flags.long_lines})"]
             if statistics.long_lines

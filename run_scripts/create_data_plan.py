@@ -168,6 +168,7 @@ def make_plan(flags, settings, sources, output_files, folder):
         chunks=chunks,
         continued=continued,
         split_sentences=flags.split_sentences,
+        drop_duplicates=flags.drop_duplicates,
         settings=settings,
         seed=flags.random_seed,
         # Absolute, as the executors of a cluster start in other folders.

@@ -6,7 +6,7 @@ book.
 
 import random
 
-from create_pretraining_data.engine.splitting import read_chunk_text
+from create_pretraining_data.engine.repeats import read_kept_text
 from create_pretraining_data.engine.work_plan import derive_seed
 from create_pretraining_data.instances.sentences import split_documents
 
@@ -21,7 +21,7 @@ def read_other_documents(plan, number):
     Only one chunk is in memory at a time. The excerpts depend on nothing but the plan.
 
     Returns:
-        A list of documents, as from `read_chunk_text`; empty if there is no other document.
+        A list of documents, lists of lines; empty if there is no other document.
     """
     first = last = number  # the chunks that hold parts of the document
     while first in plan.continued:
@@ -33,10 +33,11 @@ def read_other_documents(plan, number):
     rng.shuffle(others)
     excerpts = []
     for other in others:
-        documents = read_chunk_text(plan.chunks[other])
+        documents, _ = read_kept_text(plan, other)
         # The document's first chunk may hold others before it, its last chunk others after it.
         ends_with_it, begins_with_it = first <= other < last, first < other <= last
         documents = documents[begins_with_it : len(documents) - ends_with_it]
+        documents = list(filter(None, documents))
         if documents:
             excerpts.append(_cut_excerpt(documents, rng))
         if len(excerpts) == EXCERPTS:

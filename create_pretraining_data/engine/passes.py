@@ -10,29 +10,41 @@ from bert_common.errors import InputError
 from bert_common.progress import progress
 from create_pretraining_data.engine.chunk_file import read_chunk_summary, write_chunk_file
 from create_pretraining_data.engine.other_documents import read_other_documents
+from create_pretraining_data.engine.repeats import read_kept_text
 from create_pretraining_data.engine.shards import (
     find_unfinished_shards,
     make_shard_file,
     read_finished_shard,
 )
-from create_pretraining_data.engine.splitting import read_chunk_text
 from create_pretraining_data.engine.work_plan import derive_seed
+from create_pretraining_data.instances.coverage import REPEATED
 from create_pretraining_data.instances.make_instances import CorpusStatistics, make_records
 from create_pretraining_data.instances.sentences import split_documents
 
 
 def make_chunk_file(plan, tokenizer, number):
     """Creates the file of one chunk and returns its `ChunkSummary`; a task of pass 1."""
-    documents = read_chunk_text(plan.chunks[number])
+    documents, dropped = read_kept_text(plan, number)
+    documents = list(filter(None, documents))
     if plan.split_sentences:
         documents = split_documents(documents)
     seed = derive_seed("chunk", plan.seed, number)
     read_others = functools.partial(read_other_documents, plan, number)
     passes = make_records(documents, tokenizer, plan.settings, seed, read_others)
+    passes = _count_dropped(passes, dropped)
     first = derive_seed("first bucket", plan.seed, number)
     path = plan.chunk_path(number)
     write_chunk_file(path, passes, len(plan.output_files), plan.buckets_per_shard, first)
     return read_chunk_summary(path)
+
+
+def _count_dropped(passes, dropped):
+    """As `make_records`; the `CorpusStatistics` include what was left out before."""
+    statistics = yield from passes
+    statistics.repeated_lines = dropped.lines
+    if dropped.documents:
+        statistics.left_out[REPEATED] = dropped.documents
+    return statistics
 
 
 def make_chunk_files(plan, run, numbers, inspect_first):

@@ -31,6 +31,7 @@ class WorkPlan:
     chunks: list[list[TextRange]]  # for each chunk, its ranges of the input
     continued: set[int]  # the chunks that begin inside a document that had to be cut
     split_sentences: bool  # whether lines are running text, to be split into sentences
+    drop_duplicates: str  # which repeats are left out, a key of `repeats.DROPPED_KINDS`
     settings: InstanceSettings
     seed: int
     output_files: list[str]  # one for each shard

@@ -9,6 +9,7 @@ from create_pretraining_data.instances.pairs import is_too_short_for_a_pair
 # Reasons for leaving a document out.
 NO_PIECE = "no piece in it"
 ONE_WORD = "one word"
+REPEATED = "repeated text"
 
 # Reasons why pieces are in no row.
 LONG_LINES = "lines longer than a row"

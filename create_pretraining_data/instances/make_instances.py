@@ -56,6 +56,7 @@ class CorpusStatistics:
     pieces: int = 0  # of all sentences
     unknown_pieces: int = 0  # those that are [UNK]
     long_lines: int = 0  # of more pieces than a row has; sentences counts the parts of split ones
+    repeated_lines: int = 0  # those left out, with --drop_duplicates
     sequences: int = 0  # of all passes
     label_ones: int = 0  # sequences with sentence label 1
     from_same_document: int = 0  # random next sentences drawn from their own document

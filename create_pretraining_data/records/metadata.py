@@ -48,7 +48,7 @@ def tokenizer_beside(record_file):
     return folder if path and os.path.exists(os.path.join(folder, CONFIG_FILE)) else None
 
 
-def describe_records(plan, manifest, tokenizer, statistics, shards):
+def describe_records(plan, manifest, tokenizer, statistics, shards, repeats):
     """Creates the description of a data set, a dict of JSON values.
 
     Args:
@@ -57,6 +57,7 @@ def describe_records(plan, manifest, tokenizer, statistics, shards):
         tokenizer: its tokenizer.
         statistics: the `CorpusStatistics` of the whole text.
         shards: for each shard, a dict of its records and its size in bytes.
+        repeats: how much of the text repeats earlier text, a dict.
     """
     record_format = plan.settings.record_format
     positions = statistics.examples * record_format.max_seq_length
@@ -84,6 +85,7 @@ def describe_records(plan, manifest, tokenizer, statistics, shards):
         "pieces_in_no_row_share": _share(
             sum(statistics.pieces_in_no_row.values()), statistics.pieces
         ),
+        "repeats": repeats,
         "lengths": counted["lengths"],
         "shards": [
             {"file": os.path.basename(path), **shard}

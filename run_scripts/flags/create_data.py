@@ -8,6 +8,7 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from bert_common.folders import kind_of_path
 from create_pretraining_data.engine.plain_text import TEXT_KEY
+from create_pretraining_data.engine.repeats import DROPPED_KINDS
 from create_pretraining_data.engine.splitting import FORMATS
 from create_pretraining_data.engine.work_plan import COMPRESSIONS
 from create_pretraining_data.instances.long_lines import LONG_LINES
@@ -69,6 +70,12 @@ class CreateDataFlags(TokenizerFlags):
         "piece of the text. truncate: rows are cut at random ends, as in Google's scripts; what is "
         "cut away is lost.",
         choices=LONG_LINES,
+    )
+    drop_duplicates: str = flag(
+        "none",
+        "Text that occurs more than once is always counted. none: it is kept; documents: of equal "
+        "documents only the first is kept; lines: also of equal lines of 10 characters or more.",
+        choices=tuple(DROPPED_KINDS),
     )
     output_file: str = flag(
         None,

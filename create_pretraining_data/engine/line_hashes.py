@@ -1,0 +1,139 @@
+"""The file of a chunk's hashes, by which text that occurs more than once is found.
+
+A line is hashed in Unicode's composed form (NFC) and with single spaces, in 64 bits; a document by
+the hashes of its lines. The file has each hash once, in ascending order, with how often the chunk
+has it; so a range of hashes is one read, and a line that repeats in every document takes little.
+"""
+
+import hashlib
+import itertools
+import os
+import struct
+import unicodedata
+from typing import NamedTuple
+
+import google_crc32c
+import numpy as np
+
+from bert_common.atomic_write import atomic_write
+from create_pretraining_data.engine.splitting import read_chunk_text
+
+# A shorter line, in characters, may repeat as often as it likes: "네, 알겠습니다." in a dialogue.
+SHORTEST_LINE = 10
+
+# What is counted, in the order of the file.
+DOCUMENTS, LINES, SHORT_LINES = KINDS = ("documents", "lines", "short_lines")
+
+# The number of hashes of each kind, the checksum of the hashes and counts, the file type; then the
+# checksum of all these.
+_FOOTER = struct.Struct("<3QI8s")
+_CHECKSUM = struct.Struct("<I")
+_MAGIC = b"hashes01"
+_HASH, _COUNT = np.dtype("<u8"), np.dtype("<u4")
+
+
+class HashedDocument(NamedTuple):
+    """The hashes of a document."""
+
+    document: int
+    lines: list[int]
+    are_short: list[bool]  # for each line, whether it is shorter than `SHORTEST_LINE`
+
+
+def hash_document(document):
+    """Hashes a document, a list of lines: a `HashedDocument`."""
+    digests, are_short = [], []
+    for line in document:
+        text = " ".join(unicodedata.normalize("NFC", line).split())
+        digests.append(_digest(text.encode("utf-8", "surrogatepass")))
+        are_short.append(len(text) < SHORTEST_LINE)
+    return HashedDocument(_number(_digest(b"".join(digests))), [*map(_number, digests)], are_short)
+
+
+def _digest(content):
+    return hashlib.blake2b(content, digest_size=8).digest()
+
+
+def _number(digest):
+    return int.from_bytes(digest, "little")
+
+
+def hashes_path(plan, number):
+    """The file of the hashes of a chunk of a `WorkPlan`."""
+    return os.path.join(plan.folder, f"hashes-{number:06d}")
+
+
+def make_hash_file(plan, tokenizer, number):
+    """Writes the hashes of one chunk, atomically; a task of the pass before the first.
+
+    Args:
+        plan: a `WorkPlan`.
+        tokenizer: not used; all tasks have the same parameters.
+        number: the chunk's number.
+
+    Raises:
+        InputError: the text is invalid, or the file cannot be written.
+    """
+    hashed = [hash_document(document) for document in read_chunk_text(plan.chunks[number])]
+    lines = np.array([line for one in hashed for line in one.lines], _HASH)
+    are_short = np.array([short for one in hashed for short in one.are_short], bool)
+    values = np.array([one.document for one in hashed], _HASH), lines[~are_short], lines[are_short]
+    counted = [np.unique(kind, return_counts=True) for kind in values]
+    content = b"".join(
+        hashes.tobytes() + counts.astype(_COUNT).tobytes() for hashes, counts in counted
+    )
+    sizes = [len(hashes) for hashes, _ in counted]
+    footer = _FOOTER.pack(*sizes, google_crc32c.value(content), _MAGIC)
+    with atomic_write(hashes_path(plan, number)) as file:
+        file.write(content + footer + _CHECKSUM.pack(google_crc32c.value(footer)))
+
+
+def read_sizes(path):
+    """How many hashes of each kind a file has, [3]; None if there is no complete file."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except FileNotFoundError:
+        return None
+    length = _FOOTER.size + _CHECKSUM.size
+    values, end = content[:-length], content[-length:]
+    if len(end) < length or end[_FOOTER.size :] != _CHECKSUM.pack(
+        google_crc32c.value(end[: _FOOTER.size])
+    ):
+        return None
+    *sizes, checksum, magic = _FOOTER.unpack(end[: _FOOTER.size])
+    is_whole = magic == _MAGIC and checksum == google_crc32c.value(values)
+    return sizes if is_whole else None
+
+
+def read_part(path, part, parts):
+    """Reads the hashes of a part of all possible hashes.
+
+    Args:
+        path: a complete file.
+        part: the part's number.
+        parts: how many equal parts there are.
+
+    Returns:
+        For each kind (hashes, ascending, and their counts), arrays of one length.
+    """
+    low, high = (-(-k * 2**64 // parts) for k in (part, part + 1))  # rounded up
+    found = []
+    with open(path, "rb") as file:
+        *sizes, _, _ = _FOOTER.unpack(
+            os.pread(
+                file.fileno(), _FOOTER.size, os.path.getsize(path) - _FOOTER.size - _CHECKSUM.size
+            )
+        )
+        width = _HASH.itemsize + _COUNT.itemsize
+        starts = [width * size for size in itertools.accumulate(sizes, initial=0)]
+        for start, size in zip(starts, sizes, strict=False):
+            if not size:
+                found.append((np.zeros(0, _HASH), np.zeros(0, _COUNT)))
+                continue
+            hashes = np.memmap(file, _HASH, "r", start, (size,))
+            counts = np.memmap(file, _COUNT, "r", start + _HASH.itemsize * size, (size,))
+            first = np.searchsorted(hashes, np.uint64(low))
+            last = np.searchsorted(hashes, np.uint64(high)) if high < 2**64 else size
+            found.append((np.array(hashes[first:last]), np.array(counts[first:last])))
+    return found

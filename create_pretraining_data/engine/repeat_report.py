@@ -1,0 +1,101 @@
+"""Says how much of the text repeats earlier text, and gives examples of what does."""
+
+from create_pretraining_data.engine.line_hashes import (
+    DOCUMENTS,
+    LINES,
+    SHORT_LINES,
+    SHORTEST_LINE,
+    hash_document,
+)
+from create_pretraining_data.engine.splitting import read_chunk_text
+
+# The shares of repeats above which a warning says so. In Wikipedia and in reviews of films 3 % of
+# the lines are repeats, most of them short.
+WORTH_A_WARNING = 0.1
+WORTH_A_WARNING_WITH_SHORT = 0.5
+
+# The characters of an example.
+_SHOWN = 50
+
+
+def describe_repeats(repeats):
+    """The counts of `count_repeats` for the JSON file beside the records."""
+    return {
+        kind: {"count": counts["count"], "repeats": _repeats(counts), "share": _share(counts)}
+        for kind, counts in _with_all_lines(repeats).items()
+    }
+
+
+def summarize_repeats(repeats):
+    """A phrase about the counts of `count_repeats`, for the last line of the program."""
+    counted = _with_all_lines(repeats)
+    return (
+        f"{_share(counted[DOCUMENTS]):.1%} of the documents and {_share(counted['all_lines']):.1%} "
+        "of the lines repeat earlier ones"
+    )
+
+
+def find_repeat_problems(repeats, plan):
+    """Describes, one line each, kinds of text of which much repeats and is not left out.
+
+    Args:
+        repeats: as from `count_repeats`.
+        plan: a `WorkPlan`.
+    """
+    if plan.drop_duplicates != "none":  # repeated documents have an unknown part of the lines
+        return []
+    counted = _with_all_lines(repeats)
+    problems = []
+    if _share(counted[DOCUMENTS]) > WORTH_A_WARNING:
+        problems.append(
+            _describe(counted[DOCUMENTS], "documents", plan)
+            + ": --drop_duplicates=documents leaves them out"
+        )
+    if _share(counted[LINES]) > WORTH_A_WARNING:
+        problems.append(
+            _describe(counted[LINES], f"lines of {SHORTEST_LINE} characters or more", plan)
+            + ": a model learns them by heart instead of the language; --drop_duplicates=lines "
+            "leaves them out"
+        )
+    elif _share(counted["all_lines"]) > WORTH_A_WARNING_WITH_SHORT:
+        problems.append(
+            _describe(counted["all_lines"], "lines", plan)
+            + f", most of them shorter than {SHORTEST_LINE} characters: leave them out if they are "
+            "no part of a dialogue"
+        )
+    return problems
+
+
+def _with_all_lines(repeats):
+    long, short = repeats[LINES], repeats[SHORT_LINES]
+    both = {name: long[name] + short[name] for name in ("count", "distinct", "most_frequent")}
+    both["most_frequent"] = sorted(both["most_frequent"], reverse=True)
+    return {DOCUMENTS: repeats[DOCUMENTS], "all_lines": both, LINES: long}
+
+
+def _repeats(counts):
+    return counts["count"] - counts["distinct"]
+
+
+def _share(counts):
+    return round(_repeats(counts) / counts["count"], 6) if counts["count"] else 0.0
+
+
+def _describe(counts, what, plan):
+    frequency, value, number = counts["most_frequent"][0]
+    return (
+        f"{_share(counts):.0%} of the {what} ({_repeats(counts):,} of {counts['count']:,}) repeat "
+        f"earlier ones, one of them occurs {frequency:,} times ({_find(value, number, plan)!r})"
+    )
+
+
+def _find(value, number, plan):
+    """The beginning of the document or line of a hash, which is in this chunk."""
+    for document in read_chunk_text(plan.chunks[number]):
+        hashed = hash_document(document)
+        places = [0] if hashed.document == value else []
+        places += [k for k, line in enumerate(hashed.lines) if line == value]
+        if places:
+            line = document[places[0]]
+            return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+    return ""

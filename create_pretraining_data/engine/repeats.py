@@ -1,0 +1,238 @@
+"""Finds documents and lines that occur more than once in the text, and leaves them out.
+
+The first occurrence, in the order of the input files, is none of the repeats. Every chunk's hashes
+are written to a file; then each part of all possible hashes is looked through by itself, so that
+memory does not grow with the text.
+"""
+
+import functools
+import os
+from typing import NamedTuple
+
+import google_crc32c
+import numpy as np
+
+from bert_common.atomic_write import atomic_write, write_json
+from bert_common.json_text import parse_json
+from bert_common.progress import progress
+from create_pretraining_data.engine.line_hashes import (
+    DOCUMENTS,
+    KINDS,
+    LINES,
+    hash_document,
+    hashes_path,
+    make_hash_file,
+    read_part,
+    read_sizes,
+)
+from create_pretraining_data.engine.splitting import read_chunk_text
+from create_pretraining_data.engine.work_folder import locked
+
+# The choices of what to leave out, and the kinds of hashes each needs.
+DROPPED_KINDS = {"none": (), "documents": (DOCUMENTS,), "lines": (DOCUMENTS, LINES)}
+
+# The number of hashes to look through at a time, which take some 80 MB.
+HASHES_OF_PART = 2_000_000
+
+# How many of the most frequent documents and lines are kept for messages.
+_MOST_FREQUENT = 3
+
+# The bytes of a hash or a number in the lists of repeats.
+_WIDTH = 8
+
+
+class DroppedText(NamedTuple):
+    """How much was left out of a chunk."""
+
+    documents: int  # those without any line left
+    lines: int  # of all documents
+
+
+def read_kept_text(plan, number):
+    """Reads the documents of a chunk without the repeats that are to be left out.
+
+    Returns:
+        The documents, each a list of lines, empty if none is left; and `DroppedText`.
+
+    Raises:
+        InputError: as `read_chunk_text`.
+    """
+    documents = read_chunk_text(plan.chunks[number])
+    if plan.drop_duplicates == "none":
+        return documents, DroppedText(0, 0)
+    seen = _read_repeated(plan, number)
+    kept = [_drop_seen(document, seen) for document in documents]
+    counts = [sum(map(len, texts)) for texts in (documents, kept)]
+    return kept, DroppedText(kept.count([]), counts[0] - counts[1])
+
+
+def _drop_seen(document, seen):
+    """Drops what earlier text holds, and adds to it what is kept."""
+    hashed = hash_document(document)
+    if hashed.document in seen[DOCUMENTS]:
+        return []
+    seen[DOCUMENTS].add(hashed.document)
+    if LINES not in seen:
+        return document
+    kept = []
+    for line, hashed_line, is_short in zip(document, hashed.lines, hashed.are_short, strict=True):
+        if is_short:
+            kept.append(line)
+        elif hashed_line not in seen[LINES]:
+            seen[LINES].add(hashed_line)
+            kept.append(line)
+    return kept
+
+
+def _read_repeated(plan, number):
+    """For each kind that is dropped, the hashes of a chunk that earlier chunks have too: a set."""
+    with open(_summary_path(plan), encoding="utf-8") as file:
+        parts = parse_json(file.read())["parts"]
+    found = {kind: set() for kind in DROPPED_KINDS[plan.drop_duplicates]}
+    for part in range(parts):
+        with open(_part_path(plan, part), "rb") as file:
+            for hashes in found.values():
+                start = file.tell()
+                bounds = np.frombuffer(file.read(_WIDTH * (len(plan.chunks) + 1)), "<u8")
+                first, last, count = (int(bounds[k]) for k in (number, number + 1, -1))
+                file.seek(_WIDTH * first, os.SEEK_CUR)
+                hashes.update(np.frombuffer(file.read(_WIDTH * (last - first)), "<u8").tolist())
+                file.seek(start + _WIDTH * (len(bounds) + count))
+    return found
+
+
+def count_repeats(plan, run, numbers):
+    """Counts the repeats of the whole text; with --drop_duplicates it also lists them by chunk.
+
+    What an earlier start has finished is not done again. Tasks on several machines share the work,
+    but none waits for one that has not begun.
+
+    Args:
+        plan: a `WorkPlan`.
+        run: the function that `start_workers` yields.
+        numbers: the chunks of this process.
+
+    Returns:
+        A dict: for each of `KINDS` a dict of "count" (of all), "distinct" and "most_frequent", a
+        list of [count, hash, number of the chunk where it is first].
+    """
+    existing = _read_summary(plan)
+    if existing is not None:
+        return existing
+    _make_hash_files(plan, run, numbers)
+    with locked(plan.folder, "repeats", wait=True):
+        existing = _read_summary(plan)
+        if existing is not None:  # another task did it
+            return existing
+        _make_hash_files(plan, run, range(len(plan.chunks)))
+        width = 12  # bytes of a hash and its count
+        hashes = sum(
+            os.path.getsize(hashes_path(plan, n)) // width for n in range(len(plan.chunks))
+        )
+        parts = max(1, -(-hashes // HASHES_OF_PART))
+        missing = [part for part in range(parts) if _read_part_summary(plan, part, parts) is None]
+        with progress("comparing lines", parts, "parts", done=parts - len(missing)) as bar:
+            for _ in run(functools.partial(find_repeats, parts=parts), missing):
+                bar.update(1)
+        summaries = [_read_part_summary(plan, part, parts) for part in range(parts)]
+        result = {kind: _add_up([one["kinds"][kind] for one in summaries]) for kind in KINDS}
+        write_json(_summary_path(plan), {"parts": parts, "kinds": result})
+        for number in range(len(plan.chunks)):
+            os.remove(hashes_path(plan, number))
+    return result
+
+
+def _make_hash_files(plan, run, numbers):
+    existing = plan.existing_files()
+    paths = {number: hashes_path(plan, number) for number in numbers}
+    missing = [
+        number for number, path in paths.items() if path not in existing or read_sizes(path) is None
+    ]
+    total = sum(map(plan.chunk_size, numbers))
+    done = total - sum(map(plan.chunk_size, missing))
+    if not missing:
+        return
+    with progress("looking for repeated lines", total, "B", done=done) as bar:
+        for number, _ in run(make_hash_file, missing):
+            bar.update(plan.chunk_size(number))
+
+
+def find_repeats(plan, tokenizer, part, parts):
+    """Finds the repeats among a part of all possible hashes; a task between the passes.
+
+    Args:
+        plan: a `WorkPlan` whose files of hashes all exist.
+        tokenizer: not used; all tasks have the same parameters.
+        part, parts: as for `read_part`.
+    """
+    chunks = range(len(plan.chunks))
+    of_chunks = [read_part(hashes_path(plan, number), part, parts) for number in chunks]
+    kinds, content = {}, b""
+    for index, kind in enumerate(KINDS):
+        hashes = np.concatenate([found[index][0] for found in of_chunks])
+        counts = np.concatenate([found[index][1] for found in of_chunks]).astype(np.int64)
+        ends = np.cumsum([len(found[index][0]) for found in of_chunks])
+        order = np.argsort(hashes, kind="stable")  # equal ones in the order of the chunks
+        is_first = np.ones(len(hashes), bool)
+        is_first[1:] = np.diff(hashes[order]) > 0
+        firsts = np.flatnonzero(is_first)
+        totals = np.add.reduceat(counts[order], firsts) if len(firsts) else counts
+        most = np.argsort(-totals, kind="stable")[:_MOST_FREQUENT]
+        places = order[firsts[most]]
+        kinds[kind] = {
+            "count": int(counts.sum()),
+            "distinct": len(firsts),
+            "most_frequent": [
+                [int(totals[m]), int(hashes[place]), int(np.searchsorted(ends, place, "right"))]
+                for m, place in zip(most, places, strict=True)
+            ],
+        }
+        if kind in DROPPED_KINDS[plan.drop_duplicates]:
+            repeats = np.sort(order[~is_first])  # by chunk
+            bounds = np.searchsorted(repeats, [0, *ends])
+            content += bounds.astype("<u8").tobytes() + hashes[repeats].astype("<u8").tobytes()
+    with atomic_write(_part_path(plan, part)) as file:
+        file.write(content)
+    summary = {"parts": parts, "checksum": google_crc32c.value(content), "kinds": kinds}
+    write_json(f"{_part_path(plan, part)}.json", summary)
+
+
+def _part_path(plan, part):
+    return os.path.join(plan.folder, f"repeats-{part:06d}")
+
+
+def _summary_path(plan):
+    return os.path.join(plan.folder, "repeats.json")
+
+
+def _read_part_summary(plan, part, parts):
+    """The JSON of `find_repeats`; None if its files are missing or damaged."""
+    try:
+        with open(f"{_part_path(plan, part)}.json", encoding="utf-8") as file:
+            summary = parse_json(file.read())
+        with open(_part_path(plan, part), "rb") as file:
+            is_whole = google_crc32c.value(file.read()) == summary["checksum"]
+        return summary if is_whole and summary["parts"] == parts else None
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _read_summary(plan):
+    """The counts of an earlier start; None if they, or the lists of repeats, are not complete."""
+    try:
+        with open(_summary_path(plan), encoding="utf-8") as file:
+            summary = parse_json(file.read())
+        parts, kinds = summary["parts"], summary["kinds"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    is_whole = all(_read_part_summary(plan, part, parts) is not None for part in range(parts))
+    return kinds if is_whole else None
+
+
+def _add_up(counted):
+    most = sorted(one for counts in counted for one in counts["most_frequent"])
+    return {
+        "count": sum(counts["count"] for counts in counted),
+        "distinct": sum(counts["distinct"] for counts in counted),
+        "most_frequent": most[::-1][:_MOST_FREQUENT],
+    }
