@@ -306,7 +306,6 @@ def summary(statistics, repeats, flags, defaults, seconds):
     parts = [
         f"{documents:,} documents" + (f" ({', '.join(left_out)} left out)" if left_out else ""),
         f"{statistics.sentences:,} sentences",
-        summarize_repeats(repeats),
         *(
             [f"{statistics.repeated_lines:,} repeated lines left out"]
             if statistics.repeated_lines
@@ -332,6 +331,7 @@ def summary(statistics, repeats, flags, defaults, seconds):
         f"mean length {pieces / statistics.examples:.1f} of {flags.max_seq_length}",
         f"{lost / statistics.pieces:.1%} of the pieces in no row"
         + (f" ({describe_lost_pieces(statistics)})" if lost else ""),
+        summarize_repeats(repeats),
         f"[UNK] {statistics.unknown_pieces / statistics.pieces:.2%}",
         f"{seconds:.1f} s",
         f"{statistics.examples / seconds:,.0f} examples/s",

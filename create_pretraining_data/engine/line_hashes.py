@@ -1,8 +1,9 @@
 """The file of a chunk's hashes, by which text that occurs more than once is found.
 
-A line is hashed in Unicode's composed form (NFC) and with single spaces, in 64 bits; a document by
-the hashes of its lines. The file has each hash once, in ascending order, with how often the chunk
-has it; so a range of hashes is one read, and a line that repeats in every document takes little.
+A line is hashed in Unicode's composed form (NFC), with single spaces and without invisible
+characters, in 64 bits; a document by the hashes of its lines. The file has each hash once, in
+ascending order, with how often the chunk has it; so a range of hashes is one read, and a line that
+repeats in every document takes little.
 """
 
 import hashlib
@@ -37,17 +38,19 @@ class HashedDocument(NamedTuple):
 
     document: int
     lines: list[int]
-    are_short: list[bool]  # for each line, whether it is shorter than `SHORTEST_LINE`
+    kinds: list[str | None]  # of each line LINES or SHORT_LINES; None if nothing in it is visible
 
 
 def hash_document(document):
     """Hashes a document, a list of lines: a `HashedDocument`."""
-    digests, are_short = [], []
+    digests, kinds = [], []
     for line in document:
         text = " ".join(unicodedata.normalize("NFC", line).split())
-        digests.append(_digest(text.encode("utf-8", "surrogatepass")))
-        are_short.append(len(text) < SHORTEST_LINE)
-    return HashedDocument(_number(_digest(b"".join(digests))), [*map(_number, digests)], are_short)
+        if not text.isprintable():
+            text = "".join(filter(str.isprintable, text)).strip()
+        digests.append(_digest(text.encode()))
+        kinds.append((LINES if len(text) >= SHORTEST_LINE else SHORT_LINES) if text else None)
+    return HashedDocument(_number(_digest(b"".join(digests))), [*map(_number, digests)], kinds)
 
 
 def _digest(content):
@@ -75,10 +78,14 @@ def make_hash_file(plan, tokenizer, number):
         InputError: the text is invalid, or the file cannot be written.
     """
     hashed = [hash_document(document) for document in read_chunk_text(plan.chunks[number])]
-    lines = np.array([line for one in hashed for line in one.lines], _HASH)
-    are_short = np.array([short for one in hashed for short in one.are_short], bool)
-    values = np.array([one.document for one in hashed], _HASH), lines[~are_short], lines[are_short]
-    counted = [np.unique(kind, return_counts=True) for kind in values]
+    values = {kind: [] for kind in KINDS}
+    for one in hashed:
+        if any(one.kinds):
+            values[DOCUMENTS].append(one.document)
+        for line, kind in zip(one.lines, one.kinds, strict=True):
+            if kind:
+                values[kind].append(line)
+    counted = [np.unique(np.array(v, _HASH), return_counts=True) for v in values.values()]
     content = b"".join(
         hashes.tobytes() + counts.astype(_COUNT).tobytes() for hashes, counts in counted
     )

@@ -69,17 +69,19 @@ def read_kept_text(plan, number):
 def _drop_seen(document, seen):
     """Drops what earlier text holds, and adds to it what is kept."""
     hashed = hash_document(document)
+    if not any(hashed.kinds):  # nothing in it is visible
+        return document
     if hashed.document in seen[DOCUMENTS]:
         return []
     seen[DOCUMENTS].add(hashed.document)
     if LINES not in seen:
         return document
     kept = []
-    for line, hashed_line, is_short in zip(document, hashed.lines, hashed.are_short, strict=True):
-        if is_short:
+    for line, value, kind in zip(document, hashed.lines, hashed.kinds, strict=True):
+        if kind != LINES:
             kept.append(line)
-        elif hashed_line not in seen[LINES]:
-            seen[LINES].add(hashed_line)
+        elif value not in seen[LINES]:
+            seen[LINES].add(value)
             kept.append(line)
     return kept
 
@@ -167,17 +169,18 @@ def find_repeats(plan, tokenizer, part, parts):
     """
     chunks = range(len(plan.chunks))
     of_chunks = [read_part(hashes_path(plan, number), part, parts) for number in chunks]
+    nothing = np.zeros(0, "<u8")
     kinds, content = {}, b""
     for index, kind in enumerate(KINDS):
-        hashes = np.concatenate([found[index][0] for found in of_chunks])
-        counts = np.concatenate([found[index][1] for found in of_chunks]).astype(np.int64)
-        ends = np.cumsum([len(found[index][0]) for found in of_chunks])
+        hashes = np.concatenate([nothing, *(found[index][0] for found in of_chunks)])
+        counts = np.concatenate([nothing, *(found[index][1] for found in of_chunks)])
+        ends = np.cumsum([len(found[index][0]) for found in of_chunks], dtype=np.int64)
         order = np.argsort(hashes, kind="stable")  # equal ones in the order of the chunks
         is_first = np.ones(len(hashes), bool)
         is_first[1:] = np.diff(hashes[order]) > 0
         firsts = np.flatnonzero(is_first)
         totals = np.add.reduceat(counts[order], firsts) if len(firsts) else counts
-        most = np.argsort(-totals, kind="stable")[:_MOST_FREQUENT]
+        most = np.argsort(totals, kind="stable")[::-1][:_MOST_FREQUENT]
         places = order[firsts[most]]
         kinds[kind] = {
             "count": int(counts.sum()),

@@ -38,7 +38,8 @@ def test_chunks_without_a_sentence_are_no_error(corpus, tmp_path, capsys, flags)
     names = ",".join(map(str, [*files, files[2], files[-2]]))
     argv = arguments(corpus, tmp_path / "out", f"--input_file={names}", *complete(flags))
     assert main(argv) == 0
-    assert capsys.readouterr().err == ""
+    said = capsys.readouterr().err.splitlines()  # the corpus is in it several times
+    assert all("repeat earlier ones" in line for line in said if "in no row" not in line)
     description = json.loads((tmp_path / "out" / "ko.json").read_text())
     assert description["documents"] == len(EMPTY) * 202
     assert description["examples"] == len(records(tmp_path / "out"))

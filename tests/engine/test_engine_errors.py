@@ -1,6 +1,7 @@
 """A user's mistake is one line of error, and leaves nothing half done."""
 
 import collections
+import itertools
 import os
 import re
 import resource
@@ -80,7 +81,8 @@ def test_bad_text_leaves_nothing_to_resume_from(corpus, tmp_path, capsys):
 
 def test_warnings_come_early(corpus, tmp_path, capsys):
     text = tmp_path / "text.txt"
-    text.write_text("가 나 다 라\n\n" * 2000)
+    lines = (" ".join(syllables) for syllables in itertools.product("나다라마바사아", repeat=4))
+    text.write_text("\n\n".join(itertools.islice(lines, 2000)) + "\n")
     run(corpus, tmp_path / "out", f"--input_file={text}", "--dupe_factor=1")
     # The text has no piece in the vocabulary, which is said too.
     lines = [line for line in capsys.readouterr().err.splitlines() if "[UNK]" not in line]

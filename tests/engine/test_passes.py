@@ -128,8 +128,9 @@ def test_a_log_says_how_far_it_is(corpus, tmp_path, capsys, monkeypatch):
     run(corpus, tmp_path)
     lines = capsys.readouterr().err.splitlines()
     size = progress.format_bytes((corpus / "text.txt").stat().st_size)
-    assert lines[0].startswith("making examples: ") and f" of {size}, " in lines[0]
-    assert lines[0].endswith(" left")
+    assert lines[0].startswith("looking for repeated lines: ") and f" of {size}, " in lines[0]
+    first = next(line for line in lines if line.startswith("making examples: "))
+    assert f" of {size}, " in first and first.endswith(" left")
     (last,) = (line for line in lines if line.startswith("making") and "ended after" in line)
     assert last.startswith(f"making examples: 100%, {size} of {size}, ")
     assert lines[-1].startswith("shuffling records: 100%, ") and "ended after" in lines[-1]

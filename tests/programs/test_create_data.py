@@ -118,10 +118,11 @@ def test_the_summary(folder, capsys):
         f"12 documents (1 of one word left out), 52 sentences, {count:,} examples, "
         f"label 1: {sum(labels) / count:.1%}, mean length "
     )
-    assert "of 40, 0.0% of the pieces in no row, [UNK] 0." in summary
+    assert "of 40, 0.0% of the pieces in no row, 41.7% of the documents and " in summary
+    assert "repeat earlier ones, [UNK] 0." in summary
     assert summary.endswith("examples/s")
     assert lines[3] == f"written: {path}"
-    assert output.err == ""
+    assert all("repeat earlier ones" in line for line in output.err.splitlines())
 
 
 def test_the_same_seed_writes_the_same_bytes(folder):
