@@ -35,6 +35,9 @@ JOBS = {
 # A plan's columns must fit on a terminal.
 MOST_COLUMNS = 6
 
+# The pieces of a vocabulary where neither a flag nor the configuration says how many.
+USUAL_VOCABULARY = 32_000
+
 
 @dataclasses.dataclass(frozen=True)
 class CorpusPlanFlags:
@@ -142,7 +145,7 @@ def read_job(model, packed=True):
         values = parse(PretrainFlags, ["plan", f"--flagfile={SHIPPED / name}.flags"])
         if not jobs:  # the second phase takes the configuration from the first one's folder
             model_type = choose_model_type(values)
-            config = read_config(values, model_type)
+            config = read_config(values, model_type, USUAL_VOCABULARY)
         jobs.append(resolve_model_defaults(values, model_type))
     phases = [
         Phase(

@@ -11,7 +11,7 @@ FILE, FOLDER, NOTHING = "a file", "a folder", "nothing there"
 # What each flag takes. Lists of files are checked where they are expanded, and what training
 # programs find in --data_dir where it is read.
 _FILES = (
-    "vocab_file", "spm_model_file", "bert_config_file", "albert_config_file", "config_file",
+    "vocab_file", "spm_model_file", "bert_config_file", "albert_config_file",
     "card_file", "add_tokens", "data_file", "dev_file", "test_file",
 )  # fmt: skip
 _FOLDERS = ("model_dir", "tokenizer_dir", "data_dir", "tasks_dir")

@@ -105,7 +105,7 @@ def test_a_shipped_job_from_any_folder(here, name):
     for folder in ("", "run_scripts/flagfiles/"):
         argv = ["run", f"--flagfile={folder}{name}_pretrain.flags"]
         values = parse(PretrainFlags, argv)
-        assert read_config(values, choose_model_type(values)).vocab_size == 32000
+        assert read_config(values, choose_model_type(values), 32000).vocab_size == 32000
         assert values.output_dir == f"output/{name}"
 
 

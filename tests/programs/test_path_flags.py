@@ -135,7 +135,13 @@ def test_messages_are_true(world, tmp_path, name, flag, kind):
         assert said <= {kind}
 
 
-LISTS = {"corpus", "held_out", "reviews", "eval_input_file"}  # `paths.expand_globs` checks them
+LISTS = {
+    "corpus",
+    "held_out",
+    "reviews",
+    "eval_input_file",
+    "config_file",
+}  # `paths.expand_globs` checks them
 WHERE_USED = {"ledger", "names"}
 
 
