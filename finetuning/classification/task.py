@@ -221,7 +221,9 @@ class Classification:
                 cells += [self.format(labels[i])] * labelled + [self.format(predictions[i])]
                 file.write(as_line(cells + [f"{share:.6f}" for share in shares[i] if classes]))
         source = self.dataset.sources.get(split)
-        if source is not None and source.own and source.label is None:
+        # The name of a file in --data_dir is relative to it; a file that a flag names is not.
+        named = source is not None and source.own and os.path.isabs(source.files[0])
+        if named and source.label is None:
             paths.append(self.write_table(directory, source, outputs))
         if split == "test":
             paths.append(os.path.join(directory, "test_results.tsv"))
