@@ -6,7 +6,7 @@ import os
 import sys
 
 from bert_common.errors import InputError
-from bert_common.folders import make_writable
+from bert_common.folders import kind_of_path, make_writable
 from finetuning.classes import check_weights, count_classes
 from finetuning.classification.custom_data import FILE_TYPES, TASK_TYPES, Columns, custom_dataset
 from finetuning.classification.own_files import guess_columns, own_dataset, own_source
@@ -17,6 +17,7 @@ from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import FinetuneFlags, head_options
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FILE
 
 # The flags that describe the user's own files.
 CUSTOM_FLAGS = (
@@ -142,6 +143,10 @@ def check_own_files(values):
                 "Received: none"
             )
         return values
+    for name in ("train_file", "predict_file"):  # run_squad does not need all that flag files name
+        path = getattr(values, name)
+        if path and (kind := kind_of_path(path)) != FILE:
+            raise InputError(f"--{name} must be {FILE}. Received: {path}, {kind}")
     named = next(n for n in (*FILE_FLAGS, "predict_file") if getattr(values, n))
     other = "data_dir" if values.data_dir else "task_name"
     if values.data_dir or (files and values.task_name not in (None, OWN_FILES)):
