@@ -1,27 +1,36 @@
-"""Reads .csv files as spreadsheets write them: quotes, line breaks in quotes, three separators."""
+"""Reads tables as spreadsheets write them: quotes, line breaks in quotes, three separators."""
 
 import csv
 import io
+import re
 
 from bert_common.errors import InputError
 
 # What separates columns, the most usual first; Excel writes ";" where a comma is the decimal point.
 SEPARATORS = (",", ";", "\t")
 
+# A first line that only names the separator; Excel reads it, and some programs write it for Excel.
+_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
 
-def read_csv(text, path):
-    """Yields the place of every row of a .csv file, and its cells; blank lines are left out.
+
+def read_csv(text, path, separator=None):
+    """Yields the place of every row of a .csv file, and its cells; blank rows are left out.
 
     Args:
         text: the file's contents.
         path: the file, for messages.
+        separator: what separates columns; None: as the first line says.
 
     Raises:
         InputError: a quote is not closed, or text follows a closing one; names the line.
     """
-    lines = io.StringIO(text, newline="")
-    rows = csv.reader(lines, delimiter=find_separator(text), strict=True)
-    start = 1
+    start, named = 1, None if separator else _SEPARATOR_LINE.match(text)
+    if named:
+        start, separator, text = 2, named[1], text[named.end() :]
+    # Python's own limit is 131,072 characters a cell; a text may be longer.
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    lines, skipped = io.StringIO(text, newline=""), start - 1
+    rows = csv.reader(lines, delimiter=separator or find_separator(text), strict=True)
     while True:
         try:
             row = next(rows, None)
@@ -32,12 +41,53 @@ def read_csv(text, path):
             ) from None
         if row is None:
             return
-        if any(cell.strip() for cell in row):
+        if not _is_blank(row):
             yield f"{path} line {start}", row
-        start = rows.line_num + 1
+        start = skipped + rows.line_num + 1
 
 
 def find_separator(text):
     """The separator that the first line has most often outside of quotes."""
     outside = "".join(text.lstrip("\r\n").split("\n", 1)[0].split('"')[::2])
     return max(SEPARATORS, key=outside.count)
+
+
+def read_tsv(text, path):
+    """The places of a user's own .tsv file's rows, and their cells; blank rows are left out.
+
+    Quotes belong to the text, unless the file is quoted as Excel and pandas do it, which put quotes
+    around cells that need them, or around all.
+    """
+    rows = []
+    for number, line in enumerate(text.split("\n"), 1):
+        cells = line.removesuffix("\r").split("\t")
+        if not _is_blank(cells):
+            rows.append((f"{path} line {number}", cells))
+    return _quoted_rows(text, path, rows) or rows
+
+
+def _quoted_rows(text, path, plain):
+    """The rows of a .tsv file with its quotes resolved; None if it is not quoted."""
+    if not re.search(r'(?:^|\t)"', text, re.MULTILINE):
+        return None
+    try:
+        rows = list(read_csv(text, path, "\t"))
+    except InputError:
+        return None
+    if len({len(cells) for _, cells in rows}) != 1:
+        return None
+    if len({len(cells) for _, cells in plain}) != 1:
+        return rows  # only so its rows are of equal width: tabs or line breaks are inside quotes
+    if len(rows) != len(plain):
+        return None  # quotes that happen to stand at the ends of two cells
+    pairs = [
+        pair
+        for (_, before), (_, after) in zip(plain, rows, strict=True)
+        for pair in zip(before, after, strict=True)
+    ]
+    all_quoted = all(before != after for before, after in pairs)
+    return rows if all_quoted or all('"' in a for b, a in pairs if b != a) else None
+
+
+def _is_blank(cells):
+    return not any(cell.strip() for cell in cells)

@@ -27,6 +27,7 @@ class SplitSource(NamedTuple):
     entities: tuple = ()
     # Whether the files are a user's own, in which every row must have as many columns as the first.
     own: bool = False
+    encoding: str | None = None  # of a user's own files; None: it is recognised
     part: str | None = None  # "train" or "dev" of a single file, of which a tenth is held out
 
 

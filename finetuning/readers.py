@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_common.errors import InputError
-from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from finetuning.tables import read_cells, read_lines, read_parquet
+from finetuning.tables import read_cells, read_lines, read_parquet, read_text
 
 
 class Example(NamedTuple):
@@ -165,7 +164,7 @@ def read_label(dataset, value, where):
     """The label of an `Example`, from its value in the file."""
     if not dataset.labels:
         try:
-            score = float(value)
+            score = math.nan if isinstance(value, bool) else float(value)
         except (TypeError, ValueError, OverflowError):
             score = math.nan
         if not math.isfinite(score):
@@ -201,9 +200,14 @@ def label_texts(value, multi_label, where):
         raise InputError(f"{where}: a label must be text or a number. Received: {wrong[0]!r}")
     if multi_label and isinstance(value, str):
         parts = value.split(",")
-    # 1.0 is 1: a table with a missing number somewhere writes all numbers so.
-    texts = [re.sub(r"^(-?\d+)\.0+$", r"\1", str(part).strip()) for part in parts]
+    texts = [label_text(part) for part in parts]
     return [text for text in texts if text] if multi_label else texts
+
+
+def label_text(value):
+    """A label as text. 1.0 is 1: a table with a missing number somewhere writes all numbers so."""
+    text = re.sub(r"^(-?\d+)\.0+$", r"\1", str(value).strip())
+    return "0" if text == "-0" else text
 
 
 def _text(value, where):
@@ -279,23 +283,25 @@ def read_rows(path, source):
         InputError: the file is malformed; names the line.
         MissingColumn: by the function, for a row without that column.
     """
-    if path.endswith(".json"):
-        entries = read_json(read_bytes(path), path)
+    if path.lower().endswith(".json"):
+        entries = read_json(read_text(path, source.encoding), path)
         if not isinstance(entries, list):
             raise InputError(f"{path} must hold a list of objects. Received: {shortened(entries)}")
         for number, entry in enumerate(entries, 1):
             yield _row_of_object(entry, f"{path} entry {number}")
-    elif path.endswith(".jsonl"):
-        for where, line in read_lines(path):
-            yield _row_of_object(read_json(line, where), where)
-    elif path.endswith(".parquet"):
+    elif path.lower().endswith(".jsonl"):
+        for where, line in read_lines(path, source.encoding):
+            if line.strip():
+                yield _row_of_object(read_json(line, where), where)
+    elif path.lower().endswith(".parquet"):
         for number, entry in enumerate(read_parquet(path), 1):
             yield _row_of_object(entry, f"{path} row {number}")
     else:
-        rows = read_cells(path)
+        rows = read_cells(path, source.own, source.encoding)
         columns, width = {}, None
         if not isinstance(source.text, int):
             where, header = next(rows, (f"{path} line 1", [""]))
+            header = [name.strip() for name in header] if source.own else header
             twice = [name for name in header if name and header.count(name) > 1]
             if twice and source.own:
                 raise InputError(f"{where} must name a column once. Received: {twice[0]!r} twice")

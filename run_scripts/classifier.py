@@ -7,9 +7,15 @@ import sys
 
 from bert_common.errors import InputError
 from bert_common.folders import kind_of_path, make_writable
+from bert_common.text_encoding import NAMES
 from finetuning.classes import check_weights, count_classes
 from finetuning.classification.custom_data import FILE_TYPES, TASK_TYPES, Columns, custom_dataset
-from finetuning.classification.own_files import guess_columns, own_dataset, own_source
+from finetuning.classification.own_files import (
+    fit_columns,
+    guess_columns,
+    own_dataset,
+    own_source,
+)
 from finetuning.datasets import DATASETS
 from finetuning.readers import read_split
 from finetuning.tables import column_names
@@ -23,6 +29,9 @@ from run_scripts.flags.path_kinds import FILE
 CUSTOM_FLAGS = (
     "task_type", "text_column", "second_column", "label_column", "id_column", "labels", "metrics",
 )  # fmt: skip
+
+# Those that say how a file calls its columns, which is no property of the model.
+COLUMN_FLAGS = ("text_column", "second_column", "label_column", "id_column")
 
 # The flags that a fine-tuned model's folder records.
 TASK_FLAGS = ("task_name", *CUSTOM_FLAGS, "feature_layers", "max_seq_length")
@@ -73,6 +82,12 @@ class ClassifierFlags(FinetuneFlags):
         None, "Likewise that of the label, or several, separated by commas. Without it: label."
     )
     id_column: str = flag(None, "Likewise that of the example's id. Without it: file and line.")
+    encoding: str = flag(
+        None,
+        "The encoding of your own files. Default: each file's is recognised, and said if it is "
+        "not UTF-8.",
+        choices=tuple(NAMES),
+    )
     labels: str = flag(
         None, "For your own files: all labels, separated by commas. Without it: those in train."
     )
@@ -116,6 +131,7 @@ def classify(values):
         read_data,
         read_examples,
         make_task,
+        changeable=("max_seq_length", *(() if values.do_train else COLUMN_FLAGS)),
         texts=operator.attrgetter("text", "second"),
         count_classes=count_dataset_classes,
     )
@@ -155,7 +171,10 @@ def check_own_files(values):
             "Received: both"
         )
     if values.data_file and len(files) > 1 and set(files) - {"data", "test"}:
-        raise InputError("--data_file is split itself: only --test_file may be beside it")
+        raise InputError(
+            "--data_file is split itself: only --test_file may be beside it. "
+            f"Received: {', '.join(f'--{n}' for n in FILE_FLAGS if getattr(values, n))}"
+        )
     if values.predict_file and not values.do_predict:
         raise InputError("--predict_file needs --do_predict. Received: --predict_file alone")
     if values.do_train and not {"data", "train"} & files.keys():
@@ -164,15 +183,29 @@ def check_own_files(values):
     if values.do_train:
         path = values.data_file or values.train_file
         columns = Columns(values.text_column, values.second_column, values.label_column, None)
-        found = guess_columns(path, columns)
+        found = guess_columns(path, columns, encoding=values.encoding)
         guessed = [n for n in ("text", "label") if getattr(columns, n) is None]
         if guessed:
             said = ", ".join(f"{name} {getattr(found, name)!r}" for name in guessed)
             print(f"columns of {path}: {said} (--text_column and --label_column name others)")
         changes |= {"text_column": found.text, "label_column": found.label}
     if values.predict_file:
+        check_named(values.predict_file, values)
         changes["predict_split"] = predicted_split(values.predict_file)
     return dataclasses.replace(values, **changes)
+
+
+def check_named(path, values):
+    """Refuses a --text_column or --second_column, as given, that a file to predict lacks."""
+    for flag_name in ("text_column", "second_column"):
+        name = getattr(values, flag_name)
+        if name and not name.isdecimal() and "." not in name:
+            names = column_names(path, values.encoding)
+            if name not in names:
+                raise InputError(
+                    f"--{flag_name} must name a column of {path}: {', '.join(names)}. "
+                    f"Received: {name}"
+                )
 
 
 def own_files(values):
@@ -263,6 +296,7 @@ def _read_data(values):
         ),
         _names(values.labels),
         _names(values.metrics),
+        encoding=values.encoding,
     )
 
 
@@ -272,7 +306,12 @@ def _read_own_files(values):
     )
     labels, metrics = _names(values.labels), _names(values.metrics)
     return own_dataset(
-        own_files(values), values.task_type or "single_label", columns, labels, metrics
+        own_files(values),
+        values.task_type or "single_label",
+        columns,
+        labels,
+        metrics,
+        values.encoding,
     )
 
 
@@ -283,9 +322,10 @@ def add_predicted(dataset, values):
     sources = dataset.sources.values() if values.task_name in DATASETS else ()
     for source in sources:  # a published task's own names, where the file has them
         named = [c for c in (source.text, source.second) if c is not None]
-        if set(named) <= set(column_names(path)):
+        if set(named) <= set(column_names(path, values.encoding)):
             columns = Columns(source.text, source.second, None, None)
-    source = own_source(path, guess_columns(path, columns, needs_label=False))
+    columns = fit_columns(path, columns, needs_label=False, encoding=values.encoding)
+    source = own_source(path, columns, values.encoding)
     split = {predicted_split(path): source}
     return dataset._replace(sources={**dataset.sources, **split})
 

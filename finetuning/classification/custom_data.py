@@ -5,8 +5,8 @@ import re
 from typing import NamedTuple
 
 from bert_common.errors import InputError
-from finetuning.datasets import Dataset, SplitSource
-from finetuning.readers import MissingColumn, find_file, label_texts, read_rows
+from finetuning.datasets import DATASETS, Dataset, SplitSource
+from finetuning.readers import MissingColumn, find_file, label_text, label_texts, read_rows
 
 FILE_TYPES = ("csv", "tsv", "jsonl")
 TASK_TYPES = ("single_label", "multi_label", "regression")
@@ -45,7 +45,9 @@ class Columns(NamedTuple):
     id: str | None = None
 
 
-def custom_dataset(file_type, data_dir, task_type, columns, labels=None, metrics=None):
+def custom_dataset(
+    file_type, data_dir, task_type, columns, labels=None, metrics=None, *, encoding=None
+):
     """Makes a `finetuning.datasets.Dataset` of the files in a folder.
 
     Args:
@@ -55,6 +57,7 @@ def custom_dataset(file_type, data_dir, task_type, columns, labels=None, metrics
         columns: `Columns`.
         labels: all labels, in the order of the classes; None: those of the training file.
         metrics: names of `FITTING_METRICS`; None for `DEFAULT_METRICS`.
+        encoding: of the files, a key of `bert_common.text_encoding.NAMES`; None: it is recognised.
 
     Returns:
         A `Dataset`, whose splits are those whose files exist.
@@ -67,7 +70,8 @@ def custom_dataset(file_type, data_dir, task_type, columns, labels=None, metrics
     present = {s: f for s, f in files.items() if os.path.isfile(os.path.join(data_dir, f))}
     if not present:
         find_file(files["train"], data_dir, "")
-    sources = {split: SplitSource((name,), *columns, own=True) for split, name in present.items()}
+    source = SplitSource((), *columns, own=True, encoding=encoding)
+    sources = {split: source._replace(files=(name,)) for split, name in present.items()}
     return describe_custom_dataset(sources, data_dir, task_type, labels, metrics)
 
 
@@ -99,6 +103,7 @@ def describe_custom_dataset(sources, data_dir, task_type, labels=None, metrics=N
         refuse_header(os.path.join(data_dir, source.files[0]), source)
     if "test" in sources and not _has_label(data_dir, sources["test"]):
         sources["test"] = sources["test"]._replace(label=None)
+    labels = None if labels is None else [label_text(label) for label in labels]
     if task_type == "regression":
         labels = ()
     elif labels is None:
@@ -129,31 +134,66 @@ HEADER_WORDS = {
     "review", "comment", "content", "title", "label", "labels", "class", "category", "target",
     "score", "sentiment", "gold_label", "id", "index", "no", "문장", "내용", "본문", "리뷰",
     "텍스트", "제목", "질문", "라벨", "레이블", "분류", "범주", "카테고리", "클래스", "점수",
-    "번호",
+    "번호", "별점", "평점", "감정", "댓글",
+} | {  # and what the published data sets call them
+    column.lower()
+    for dataset in DATASETS.values()
+    for source in dataset.sources.values()
+    for column in (source.text, source.second, source.label)
+    if isinstance(column, str)
 }  # fmt: skip
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 def refuse_header(path, source):
     """Refuses a table of which the columns are numbers, and whose first line is their header.
 
     Raises:
-        InputError: every cell of the columns is a word that headers consist of.
+        InputError: every cell of the columns is a word that headers consist of, or the label of the
+            first line alone is no number.
     """
     if not isinstance(source.text, int):
         return
     columns = [c for c in (source.text, source.second, source.label) if c is not None]
-    for where, field in read_rows(path, source._replace(own=False)):
+    rows = ((where, _cells(field, columns)) for where, field in read_rows(path, source))
+    where, cells = next(rows, ("", []))
+    named = bool(cells) and all(cell.lower() in HEADER_WORDS for cell in cells)
+    if named or (len(cells) == len(columns) and _is_no_number(cells, rows, len(columns))):
+        raise InputError(
+            f"{where} must be an example, as the columns are given by number: remove the "
+            "header, or give its names, such as --text_column="
+            f"{cells[0]}. Received: {', '.join(cells)}"
+        )
+
+
+def _cells(field, columns):
+    """The cells of a row in some columns; without the label, if it is a test file's without one."""
+    cells = []
+    for column in columns:
         try:
-            cells = [str(field(column)).strip() for column in columns]
-        except MissingColumn:  # a test file has no label
-            return
-        if all(cell.lower() in HEADER_WORDS for cell in cells):
-            raise InputError(
-                f"{where} must be an example, as the columns are given by number: remove the "
-                "header, or give its names, such as --text_column="
-                f"{cells[0]}. Received: {', '.join(cells)}"
-            )
-        return
+            cells.append(str(field(column)).strip())
+        except MissingColumn:
+            break
+    return cells
+
+
+def _is_no_number(cells, rows, width):
+    """Whether the labels of all other rows, two at least, are numbers, and the first row's is none.
+
+    Args:
+        cells: the text, and at the end the label, of the first row.
+        rows: the places and such cells of the other rows.
+        width: how many cells a row has that is whole.
+    """
+    if _NUMBER.fullmatch(cells[-1]):
+        return False
+    count = 0
+    for _, others in rows:
+        if len(others) != width or not _NUMBER.fullmatch(others[-1]):
+            return False
+        count += 1
+    return count >= 2
 
 
 def _has_label(data_dir, source):

@@ -24,19 +24,24 @@ LABEL_NAMES = (
 ENDINGS = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 
 
-def own_dataset(files, task_type, columns, labels=None, metrics=None):
+def own_dataset(files, task_type, columns, labels=None, metrics=None, encoding=None):
     """Makes a `finetuning.datasets.Dataset` of files.
 
     Args:
         files: split -> path. A single file "data" is train and dev: a tenth of it is held out.
-        task_type, columns, labels, metrics: as for `custom_dataset`.
+        task_type, columns, labels, metrics: as for `custom_dataset`. A file of dev or
+            test that lacks these columns may have others whose names leave no doubt.
+        encoding: of the files, a key of `bert_common.text_encoding.NAMES`; None: it is recognised.
 
     Raises:
         InputError: as `custom_dataset`, or the ending of a file is unknown.
     """
     sources = {}
     for split, path in files.items():
-        found = own_source(path, columns)
+        fitting = columns
+        if split in ("dev", "test"):
+            fitting = fit_columns(path, columns, split == "dev", encoding)
+        found = own_source(path, fitting, encoding)
         if split == "data":
             sources |= {part: found._replace(part=part) for part in ("train", "dev")}
         else:
@@ -44,22 +49,50 @@ def own_dataset(files, task_type, columns, labels=None, metrics=None):
     return describe_custom_dataset(sources, "", task_type, labels, metrics)
 
 
-def own_source(path, columns):
+def own_source(path, columns, encoding=None):
     """The `SplitSource` of one file.
 
     Raises:
         InputError: the ending of its name is unknown.
     """
-    if not path.endswith(ENDINGS):
-        other = " (save a workbook as CSV UTF-8)" if path.endswith((".xlsx", ".xls")) else ""
+    if not path.lower().endswith(ENDINGS):
+        other = (
+            " (save a workbook as CSV UTF-8)" if path.lower().endswith((".xlsx", ".xls")) else ""
+        )
         raise InputError(
             f"a file of examples must end in {', '.join(ENDINGS)}{other}. Received: {path}"
         )
-    kind = "csv" if path.endswith((".csv", ".tsv")) else "jsonl"
-    return SplitSource((os.path.abspath(path),), *custom_columns(columns, kind), own=True)
+    kind = "csv" if path.lower().endswith((".csv", ".tsv")) else "jsonl"
+    columns = custom_columns(columns, kind)
+    return SplitSource((os.path.abspath(path),), *columns, own=True, encoding=encoding)
 
 
-def guess_columns(path, columns, needs_label=True):
+def fit_columns(path, columns, needs_label=True, encoding=None):
+    """`Columns` for a file whose text and label may be called otherwise than in the training file.
+
+    Raises:
+        InputError: as `guess_columns`.
+    """
+    own_source(path, columns)  # its ending
+    if columns.text is not None and columns.text.isdecimal():
+        return columns
+    names = column_names(path, encoding)
+
+    def known(name):
+        return name if name in names or "." in (name or "") else None
+
+    label = known(columns.label) if needs_label else columns.label
+    if label is not None and known(label) is None:  # a test file need not have one
+        labels = [name for name in names if name.lower() in LABEL_NAMES]
+        label = labels[0] if len(labels) == 1 else label
+    kept = columns._replace(text=known(columns.text), label=label)
+    found = guess_columns(path, kept, needs_label, encoding)
+    if found.text != columns.text:
+        print(f"columns of {path}: text {found.text!r} (--text_column names another)")
+    return found
+
+
+def guess_columns(path, columns, needs_label=True, encoding=None):
     """Fills in the columns of text and label by their names in a file, where there is no doubt.
 
     Args:
@@ -76,7 +109,7 @@ def guess_columns(path, columns, needs_label=True):
     own_source(path, Columns())  # its ending
     if columns.text is not None and columns.text.isdecimal():
         return columns  # numbers, of a table without a header
-    names = column_names(path)
+    names = column_names(path, encoding)
     text = columns.text or _only(names, TEXT_NAMES, "--text_column", path)
     label = columns.label
     if label is None and needs_label:

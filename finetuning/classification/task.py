@@ -240,7 +240,7 @@ class Classification:
         path = source.files[0]
         name = os.path.splitext(os.path.basename(path))[0]
         written = os.path.join(directory, f"{name}_predictions.csv")
-        header, rows = read_table(path, has_header=not isinstance(source.text, int))
+        header, rows = read_table(path, not isinstance(source.text, int), source.encoding)
         predicted = self.predictions(outputs)
         columns, shares = ["label"], None
         if self.dataset.labels and not self.dataset.multi_label:

@@ -29,7 +29,7 @@ TEXT_ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "cp949")
 FORMS = [
     *((f"{kind}", encoding) for kind in ("csv", "semicolon.csv", "tsv", "jsonl")
       for encoding in TEXT_ENCODINGS),
-    ("json", "utf-8"),
+    *(("json", encoding) for encoding in TEXT_ENCODINGS),
     ("parquet", ""),
 ]  # fmt: skip
 
@@ -125,6 +125,49 @@ def test_the_same_predictions(trained, tmp_path, kind, encoding, capsys):
     path = write(tmp_path / "new", kind, encoding, ("내용", "주문"), [(t, "1") for t in NEW])
     plain = write(tmp_path / "plain", "csv", "utf-8", ("내용", "주문"), [(t, "1") for t in NEW])
     assert predictions(trained, path, capsys) == predictions(trained, plain, capsys)
+
+
+def predict(job, path, **flags):
+    flags = {"data_dir": None, "task_name": None, "predict_file": path, **flags}
+    return job.run(do_train=False, do_eval=False, do_predict=True, **flags)
+
+
+def test_a_file_to_predict_may_call_its_text_otherwise(trained, tmp_path, capsys):
+    rows = [(text, "1") for text in NEW]
+    path = write(tmp_path / "other", "csv", "utf-8", ("문장", "주문"), rows)
+    upper = path.rename(path.with_suffix(".CSV"))
+    assert predict(trained, upper) == 0
+    assert "text '문장' (--text_column names another)" in capsys.readouterr().out
+    path = write(tmp_path / "two", "csv", "utf-8", ("text", "문장"), rows)
+    assert predict(trained, path) == 1
+    assert "--text_column must name a column" in one_line(capsys)
+    assert predict(trained, path, text_column="text") == 0
+    capsys.readouterr()
+    assert predict(trained, path, text_column="txt") == 1
+    assert "--text_column must name a column" in one_line(capsys)
+
+
+def test_the_encoding_of_the_flag_decides(trained, tmp_path, capsys):
+    path = write(tmp_path / "new", "csv", "cp949", ("내용", "주문"), [(NEW[0], "1")])
+    assert predict(trained, path, encoding="cp949") == 0
+    assert "is read as" not in capsys.readouterr().err
+    assert predict(trained, path, encoding="utf-8") == 1
+    assert "byte 0x" in one_line(capsys)
+
+
+def test_dev_and_test_may_call_their_columns_otherwise(tmp_path):
+    files = {
+        "train": write(tmp_path / "train", "csv", "utf-8", ("내용", "분류"), ROWS),
+        "dev": write(tmp_path / "dev", "tsv", "cp949", ("text", "label"), ROWS[:3]),
+        "test": write(tmp_path / "test", "jsonl", "utf-16", ("review", "카테고리"), ROWS[:3]),
+    }
+    columns = Columns("내용", None, "분류", None)
+    dataset = own_dataset({s: str(p) for s, p in files.items()}, "single_label", columns)
+    found = {split: read_split(dataset, split, "")[0] for split in files}
+    rows = [(e.text, dataset.labels[e.label]) for e in found["train"][:3]]
+    assert rows == [(text.strip(), label) for text, label in ROWS[:3]]
+    for split in ("dev", "test"):
+        assert [(e.text, dataset.labels[e.label]) for e in found[split]] == rows
 
 
 def test_what_contradicts(tmp_path, capsys):

@@ -1,0 +1,179 @@
+"""A user's own tables, as programs write them: quotes, blank rows, odd headers, spellings."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from bert_common.errors import InputError
+from finetuning.classification.custom_data import Columns, custom_dataset
+from finetuning.datasets import SplitSource
+from finetuning.readers import read_label, read_rows, read_split
+
+ROWS = [
+    ("배송이 빨라요", "긍정"),
+    ('그는 "좋다"고 했다; 정말, 좋다', "긍정"),
+    ("두 줄에\n걸친\t리뷰", "부정"),
+    ("고장이 났어요", "부정"),
+]
+
+
+def read(folder, kind, split="train", columns=None, task_type="single_label", **options):
+    dataset = custom_dataset(kind, str(folder), task_type, columns or Columns(), **options)
+    examples, _ = read_split(dataset, split, str(folder))
+    return dataset, [
+        (e.text, None if e.label is None else dataset.labels[e.label]) for e in examples
+    ]
+
+
+def write(folder, name, text):
+    (folder / name).write_text(text, encoding="utf-8", newline="")
+
+
+def as_table(rows, **options):
+    text = io.StringIO(newline="")
+    csv.writer(text, **options).writerows([("text", "label"), *rows])
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("quoting", (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
+@pytest.mark.parametrize("count", (len(ROWS), 2))  # with tabs and line breaks in quotes, without
+def test_a_quoted_tsv(tmp_path, quoting, count):
+    """pandas' to_csv(sep="\\t"), Excel's "Text (tab delimited)"."""
+    rows = ROWS[:count]
+    rows.append(ROWS[-1])
+    write(tmp_path, "train.tsv", as_table(rows, delimiter="\t", quoting=quoting))
+    assert read(tmp_path, "tsv")[1] == rows
+
+
+@pytest.mark.parametrize(
+    "rows",
+    (
+        [('"좋다"', "긍정"), ("나쁘다", "부정")],
+        [('"좋다" 아주', "긍정"), ("나쁘다", "부정")],
+        # A quotation over two rows: no row may be swallowed.
+        [('"좋다', "긍정"), ("나쁘다", "부정"), ('그렇다"', "긍정")],
+        [('"그는', "긍정"), ('""뭐""라고"', "부정")],
+    ),
+)
+def test_quotes_of_an_unquoted_tsv_are_text(tmp_path, rows):
+    lines = ["\t".join(row) for row in (("text", "label"), *rows)]
+    write(tmp_path, "train.tsv", "\n".join(lines) + "\n")
+    assert read(tmp_path, "tsv")[1] == rows
+
+
+def test_a_line_that_names_the_separator(tmp_path):
+    write(tmp_path, "train.csv", "sep=;\r\ntext;label\r\n가;1\r\n나;0\r\n다;1;\r\n")
+    with pytest.raises(InputError, match="train.csv line 5 must have 2 columns"):
+        read(tmp_path, "csv")
+    write(tmp_path, "train.csv", "sep=|\r\ntext|label\r\n가, 나|1\r\n나|0\r\n")
+    assert read(tmp_path, "csv")[1] == [("가, 나", "1"), ("나", "0")]
+
+
+def test_a_long_text_in_quotes(tmp_path):
+    """Python's csv module stops at 131,072 characters unless it is told otherwise."""
+    rows = [("가, 나 " * 50_000, "1"), ("나", "0")]
+    write(tmp_path, "train.csv", as_table(rows))
+    assert read(tmp_path, "csv")[1] == [(rows[0][0].strip(), "1"), rows[1]]
+
+
+def test_spaces_around_names_of_columns(tmp_path):
+    write(tmp_path, "train.csv", "text, label\n가, 1\n나, 0\n")
+    assert read(tmp_path, "csv")[1] == [("가", "1"), ("나", "0")]
+    write(tmp_path, "train.csv", "text,label,text \n가,1,나\n나,0,다\n")
+    with pytest.raises(InputError, match="line 1 must name a column once"):
+        read(tmp_path, "csv")
+
+
+@pytest.mark.parametrize("blank", ("\n", "  \n", " \r\n\r\n"))
+@pytest.mark.parametrize("kind", ("csv", "tsv", "jsonl"))
+def test_blank_lines_are_no_examples(tmp_path, kind, blank):
+    if kind == "jsonl":
+        lines = [json.dumps({"text": t, "label": v}) + "\n" for t, v in (("가", "1"), ("나", "0"))]
+    else:
+        separator = {"csv": ",", "tsv": "\t"}[kind]
+        lines = [separator.join(row) + "\n" for row in (("text", "label"), "가1", "나0")]
+    write(tmp_path, f"train.{kind}", blank.join([*lines, ""]))
+    assert read(tmp_path, kind)[1] == [("가", "1"), ("나", "0")]
+
+
+def test_blank_lines_count_in_messages(tmp_path):
+    write(tmp_path, "train.tsv", "text\tlabel\n가\t1\n\n나\t0\n다\n")
+    with pytest.raises(InputError, match="train.tsv line 5 must have 2 columns"):
+        read(tmp_path, "tsv")
+    write(tmp_path, "train.jsonl", '{"text": "가", "label": 1}\n\n{"text": "나"}\n')
+    with pytest.raises(InputError, match="train.jsonl line 3 must have 'label'"):
+        read(tmp_path, "jsonl")
+
+
+@pytest.mark.parametrize("kind, separator", (("csv", ","), ("tsv", "\t")))
+@pytest.mark.parametrize(
+    "header, labels",
+    (
+        # The names that a published data set has.
+        (("comments", "bias", "hate"), ("none", "hate")),
+        # Any name, where all labels are numbers.
+        (("리뷰내용", "주문", "만족도"), ("1", "5")),
+        (("reviewText", "n", "overall"), ("1.0", "5.0")),
+    ),
+)
+def test_headers_of_numbered_columns(tmp_path, kind, separator, header, labels):
+    rows = [("가", "x", labels[0]), ("나", "x", labels[1]), ("다", "x", labels[0])]
+    columns = Columns("0", None, "2")
+    text = "".join(separator.join(row) + "\n" for row in rows)
+    write(tmp_path, f"train.{kind}", separator.join(header) + "\n" + text)
+    with pytest.raises(InputError, match=f"line 1 must be .* --text_column={header[0]}"):
+        read(tmp_path, kind, columns=columns)
+    write(tmp_path, f"train.{kind}", text)
+    assert len(read(tmp_path, kind, columns=columns)[1]) == 3
+
+
+def test_a_header_of_a_test_file_without_labels(tmp_path):
+    write(tmp_path, "train.tsv", "가\t0\n나\t1\n다\t1\n")
+    write(tmp_path, "test.tsv", "document\n라\n")
+    columns = Columns("0", None, "1")
+    with pytest.raises(InputError, match="test.tsv line 1 must be an example"):
+        read(tmp_path, "tsv", "test", columns)
+    write(tmp_path, "test.tsv", "라\n마\n")
+    assert read(tmp_path, "tsv", "test", columns)[1] == [("라", None), ("마", None)]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    (
+        [("가", "긍정"), ("나", "0"), ("다", "긍정"), ("라", "1")],
+        [("가", "기타"), ("나", "1")],
+        [("리뷰", "1"), ("나", "2"), ("다", "1")],
+    ),
+)
+def test_first_examples_that_are_no_headers(tmp_path, rows):
+    write(tmp_path, "train.tsv", "".join("\t".join(row) + "\n" for row in rows))
+    assert read(tmp_path, "tsv", columns=Columns("0", None, "1"))[1] == rows
+
+
+def test_labels_of_the_flag_as_the_file_may_write_them(tmp_path):
+    """A model that was trained on a file with 1.0 recorded such labels."""
+    write(tmp_path, "train.csv", "text,label\n가,1.0\n나,0\n다,-0.0\n")
+    dataset, rows = read(tmp_path, "csv", labels=["0.0", "1.0"])
+    assert dataset.labels == ("0", "1") and [label for _, label in rows] == ["1", "0", "0"]
+    with pytest.raises(InputError, match="--labels must be at least two different labels"):
+        read(tmp_path, "csv", labels=["1.0", "1"])
+
+
+def test_a_truth_value_is_no_score(tmp_path):
+    write(tmp_path, "train.jsonl", '{"text": "가", "label": true}\n')
+    dataset = custom_dataset("jsonl", str(tmp_path), "regression", Columns())
+    with pytest.raises(InputError, match="line 1: the label must be a number. Received: True"):
+        read_split(dataset, "train", str(tmp_path))
+    with pytest.raises(InputError):
+        read_label(dataset, False, "line 1")
+
+
+@pytest.mark.parametrize("encoding", ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp949"))
+def test_a_json_file_in_every_encoding(tmp_path, encoding):
+    entries = [{"text": "배송이 빨라요", "label": "긍정"}, {"text": "별로예요", "label": "부정"}]
+    path = tmp_path / "train.json"
+    path.write_bytes(json.dumps(entries, ensure_ascii=False, indent=1).encode(encoding))
+    rows = read_rows(str(path), SplitSource((), "text", None, "label"))
+    assert [field("text") for _, field in rows] == [entry["text"] for entry in entries]
