@@ -23,6 +23,7 @@ from create_pretraining_data.engine.repeat_report import (
     summarize_repeats,
 )
 from create_pretraining_data.engine.repeats import count_repeats
+from create_pretraining_data.engine.size_estimate import estimate_records_size
 from create_pretraining_data.engine.splitting import read_chunk_text
 from create_pretraining_data.engine.work_folder import (
     begin_or_resume,
@@ -31,11 +32,7 @@ from create_pretraining_data.engine.work_folder import (
     read_manifest,
     remove_work_folder,
 )
-from create_pretraining_data.engine.work_plan import (
-    DEFLATED,
-    estimate_records_size,
-    work_folder_for,
-)
+from create_pretraining_data.engine.work_plan import work_folder_for
 from create_pretraining_data.instances import sentences
 from create_pretraining_data.instances.coverage import ONE_WORD
 from create_pretraining_data.instances.layout_checks import (
@@ -188,15 +185,14 @@ def run_passes(flags, plan, manifest, tokenizer):
         InputError: the text is invalid or gives no example, or the disk is full.
     """
     text_bytes = sum(map(plan.chunk_size, range(len(plan.chunks))))
-    estimate = estimate_records_size(text_bytes, plan.settings)
+    estimate = estimate_records_size(plan, tokenizer)
     numbers = range(flags.task_index, len(plan.chunks), flags.num_tasks)
     engine, engine_name = choose_engine(flags, plan, tokenizer)
-    size = estimate * (DEFLATED if plan.compression == "GZIP" else 1)
     print(
         f"text: {format_bytes(text_bytes)} in "
         f"{len(plan.chunks):,} chunk{'s' * (len(plan.chunks) != 1)}"
         + (f" ({len(numbers):,} of them for this task)" if flags.num_tasks > 1 else "")
-        + f", {engine_name}, records: about {format_bytes(size)} in "
+        + f", {engine_name}, records: about {format_bytes(estimate.files)} in "
         f"{len(plan.output_files):,} file{'s' * (len(plan.output_files) > 1)}",
         flush=True,
     )

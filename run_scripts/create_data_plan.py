@@ -10,7 +10,7 @@ from bert_common.progress import format_bytes
 from create_pretraining_data.engine import splitting
 from create_pretraining_data.engine.plain_text import TEXT_KEY, write_plain
 from create_pretraining_data.engine.splitting import LONGEST_SEARCH, InputFile, cut_into_chunks
-from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets, estimate_records_size
+from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets, rough_records_size
 from create_pretraining_data.instances.make_instances import VERSION, InstanceSettings
 from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
@@ -163,7 +163,7 @@ def make_plan(flags, settings, sources, output_files, folder):
             f"{'; '.join(_REMEDIES[line_format] for line_format in sorted(cut))}",
             stacklevel=2,
         )
-    estimate = estimate_records_size(sum(file.size for file in inputs), settings)
+    size = rough_records_size(sum(file.size for file in inputs), settings)
     return WorkPlan(
         chunks=chunks,
         continued=continued,
@@ -174,6 +174,6 @@ def make_plan(flags, settings, sources, output_files, folder):
         # Absolute, as the executors of a cluster start in other folders.
         output_files=[os.path.abspath(path) for path in output_files],
         compression=flags.compression,
-        buckets_per_shard=count_buckets(estimate, len(output_files)),
+        buckets_per_shard=count_buckets(size, len(output_files)),
         folder=os.path.abspath(folder),
     )

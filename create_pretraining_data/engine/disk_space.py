@@ -6,14 +6,17 @@ import shutil
 from bert_common.errors import InputError
 from bert_common.progress import format_bytes
 from create_pretraining_data.engine.shards import find_unfinished_shards
-from create_pretraining_data.engine.work_plan import DEFLATED
 
 
-def check_free_space(plan, estimated_bytes):
+def check_free_space(plan, estimate):
     """Checks the free space of every disk that the run of a `WorkPlan` writes to.
 
-    While the last shard is written, all records, of `estimated_bytes`, exist twice: in the chunk
-    files and in the shards. Files of an earlier start are taken into account.
+    While the last shard is written, all records exist twice: in the chunk files and in the shards.
+    Files of an earlier start are taken into account.
+
+    Args:
+        plan: the plan.
+        estimate: a `SizeEstimate`.
 
     Raises:
         InputError: a disk is too full; the message names a folder, the space needed and the space
@@ -29,11 +32,10 @@ def check_free_space(plan, estimated_bytes):
         needed[device] = needed.get(device, 0) + size
         folders.setdefault(device, folder)
 
-    need(plan.folder, max(0, estimated_bytes - done))
-    ratio = DEFLATED if plan.compression == "GZIP" else 1
+    need(plan.folder, max(0, estimate.records - done))
     for shard in find_unfinished_shards(plan):
         folder = os.path.dirname(plan.output_files[shard]) or "."
-        need(folder, ratio * estimated_bytes / len(plan.output_files))
+        need(folder, estimate.files / len(plan.output_files))
     for device, size in needed.items():
         free = shutil.disk_usage(folders[device]).free
         if free < size:

@@ -12,7 +12,7 @@ from create_pretraining_data.engine.work_plan import derive_seed
 from create_pretraining_data.records.tfrecord import split_frames
 
 # zlib's compression level; a higher one takes several times as long and gains a few percent.
-_LEVEL = 6
+COMPRESSION_LEVEL = 6
 
 
 def make_shard_file(plan, tokenizer, shard):
@@ -30,7 +30,7 @@ def make_shard_file(plan, tokenizer, shard):
     with atomic_write(path) as raw:
         if plan.compression == "GZIP":
             # Without a name and a time, so that the same records give the same bytes.
-            with gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as file:
+            with gzip.GzipFile("", "wb", COMPRESSION_LEVEL, raw, mtime=0) as file:
                 records = _write_buckets(file, plan, shard)
         else:
             records = _write_buckets(raw, plan, shard)

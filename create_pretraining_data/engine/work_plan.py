@@ -12,16 +12,14 @@ from create_pretraining_data.records.tfrecord import FRAME
 # The size of a bucket, which a worker shuffles in memory.
 BUCKET_BYTES = 64_000_000
 
-# For estimates only. Korean in morphemes and English in WordPiece are both near it; a vocabulary of
-# syllables has fewer.
+# For the number of buckets only. Korean in morphemes and English in WordPiece are both near it; a
+# vocabulary of syllables has fewer.
 _BYTES_PER_PIECE = 4.7
 # The factor by which records outnumber those that the text would fill, as measured on Korean
 # Wikipedia at 128 and 512 pieces. Next-sentence data uses sentences repeatedly.
 _RECORDS_OF_FULL = {"nsp": 1.5, "sop": 1.0, "none": 1.0}
 
 COMPRESSIONS = ("none", "GZIP")
-# The approximate compression ratio of records of 128 pieces; longer ones compress better.
-DEFLATED = 0.35
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,11 +63,11 @@ def derive_seed(*parts):
     return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "little")
 
 
-def estimate_records_size(text_bytes, settings):
-    """Estimates the uncompressed size, in bytes, of the records of a text of `text_bytes`.
+def rough_records_size(text_bytes, settings):
+    """The rough uncompressed size, in bytes, of the records of a text of `text_bytes`.
 
-    Good for planning, but wrong by a factor of two if the tokenizer's pieces are unusually long or
-    short.
+    It decides on the buckets, hence on the order of the records, so it stays as it is. Short texts
+    give several times as much; `size_estimate` measures.
     """
     record_format = settings.record_format
     pieces = settings.dupe_factor * text_bytes / _BYTES_PER_PIECE

@@ -1,0 +1,84 @@
+"""Estimates the size of the records by making those of a sample of the text."""
+
+import dataclasses
+import zlib
+from typing import NamedTuple
+
+from create_pretraining_data.engine.shards import COMPRESSION_LEVEL
+from create_pretraining_data.engine.splitting import read_chunk_text
+from create_pretraining_data.engine.work_plan import derive_seed
+from create_pretraining_data.instances.long_lines import split_at_punctuation
+from create_pretraining_data.instances.make_instances import make_records
+from create_pretraining_data.records.tfrecord import FRAME
+
+# The chunks that the sample is from, and its characters: half a second's work.
+CHUNKS, CHARACTERS = 8, 200_000
+
+# More passes than this give records of the same size.
+_PASSES = 4
+
+# The bytes of the sample's records that are compressed to see how small they become.
+_COMPRESSED = 2_000_000
+
+
+class SizeEstimate(NamedTuple):
+    """The sizes of all records, in bytes."""
+
+    records: int  # as they are between the passes
+    files: int  # as they are written in the end, perhaps compressed
+
+
+def estimate_records_size(plan, tokenizer):
+    """Estimates the size of the records: a `SizeEstimate`. Repeats count as other text.
+
+    Args:
+        plan: a `WorkPlan`.
+        tokenizer: cuts the text into pieces.
+
+    Raises:
+        InputError: the text is invalid.
+    """
+    count = len(plan.chunks)
+    numbers = sorted({k * count // CHUNKS for k in range(CHUNKS)}) if count else []
+    sample, sampled_bytes = [], 0
+    for number in numbers:
+        documents = read_chunk_text(plan.chunks[number])
+        part = _take(documents, CHARACTERS // len(numbers))
+        sample += part
+        # What else the file holds, as JSON does, grows with the text.
+        share = _size(part) / max(1, _size(documents))
+        sampled_bytes += share * plan.chunk_size(number)
+    if not sampled_bytes:
+        return SizeEstimate(0, 0)
+    if plan.split_sentences:  # nearly as the analyser does, which takes much longer
+        sample = [[s for line in d for s in split_at_punctuation(line)] for d in sample]
+    passes = min(plan.settings.dupe_factor, _PASSES)
+    settings = dataclasses.replace(plan.settings, dupe_factor=passes)
+    made = make_records(sample, tokenizer, settings, derive_seed("sample", plan.seed))
+    records = [record for of_pass in made for record in of_pass]
+    total_bytes = sum(map(plan.chunk_size, range(count)))
+    factor = plan.settings.dupe_factor / passes * total_bytes / sampled_bytes
+    size = factor * sum(len(record) + FRAME for record in records)
+    content = b"".join(records)[:_COMPRESSED]
+    ratio = 1
+    if plan.compression == "GZIP" and content:
+        ratio = len(zlib.compress(content, COMPRESSION_LEVEL)) / len(content)
+    return SizeEstimate(int(size), int(ratio * size))
+
+
+def _take(documents, characters):
+    """The first documents, of about so many characters; the last one is cut if it is longer."""
+    taken = []
+    for document in documents:
+        lines = []
+        for line in document:
+            if characters > 0:
+                lines.append(line[: max(characters, CHARACTERS // CHUNKS)])
+                characters -= len(line)
+        if lines:
+            taken.append(lines)
+    return taken
+
+
+def _size(documents):
+    return sum(len(line) for document in documents for line in document)
