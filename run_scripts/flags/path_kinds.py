@@ -5,13 +5,14 @@ import dataclasses
 from bert_common.errors import InputError
 from bert_common.folders import kind_of_path
 from run_scripts.flags.help_groups import COMPATIBILITY, TPU, group_of
+from run_scripts.flags.paths import split_list
 
 FILE, FOLDER, NOTHING = "a file", "a folder", "nothing there"
 
 # What each flag takes. Lists of files are checked where they are expanded, and what training
 # programs find in --data_dir where it is read.
 _FILES = (
-    "vocab_file", "spm_model_file", "bert_config_file", "albert_config_file",
+    "vocab_file", "spm_model_file", "bert_config_file", "albert_config_file", "config_file",
     "card_file", "add_tokens", "data_file", "dev_file", "test_file",
 )  # fmt: skip
 _FOLDERS = ("model_dir", "tokenizer_dir", "data_dir", "tasks_dir")
@@ -26,6 +27,9 @@ TAKEN = {
     **dict.fromkeys(_CACHES, (FILE, NOTHING)),
     **dict.fromkeys(_WEIGHTS, (FILE, FOLDER, NOTHING)),
 }
+
+# The flags of lists, separated by commas.
+_LISTS = ("config_file",)
 
 # Google's command lines name both; the second decides.
 _UNUSED_WITH = {"vocab_file": "spm_model_file"}
@@ -44,7 +48,8 @@ def check_path_kinds(values):
             continue
         if getattr(values, _UNUSED_WITH.get(field.name, ""), None):
             continue
-        kind, taken = kind_of_path(path), TAKEN[field.name]
-        if kind not in taken:
-            must = " or ".join(name for name in taken if name != NOTHING)
-            raise InputError(f"--{field.name} must be {must}. Received: {path}, {kind}")
+        for part in split_list(path) if field.name in _LISTS else [path]:
+            kind, taken = kind_of_path(part), TAKEN[field.name]
+            if kind not in taken:
+                must = " or ".join(name for name in taken if name != NOTHING)
+                raise InputError(f"--{field.name} must be {must}. Received: {part}, {kind}")

@@ -98,7 +98,8 @@ def test_closed_streams(closed, workers, tmp_path):
         tmp_path,
     )
     assert (tmp_path / "status").read_text() == "status 0\n"
-    assert spoken_lines(run.stderr) == []
+    lines = [line for line in spoken_lines(run.stderr) if "repeat earlier ones" not in line]
+    assert lines == []
     assert (tmp_path / "a.tfrecord").stat().st_size > 1000
 
 
