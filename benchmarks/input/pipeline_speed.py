@@ -61,9 +61,7 @@ class Pipeline:
         from bert_tf.input.pipeline import training_dataset
 
         config = BertConfig.from_preset("base", vocab_size=VOCAB_SIZE)
-        plan = BatchPlan(
-            *data, config, arguments.records, arguments.batch, 1, mask_processes=processes
-        )
+        plan = BatchPlan(*data, config, arguments.batch, 1, mask_processes=processes)
         self.batches = iter(training_dataset(plan))
         self.first = [next(self.batches) for _ in range(CHECKED)]
         self.size, self.rates = arguments.batch, []

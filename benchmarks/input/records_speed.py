@@ -56,9 +56,9 @@ class RecordKind:
             arguments, arguments.text, path, arguments.length, ["--dupe_factor=1", *flags]
         )
         places = self.description["record_format"]["max_predictions_per_seq"]
-        record_format, examples = check_records([str(path)], arguments.length, places, config)
+        record_format, _ = check_records([str(path)], arguments.length, places, config)
         self.batch = arguments.batch
-        self.plan = BatchPlan([str(path)], record_format, config, examples, self.batch, seed=1)
+        self.plan = BatchPlan([str(path)], record_format, config, self.batch, seed=1)
         self.tokens = self.batch * real_tokens(self.description)
         self.seconds, self.pipeline = [], []
         self.batches = iter(self._dataset())

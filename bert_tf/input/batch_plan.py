@@ -5,14 +5,10 @@ The order depends on the seed and on the position alone. Shapes: G records of a 
 
 import dataclasses
 
-import tensorflow as tf
-
 from bert_tf.input.block_order import BlockOrder
 from bert_tf.input.block_reading import read_blocks
-from bert_tf.input.buffered_order import buffered_order
-from bert_tf.input.data_order import BLOCKS, BUFFERED
 from bert_tf.input.length_buckets import WINDOW, sort_windows
-from create_pretraining_data.records.reader import compression_of, count_records
+from create_pretraining_data.records.reader import count_records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +18,6 @@ class BatchPlan:
     files: list  # paths of TFRecord files
     record_format: object  # their `RecordFormat`
     model_config: object  # the model's configuration, for the checks of ids
-    examples: int  # how many records the files hold, as `check_records` counts them
     batch_size: int  # examples of a global batch
     # Decides the order and, of records without masks, the masks, together with the position.
     seed: int
@@ -30,7 +25,6 @@ class BatchPlan:
     boundaries: tuple = ()
     # Step and position of the first batch in this order, see `bert_tf.input.data_order`.
     order_start: tuple = (0, 0)
-    order_version: int = BLOCKS  # or BUFFERED, of runs that older versions began
     # The `MaskProcesses` that mask records without masks; None for this process.
     mask_processes: object = None
 
@@ -62,7 +56,7 @@ class BatchPlan:
         """
         start, index = self.locate_batch(step)
         size = WINDOW * self.batch_size if self.boundaries else self.batch_size
-        names = self._names(start, size)
+        names = self._block_order().names(start, size)
         if self.boundaries:  # which batch of its window a record is in depends on the lengths
             batches = self._sorted_windows(start).skip(index)
             positions, _, _ = next(batches.as_numpy_iterator())
@@ -77,34 +71,8 @@ class BatchPlan:
 
     def _records(self, position, size):
         """The order from a position on: a dataset of (positions [size], records [size])."""
-        if self.order_version == BUFFERED:
-            paths, compression = tf.constant(self.files), compression_of(self.files[0])
-
-            def read(file):
-                return tf.data.TFRecordDataset(tf.gather(paths, file), compression)
-
-            return self._buffered(read, position).enumerate(start=position).batch(size)
         # Much faster than to cut blocks into records first.
         return read_blocks(self._block_order(), self.files, position).rebatch(size)
 
-    def _names(self, position, count):
-        """The records at `count` positions: the index of the file, the number in it from 1."""
-        if self.order_version == BUFFERED:
-            counts = tf.constant(self._counts(), tf.int64)
-
-            def read_numbers(file):
-                numbers = tf.data.Dataset.range(1, tf.gather(counts, file) + 1)
-                return numbers.map(lambda number: (file, number))
-
-            names = self._buffered(read_numbers, position).take(count).as_numpy_iterator()
-            return [(int(file), int(number)) for file, number in names]
-        return self._block_order().names(position, count)
-
-    def _buffered(self, read, position):
-        return buffered_order(len(self.files), self.examples, self.seed, read, position)
-
     def _block_order(self):
-        return BlockOrder(self._counts(), self.seed)
-
-    def _counts(self):
-        return tuple(map(count_records, self.files))
+        return BlockOrder(tuple(map(count_records, self.files)), self.seed)

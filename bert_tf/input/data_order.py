@@ -6,14 +6,6 @@ import os
 import warnings
 from typing import NamedTuple
 
-# The value of settings that older checkpoints do not hold.
-UNKNOWN = -1
-
-# The versions of the order of records: TensorFlow's shuffle buffer, in runs that began with older
-# versions of this project (`bert_tf.input.buffered_order`); and blocks, which can be entered
-# anywhere (`bert_tf.input.block_order`).
-BUFFERED, BLOCKS = range(2)
-
 
 class DataOrder(NamedTuple):
     """What decides the order of examples; a checkpoint holds it."""
@@ -23,10 +15,8 @@ class DataOrder(NamedTuple):
     batch_size: int  # examples of an update
     seed: int  # of the shuffle
     examples: int  # how many there are
-    boundaries: int = UNKNOWN  # the `number_of_boundaries` of the lengths that batches are cut to
-    data: int = UNKNOWN  # a number that differs if the examples, or their order, do
-    # Kept as long as the run lasts; fine-tuning, whose order is another, has the first.
-    version: int = BUFFERED
+    boundaries: int  # the `number_of_boundaries` of the lengths that batches are cut to
+    data: int  # a number that differs if the examples, or their order, do
 
     def examples_before(self, step):
         """How many examples the updates up to `step` have seen."""
@@ -42,43 +32,34 @@ class DataOrder(NamedTuple):
             "--bucket_boundaries": (_on_or_off(was.boundaries), _on_or_off(now.boundaries)),
         }
         differences = [
-            f"{name} was {old} and is {new}"
-            for name, (old, new) in named.items()
-            if old not in (new, None)
+            f"{name} was {old} and is {new}" for name, (old, new) in named.items() if old != new
         ]
         if was.boundaries > 0 and now.boundaries > 0 and was.boundaries != now.boundaries:
             differences.append("the lengths of --bucket_boundaries are not the same")
-        if was.data not in (now.data, UNKNOWN) and was.examples == now.examples:
+        if was.data != now.data and was.examples == now.examples:
             differences.append("the training data, or its order, is not the same")
         return differences
 
     def continued(self, step, *settings):
         """The order of a run that resumes after `step`; the same one if no setting differs."""
-        if self.changes(*settings):
-            order = DataOrder(step, self.examples_before(step), *settings)
-        else:
-            order = DataOrder(self.step, self.position, *settings)
-        return order._replace(version=self.version)
+        if not self.changes(*settings):
+            return self
+        return DataOrder(step, self.examples_before(step), *settings)
 
 
 def number_of_boundaries(boundaries):
-    """A number for the lengths that batches are cut to: 0 if none is cut.
-
-    Older checkpoints have 1 for all lengths: their examples were sorted by exact length.
-    """
+    """A number for the lengths that batches are cut to: 0 if none is cut."""
     if len(boundaries) < 2:
         return 0
     return int(hashlib.sha256(json.dumps([*map(int, boundaries)]).encode()).hexdigest()[:12], 16)
 
 
 def _on_or_off(number):
-    return None if number == UNKNOWN else "on" if number else "off"
+    return "on" if number else "off"
 
 
-def continue_order(state, *settings, version=BUFFERED):
+def continue_order(state, *settings):
     """Sets the order of a restored `TrainingState`; `settings` as for `DataOrder.changes`.
-
-    A run that begins gets the order of this `version`; one that resumes keeps its own.
 
     If the settings are not those of the checkpoint, it warns, and a new order begins at the
     position that was reached.
@@ -86,9 +67,8 @@ def continue_order(state, *settings, version=BUFFERED):
     Returns:
         The step and the position at which the order begins.
     """
-    before = state.order or DataOrder(0, 0, *settings)._replace(
-        version=BUFFERED if state.step else version
-    )
+    # None: a run that begins, or that continues one of Google's code.
+    before = state.order or DataOrder(0, 0, *settings)
     state.order = before.continued(state.step, *settings)
     changes = before.changes(*settings)
     if changes:

@@ -3,7 +3,7 @@
 import dataclasses
 
 from bert_tf.input.batch_plan import BatchPlan
-from bert_tf.input.data_order import BLOCKS, continue_order, number_of_boundaries, sizes_of
+from bert_tf.input.data_order import continue_order, number_of_boundaries, sizes_of
 from bert_tf.input.pipeline import distribute_training
 from bert_tf.input.record_checks import explain_failure
 
@@ -17,7 +17,6 @@ class TrainingRecords:
     examples: int
     model_config: object
     order_start: tuple = (0, 0)
-    order_version: int = BLOCKS
     mask_processes: object = None
 
     def in_order(self, state, config):
@@ -29,10 +28,8 @@ class TrainingRecords:
             self.examples,
             number_of_boundaries(config.bucket_boundaries),
             int(sizes_of(self.files), 16),
-            version=BLOCKS,
         )
-        version = state.order.version
-        return dataclasses.replace(self, order_start=order_start, order_version=version)
+        return dataclasses.replace(self, order_start=order_start)
 
     def batches(self, strategy, config, start_step):
         """The batches of a `TrainingConfig` from a step on, distributed to the replicas."""
@@ -53,11 +50,9 @@ class TrainingRecords:
             self.files,
             self.record_format,
             self.model_config,
-            self.examples,
             batch_size=config.train_batch_size,
             seed=config.seed,
             boundaries=config.bucket_boundaries,
             order_start=self.order_start,
-            order_version=self.order_version,
             mask_processes=self.mask_processes,
         )

@@ -42,8 +42,7 @@ class TrainingState:
     step: int = 0  # updates made, including skipped ones
     skipped: int = 0  # how many were skipped because loss or gradient was not finite
     evaluated: int = 0  # the step of the newest evaluation
-    # The `DataOrder`; None before training, and in older checkpoints of fine-tuning, where the
-    # order of examples depends on the step alone.
+    # None before training, and in checkpoints of Google's code.
     order: DataOrder | None = None
 
     def counters(self):
@@ -62,7 +61,8 @@ class TrainingState:
         self.skipped = int(counters.get("skipped_steps", 0))
         self.evaluated = int(counters.get("evaluated_step", step))
         if "data_order" in counters:
-            self.order = DataOrder(*map(int, counters["data_order"]))
+            # An eighth number, in checkpoints of release 0.1.0, told orders apart; one is left.
+            self.order = DataOrder(*map(int, counters["data_order"][: len(DataOrder._fields)]))
         self.optimizer.iterations.assign(step)
         if self.loss_scale is not None and "loss_scale" in counters:
             self.loss_scale.scale.assign(counters["loss_scale"])

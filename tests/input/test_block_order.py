@@ -1,14 +1,11 @@
-"""The order of records: every record once in a pass, entered anywhere, the old one kept."""
+"""The order of records: every record once in a pass, entered anywhere."""
 
-import dataclasses
-import hashlib
 import json
 import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from paths import TEST_DATA
 from record_files import FORMAT, assert_same_batches, describe, make_files
 from tiny_models import tiny_model
 
@@ -16,8 +13,6 @@ from bert_tf.input import block_order
 from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.block_order import LANES, BlockOrder
 from bert_tf.input.block_reading import read_blocks
-from bert_tf.input.buffered_order import SHUFFLE_BUFFER
-from bert_tf.input.data_order import BUFFERED
 from bert_tf.input.pipeline import training_dataset
 from bert_tf.input.record_checks import explain_failure
 from create_pretraining_data.records.metadata import sidecar_path
@@ -84,7 +79,7 @@ def test_what_is_read_is_what_the_order_names(tmp_path, blocks_of, counts, size)
         assert records.tolist() == [contents[name] for name in order.names(start, order.total)]
 
 
-def test_it_shuffles_as_well_as_the_buffer_did():
+def test_it_shuffles_as_well_as_a_buffer_of_20_000_records():
     """How far records move, and how many of a batch come from the same place."""
     order = BlockOrder((25_000,) * 32, seed=1)
     names = np.array(order.names(0, 200_000))  # four blocks of 3125 records from 16 files
@@ -94,7 +89,7 @@ def test_it_shuffles_as_well_as_the_buffer_did():
     assert (sizes > 0).sum() == LANES and sizes.max() < 40
     # In the order of the files, record n of a file was number 16 n of those read alternately.
     moved = names[:, 1] * LANES - np.arange(200_000)
-    assert moved.std() > 0.98 * SHUFFLE_BUFFER
+    assert moved.std() > 0.98 * 20_000
     # Neighbours of a file in one batch of 256, of which a buffer of 20,000 has 0.64 %.
     batch = {tuple(name): i // 256 for i, name in enumerate(names.tolist())}
     together = [batch.get((file, n + 1)) == at for (file, n), at in batch.items()]
@@ -111,31 +106,13 @@ def test_large_sets_are_entered_at_once():
     assert (parts[first, 1] > 0).all() and not np.delete(parts, first, axis=0)[:, 1].any()
 
 
-@pytest.mark.parametrize(
-    "case", json.loads((TEST_DATA / "orders" / "buffered_order.json").read_text())
-)
-def test_runs_of_older_versions_keep_their_order(monkeypatch, case):
-    """The file was written by the version that had this order alone, with this random seed."""
-    tf.random.set_seed(12345)  # as the programs do: TensorFlow's shuffle depends on it too
-    counts = case["counts"]
-    names = [str(number) for number in range(len(counts))]
-    plan = BatchPlan(names, None, None, sum(counts), case["number"], case["seed"])
-    monkeypatch.setattr(BatchPlan, "_counts", lambda plan: tuple(counts))
-    plan = dataclasses.replace(plan, order_version=BUFFERED, order_start=(0, case["position"]))
-    found = [[int(file), number] for file, number in plan.names(0)]
-    assert found[: len(case["first"])] == case["first"]
-    assert hashlib.sha256(json.dumps(found).encode()).hexdigest() == case["sha256"]
-
-
-def test_both_orders_read_what_they_name(tmp_path):
+def test_batches_hold_the_records_that_are_named(tmp_path):
     files = make_files(tmp_path, (7, 20, 13))
     first = dict(zip(files, (0, 7, 27), strict=True))
-    plan = BatchPlan(files, FORMAT, CONFIG, 40, 4, seed=1)
-    for one in (plan, dataclasses.replace(plan, order_version=BUFFERED)):
-        found = [batch["input_ids"][:, 0].numpy() for batch in training_dataset(one, 3).take(12)]
-        for step, ids in enumerate(found, start=3):
-            assert ids.tolist() == [first[file] + n - 1 for file, n in one.names(step)]
-    assert plan.names(0) != one.names(0)
+    plan = BatchPlan(files, FORMAT, CONFIG, 4, seed=1)
+    found = [batch["input_ids"][:, 0].numpy() for batch in training_dataset(plan, 3).take(12)]
+    for step, ids in enumerate(found, start=3):
+        assert ids.tolist() == [first[file] + n - 1 for file, n in plan.names(step)]
 
 
 def write_count(files, count):
@@ -151,15 +128,15 @@ def write_count(files, count):
 
 def test_records_are_counted_by_their_description(tmp_path):
     files = make_files(tmp_path, (40,))
-    expected = list(training_dataset(BatchPlan(files, FORMAT, CONFIG, 40, 8, 1)).take(5))
+    expected = list(training_dataset(BatchPlan(files, FORMAT, CONFIG, 8, 1)).take(5))
     write_count(files, 40)
     assert count_records(files[0]) == 40
-    found = list(training_dataset(BatchPlan(files, FORMAT, CONFIG, 40, 8, 1)).take(5))
+    found = list(training_dataset(BatchPlan(files, FORMAT, CONFIG, 8, 1)).take(5))
     assert_same_batches(*([{n: v.numpy() for n, v in b.items()} for b in one] for one in
                           (found, expected)))  # fmt: skip
     write_count(files, 41)
     assert count_records(files[0]) == 41
-    plan = BatchPlan(files, FORMAT, CONFIG, 41, 8, 1)
+    plan = BatchPlan(files, FORMAT, CONFIG, 8, 1)
     with pytest.raises(tf.errors.InvalidArgumentError):
         list(training_dataset(plan).take(6))
     message = str(explain_failure(files, FORMAT, CONFIG))

@@ -1,22 +1,18 @@
 """The order of examples continues where it was, whatever settings have changed."""
 
-import shutil
 import types
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from programs import NO_DROPOUT, ClassifierJob, PretrainingJob, arrays, spoken_lines
 from record_files import make_files
 from task_data import single_rows, write_splits
 from tiny_models import make_examples, training_config
 
-from bert_tf.input import training_records
 from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.data_order import (
-    BLOCKS,
-    BUFFERED,
-    UNKNOWN,
     DataOrder,
     continue_order,
     number_of_boundaries,
@@ -54,10 +50,10 @@ def test_the_same_settings_keep_the_order():
 def test_other_settings_begin_after_what_was_seen(settings, said):
     before = DataOrder(0, 0, *SETTINGS)
     order = before.continued(10, *settings)
-    assert order == (10, 80, *settings, BUFFERED) and before.changes(*settings) == [said]
+    assert order == (10, 80, *settings) and before.changes(*settings) == [said]
     # And once more, in the middle of that part.
     again = order.continued(13, 16, 3, 40, 1, 5)
-    assert again == (13, 80 + 3 * settings[0], 16, 3, 40, 1, 5, BUFFERED)
+    assert again == (13, 80 + 3 * settings[0], 16, 3, 40, 1, 5)
     assert again.examples_before(14) == again.position + 16
 
 
@@ -65,37 +61,26 @@ def test_other_lengths_begin_another_order():
     before = DataOrder(0, 0, 8, 1, 40, 9, 77)
     said = "the lengths of --bucket_boundaries are not the same"
     assert before.changes(8, 1, 40, 10, 77) == [said] and before.changes(8, 1, 40, 9, 77) == []
-    # Older checkpoints say 1 of any lengths, by which examples were sorted otherwise.
-    assert DataOrder(0, 0, 8, 1, 40, 1, 77).changes(8, 1, 40, 9, 77) == [said]
 
 
-def test_an_older_checkpoint_says_less():
-    """The order continues where it was, and the missing values are known from then on."""
-    order = DataOrder(3, 24, 8, 1, 40)
-    assert order[5:] == (UNKNOWN, UNKNOWN, BUFFERED)
-    assert order.continued(10, *SETTINGS) == (3, 24, *SETTINGS, BUFFERED)
-    assert order.continued(10, 8, 2, 40, 1, 5) == (10, 80, 8, 2, 40, 1, 5, BUFFERED)
+def test_a_run_of_googles_code_continues_after_its_steps():
+    """Its checkpoints hold no order: every update took a batch of this size."""
+    state = types.SimpleNamespace(order=None, step=5)
+    assert continue_order(state, *SETTINGS) == (0, 0)
+    assert state.order.examples_before(5) == 40
 
 
-def test_a_run_keeps_the_version_of_its_order():
-    """A new run has the newest; one from before there were versions the old one, for good."""
-    state = types.SimpleNamespace(order=None, step=0)
-    continue_order(state, *SETTINGS, version=BLOCKS)
-    assert state.order == (0, 0, *SETTINGS, BLOCKS)
-    state.step = 5
-    with pytest.warns(UserWarning, match="--random_seed was 1 and is 2"):
-        continue_order(state, 8, 2, 40, 0, 77, version=BUFFERED)
-    assert state.order == (5, 40, 8, 2, 40, 0, 77, BLOCKS)
-    for older in (None, DataOrder(0, 0, 8, 1, 40), DataOrder(0, 0, *SETTINGS)):
-        state = types.SimpleNamespace(order=older, step=5)
-        continue_order(state, *SETTINGS, version=BLOCKS)
-        assert state.order == (0, 0, *SETTINGS, BUFFERED)
+def test_a_checkpoint_of_release_0_1_0_continues():
+    """It holds one number more."""
+    state = TrainingState(None, types.SimpleNamespace(iterations=tf.Variable(0)))
+    state.set(7, {"data_order": np.array([3, 24, *SETTINGS, 1])})
+    assert state.order == DataOrder(3, 24, *SETTINGS)
 
 
 def test_the_lengths_of_batches_are_noticed(tmp_path):
     """As examples are shared out by them, other lengths are another order."""
     files = make_files(tmp_path, (47, 60, 43), change=different_lengths)
-    plan = BatchPlan(files, read_format(files[0]), None, 150, batch_size=4, seed=1)
+    plan = BatchPlan(files, read_format(files[0]), None, batch_size=4, seed=1)
     plans = [replace(plan, boundaries=lengths) for lengths in ((6, 16), (4, 9, 16), ())]
     found = [[plan.names(step) for step in range(2)] for plan in plans]
     assert found[0] != found[1] != found[2]
@@ -116,46 +101,12 @@ def different_lengths(number, row):
     row["masked_lm_positions"] = [1, 2, 3, 3]
 
 
-def older_counters(keep):
-    """`TrainingState.counters` as older versions wrote them: with so many numbers of the order."""
-    counters = TrainingState.counters
-
-    def older(state):
-        found = counters(state)
-        order = found.pop("data_order")
-        return {**found, "data_order": order[:keep]} if keep else found
-
-    return older
-
-
-def assert_continues_bit_equal(job, keep, steps, monkeypatch, **flags):
-    """From a checkpoint in the middle of a run of an older version."""
-    whole = job.folder / "whole"
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingState, "counters", older_counters(keep))
-        patch.setattr(training_records, "BLOCKS", BUFFERED)  # the order they had
-        flags |= {steps: 6, "save_checkpoints_steps": 3}
-        assert job.run(**flags, output_dir=whole) == 0
-    job.output.mkdir()
-    for path in whole.glob("model.ckpt-3.*"):
-        shutil.copy(path, job.output)
-    if (whole / "finetuning.json").exists():
-        for name in ("finetuning.json", "bert_config.json", "vocab.txt", "tokenizer_config.json"):
-            shutil.copy(whole / name, job.output)
-    assert job.run(**flags) == 0
-    one, two = arrays(whole, 6), arrays(job.output, 6)
-    assert one.pop("data_order", np.zeros(0)).shape == (keep,)
-    assert two.pop("data_order").tolist()[7:] == [BUFFERED] and set(one) == set(two)
-    for name, value in one.items():
-        assert value.tobytes() == two[name].tobytes(), name
-
-
 @pytest.mark.slow
-def test_pretraining_continues(tmp_path, capsys, monkeypatch):
-    """From an older checkpoint; then with other settings, of which a warning tells."""
+def test_pretraining_continues(tmp_path, capsys):
+    """First as it began; then with other settings, of which a warning tells."""
     job = PretrainingJob(tmp_path, **NO_DROPOUT)
     flags = {"input_file": ",".join(job.files)}
-    assert_continues_bit_equal(job, 5, "num_train_steps", monkeypatch, **flags)
+    assert [job.run(num_train_steps=steps, **flags) for steps in (3, 6)] == [0, 0]
     assert spoken_lines(capsys.readouterr().err) == []
     order = arrays(job.output, 6)["data_order"].tolist()
     assert order[:6] == [0, 0, 8, 12345, 40, 0]
@@ -173,12 +124,12 @@ def test_pretraining_continues(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_fine_tuning_continues(tmp_path, capsys, monkeypatch):
-    """Likewise; an older checkpoint holds nothing of the order."""
+def test_fine_tuning_continues(tmp_path, capsys):
+    """Likewise."""
     job = ClassifierJob(tmp_path)
     write_splits(job.data, ["text", "label"], single_rows(50), train=(0, 44), dev=(44, 50))
     flags = {"bucket_boundaries": "4,6"}
-    assert_continues_bit_equal(job, 0, "train_step", monkeypatch, **flags)
+    assert [job.run(train_step=steps, **flags) for steps in (3, 6)] == [0, 0]
     assert spoken_lines(capsys.readouterr().err) == []
     order = arrays(job.output, 6)["data_order"].tolist()
     assert order[:5] == [0, 0, 8, 12345, 44] and order[5] == number_of_boundaries((4, 6, 16))

@@ -14,7 +14,7 @@ CONFIG = tiny_model().config
 
 def training(folder):
     files = make_files(folder, [8])
-    return training_dataset(BatchPlan(files, FORMAT, CONFIG, 8, 4, 1))
+    return training_dataset(BatchPlan(files, FORMAT, CONFIG, 4, 1))
 
 
 def evaluation(folder):

@@ -42,8 +42,7 @@ def files_of_all_lengths(folder, record_format=FORMAT):
 
 
 def plan_of(files, boundaries=BOUNDARIES, record_format=FORMAT, batch=BATCH, start=(0, 0)):
-    examples = sum(COUNTS)
-    return BatchPlan(files, record_format, CONFIG, examples, batch, 1, boundaries, start)
+    return BatchPlan(files, record_format, CONFIG, batch, 1, boundaries, start)
 
 
 def dataset(files, *arguments, start_step=0, shard=None, **options):

@@ -121,7 +121,7 @@ def test_values_out_of_range_further_on_are_found_while_reading(tmp_path):
     files = make_files(tmp_path, (60,), change=change)
     assert check(files) == (FORMAT, 60)  # only the beginning of a file is looked at
     with pytest.raises(tf.errors.InvalidArgumentError):
-        list(training_dataset(BatchPlan(files, FORMAT, CONFIG, 60, 4, 1)).take(15))
+        list(training_dataset(BatchPlan(files, FORMAT, CONFIG, 4, 1)).take(15))
     message = str(explain_failure(files, FORMAT, CONFIG))
     assert files[0] in message and "record 51" in message and "60" in message
 
@@ -131,7 +131,7 @@ def test_damage_further_on_is_found_while_reading(tmp_path):
     flip_a_byte(files[1], 60, damaged=53)
     assert check(files) == (FORMAT, 180)
     with pytest.raises(tf.errors.DataLossError):
-        list(training_dataset(BatchPlan(files, FORMAT, CONFIG, 180, 4, 1)).take(45))
+        list(training_dataset(BatchPlan(files, FORMAT, CONFIG, 4, 1)).take(45))
     message = str(explain_failure(files, FORMAT, CONFIG))
     assert files[1] in message and "after 53 good ones" in message
 

@@ -81,7 +81,7 @@ def test_without_masks_the_text_comes_back(objective, packed):
 
 
 def plan_of(files, record_format, seed=1):
-    return BatchPlan(files, record_format, CONFIG, sum(COUNTS), 4, seed)
+    return BatchPlan(files, record_format, CONFIG, 4, seed)
 
 
 def dataset(files, record_format, seed=1, start_step=0, shard=None):
@@ -169,7 +169,7 @@ def test_the_program_and_the_checks(tmp_path):
     assert record_format.masking.mask_id == special.index("[MASK]")
     description = json.loads((tmp_path / "dynamic.json").read_text())
     assert description["settings"]["--dupe_factor"] == 1 and description["examples"] == examples
-    batch = next(iter(training_dataset(BatchPlan([path], record_format, config, examples, 8, 1))))
+    batch = next(iter(training_dataset(BatchPlan([path], record_format, config, 8, 1))))
     assert (batch["masked_lm_weights"].numpy().sum(axis=1) >= 1).all()
 
     with pytest.raises(InputError, match="vocab_size"):

@@ -60,7 +60,7 @@ def wait_until(condition, seconds=60):
 @pytest.mark.parametrize("count, replicas", LAYOUTS)
 def test_the_masks_are_those_of_one_process(tmp_path, processes, record_format, count, replicas):
     files = make_files(tmp_path, COUNTS, record_format)
-    plan = BatchPlan(files, record_format, CONFIG, sum(COUNTS), 4, seed=1)
+    plan = BatchPlan(files, record_format, CONFIG, 4, seed=1)
     expected = global_batches([training_dataset(plan, 3)], 1, 40)  # more than one part
     with_processes = BatchPlan(**{**vars(plan), "mask_processes": processes})
     datasets = [training_dataset(with_processes, 3, shard) for shard in workers(count, replicas)]
@@ -85,7 +85,7 @@ def test_they_end_with_the_context():
 def test_a_pipeline_that_outlives_them_goes_on(tmp_path):
     """It may still prefetch while the program ends, which must not print errors."""
     files = make_files(tmp_path, COUNTS, DYNAMIC)
-    plan = BatchPlan(files, DYNAMIC, CONFIG, sum(COUNTS), 4, seed=1)
+    plan = BatchPlan(files, DYNAMIC, CONFIG, 4, seed=1)
     expected = global_batches([training_dataset(plan)], 1, 400)
     with MaskProcesses(2) as started:
         batches = iter(training_dataset(BatchPlan(**{**vars(plan), "mask_processes": started})))
@@ -119,7 +119,7 @@ def test_they_end_with_a_killed_parent():
 def test_a_process_that_dies_is_one_error(tmp_path):
     """For every thread that waits, not only for the one whose work it had."""
     files = make_files(tmp_path, COUNTS, DYNAMIC)
-    plan = BatchPlan(files, DYNAMIC, CONFIG, sum(COUNTS), 4, seed=1)
+    plan = BatchPlan(files, DYNAMIC, CONFIG, 4, seed=1)
     with MaskProcesses(2) as started:
         batches = iter(training_dataset(BatchPlan(**{**vars(plan), "mask_processes": started})))
         next(batches)
@@ -184,7 +184,7 @@ def test_training_with_processes_is_bit_equal(tmp_path, capsys, monkeypatch):
 def test_masks_are_the_same_for_any_rows_at_a_time(tmp_path, monkeypatch):
     """Rows are masked independently of those masked with them."""
     files = make_files(tmp_path, COUNTS, PACKED_DYNAMIC)
-    plan = BatchPlan(files, PACKED_DYNAMIC, CONFIG, sum(COUNTS), 4, seed=1)
+    plan = BatchPlan(files, PACKED_DYNAMIC, CONFIG, 4, seed=1)
     found = []
     for rows in (1, 12, 128):
         monkeypatch.setattr("bert_tf.input.pipeline.ROWS_AT_A_TIME", rows)

@@ -153,7 +153,7 @@ def test_compressed_records_are_read(made):
         record_format, examples = check_records(files, 14, 3, config)
         assert examples == sum(map(count_records, files)) and find_corruption(files) is None
         data = (
-            training_dataset(BatchPlan(files, record_format, config, examples, 4, 1)).take(3),
+            training_dataset(BatchPlan(files, record_format, config, 4, 1)).take(3),
             evaluation_dataset(files, record_format, config, 4, 3),
         )
         batches[name] = [b for part in data for b in part.as_numpy_iterator()]

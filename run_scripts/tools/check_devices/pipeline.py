@@ -44,9 +44,7 @@ def measure_pipeline(task):
     with tempfile.TemporaryDirectory() as folder, mask_processes as processes:
         records, batch = task.get("records", RECORDS), task.get("batch", BATCH)
         files = write_files(Path(folder), record_format, records)
-        plan = BatchPlan(
-            files, record_format, config, records, batch, SEED, mask_processes=processes
-        )
+        plan = BatchPlan(files, record_format, config, batch, SEED, mask_processes=processes)
         batches = iter(training_dataset(plan))
         next(batches)  # reads the first block
         read, start = 0, time.perf_counter()
