@@ -5,8 +5,6 @@ import json
 import os
 import secrets
 
-from bert_common.errors import InputError
-
 _PARTIAL = ".partial"
 
 
@@ -23,7 +21,7 @@ def atomic_write(path):
         The file, open for writing bytes.
 
     Raises:
-        InputError: the file cannot be written, for example because the disk is full.
+        OSError: the file cannot be written, for example because the disk is full; it names `path`.
     """
     # Hidden, so that no glob matches it; in the same folder, so that renaming is one step; with a
     # random name, as processes with the same number on two machines may write the same file.
@@ -34,7 +32,10 @@ def atomic_write(path):
             yield file
         os.replace(partial, path)
     except OSError as error:
-        raise InputError(f"{path} must be writable. Received: {error.strerror}") from None
+        # A full disk names no file, others name the hidden one.
+        if error.errno is not None and error.filename in (None, partial):
+            error.filename = os.fspath(path)
+        raise
     finally:
         if os.path.exists(partial):
             os.remove(partial)

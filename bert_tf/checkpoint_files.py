@@ -4,6 +4,8 @@ import glob
 import os
 import re
 
+from bert_common.atomic_write import atomic_write
+
 # The name of an exported checkpoint, which has no step.
 EXPORTED_NAME = "model.ckpt"
 
@@ -121,11 +123,8 @@ def note_checkpoints(directory):
     names = [f"model.ckpt-{step}" for step in list_checkpoints(directory)]
     lines = [f'model_checkpoint_path: "{names[-1]}"\n']
     lines += [f'all_model_checkpoint_paths: "{name}"\n' for name in names]
-    path = os.path.join(directory, "checkpoint")
-    # Not `atomic_write`: a full disk must raise OSError here, as for the checkpoint itself.
-    with open(f"{path}.tmp-{os.getpid()}", "w", encoding="utf-8") as file:
-        file.writelines(lines)
-    os.replace(file.name, path)
+    with atomic_write(os.path.join(directory, "checkpoint")) as file:
+        file.write("".join(lines).encode("utf-8"))
 
 
 def rename_checkpoint(temporary, prefix):

@@ -98,7 +98,7 @@ def save_tokenizer(tokenizer: Tokenizer, directory: str | os.PathLike[str]) -> N
         directory: created if missing; each file is replaced atomically.
 
     Raises:
-        InputError: a file cannot be written.
+        OSError: a file cannot be written.
     """
     directory = Path(directory).expanduser()
     directory.mkdir(parents=True, exist_ok=True)

@@ -60,6 +60,7 @@ def write_arrays(path, arrays, compress=False):
         arrays: name -> array.
         compress: whether to deflate them.
     """
+    # Not `atomic_write`: this folder is carried to machines without the project.
     folder, name = os.path.split(path)
     partial = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.partial")
     try:

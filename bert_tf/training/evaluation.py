@@ -7,6 +7,7 @@ import os
 import keras
 import tensorflow as tf
 
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.progress import progress
 from bert_tf.checkpoint_files import RESULTS_FILE
@@ -203,11 +204,9 @@ def as_shown(value):
 def write_results(directory, results):
     """Writes eval_results.txt as google-research/bert does: sorted "name = value" lines."""
     path = os.path.join(directory, RESULTS_FILE)
-    # Not `atomic_write`: a full disk must raise OSError here, as for a checkpoint.
-    temporary = f"{path}.tmp-{os.getpid()}"
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.writelines(f"{name} = {results[name]}\n" for name in sorted(results))
-    os.replace(temporary, path)
+    lines = [f"{name} = {results[name]}\n" for name in sorted(results)]
+    with atomic_write(path) as file:
+        file.write("".join(lines).encode("utf-8"))
     return path
 
 

@@ -50,7 +50,7 @@ def write_chunk_file(path, passes, shards, buckets_per_shard, seed):
         seed: determines the bucket of the first record.
 
     Raises:
-        InputError: the file cannot be written, for example because the disk is full.
+        OSError: the file cannot be written, for example because the disk is full.
     """
     turn = random.Random(seed).randrange(shards * buckets_per_shard)
     with atomic_write(path) as file:

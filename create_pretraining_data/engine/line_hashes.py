@@ -75,7 +75,8 @@ def make_hash_file(plan, tokenizer, number):
         number: the chunk's number.
 
     Raises:
-        InputError: the text is invalid, or the file cannot be written.
+        InputError: the text is invalid.
+        OSError: the file cannot be written.
     """
     hashed = [hash_document(document) for document in read_chunk_text(plan.chunks[number])]
     values = {kind: [] for kind in KINDS}

@@ -187,7 +187,8 @@ def write_plain(source, target):
     """Writes the plain text of a source, atomically; returns how many rows were left out.
 
     Raises:
-        InputError: the file is damaged, or the target cannot be written.
+        InputError: the file is damaged.
+        OSError: the target cannot be written.
     """
     path = source.path
     with (

@@ -24,7 +24,8 @@ def make_shard_file(plan, tokenizer, shard):
         shard: the shard's number.
 
     Raises:
-        InputError: the shard cannot be written, or a chunk file is damaged.
+        InputError: a chunk file is damaged.
+        OSError: the shard cannot be written.
     """
     path = plan.output_files[shard]
     with atomic_write(path) as raw:

@@ -128,7 +128,7 @@ def _run(context, shared, task, numbers):
             while not job.done() or done.value:
                 while done.value:
                     number, result = done.value.pop(0)
-                    if isinstance(result, InputError):
+                    if isinstance(result, InputError | OSError):
                         raise result
                     yield number, result
                 concurrent.futures.wait([job], _SECONDS)
@@ -150,7 +150,7 @@ def _run_task(shared, done, task, number):
     plan, tokenizer = shared.value
     try:
         result = task(plan, tokenizer, number)
-    except InputError as error:
+    except (InputError, OSError) as error:
         result = error  # a second attempt would raise the same
     done.add([(number, result)])
 

@@ -129,7 +129,7 @@ def write_sidecars(output_files, description, tokenizer):
     """Writes the description, and before it the tokenizer, to the paths of `choose_sidecars`.
 
     Raises:
-        InputError: a file cannot be written.
+        OSError: a file cannot be written.
     """
     for path in choose_sidecars(output_files):
         save_tokenizer(tokenizer, _tokenizer_folder(path))

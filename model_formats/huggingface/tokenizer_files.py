@@ -50,7 +50,8 @@ def write_tokenizer(tokenizer, directory: str | os.PathLike, max_length: int) ->
         What was chosen, one sentence for the user.
 
     Raises:
-        InputError: the vocabulary lacks [UNK], [CLS], [SEP] or [MASK], or a file cannot be written.
+        InputError: the vocabulary lacks [UNK], [CLS], [SEP] or [MASK].
+        OSError: a file cannot be written.
     """
     special = _special_tokens(tokenizer)
     if tokenizer.kind == "huggingface":

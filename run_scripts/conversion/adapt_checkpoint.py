@@ -1,6 +1,5 @@
 """The program adapt_checkpoint: carries a model over to another vocabulary or more positions."""
 
-import contextlib
 import dataclasses
 import os
 import sys
@@ -154,8 +153,7 @@ def adapt(values):
     write_stages(values.output_dir, read_stages(job.folder))
     write_json(os.path.join(values.output_dir, REPORT_FILE), job.report)
     # The checkpoint comes last: it makes the folder a model's.
-    with _one_line_errors():
-        write_arrays(os.path.join(values.output_dir, EXPORTED_NAME), arrays)
+    write_arrays(os.path.join(values.output_dir, EXPORTED_NAME), arrays)
     print_report(job.report)
     print(f"written: {values.output_dir}")
 
@@ -314,15 +312,6 @@ def print_report(report):
             f"positions: {numbers['old']:,} -> {numbers['new']:,}, {done} from the {trained:,} "
             f"{'that were trained' if numbers['trained'] else 'of the model'}"
         )
-
-
-@contextlib.contextmanager
-def _one_line_errors():
-    """A checkpoint that cannot be written, for example as the disk is full, is an InputError."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"--output_dir must be writable. Received: {error}") from None
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def run_program(program, flags_class, argv=None):
     except InputError as error:
         return _complain(error)
     except OSError as error:
-        if error.errno not in _ORDINARY_ERRNO:
+        if error.filename is None and error.errno not in _ORDINARY_ERRNO:
             raise
         return _complain(f"{error.strerror}: {error.filename or 'while reading or writing'}")
     except KeyboardInterrupt as error:
@@ -68,8 +68,8 @@ def run_program(program, flags_class, argv=None):
         return status
 
 
-# Errors that the user can fix: no such file, no permission, a full or failing disk, a folder in
-# place of a file, a name that is too long.
+# Errors that the user can fix, though they may not name a file: no such file, no permission, a full
+# or failing disk, a folder in place of a file, a name that is too long.
 _ORDINARY_ERRNO = {
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS,
     errno.EISDIR, errno.ENOTDIR, errno.EFBIG, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP,

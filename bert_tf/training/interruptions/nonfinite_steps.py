@@ -5,6 +5,7 @@ import math
 import os
 import warnings
 
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_tf.training.mixed_precision import MINIMUM_SCALE
 
@@ -86,11 +87,8 @@ class SkippedSteps:
             return
         with open(self.path, "rb") as file:
             lines = [line for line in file if line.endswith(b"\n")]
-        # Not `atomic_write`, which raises InputError: files of a training raise OSError.
-        temporary = f"{self.path}.tmp-{os.getpid()}"
-        with open(temporary, "wb") as file:
+        with atomic_write(self.path) as file:
             file.writelines(line for line in lines if _step_of(line) <= self.state.step)
-        os.replace(temporary, self.path)
 
     def _check_scale(self, step, row):
         if row["loss_scale"] <= MINIMUM_SCALE:

@@ -23,7 +23,6 @@ import sys
 
 from bert_common import VERSION
 from bert_common.atomic_write import write_json
-from bert_common.errors import InputError
 from bert_common.startup import interruptible
 from bert_tf.config import PRESETS
 from run_scripts.tools.check_devices import tables, tasks
@@ -63,8 +62,8 @@ def check(arguments):
     if arguments.report:
         try:
             write_json(arguments.report, make_report(machine, sections))
-        except InputError as error:
-            print(f"error: {error}", file=sys.stderr)
+        except OSError as error:
+            print(f"error: {error.strerror}: {error.filename}", file=sys.stderr)
             return 1
         print(f"\nwritten: {arguments.report}")
     print(f"\n{wrong} of {total} checks failed." if wrong else f"\nAll {total} checks passed.")
