@@ -12,6 +12,9 @@ VERSION = re.search(
     r'^VERSION = "(.+)"$', (HERE / "bert_common" / "__init__.py").read_text(), re.MULTILINE
 )[1]
 
+# What only the project's authors run.
+OUTSIDE = ("benchmarks", "benchmarks.*", "tests", "tests.*")
+
 # What the programs read beside their code.
 DATA = {
     "run_scripts": ["flagfiles/*", "benchmark.sh", "run_glue.sh", "run_korean.sh"],
@@ -161,7 +164,7 @@ setup(
     keywords=KEYWORDS,
     python_requires=">=3.11,<3.14",
     classifiers=CLASSIFIERS,
-    packages=[*find_packages(HERE), "reference_model"],
+    packages=[*find_packages(HERE, exclude=OUTSIDE), "reference_model"],
     package_data=DATA,
     install_requires=DEPENDENCIES,
     extras_require=EXTRAS,

@@ -1,27 +1,20 @@
 """Shared by the benchmarks: configurations, batches, contenders in processes, tables."""
 
 import argparse
-import contextlib
 import dataclasses
 import functools
 import importlib.metadata
-import json
 import os
 import re
-import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from albert_tf.config import AlbertConfig
-from bert_common.errors import InputError
-from bert_common.folders import make_writable
+from bert_common.atomic_write import atomic_write
 from bert_tf.config import BertConfig
 
 ROOT = Path(__file__).parents[1]
@@ -77,24 +70,18 @@ def argument_parser(description):
     return argparse.ArgumentParser(description=description, formatter_class=formatter)
 
 
-def run_writer(parser, least, write):
-    """Runs a program that writes --output_file; ends it with one line where an input is wrong.
+def write_results(folder, results):
+    """Writes a dict of numbers as eval_results.txt, and prints it."""
+    os.makedirs(folder, exist_ok=True)
+    text = "".join(f"{name} = {value}\n" for name, value in results.items())
+    with atomic_write(os.path.join(folder, "eval_results.txt")) as file:
+        file.write(text.encode())
+    print(text, end="")
 
-    Args:
-        parser: its `argparse.ArgumentParser`.
-        least: the name of a flag -> its least value.
-        write: what writes the file, a function of the parsed flags.
-    """
-    arguments = parser.parse_args()
-    for name, value in least.items():
-        if getattr(arguments, name) < value:
-            parser.error(f"--{name} must be at least {value}")
-    folder = os.path.dirname(os.path.abspath(arguments.output_file))
-    try:
-        make_writable(folder, "--output_file must be in a directory that can be written")
-        write(arguments)
-    except (InputError, OSError) as error:
-        sys.exit(f"error: {error}")
+
+def child_environment():
+    """For the processes of contenders that serve a model: quiet, and with this checkout."""
+    return {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT)}
 
 
 def one_of(*choices):
@@ -162,85 +149,6 @@ def random_batch(config, batch, length, predictions):
         "next_sentence_labels": rng.integers(0, 2, (batch, 1), np.int32),
         "next_sentence_weights": np.ones(batch, np.float32),
     }
-
-
-class Contender:
-    """A contender in a separate process, or in several that work together.
-
-    The process builds, compiles and warms up, and then computes only when `run` is called, so that
-    several contenders can be alive and take turns. It ends when its standard input is closed.
-
-    Args:
-        kind: a key of `contenders.KINDS`.
-        tasks: the task, see `contenders`; or a list of tasks, one for each process.
-        checkout: the folder of another checkout of this project, to measure its code.
-    """
-
-    def __init__(self, kind, tasks, checkout=None):
-        refuse_mixed_cuda()
-        self.tasks = tasks if isinstance(tasks, list) else [tasks]
-        self.log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - until `close`
-        folder = Path(checkout or Path(__file__).parents[1]).resolve()
-        program = str(folder / "benchmarks" / "contenders.py")
-        environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(folder)}
-        self.processes = [
-            subprocess.Popen(
-                [sys.executable, program, kind, json.dumps(task)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self.log,
-                env={**environment, **task.get("environment", {})},
-                text=True,
-            )
-            for task in self.tasks
-        ]
-        self.seconds = []  # per step, of every run
-        self._answers()  # waits until the processes are warm
-
-    def run(self, steps):
-        """Computes `steps` steps; records the seconds per step, and the peak of memory so far."""
-        for process in self.processes:
-            with contextlib.suppress(BrokenPipeError):  # it has ended, so no answer will come
-                print(steps, file=process.stdin, flush=True)
-        answers = self._answers()
-        self.seconds.append(max(answer["seconds"] for answer in answers))
-        self.memory = sum(answer["memory"] for answer in answers)
-
-    def _answers(self):
-        lines = [process.stdout.readline() for process in self.processes]
-        if not all(lines):
-            self.log.seek(0)
-            message = self.log.read()
-            self.close()
-            raise ContenderFailed(message, [process.returncode for process in self.processes])
-        return [json.loads(line) for line in lines]
-
-    def close(self):
-        """Ends the processes, which frees their memory."""
-        for process in self.processes:
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.close()
-            process.stdout.close()
-        for process in self.processes:
-            process.wait()
-        self.log.close()
-
-
-class ContenderFailed(Exception):
-    """A contender's process ended by itself.
-
-    Args:
-        message: what it printed, of which the end is shown.
-        statuses: the exit status of each of its processes.
-    """
-
-    def __init__(self, message, statuses):
-        super().__init__(message[-2000:])
-        killed = min(statuses) < 0  # so it could not print a reason
-        lines = [] if killed else message.strip().splitlines()
-        self.last_line = lines[-1] if lines else f"exit status {statuses}"
-        # TensorFlow's error, or Linux killed the process.
-        self.out_of_memory = "RESOURCE_EXHAUSTED" in message or -signal.SIGKILL in statuses
 
 
 def take_turns(contenders, rounds, steps):

@@ -21,7 +21,7 @@ BLOCK_QUERIES = 128
 # From as many tokens on, training is blockwise by itself: likewise.
 BLOCKWISE_TOKENS = 1024
 
-# Bytes of an element of those arrays, fitted to peaks that benchmarks/memory.py measured on a CPU:
+# Bytes of an element of those arrays, fitted to peaks that benchmarks/speed/memory.py measured on a CPU:
 # in a block that keeps its arrays for the gradient (XLA recomputes some of them), and in the one
 # block at a time that is recomputed, where scores count separately (their softmax is in float32).
 KEPT_BYTES = {"float32": 3.3, "bfloat16": 2.6, "float16": 2.6}

@@ -2,17 +2,17 @@
 
 On a machine with this project installed, no GPU needed:
 
-    python benchmarks/gpu_step export DIR                            the table of sizes' programs
-    python benchmarks/gpu_step prepare DIR --updates=500 -- FLAGS    a training, by the flags of
-                                                                     run_pretraining
-    python benchmarks/gpu_step finish DIR -- FLAGS                   its checkpoint in --output_dir
+    python -m benchmarks.gpu_step export DIR                     programs for a table of sizes
+    python -m benchmarks.gpu_step prepare DIR --updates=500 -- FLAGS
+                                     a training, by the flags of run_pretraining
+    python -m benchmarks.gpu_step finish DIR -- FLAGS            its checkpoint in --output_dir
 
-On a machine with JAX and NumPy, where this folder and DIR are all that is needed:
+On a machine with JAX and NumPy, where the folder benchmarks and DIR are all that is needed:
 
-    python benchmarks/gpu_step sizes DIR --target=here
-    python benchmarks/gpu_step run DIR                               times, beside torch's
-    python benchmarks/gpu_step train DIR --train_steps=500           resumes if it was killed
-    python benchmarks/gpu_step train DIR --text=FILE --lessons=FILE  draws its rows from a text
+    python -m benchmarks.gpu_step sizes DIR --target=here
+    python -m benchmarks.gpu_step run DIR                               times, beside torch's
+    python -m benchmarks.gpu_step train DIR --train_steps=500           resumes if it was killed
+    python -m benchmarks.gpu_step train DIR --text=FILE --lessons=FILE  draws its rows from a text
 
 The last one also needs bert_common/ and create_pretraining_data/.
 
@@ -26,11 +26,6 @@ import json
 import os
 import sys
 
-# The package gpu_step is imported from the folder around it, in a checkout `benchmarks`, whose
-# tokenization.py must not hide the project's package.
-BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [os.path.dirname(BENCHMARKS), BENCHMARKS]
-
 MODELS = ("bert_base", "bert_large", "albert_base", "albert_xlarge")
 
 
@@ -41,7 +36,7 @@ def main():
     arguments = parser.parse_args(own)
     _check(parser, arguments)
     if arguments.command in ("export", "prepare", "finish"):
-        from gpu_step import prepare
+        from benchmarks.gpu_step import prepare
 
         return getattr(prepare, arguments.command)(arguments, others)
     if not importlib.util.find_spec("jax"):
@@ -49,7 +44,7 @@ def main():
     if not os.path.isdir(arguments.folder):
         sys.exit(f"error: DIR must be a folder that export or prepare wrote: {arguments.folder}")
     if arguments.command == "train":
-        from gpu_step.train import train
+        from benchmarks.gpu_step.train import train
 
         if arguments.text:
             return _train_by_lessons(arguments)
@@ -66,7 +61,7 @@ def main():
         # Before JAX is imported: there is no card to try kernels on, or to compute with.
         os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0")
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    from gpu_step import report
+    from benchmarks.gpu_step import report
 
     if arguments.command == "sizes":
         return report.print_sizes(arguments.folder, arguments.target)
@@ -75,8 +70,8 @@ def main():
 
 
 def _train_by_lessons(arguments):
+    from benchmarks.gpu_step.train import train_by_lessons
     from bert_common.errors import InputError
-    from gpu_step.train import train_by_lessons
 
     try:
         return train_by_lessons(arguments.folder, arguments)
@@ -101,10 +96,10 @@ def _check(parser, arguments):
 
 def _time(arguments):
     if arguments.by == "torch":
-        from gpu_step.torch_step import time_torch
+        from benchmarks.gpu_step.torch_step import time_torch
 
         return time_torch(arguments.folder, arguments.rounds)
-    from gpu_step.timing import time_exported
+    from benchmarks.gpu_step.timing import time_exported
 
     return time_exported(arguments.folder, arguments.rounds)
 

@@ -15,6 +15,7 @@ import os
 
 import tensorflow as tf
 
+from benchmarks.gpu_step.program_text import shorten
 from bert_common.atomic_write import atomic_write
 from bert_tf.checkpoint import google_variables
 from bert_tf.costs.flops import training_flops
@@ -22,7 +23,6 @@ from bert_tf.memory_estimate import count_weights, estimate_bytes
 from bert_tf.training.replicas import graph
 from bert_tf.training.step import TrainingStep
 from bert_tf.training.xla import Compilation
-from gpu_step.program_text import shorten
 
 PLATFORM = "GPU"
 

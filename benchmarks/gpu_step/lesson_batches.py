@@ -9,10 +9,10 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import NamedTuple
 
 import numpy as np
-from sentence_order.lesson_rows import LessonRows
-from sentence_order.lessons import Lesson, read_lessons
-from sentence_order.text_file import read_text
 
+from benchmarks.sentence_order.lesson_rows import LessonRows
+from benchmarks.sentence_order.lessons import Lesson, read_lessons
+from benchmarks.sentence_order.text_file import read_text
 from bert_common.errors import InputError
 
 # Updates whose rows are drawn and packed together: few rows are left over, and the first block does
@@ -125,10 +125,9 @@ class LessonBatches:
             ]
         return self._batches[step - self._block.first]
 
-    def factors(self):
-        """Of the batch that `of_step` returned last, as `train.Batches.factors`."""
-        lesson = self._block.lesson
-        return lesson.rate, {"masked_lm": lesson.masked_lm}
+    def factor(self):
+        """Of the batch that `of_step` returned last, as `train.Batches.factor`."""
+        return self._block.lesson.rate
 
     def close(self):
         """Ends the processes."""

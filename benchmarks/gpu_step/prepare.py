@@ -7,9 +7,9 @@ import os
 import numpy as np
 
 from albert_tf.config import AlbertConfig
+from benchmarks.gpu_step.state import BATCHES_FILE, STATE_FILE, read_state, write_arrays
 from bert_common.errors import InputError
 from bert_tf.config import BertConfig
-from gpu_step.state import BATCHES_FILE, STATE_FILE, read_state, write_arrays
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.pretrain import PretrainFlags
@@ -35,9 +35,9 @@ def export(arguments, others):
     ]  # fmt: skip
     import keras
 
+    from benchmarks.gpu_step.export import export_step
     from bert_tf.training.state import TrainingState
     from bert_tf.training.step import StepConfig
-    from gpu_step.export import export_step
 
     for model, length, precision, recompute in itertools.product(*choices):
         length = int(length)
@@ -121,7 +121,7 @@ def _in_session(command, arguments, given):
 
 
 def _prepare(arguments, job, session, records):
-    from gpu_step.export import export_step
+    from benchmarks.gpu_step.export import export_step
 
     state = build(job, session)
     config = session.training_config(job.flags, bucket_boundaries=())

@@ -8,8 +8,8 @@ import sys
 
 import jax
 
-from gpu_step.cards import target_config
-from gpu_step.runtime import (
+from benchmarks.gpu_step.cards import target_config
+from benchmarks.gpu_step.runtime import (
     compile_text,
     compile_without_device,
     compiled_memory,
@@ -18,7 +18,6 @@ from gpu_step.runtime import (
     read_text,
 )
 
-LAUNCHER = os.path.dirname(os.path.abspath(__file__))
 RESULTS_FILE = "results.jsonl"
 FLOAT32_BYTES = 4
 
@@ -81,7 +80,10 @@ def _read_results(folder):
 
 
 def _in_process(path, by, rounds, timeout):
-    command = [sys.executable, LAUNCHER, "time", path, f"--by={by}", f"--rounds={rounds}"]
+    command = [
+        sys.executable, "-m", "benchmarks.gpu_step", "time", path, f"--by={by}",
+        f"--rounds={rounds}",
+    ]  # fmt: skip
     # Memory as it is needed, so that its peak is known and both contenders fit beside others.
     environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     try:

@@ -6,10 +6,10 @@ import time
 import jax
 import numpy as np
 
-from gpu_step.cards import peak_flops
-from gpu_step.runtime import peak_memory, read_description
-from gpu_step.state import new_state
-from gpu_step.train import Training
+from benchmarks.gpu_step.cards import peak_flops
+from benchmarks.gpu_step.runtime import peak_memory, read_description
+from benchmarks.gpu_step.state import new_state
+from benchmarks.gpu_step.train import Training
 
 WARM_UP = 3  # steps; the first one may still choose kernels
 ROUND_SECONDS = 0.5  # of a round at least, so that its one wait for the device does not count

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from gpu_step.runtime import read_description
-from gpu_step.timing import numbers, random_batch, time_rounds
+from benchmarks.gpu_step.runtime import read_description
+from benchmarks.gpu_step.timing import numbers, random_batch, time_rounds
 
 RATE, DECAY, CLIP = 1e-4, 0.01, 1.0
 EPSILON = 1e-12  # of layer norm

@@ -6,8 +6,8 @@ import time
 import jax
 import numpy as np
 
-from gpu_step.runtime import Program, peak_memory, read_description
-from gpu_step.state import (
+from benchmarks.gpu_step.runtime import Program, peak_memory, read_description
+from benchmarks.gpu_step.state import (
     BATCHES_FILE,
     STATE_FILE,
     learning_rate,
@@ -42,9 +42,9 @@ class Batches:
             index = np.random.default_rng(again).permutation(self.count)[index]
         return {f"batch/{name}": value[index] for name, value in self.features.items()}
 
-    def factors(self):
-        """What the learning rate is multiplied by, and each loss, a dict by name."""
-        return 1.0, {}
+    def factor(self):
+        """What the learning rate is multiplied by."""
+        return 1.0
 
 
 class Training:
@@ -68,18 +68,15 @@ class Training:
         }
         self.kept = {f"weights/{name}" for name in frozen}
 
-    def step(self, batch, rate, factors=None):
+    def step(self, batch, rate):
         """One update, which is still being computed when this returns; returns its metrics.
 
         Args:
             batch: the features, "batch/NAME" -> array.
             rate: the learning rate.
-            factors: the name of a loss -> what it is multiplied by, if not 1.
         """
-        denominators = self.denominators(batch)
-        for name, factor in (factors or {}).items():
-            denominators[f"denominators/{name}"] /= np.float32(factor)
-        return self.step_on_device(self.gradients.put({**batch, **denominators}), rate)
+        features = {**batch, **self.denominators(batch)}
+        return self.step_on_device(self.gradients.put(features), rate)
 
     def step_on_device(self, batch, rate):
         """As `step`, with features and denominators that are on the device already."""
@@ -160,7 +157,7 @@ def train_by_lessons(folder, arguments):
         arguments: text, lessons, freeze, processes, eval_every, train_steps, save_seconds, seed;
             see the command line.
     """
-    from gpu_step.lesson_batches import LessonBatches
+    from benchmarks.gpu_step.lesson_batches import LessonBatches
 
     description, state = read_description(folder), _initial_state(folder, arguments.seed)
     frozen = arguments.freeze.split(",") if arguments.freeze else []
@@ -246,9 +243,8 @@ class Run:
         start, first, saved = time.perf_counter(), self.step, time.perf_counter()
         while self.step < train_steps:
             batch = batches.of_step(self.step)
-            of_rate, of_losses = batches.factors()
-            rate = learning_rate(schedule, self.step) * np.float32(of_rate)
-            pending.append(self.training.step(batch, rate, of_losses))
+            rate = learning_rate(schedule, self.step) * np.float32(batches.factor())
+            pending.append(self.training.step(batch, rate))
             self.step += 1
             last = self.step == train_steps
             due = last or time.perf_counter() - saved > self.save_seconds

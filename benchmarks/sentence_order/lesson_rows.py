@@ -8,6 +8,7 @@ import random
 
 import numpy as np
 
+from benchmarks.sentence_order.lessons import KINDS
 from bert_common.errors import InputError
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.features import make_features
@@ -15,10 +16,7 @@ from create_pretraining_data.instances.masking import mask_sequences, prediction
 from create_pretraining_data.instances.packing import lay_out, pack
 from create_pretraining_data.instances.pairs import LengthBalance, PairRules, make_pairs
 from create_pretraining_data.instances.sequences import Sequences, assemble, lengths_and_borders
-from create_pretraining_data.instances.text import TokenizedText
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
-from sentence_order.lessons import KINDS
-from sentence_order.passages import SPECIAL_PIECES, Document, Passages, room_of, splice
 
 # As create_pretraining_data's --short_seq_prob and --masked_lm_prob.
 SHORT_SEQUENCES, MASKED = 0.1, 0.15
@@ -31,9 +29,6 @@ SURPLUS = 1.03
 
 # A block has fewer sequences; so keys of different blocks differ.
 MOST_SEQUENCES = 1 << 20
-
-# The kinds of three documents.
-SPLICED = ("middle", "anywhere")
 
 # Passes over a text to measure on, without a row of a kind, after which it has none.
 FRUITLESS = 10
@@ -53,7 +48,6 @@ class LessonRows:
 
     def __init__(self, content, length, predictions, slots, vocab_size, seed):
         self.text, self.seed, self.special = content.train, seed, content.special
-        self.clear = content.clear.astype(np.int64)
         counts = np.diff(self.text.documents)
         single = counts == 1
         self.documents = {"single": np.flatnonzero(single), "natural": np.flatnonzero(~single)}
@@ -68,32 +62,15 @@ class LessonRows:
             vocab_size=vocab_size,
         )
         self.format = RecordFormat(length, predictions, True, False, slots)
-        self._pieces = np.arange(len(self.text.ids))
-        self._passages = {}  # the pieces of a row -> the documents that are long enough
 
     def check(self, lessons):
-        """Raises an InputError unless rows of every `Lesson` of a list can be drawn."""
+        """Raises an InputError unless the text has documents for every `Lesson` of a list."""
         for number, lesson in enumerate(lessons, 1):
-            for kinds, found, least, most, of_what in self._needs(lesson):
-                if not least <= found <= most and any(lesson.shares.get(kind) for kind in kinds):
-                    bound = f"at least {least}" if found < least else f"at most {most}"
+            for kind, documents in self.documents.items():
+                if lesson.shares.get(kind) and not len(documents):
                     raise InputError(
-                        f"lesson {number} must have {of_what}: {bound}. Received: {found}"
+                        f"lesson {number} needs {KINDS[kind]}. Received: a text without any"
                     )
-
-    def _needs(self, lesson):
-        """Kinds, a number that rows of one of them need, its bounds, what it is of."""
-        row, drawn, room = self.format.max_seq_length, ("next", *SPLICED), room_of(lesson.length)
-        longest, any_number = lengths_and_borders(self.clear)[0].max(initial=0), len(self.text.ids)
-        natural, single = (len(self.documents[kind]) for kind in ("natural", "single"))
-        return (
-            (drawn, lesson.length, 1, row, "a length of the rows' pieces"),
-            (("clear",), len(self.clear), 1, any_number, "a text with clear rows"),
-            (("clear",), longest, 1, row, "clear rows of the rows' pieces"),
-            (("natural", "next"), natural, 1, any_number, f"documents, {KINDS['natural']}"),
-            (("single",), single, 1, any_number, "documents of one sentence"),
-            (SPLICED, len(self._documents(room)), 3, any_number, f"documents of {room} pieces"),
-        )
 
     def block(self, number, lesson, rows):
         """Draws `rows` rows.
@@ -111,7 +88,7 @@ class LessonRows:
         needed = SURPLUS * rows * self.format.max_seq_length
         while True:
             parts = [
-                self._sequences(kind, needed * share, lesson, rng)
+                self._sequences(kind, needed * share, rng)
                 for kind, share in lesson.shares.items()
                 if share
             ]
@@ -144,81 +121,29 @@ class LessonRows:
                     f"Received: none in {number} passes"
                 )
             for index in range(text.num_documents):
-                for pair in make_pairs(text, index, self._rules("sop"), balance, rng):
+                for pair in make_pairs(text, index, self._rules(), balance, rng):
                     begins = pair.first_start in starts or pair.second_start in starts
                     pairs += [pair] if begins == beginning else []
-        sequences = assemble(text, np.array(pairs[:rows], np.int64), self._rules("sop"))
+        sequences = assemble(text, np.array(pairs[:rows], np.int64), self._rules())
         order = np.arange(rows)
         layout = lay_out(order, sequences.lengths)
         masked = mask_sequences(sequences, self.masking, derive_keys(np.uint64(0), order))
         return make_features(sequences, masked, layout, self.format)
 
-    def _rules(self, objective, length=None):
+    def _rules(self):
         cls_id, sep_id = self.special["cls_id"], self.special["sep_id"]
-        length = length or self.format.max_seq_length
-        return PairRules(objective, length, SHORT_SEQUENCES, cls_id, sep_id)
+        return PairRules("sop", self.format.max_seq_length, SHORT_SEQUENCES, cls_id, sep_id)
 
-    def _sequences(self, kind, pieces, lesson, rng):
-        """Draws `Sequences` of a kind, and the weight of their labels."""
-        if kind in SPLICED:
-            text, pairs = self._spliced(kind == "middle", pieces, room_of(lesson.length), rng)
-        elif kind == "clear":
-            text, pairs = self.text, self._clear(pieces, rng)
-        else:
-            text, pairs = self.text, self._pairs(kind, pieces, lesson.length, rng)
-        return assemble(text, pairs, self._rules("sop")), float(kind != "single")
-
-    def _pairs(self, kind, pieces, length, rng):
-        """Draws pairs of random documents with so many pieces, int64 [N, 5]."""
-        rules = self._rules("nsp", length) if kind == "next" else self._rules("sop")
-        documents = self.documents["single" if kind == "single" else "natural"]
-        balance, text, pairs = LengthBalance(), self.text, []
-        if kind == "next":  # the random segments are not of the reviews that follow the articles
-            text = text._replace(documents=text.documents[: int(documents[-1]) + 2])
+    def _sequences(self, kind, pieces, rng):
+        """Draws pairs of random documents with so many pieces: `Sequences`, and labels' weight."""
+        documents, balance, pairs = self.documents[kind], LengthBalance(), []
         while pieces > 0:
             index = int(documents[rng.randrange(len(documents))])
-            new = make_pairs(text, index, rules, balance, rng)
+            new = make_pairs(self.text, index, self._rules(), balance, rng)
             pairs += new
             pieces -= sum(int(lengths_and_borders(np.array([p]))[0][0]) for p in new)
-        return np.array(pairs, np.int64).reshape(-1, 5)  # [N, 5]
-
-    def _clear(self, pieces, rng):
-        """Draws clear pairs with so many pieces; each as often as the others, give or take one."""
-        lengths, _ = lengths_and_borders(self.clear)
-        order = np.random.RandomState(rng.getrandbits(32))
-        passes = int(pieces // lengths.sum()) + 1
-        drawn = np.concatenate([order.permutation(len(lengths)) for _ in range(passes)])
-        drawn = drawn[: np.searchsorted(np.cumsum(lengths[drawn]), pieces) + 1]
-        return self.clear[drawn]  # [N, 5]
-
-    def _spliced(self, middle, pieces, room, rng):
-        """Draws rows of three documents: a text of their own, and its pairs."""
-        generator = np.random.default_rng(rng.getrandbits(64))
-        passages = Passages(self._documents(room), generator)
-        positions, pairs, end = [], [], 0
-        for _ in range(max(1, round(pieces / (room + SPECIAL_PIECES)))):
-            segments = splice(passages, room, middle)
-            bounds = end, end + len(segments[0]), end + room
-            label = int(generator.integers(2))
-            ranges = [*bounds[1:], *bounds[:2]] if label else [*bounds[:2], *bounds[1:]]
-            pairs.append([*ranges, label])
-            positions += segments
-            end += room
-        source = np.concatenate(positions)  # [pieces of the text]
-        text = TokenizedText(self.text.ids[source], self.text.word_starts[source], [], [0])
-        return text, np.array(pairs, np.int64)  # [N, 5]
-
-    def _documents(self, shortest):
-        """The documents with `shortest` pieces, as places in the text."""
-        if shortest not in self._passages:
-            found = []
-            for index in self.documents["natural"]:
-                bounds = np.array(self.text.sentence_bounds(index))
-                if bounds[-1] - bounds[0] >= shortest:
-                    places = self._pieces[bounds[0] : bounds[-1]]
-                    found.append(Document(places, bounds[1:] - bounds[0]))
-            self._passages[shortest] = found
-        return self._passages[shortest]
+        found = np.array(pairs, np.int64).reshape(-1, 5)  # [N, 5]
+        return assemble(self.text, found, self._rules()), float(kind != "single")
 
     def _rows(self, sequences, weights, number, rng):
         """Packs and masks sequences: the features of their rows, in random order."""

@@ -9,14 +9,7 @@ from bert_common.errors import InputError
 KINDS = {
     "natural": "pairs of documents with two sentences or more, labelled by their order",
     "single": "documents of one sentence, for their masked words alone: they have no order",
-    "clear": "natural pairs in which neighbouring passages share many words",
-    "next": "pairs of which the second segment is random in half of the cases, labelled 1",
-    "middle": "segments of three documents, with the boundary in the middle (splice.py)",
-    "anywhere": "the same with the boundary anywhere",
 }
-
-# The least values of whole numbers; a length below leaves no room for passages.
-LEAST = {"updates": 1, "length": 16}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,19 +18,15 @@ class Lesson:
 
     updates: int
     shares: dict  # of the pieces: a name of KINDS -> its share; the shares add up to 1
-    length: int = 512  # the most pieces of a sequence of the kinds next, middle and anywhere
     rate: float = 1.0  # the factor of the learning rate
-    masked_lm: float = 1.0  # the factor of the masked-LM loss
 
     def __post_init__(self):
-        for name in ("updates", "length", "rate", "masked_lm"):
-            value = getattr(self, name)
-            kinds = (int,) if name in ("updates", "length") else (int, float)
-            if type(value) not in kinds or not value >= LEAST.get(name, 0) or value == 0:
-                least = f"{LEAST[name]} or more" if name in LEAST else "above 0"
-                raise InputError(
-                    f"{name} of a lesson must be a number, {least}. Received: {value!r}"
-                )
+        if type(self.updates) is not int or self.updates < 1:
+            raise InputError(
+                f"updates of a lesson must be a number, 1 or more. Received: {self.updates!r}"
+            )
+        if type(self.rate) not in (int, float) or not self.rate > 0:
+            raise InputError(f"rate of a lesson must be a number above 0. Received: {self.rate!r}")
         unknown, total = set(self.shares) - set(KINDS), sum(self.shares.values())
         if unknown or min(self.shares.values(), default=0) < 0 or abs(total - 1) > 1e-6:
             raise InputError(

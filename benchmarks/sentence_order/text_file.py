@@ -23,14 +23,12 @@ class TextFile(NamedTuple):
 
     train: TokenizedText
     held_out: TokenizedText
-    clear: np.ndarray  # int32 [N, 5] rows of `train` whose words show their order, each a `Pair`
     special: dict  # the names of SPECIAL -> ids
 
 
 def write_text(path, content):
     """Writes a `TextFile`."""
-    arrays = {"clear": content.clear.astype(np.int32)}
-    arrays["special"] = np.array([content.special[name] for name in SPECIAL], np.int32)
+    arrays = {"special": np.array([content.special[name] for name in SPECIAL], np.int32)}
     for name in ("train", "held_out"):
         text = getattr(content, name)
         if text.ids.max(initial=0) >= WORD_START:
@@ -47,7 +45,7 @@ def read_text(path):
     with lzma.open(path) as packed, np.load(packed) as file:
         texts = [_text(file, name) for name in ("train", "held_out")]
         special = dict(zip(SPECIAL, file["special"].tolist(), strict=True))
-        return TextFile(*texts, file["clear"], special)
+        return TextFile(*texts, special)
 
 
 def _text(file, name):

@@ -1,7 +1,7 @@
 """Measures texts a second that `embed` turns into vectors, beside transformers with its weights.
 
-    python benchmarks/serving/embedding.py --texts=ratings_test.txt --count=20000 --rounds=3
-    python benchmarks/serving/embedding.py --texts=ratings_test.txt --sizes=mini,base
+    python -m benchmarks.serving.embedding --texts=ratings_test.txt --count=20000 --rounds=3
+    python -m benchmarks.serving.embedding --texts=ratings_test.txt --sizes=mini,base
 
 A run turns all texts into the means of their pieces' vectors; tokenization is part of it. The
 contenders are processes of their own that take turns, round after round, on all cores that this
@@ -30,12 +30,19 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-from common import ROOT, argument_parser, median_and_spread, one_of, print_table, take_turns
-from requests_speed import environment, export
-
+from benchmarks.common import (
+    ROOT,
+    argument_parser,
+    child_environment,
+    median_and_spread,
+    one_of,
+    print_table,
+    take_turns,
+)
+from benchmarks.serving.requests import export
 from model_formats.model_folder import REFERENCE_MODEL
+
+MODULE = "benchmarks.serving.embedding"  # this file, as its own child processes run it
 
 KINDS = ("embed", "by_length", "in_order", "sentence")
 SIZES = ("reference", "tiny", "mini", "base")
@@ -98,10 +105,10 @@ class Contender:
 
     def __init__(self, kind, folder, texts):
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "--serve", kind, folder, texts],
+            [sys.executable, "-m", MODULE, "--serve", kind, folder, texts],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**environment(), "TOKENIZERS_PARALLELISM": "true"},
+            env={**child_environment(), "TOKENIZERS_PARALLELISM": "true"},
             text=True,
         )
         self.kind, self.seconds = kind, []

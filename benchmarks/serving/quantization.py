@@ -1,6 +1,6 @@
 """Measures what a pre-trained model loses in an ONNX or LiteRT file of each precision.
 
-    python benchmarks/serving/quantization.py --model_dir=output/quickstart/model
+    python -m benchmarks.serving.quantization --model_dir=output/quickstart/model
 
 A share of the pieces of every sentence is masked. For each file the table shows its size, the
 largest difference of its logits to the model's, and at how many masked pieces it and the model
@@ -8,16 +8,13 @@ predict the same one. Sentences are run one by one, as each has its own range of
 extras "onnx" and "litert".
 """
 
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-from common import ROOT, argument_parser, one_of, print_table
+from benchmarks.common import ROOT, argument_parser, one_of, print_table
 
 FORMATS = ("onnx", "litert")
 PRECISIONS = ("float32", "float16", "int8")

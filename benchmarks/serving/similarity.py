@@ -1,6 +1,6 @@
 """Measures how well the cosines of texts' vectors agree with the similarity that people see.
 
-    python benchmarks/serving/similarity.py --data_dir=data/KorSTS --model_dir=reference_model
+    python -m benchmarks.serving.similarity --data_dir=data/KorSTS --model_dir=reference_model
 
 Nothing is trained: each text of a pair is a vector, of `korean_bert.load_model(...).embed`, and the
 cosine of two vectors is compared with the pair's label, by Pearson's and Spearman's correlation.
@@ -9,14 +9,10 @@ texts without labels. Needs the extra "finetune".
 """
 
 import sys
-from pathlib import Path
 
 import numpy as np
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-from common import argument_parser, one_of, print_table, whole_numbers
-
+from benchmarks.common import argument_parser, one_of, print_table, whole_numbers
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS
 from finetuning.metrics import imported, score

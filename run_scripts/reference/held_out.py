@@ -6,7 +6,7 @@
 It is run_pretraining --do_eval on all records, and one number more: the loss of the masked pieces,
 in bits, divided by the characters that these pieces have (an [UNK] has one). Spaces are not
 counted, and the number of the masked pieces, which the model sees, costs nothing, so only models
-with the same vocabulary compare; benchmarks/choices/bits.py compares vocabularies.
+with the same vocabulary compare; benchmarks/vocabularies/bits.py compares vocabularies.
 """
 
 import dataclasses

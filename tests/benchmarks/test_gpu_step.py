@@ -9,9 +9,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpu_step import cards, prepare, program_text
-from gpu_step.export import export_step
-from gpu_step.state import learning_rate, new_state, read_state, write_arrays
 from paths import ROOT
 from programs import DROPOUT, PretrainingJob, arrays
 from tiny_models import (
@@ -23,6 +20,9 @@ from tiny_models import (
     tiny_model,
 )
 
+from benchmarks.gpu_step import cards, prepare, program_text
+from benchmarks.gpu_step.export import export_step
+from benchmarks.gpu_step.state import learning_rate, new_state, read_state, write_arrays
 from bert_tf import WarmupPolynomialDecay
 from bert_tf.checkpoint import google_variables
 from bert_tf.checkpoint_files import list_checkpoints
@@ -99,7 +99,7 @@ def jax():
 )
 def test_gradients_and_update_equal_tensorflows(tmp_path, jax, kind, config):
     """With dropout, whose masks are functions of seed, step and replica."""
-    from gpu_step.train import Training
+    from benchmarks.gpu_step.train import Training
 
     state = export_tiny(tmp_path, kind, **config)
     variables = prepare._variables(state)
@@ -140,7 +140,7 @@ def test_gradients_and_update_equal_tensorflows(tmp_path, jax, kind, config):
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_equals_tensorflows(tmp_path, jax, kind, monkeypatch):
     """Twenty updates by the schedule; stopped after seven, then resumed from the file."""
-    from gpu_step.train import train
+    from benchmarks.gpu_step.train import train
 
     state = export_tiny(tmp_path, kind)
     arrays = {name: variable.numpy() for name, variable in prepare._variables(state).items()}
@@ -243,7 +243,7 @@ def test_arrays_that_are_progressions_become_operations():
 
 
 def test_progressions_run_to_the_same_numbers(jax):
-    from gpu_step.runtime import compile_text, execute
+    from benchmarks.gpu_step.runtime import compile_text, execute
 
     values = np.arange(6, dtype=np.uint32) * np.uint32(0x9E3779B1) + np.uint32(2**32 - 3)
     body = program_text.shorten(text_of(values).replace("stablehlo.add", "stablehlo.and"))
@@ -274,12 +274,15 @@ def test_peaks_are_those_of_the_plan(card):
 
 
 def test_the_carried_folder_needs_neither_tensorflow_nor_the_project():
-    code = "import gpu_step.{0}, sys; print([n for n in sys.modules if n.split('.')[0] in {1}])"
-    heavy = ("tensorflow", "keras", "bert_tf", "bert_common", "run_scripts", "common")
+    code = (
+        "import benchmarks.gpu_step.{0}, sys; "
+        "print([n for n in sys.modules if n.split('.')[0] in {1}])"
+    )
+    heavy = ("tensorflow", "keras", "bert_tf", "bert_common", "run_scripts")
     for module in ("state", "cards"):
         run = subprocess.run(
             [sys.executable, "-c", code.format(module, heavy)],
-            cwd=ROOT / "benchmarks",
+            cwd=ROOT,
             capture_output=True,
             text=True,
             check=True,
@@ -290,7 +293,7 @@ def test_the_carried_folder_needs_neither_tensorflow_nor_the_project():
 @pytest.mark.slow
 def test_a_training_goes_to_jax_and_back(tmp_path, jax, capsys):
     """Two updates here, two under JAX, two here; dropout is on, and masks are drawn anew."""
-    from gpu_step import train
+    from benchmarks.gpu_step import train
 
     (tmp_path / "job").mkdir()
     job = PretrainingJob(tmp_path / "job", **DROPOUT)

@@ -1,17 +1,16 @@
 """The rows of lessons: what they are made of."""
 
-import dataclasses
-import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from benchmark_programs import output_of
 from paths import ROOT
-from sentence_order.lesson_rows import LessonRows
-from sentence_order.lessons import KINDS, Lesson, read_lessons
-from sentence_order.text_file import SPECIAL, TextFile
 
+from benchmarks.sentence_order.lesson_rows import LessonRows
+from benchmarks.sentence_order.lessons import Lesson, read_lessons
+from benchmarks.sentence_order.text_file import SPECIAL, TextFile, read_text
 from bert_common.errors import InputError
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.text import TokenizedText, tokenize_documents
@@ -35,8 +34,7 @@ def content(tokenizer):
     single = [(" ".join(reversed(line.split())),) for line in found[0][:10]]
     train = tokenize_documents([*found, *single], tokenizer)
     special = {name: getattr(tokenizer, name) for name in SPECIAL}
-    pairs = np.array([[0, 20, 20, 40, 0], [30, 50, 10, 30, 1]])
-    return TextFile(train, tokenize_documents(found, tokenizer), pairs, special)
+    return TextFile(train, tokenize_documents(found, tokenizer), special)
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +42,8 @@ def rows(content):
     return LessonRows(content, LENGTH, PREDICTIONS, SLOTS, 16000, SEED)
 
 
-def block_of(rows, shares, number=0, **fields):
-    return rows.block(number, Lesson(1, shares, **fields), ROWS)
+def block_of(rows, shares, number=0):
+    return rows.block(number, Lesson(1, shares), ROWS)
 
 
 def sequences_of(features):
@@ -85,8 +83,7 @@ def document_of(text, piece):
 def test_drawing_rows_needs_neither_tensorflow_nor_a_tokenizer():
     """They are drawn on a machine that has NumPy and two of the project's folders."""
     code = (
-        "import sys; sys.path[:0] = ['.', 'benchmarks']; import sentence_order.lesson_rows, "
-        "sentence_order.lessons, sentence_order.text_file; "
+        "import sys; from benchmarks.sentence_order import lesson_rows, lessons, text_file; "
         "print({n.split('.')[0] for n in sys.modules} & {'tensorflow', 'keras', 'absl', 'tqdm', "
         "'tokenization', 'bert_tf', 'run_scripts', 'google_crc32c'})"
     )
@@ -109,14 +106,12 @@ def test_natural_segments_are_in_their_order_unless_swapped(content, rows):
 
 
 def test_labels_are_fair_coins(rows):
-    for kind in ("natural", "next", "anywhere"):
-        found = [
-            label
-            for number in range(4)
-            for _, label, _ in sequences_of(block_of(rows, {kind: 1.0}, number, length=48))
-        ]
-        deviation = 0.5 / np.sqrt(len(found))
-        assert abs(np.mean(found) - 0.5) < 5 * deviation, kind
+    found = [
+        label
+        for number in range(4)
+        for _, label, _ in sequences_of(block_of(rows, {"natural": 1.0}, number))
+    ]
+    assert abs(np.mean(found) - 0.5) < 5 * 0.5 / np.sqrt(len(found))
 
 
 def test_single_sentences_have_masks_but_no_order(content, rows):
@@ -131,48 +126,8 @@ def test_single_sentences_have_masks_but_no_order(content, rows):
         )
 
 
-@pytest.mark.parametrize("kind", ["middle", "anywhere"])
-def test_spliced_rows_are_of_three_documents(content, rows, kind):
-    text, room = content.train, 48 - 4  # an even number, without [CLS] and two [SEP]
-    sizes = []
-    for segments, label, weight in sequences_of(block_of(rows, {kind: 1.0}, length=48)):
-        first, second = segments[::-1] if label else segments
-        assert len(first) + len(second) == room and weight == 1
-        half, rest = len(first) - len(first) // 2, len(second) // 2
-        parts = first[:half], np.concatenate([first[half:], second[:rest]]), second[rest:]
-        origins = [{document_of(text, start) for start in place_of(part, text)} for part in parts]
-        assert all(origins)
-        assert any(len({a, b, c}) == 3 for a in origins[0] for b in origins[1] for c in origins[2])
-        sizes.append(len(first))
-    assert (set(sizes) == {room // 2}) == (kind == "middle")
-
-
-def near(first, second, text):
-    """Whether a segment follows another with a gap of less than 48 pieces."""
-    ends = {start + len(first) for start in place_of(first, text)}
-    return any(0 <= start - end < 48 for start in place_of(second, text) for end in ends)
-
-
-def test_random_next_sentences_are_labelled(content, rows):
-    text, swapped, sizes = content.train, [], np.diff(content.train.documents)
-    for (first, second), label, _ in sequences_of(block_of(rows, {"next": 1.0}, length=48)):
-        assert len(first) + len(second) <= 48 - 3
-        assert any(sizes[document_of(text, start)] > 1 for start in place_of(second, text))
-        assert near(first, second, text) or label
-        swapped.append(label and near(second, first, text))
-    assert np.mean(swapped) < 0.1  # few are so by chance
-
-
-def test_clear_rows_are_those_of_the_file(content, rows):
-    expected = {
-        tuple(content.train.ids[np.r_[a:b, c:d]].tolist()) for a, b, c, d, _ in content.clear
-    }
-    found = sequences_of(block_of(rows, {"clear": 1.0}))
-    assert {(*first.tolist(), *second.tolist()) for (first, second), _, _ in found} == expected
-
-
 def test_rows_are_full_masked_and_of_the_shares(rows):
-    features = block_of(rows, {"natural": 0.7, "single": 0.1, "anywhere": 0.2}, length=LENGTH)
+    features = block_of(rows, {"natural": 0.9, "single": 0.1})
     assert {name: values.shape for name, values in features.items()} == {
         **{name: (ROWS, LENGTH) for name in
            ("input_ids", "input_mask", "segment_ids", "segment_index", "position_ids")},
@@ -190,22 +145,21 @@ def test_rows_are_full_masked_and_of_the_shares(rows):
 
 
 def test_a_block_depends_on_seed_and_number_alone(content, rows):
-    shares = dict.fromkeys(KINDS, 1 / len(KINDS))
-    one = block_of(rows, shares, 3, length=48)
+    shares = {"natural": 0.95, "single": 0.05}
+    one = block_of(rows, shares, 3)
     again = LessonRows(content, LENGTH, PREDICTIONS, SLOTS, 16000, SEED)
     other = LessonRows(content, LENGTH, PREDICTIONS, SLOTS, 16000, SEED + 1)
-    for name, values in block_of(again, shares, 3, length=48).items():
+    for name, values in block_of(again, shares, 3).items():
         np.testing.assert_array_equal(values, one[name])
     drawn = segments_of(one)
-    for different in (block_of(again, shares, 4, length=48), block_of(other, shares, 3, length=48)):
-        # Whole short documents are in both, and the clear rows.
+    for different in (block_of(again, shares, 4), block_of(other, shares, 3)):
+        # Whole short documents are in both.
         assert len(drawn & segments_of(different)) < 0.5 * len(drawn)
 
 
-@pytest.mark.parametrize("kind", ["natural", "anywhere"])
-def test_whole_words_are_masked(content, rows, kind):
+def test_whole_words_are_masked(content, rows):
     continuing = np.unique(content.train.ids[~content.train.word_starts])
-    features, masked_words = block_of(rows, {kind: 1.0}, length=48), 0
+    features, masked_words = block_of(rows, {"natural": 1.0}), 0
     for row in range(ROWS):
         fields = {name: values[row] for name, values in features.items()}
         ids, masked = fields["input_ids"].copy(), np.zeros(LENGTH, bool)
@@ -225,7 +179,7 @@ def test_masks_of_blocks_have_keys_of_their_own(rows, monkeypatch):
         drawn.append(set(numbers.tolist()))
         return derive_keys(seed, numbers)
 
-    monkeypatch.setattr("sentence_order.lesson_rows.derive_keys", note_keys)
+    monkeypatch.setattr("benchmarks.sentence_order.lesson_rows.derive_keys", note_keys)
     for number in range(2):
         block_of(rows, {"natural": 1.0}, number)
     assert drawn[0] and not drawn[0] & drawn[1]
@@ -241,22 +195,10 @@ def test_held_out_rows_begin_a_document_or_not(content, rows, beginning):
         assert any(starts & set(place_of(s, text)) for s in segments) == beginning
 
 
-def test_lessons_are_read(tmp_path):
-    path = tmp_path / "lessons.json"
-    rows = [
-        {"updates": 2, "shares": {"next": 1.0}, "length": 128, "masked_lm": 0.1, "rate": 0.6},
-        {"updates": 3, "shares": {"natural": 0.9, "single": 0.1}},
-    ]
-    path.write_text(json.dumps(rows))
-    first, second = read_lessons(path)
-    assert dataclasses.astuple(first) == (2, {"next": 1.0}, 128, 0.6, 0.1)
-    assert dataclasses.astuple(second) == (3, {"natural": 0.9, "single": 0.1}, 512, 1.0, 1.0)
-
-
-@pytest.mark.parametrize("name", ["reference_7", "natural"])
-def test_the_lessons_of_the_measured_models(name):
-    lessons = read_lessons(ROOT / "benchmarks" / "sentence_order" / f"{name}.json")
-    assert sum(lesson.updates for lesson in lessons) == 14_000
+def test_lessons_are_read():
+    first, second = read_lessons(ROOT / "benchmarks" / "sentence_order" / "natural.json")
+    shares = {"natural": 0.95, "single": 0.05}
+    assert (first, second) == (Lesson(707, shares, rate=0.6), Lesson(13_293, shares))
 
 
 @pytest.mark.parametrize(
@@ -269,9 +211,7 @@ def test_the_lessons_of_the_measured_models(name):
         '[{"updates": 1, "shares": {"natural": 2, "single": -1}}]',
         '[{"updates": 0, "shares": {"natural": 1}}]',
         '[{"updates": 2.5, "shares": {"natural": 1}}]',
-        '[{"updates": 1, "shares": {"natural": 1}, "length": 8}]',
         '[{"updates": 1, "shares": {"natural": 1}, "rate": "fast"}]',
-        '[{"updates": 1, "shares": {"natural": 1}, "masked_lm": 0}]',
     ],
 )  # fmt: skip
 def test_lessons_that_are_none_are_refused(tmp_path, text):
@@ -296,26 +236,23 @@ def only(text, documents):
 
 def test_lessons_whose_rows_cannot_be_drawn_are_refused_beforehand(content):
     text = content.train
-    natural = range(text.num_documents - 10)
-    single = range(text.num_documents - 10, text.num_documents)
-    long_pair = np.array([[0, 40, 40, 80, 0]])
-    cases = (
-        ({"clear": 1.0}, 48, {"clear": content.clear[:0]}, "clear rows: at least 1"),
-        ({"clear": 1.0}, 48, {"clear": long_pair}, "rows' pieces: at most 64. Received: 83"),
-        ({"natural": 1.0}, 48, {"train": only(text, single)}, "natural pairs|documents, pairs"),
-        ({"next": 1.0}, 48, {"train": only(text, single)}, "documents, pairs"),
-        ({"single": 1.0}, 48, {"train": only(text, natural)}, "documents of one sentence"),
-        ({"next": 1.0}, 65, {}, "at most 64. Received: 65"),
-        ({"anywhere": 1.0}, 65, {}, "at most 64. Received: 65"),
-        ({"middle": 1.0}, 48, {"train": only(text, range(2))}, "of 44 pieces: at least 3"),
-    )
-    for shares, length, changed, message in cases:
-        rows = LessonRows(content._replace(**changed), LENGTH, PREDICTIONS, SLOTS, 16000, SEED)
-        fine = Lesson(1, {"natural": 0.5, "single": 0.5})
-        with pytest.raises(InputError, match=message):
-            rows.check([Lesson(1, shares, length=length), fine])
-    every = Lesson(1, dict.fromkeys(KINDS, 1 / len(KINDS)), length=48)
-    LessonRows(content, LENGTH, PREDICTIONS, SLOTS, 16000, SEED).check([every])
+    natural = only(text, range(text.num_documents - 10))
+    rows = LessonRows(content._replace(train=natural), LENGTH, PREDICTIONS, SLOTS, 16000, SEED)
+    rows.check([Lesson(1, {"natural": 1.0})])
+    with pytest.raises(InputError, match="lesson 2 needs documents of one sentence"):
+        rows.check([Lesson(1, {"natural": 1.0}), Lesson(1, {"single": 1.0})])
+
+
+def test_file_keeps_a_text(tmp_path, tokenizer):
+    path = tmp_path / "text.npz.xz"
+    output_of(
+        "sentence_order.lesson_text", f"--input_file={TEXT}", f"--held_out={TEXT}",
+        f"--tokenizer_dir={MODEL}", f"--output_file={path}",
+    )  # fmt: skip
+    found, expected = read_text(path), tokenize_documents(documents([TEXT]), tokenizer)
+    for part, values in expected._asdict().items():
+        np.testing.assert_array_equal(getattr(found.train, part), values)
+    assert found.special == {name: getattr(tokenizer, name) for name in SPECIAL}
 
 
 def test_a_text_without_rows_to_measure_on_is_refused(content, rows):

@@ -2,13 +2,25 @@
 
 import ast
 import re
+import subprocess
+import sys
 
 import pytest
-from paths import FILES, LAYERS, MODULES, OUTSIDE, ROOT, heavy_imports
+from paths import FILES, LAYERS, MODULES, OUTSIDE, ROOT, WHEEL, heavy_imports
 
 # From the top down, inside a package: a folder, or a file named here, may import those after it;
 # "" is the package's other files. The model may import nothing but the packages named here.
 FLOORS = {
+    "benchmarks": (
+        "gpu_step",
+        "sentence_order",
+        "vocabularies",
+        "speed",
+        "quality",
+        "serving",
+        "reference",
+        "",
+    ),
     "run_scripts": ("", "tools", "downstream", "session", "flags", "model_folder"),
     "finetuning": ("classification", "multiple_choice", "ner", "question_answering", ""),
     "bert_tf": ("training", "summaries", "input", ""),
@@ -109,6 +121,8 @@ UPWARD = {
     "HOMES = {'AlbertModel': 'albert_tf.model'}": "albert_tf.model",
     "from tests.tiny_models import tiny_model": "tests.tiny_models",
     "from ..albert_tf import model": "..albert_tf",
+    "import benchmarks.common": "benchmarks.common",
+    "def f():\n    from benchmarks.reference.text import documents": "benchmarks.reference.text",
     "from absl import flags": "absl",
     "def f():\n    import absl.flags": "absl.flags",
 }
@@ -134,6 +148,23 @@ INSIDE = {
 def test_upward_imports_inside_a_package_are_noticed(folder):
     assert len(forbidden_imports(INSIDE[folder], folder)) == 1
     assert forbidden_imports("from bert_common.errors import InputError", folder) == []
+
+
+def test_benchmarks_stand_outside():
+    """They import the packages, no package imports them, and the wheel has none of them."""
+    assert forbidden_imports("import run_scripts.pretrain, tokenization", "benchmarks.speed") == []
+    for package in WHEEL:
+        assert len(forbidden_imports("from benchmarks import common", package)) == 1
+    code = (
+        "import setuptools; from distutils.core import run_setup; "
+        "print(*run_setup('setup.py', stop_after='init').packages)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    packages = {name.split(".")[0] for name in run.stdout.split()}
+    assert packages == {*WHEEL, "reference_model"}
 
 
 def test_the_model_knows_of_no_other_package():

@@ -70,9 +70,10 @@ def test_every_command_is_accepted_and_reads_what_is_there(language, tmp_path, m
             assert all(path in made for path in known[:2]), line
         elif words[0] == "tensorboard":
             assert words[-1] in made, line
-        elif words[0] == "python" and words[1].startswith("benchmarks/"):
-            program = ROOT / words[1]  # a file, or a folder that Python runs
-            assert program.is_file() or (program / "__main__.py").is_file(), line
+        elif words[0] == "python" and words[2:] and words[2].startswith("benchmarks."):
+            program = ROOT / words[2].replace(".", "/")  # a file, or a folder that Python runs
+            is_file = program.with_suffix(".py").is_file()
+            assert words[1] == "-m" and (is_file or (program / "__main__.py").is_file()), line
         elif words[0] == "python":
             program, *arguments = words[2:] if words[1] == "-m" else words[1:]
             if program == "run_scripts.tools.check_devices":
@@ -173,7 +174,7 @@ SHORT = {
 # extra.
 NOT_RUN = (
     "pip ", "tensorboard ", "bash run_scripts/quickstart.sh", "bash run_scripts/test.sh",
-    "python -m run_scripts.tools.check_devices", "python benchmarks/", "python explore.py",
+    "python -m run_scripts.tools.check_devices", "python -m benchmarks.", "python explore.py",
     "python run_pretraining.py --flagfile=job.flags",
     "python export_model.py --model_dir=output/model --output_dir=output/onnx",
     "python run_pretraining.py --flagfile=run_scripts/flagfiles/bert_base_2048_pretrain.flags",

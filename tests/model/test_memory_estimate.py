@@ -84,7 +84,7 @@ def test_attention_by_blocks_keeps_no_scores(recompute):
     assert estimate(128, 128, True) == estimate(128, 128, False)
 
 
-# BERT-base, the peak of a process in GiB, as benchmarks/memory.py measured it on a CPU.
+# BERT-base, the peak of a process in GiB, as benchmarks/speed/memory.py measured it on a CPU.
 MEASURED = (
     (8, 128, 20, "float32", "none", 4.24),
     (8, 128, 20, "bfloat16", "none", 3.62),

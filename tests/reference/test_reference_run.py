@@ -151,7 +151,7 @@ def test_stages(fake, capsys):
 def test_every_stage_is_on_the_page():
     """The table of what each stage took has a row for each that is no task."""
     stages = {name.partition("/")[0] for name in MINI_STAGES}
-    # "order" is that of benchmarks/choices/order.py, which no reference run starts.
+    # "order" is that of benchmarks/quality/order.py, which no reference run starts.
     assert stages - set(BEGINNINGS) == set(SHOWN_SCORES) - {"order"}
 
 

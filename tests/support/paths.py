@@ -18,8 +18,9 @@ PYTHONPATH = os.pathsep.join(map(str, (ROOT, TESTS, SUPPORT, SUPPORT / "models")
 SHARED = Path(os.environ.get("SHARED_DATA", ROOT.parent / "shared"))
 
 
-# From the top down: a package may import those after it.
+# From the top down: a package may import those after it. The benchmarks are not in the wheel.
 LAYERS = (
+    "benchmarks",
     "run_scripts",
     "explorer",
     "korean_bert",
@@ -34,7 +35,6 @@ LAYERS = (
 # Beside the packages, not below them: nothing in a package may import these.
 OUTSIDE = (
     "tests",
-    "benchmarks",
     "docs",
     "requirements",
     "adapt_checkpoint",
@@ -45,6 +45,8 @@ OUTSIDE = (
     "run_pretraining",
     "setup",
 )
+
+WHEEL = LAYERS[1:]
 
 MODULES = sorted(
     path.relative_to(ROOT) for layer in LAYERS for path in (ROOT / layer).rglob("*.py")

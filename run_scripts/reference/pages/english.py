@@ -71,7 +71,7 @@ ENGLISH = Wording(
         'answers "in order" if the end of the first segment shares more pieces with the start of '
         "the second than the end of the second shares with the start of the first. Rarer pieces "
         "count more, and a tie counts as half right. The model and the rule see the same rows, "
-        "with the same pieces masked (`benchmarks/choices/order.py`)."
+        "with the same pieces masked (`benchmarks/quality/order.py`)."
     ),
     curves_alt="Loss and accuracies on held-out text over hours of training, a line for each phase",
     curves_alt_gpu="Accuracies on held-out text over minutes of training on a GPU",

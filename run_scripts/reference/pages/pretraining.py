@@ -25,7 +25,7 @@ HELD_OUT_SCORES = (
     "next_sentence_accuracy",
 )  # fmt: skip
 
-# Of benchmarks/choices/order.py.
+# Of benchmarks/quality/order.py.
 ORDER_SCORES = (
     "examples", "beginning_share",
     "model_accuracy_all", "model_accuracy_beginning", "model_accuracy_others",

@@ -1,0 +1,1 @@
+"""Programs with which the authors measure the project; open common first."""

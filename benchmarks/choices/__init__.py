@@ -1,1 +1,0 @@
-"""Measures which choices of a pre-training pay; open questions first, then pieces."""

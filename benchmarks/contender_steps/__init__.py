@@ -1,1 +1,0 @@
-"""The training steps of the contenders of benchmarks/training.py; open project first."""

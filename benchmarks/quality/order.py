@@ -1,0 +1,224 @@
+"""Measures on which rows a model can tell the order of two segments.
+
+    python -m benchmarks.quality.order --model_dir=output/model --held_out=output/heldout.txt \\
+        --input_file=output/heldout_512.tfrecord --output_dir=work/order
+
+The records are those of create_pretraining_data.py --objective=sop --masking=static
+--packing=false, made from the text. Where a segment starts in the first sentence of a document, its
+wording alone gives the order away ("... is a city in ..."); elsewhere the content has to. So the
+two kinds of rows are measured separately. Writes eval_results.txt: model_accuracy_ROWS, the share
+of right answers on "all" rows, on those with a "beginning" and on the "others". A tie counts as
+half right.
+"""
+
+import os
+import sys
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.common import ENVIRONMENT, argument_parser, write_results
+
+os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
+
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from bert_common.import_tensorflow import import_tensorflow
+from bert_common.progress import with_progress
+from create_pretraining_data.records.metadata import described_objective, tokenizer_beside
+from run_scripts.reference.text import documents
+from tokenization import load_tokenizer
+
+BATCH = 64
+
+# Pieces that identify a place in the first sentence of a document.
+IDENTIFYING = 10
+
+
+class Row(NamedTuple):
+    """A row of two segments, as the model sees it."""
+
+    features: dict  # name -> [T], the inputs of the encoder
+    starts: tuple  # the first `IDENTIFYING` pieces of both before masking: two tuples of ids
+    swapped: bool  # whether the second segment comes first in the text
+
+
+def read_rows(path, record_format):
+    """Reads the `Row`s of ordinary records with masks, of this `RecordFormat`."""
+    import tensorflow as tf
+
+    from create_pretraining_data.records.reader import open_records, parsing_spec
+
+    spec = parsing_spec(record_format)
+    parsed = open_records(path).map(lambda record: tf.io.parse_single_example(record, spec))
+    return [_row(fields) for fields in parsed.as_numpy_iterator()]
+
+
+def check_kind(path, record_format):
+    """Raises an InputError unless these are ordinary records of sentence order with masks."""
+    objective = described_objective(path)
+    packed, unmasked = record_format.packed_sequences > 0, record_format.masking is not None
+    if objective != "sop" or packed or unmasked:
+        masking = "dynamic" if unmasked else "static"
+        raise InputError(
+            "--input_file must hold records of create_pretraining_data.py --objective=sop "
+            f"--masking=static --packing=false. Received: {path}, --objective={objective} "
+            f"--masking={masking} --packing={str(packed).lower()}"
+        )
+
+
+def _row(fields):
+    names = ("input_ids", "input_mask", "segment_ids")
+    features = {name: fields[name].astype(np.int32) for name in names}
+    unmasked = features["input_ids"].copy()  # with the masked pieces restored, [T]
+    count = int(fields["masked_lm_weights"].sum())
+    unmasked[fields["masked_lm_positions"][:count]] = fields["masked_lm_ids"][:count]
+    length = int(features["input_mask"].sum())
+    second = length - int(features["segment_ids"].sum())
+    places = slice(1, second - 1), slice(second, length - 1)  # without [CLS] and [SEP]
+    return Row(
+        features,
+        tuple(tuple(unmasked[place][:IDENTIFYING].tolist()) for place in places),
+        bool(fields["next_sentence_labels"][0]),
+    )
+
+
+def beginnings_of(path, tokenizer):
+    """The runs of `IDENTIFYING` pieces that start in the first sentence of a document.
+
+    Not the first pieces alone: where a pair is too long, its segments lose pieces at the front too.
+
+    Returns:
+        A set of tuples of ids.
+    """
+    found = set()
+    for sentences in documents([path]):
+        ids, first = [], None
+        for sentence in sentences:
+            ids += tokenizer.convert_tokens_to_ids(tokenizer.tokenize(sentence))
+            first = len(ids) if first is None else first
+            if len(ids) >= first + IDENTIFYING:
+                break
+        found.update(tuple(ids[start : start + IDENTIFYING]) for start in range(first))
+    return found
+
+
+def model_scores(rows, network):
+    """The model's score of each row, [N]: above 0 for "in order", below 0 for "swapped".
+
+    Args:
+        rows: `Row`s.
+        network: a `PretrainingModel`.
+    """
+    tf = import_tensorflow()
+
+    @tf.function
+    def logits(features):
+        return network.next_sentence(network.encoder(features)["pooled_output"])  # [B, 2]
+
+    parts = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
+    scores = []
+    for part in with_progress(parts, "asking the model", "batches"):
+        features = {
+            name: tf.constant(np.stack([row.features[name] for row in part]))
+            for name in part[0].features
+        }
+        of_part = logits(features).numpy()
+        scores.append(of_part[:, 0] - of_part[:, 1])
+    return np.concatenate(scores)
+
+
+def load_pretrained(folder, fingerprint):
+    """The `LoadedModel` of a folder.
+
+    Args:
+        folder: of a pre-trained model.
+        fingerprint: of the records' tokenizer.
+
+    Raises:
+        InputError: it has no head for sentence pairs, or another tokenizer.
+    """
+    import korean_bert
+
+    model = korean_bert.load_model(folder)
+    loaded = model.loaded
+    if loaded.task != "pretraining" or loaded.lacks("cls/seq_relationship/"):
+        raise InputError(
+            "--model_dir must hold a pre-trained model with its head for sentence pairs. "
+            f"Received: {loaded.source} ({loaded.task})"
+        )
+    if model.tokenizer.fingerprint() != fingerprint:
+        raise InputError(
+            "--model_dir must have the tokenizer of the records. "
+            f"Received: {loaded.source} with another"
+        )
+    return loaded
+
+
+def accuracy(scores, swapped):
+    """The share of right answers; a tie counts as half."""
+    return float(np.mean(np.where(scores == 0, 0.5, (scores < 0) == swapped)))
+
+
+def compare(rows, beginnings, model):
+    """The results, a dict.
+
+    Args:
+        rows: `Row`s.
+        beginnings: what `beginnings_of` returns.
+        model: what `model_scores` returns.
+    """
+    swapped = np.array([row.swapped for row in rows])
+    begins = np.array([not beginnings.isdisjoint(row.starts) for row in rows])
+    everywhere = np.ones(len(rows), bool)
+    results = {"examples": len(rows), "beginning_share": float(begins.mean())}
+    groups = {"all": everywhere, "beginning": begins, "others": ~begins}
+    for name, group in groups.items():
+        if group.any():
+            results[f"model_accuracy_{name}"] = accuracy(model[group], swapped[group])
+    return results
+
+
+def measure(model_dir, path, held_out):
+    """The results for a model, records and the text that they were made from."""
+    import_tensorflow()
+    from bert_tf.input.record_checks import check_records
+    from create_pretraining_data.records.reader import read_format
+
+    record_format = read_format(path)
+    check_kind(path, record_format)
+    folder = tokenizer_beside(path)
+    if folder is None:
+        raise InputError(f"a tokenizer must lie beside the records. Received: none at {path}")
+    tokenizer = load_tokenizer(folder)
+    loaded = load_pretrained(model_dir, tokenizer.fingerprint())
+    length, predictions = record_format.max_seq_length, record_format.max_predictions_per_seq
+    if length > loaded.config.max_position_embeddings:
+        raise InputError(
+            f"rows must fit into the model's {loaded.config.max_position_embeddings} positions. "
+            f"Received: {path}, rows of {length}"
+        )
+    check_records([path], length, predictions, loaded.config)
+    beginnings = beginnings_of(held_out, tokenizer)
+    rows = read_rows(path, record_format)
+    return compare(rows, beginnings, model_scores(rows, loaded.model))
+
+
+def main():
+    """Writes eval_results.txt, and prints it."""
+    parser = argument_parser(__doc__)
+    parser.add_argument("--model_dir", required=True)
+    parser.add_argument("--input_file", required=True, help="records")
+    parser.add_argument("--held_out", required=True, help="the text of the records")
+    parser.add_argument("--output_dir", required=True)
+    arguments = parser.parse_args()
+    try:
+        make_writable(arguments.output_dir, "--output_dir must be a directory that can be written")
+        results = measure(arguments.model_dir, arguments.input_file, arguments.held_out)
+        write_results(arguments.output_dir, results)
+    except (InputError, OSError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

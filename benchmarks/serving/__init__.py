@@ -1,0 +1,1 @@
+"""How fast exported models answer, and how well; open requests first."""

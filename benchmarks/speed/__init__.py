@@ -1,0 +1,1 @@
+"""How fast, and in how much memory; open training first."""

@@ -1,0 +1,85 @@
+"""This project's training step, and its optimizer's update alone."""
+
+from benchmarks.speed.contender_steps.shared import DECAY, RATE, policy, task_config, timed
+
+
+def project_model(task, config):
+    """This project's model and optimizer; called in the strategy's scope if there is one."""
+    from albert_tf import AlbertModel
+    from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
+    from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS
+    from bert_tf.optimization import OPTIMIZERS
+
+    encoder = {"bert": BertModel, "albert": AlbertModel}[task["model"]]
+    attention = ATTENTION_FUNCTIONS[task.get("attention", "auto")]
+    model = PretrainingModel(encoder(config, attention_function=attention, dtype=policy(task)))
+    optimizer = OPTIMIZERS["adamw" if task["model"] == "bert" else "lamb"](
+        WarmupPolynomialDecay(RATE, num_train_steps=1_000_000, num_warmup_steps=0),
+        weight_decay_rate=DECAY,
+    )
+    optimizer.build(model.trainable_variables)
+    return model, optimizer
+
+
+def project(task):
+    """This project's training step.
+
+    A task may also have "recompute", "attention", "cores", and "devices", an argument of
+    `make_strategy`.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    from bert_common.import_tensorflow import CLUSTERING_FLAGS, add_flags
+    from bert_tf.training.distribution import make_strategy
+    from bert_tf.training.step import StepConfig, TrainingStep
+    from bert_tf.training.xla import choose_compilation, enable_auto_clustering
+
+    add_flags("TF_XLA_FLAGS", CLUSTERING_FLAGS)  # before devices are listed, which reads them
+    devices = task.get("devices", "one_device")
+    if "cores" in task:  # before the first operation, which starts the threads
+        tf.config.threading.set_intra_op_parallelism_threads(len(task["cores"]))
+    if devices == "mirrored":
+        tf.config.set_logical_device_configuration(
+            tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+        )
+    compiled = choose_compilation(task["xla"], task["precision"])
+    if compiled.auto_clustering:
+        enable_auto_clustering()
+    strategy = make_strategy(devices)
+    config, batch = task_config(task)
+    with strategy.scope():
+        model, optimizer = project_model(task, config)
+    step_config = StepConfig(recompute=task.get("recompute", "none"))
+    step = TrainingStep(model, optimizer, strategy, step_config, compiled)
+
+    def part(context):
+        replicas, replica = context.num_replicas_in_sync, context.replica_id_in_sync_group
+        return {k: tf.constant(np.array_split(v, replicas)[replica]) for k, v in batch.items()}
+
+    data = strategy.experimental_distribute_values_from_function(part)
+    return timed(lambda: step(data)["loss"], float)
+
+
+def update(task):
+    """This project's clipping and update alone, as one function."""
+    import tensorflow as tf
+
+    from bert_tf.optimization import clip_factor
+
+    config, _ = task_config(task)
+    model, optimizer = project_model(task, config)
+    weights = model.trainable_variables
+    gradients = [tf.random.normal(v.shape) for v in weights]
+
+    @tf.function(jit_compile=task["xla"] != "off")
+    def step(gradients):
+        norm = tf.linalg.global_norm(gradients)
+        factor = clip_factor(norm)
+        rate = tf.convert_to_tensor(optimizer.learning_rate)
+        for gradient, variable in zip(gradients, weights, strict=True):
+            optimizer.update_step(gradient * factor, variable, rate)
+        optimizer.iterations.assign_add(1)
+        return norm
+
+    return timed(lambda: step(gradients), float)

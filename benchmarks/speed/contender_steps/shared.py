@@ -1,0 +1,33 @@
+"""Shared by the contenders: hyper-parameters, the task's configuration and batch, timing."""
+
+import time
+
+from benchmarks.common import CONFIGS, random_batch
+
+RATE = 1e-4
+DECAY = 0.01
+CLIP = 1.0
+
+
+def task_config(task):
+    """The configuration of a task's model, and its batch as arrays."""
+    config = CONFIGS[task["model"]](**task["config"])
+    return config, random_batch(config, task["batch"], task["length"], task["predictions"])
+
+
+def policy(task):
+    """The name of the Keras policy for a task's precision."""
+    return "mixed_bfloat16" if task["precision"] == "bfloat16" else "float32"
+
+
+def timed(step, wait):
+    """A function that times `steps` calls of `step`; `wait` is called on the last result."""
+
+    def run(steps):
+        start = time.perf_counter()
+        for _ in range(steps):
+            result = step()
+        wait(result)  # an accelerator may still be computing
+        return (time.perf_counter() - start) / steps
+
+    return run

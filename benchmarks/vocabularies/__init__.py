@@ -1,0 +1,1 @@
+"""How vocabularies compare; open bits first."""

@@ -1,0 +1,265 @@
+"""Makes examples of which all vocabularies see the same text with the same spans masked.
+
+Examples are defined by characters: an example is a passage of whole eojeols (the words between
+spaces), and spans of characters in it are masked, the smallest ones that all vocabularies write in
+whole pieces. Only the ends of spans and the limits on lengths depend on pieces, those of all
+vocabularies.
+
+Shapes: T pieces of a row, P predictions.
+"""
+
+import functools
+import random
+import unicodedata
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+MASKED = 0.15  # of an example's characters at least, as BERT masks pieces
+LIMIT_QUANTILE = 0.99  # of examples that are as long in pieces as their characters let them be
+
+
+class Span(NamedTuple):
+    """Characters of one eojeol of an example."""
+
+    eojeol: int  # its number
+    start: int
+    end: int
+
+
+class Cuts(dict):
+    """The piece ids of each eojeol in one vocabulary; an eojeol is tokenized when first needed.
+
+    Attributes:
+        places: eojeol -> its `clean_places`.
+    """
+
+    def __init__(self, tokenizer):
+        super().__init__()
+        self.tokenizer, self.places = tokenizer, {}
+
+    def __missing__(self, eojeol):
+        ids, offsets = self.tokenizer.encode_with_offsets(eojeol)
+        self.places[eojeol] = clean_places(tuple(offsets), len(eojeol))
+        self[eojeol] = ids = tuple(ids)
+        return ids
+
+    def knows(self, eojeol):
+        """Whether an eojeol is tokenized without [UNK]."""
+        return self.tokenizer.unk_id not in self[eojeol]
+
+    def between(self, eojeol, start, end):
+        """The index of a span's first piece, and of the one after its last."""
+        return self.places[eojeol][start], self.places[eojeol][end]
+
+    def pieces(self, eojeols, span):
+        """The ids of a `Span` of an example."""
+        eojeol = eojeols[span.eojeol]
+        return self[eojeol][slice(*self.between(eojeol, span.start, span.end))]
+
+
+@functools.cache  # many eojeols have the same offsets
+def clean_places(offsets, length):
+    """Finds where an eojeol can be split so that no piece is split.
+
+    Args:
+        offsets: first character and end of each piece. The jamo of a syllable share its span; a
+            piece may have an empty one.
+        length: of the eojeol.
+
+    Returns:
+        A dict: number of characters before the split -> number of pieces before it; 0 and `length`
+        included. A position with an empty span is excluded, as its piece could be on either side.
+    """
+    places = {0: 0}
+    for place in range(1, length):
+        sides = [(end <= place) - (place <= start) for start, end in offsets]
+        if all(sides):  # 0: across the place, or empty and there
+            places[place] = sides.count(1)
+    return {**places, length: len(offsets)}
+
+
+class SharedSpans(dict):
+    """The spans of each eojeol: the smallest ones whose ends are clean places in all vocabularies.
+
+    Each has at least one piece in every vocabulary, and together they are the eojeol. They are
+    pairs of first character and end, computed when first needed.
+
+    Args:
+        all_cuts: a `Cuts` for every vocabulary; each has a piece for every eojeol in question.
+    """
+
+    def __init__(self, all_cuts):
+        super().__init__()
+        self.all_cuts = all_cuts
+
+    def __missing__(self, eojeol):
+        spans, start = [], 0
+        for cuts in self.all_cuts:
+            cuts[eojeol]  # computes its places
+        places = [cuts.places[eojeol] for cuts in self.all_cuts]
+        for place in range(1, len(eojeol) + 1):
+            if all(place in clean and clean[start] < clean[place] for clean in places):
+                spans.append((start, place))
+                start = place
+        if start < len(eojeol):  # the end has no piece in some vocabulary
+            spans[-1:] = [(spans[-1][0] if spans else 0, len(eojeol))]
+        self[eojeol] = spans = tuple(spans)
+        return spans
+
+
+class Limits(NamedTuple):
+    """The most that an example may have in one vocabulary."""
+
+    length: int  # pieces, [CLS] and [SEP] included
+    predictions: int  # masked pieces
+
+
+class Example(NamedTuple):
+    """A passage, of which some characters are to be predicted."""
+
+    eojeols: list[str]
+    masked: list[Span]  # ascending
+
+
+def masked_characters(examples):
+    """How many characters are to be predicted in examples."""
+    return sum(span.end - span.start for example in examples for span in example.masked)
+
+
+def read_eojeols(path):
+    """The documents of a UTF-8 text, a sentence a line: lists of eojeols, composed (NFC)."""
+    documents = [[]]
+    for line in Path(path).read_text(encoding="utf-8").split("\n"):
+        if not line.strip():
+            documents.append([])
+        else:
+            documents[-1] += unicodedata.normalize("NFC", line).split()
+    return [document for document in documents if document]
+
+
+def passages(documents, all_cuts, characters, limits=None):
+    """Cuts documents into runs of whole eojeols.
+
+    Args:
+        documents: lists of eojeols.
+        all_cuts: a `Cuts` for every vocabulary.
+        characters: the most in a run, counting a space before each eojeol.
+        limits: `Limits` for every vocabulary; a run ends before it exceeds any of them.
+
+    Yields:
+        Lists of eojeols. An eojeol that is too long by itself, or has no piece in some vocabulary
+        (an invisible character), is left out.
+    """
+    room = [characters, *(limit.length - 2 for limit in limits or ())]
+    for document in documents:
+        passage, used = [], [0] * len(room)
+        for eojeol in document:
+            pieces = [len(cuts[eojeol]) for cuts in all_cuts]
+            sizes = [len(eojeol) + 1, *pieces][: len(room)]
+            if not all(pieces) or any(map(int.__gt__, sizes, room)):
+                continue
+            if any(u + size > r for u, size, r in zip(used, sizes, room, strict=True)):
+                yield passage
+                passage, used = [], [0] * len(room)
+            passage.append(eojeol)
+            used = [u + size for u, size in zip(used, sizes, strict=True)]
+        if passage:
+            yield passage
+
+
+def choose_masked(eojeols, spans, rng, limits=None):
+    """Chooses the spans of a passage that are to be predicted.
+
+    They are drawn in random order until they have enough characters, so the length of a span does
+    not affect whether it is chosen.
+
+    Args:
+        eojeols: the passage.
+        spans: `SharedSpans`; those of an eojeol that is [UNK] in some vocabulary are not chosen.
+        rng: a `random.Random`.
+        limits: `Limits` for every vocabulary; a span that would exceed any of them is skipped.
+
+    Returns:
+        An `Example`.
+    """
+    wanted = MASKED * sum(map(len, eojeols))
+    left = [limit.predictions for limit in limits or ()]
+    known = [
+        Span(number, start, end)
+        for number, eojeol in enumerate(eojeols)
+        if all(cuts.knows(eojeol) for cuts in spans.all_cuts)
+        for start, end in spans[eojeol]
+    ]
+    masked, characters = [], 0
+    for span in rng.sample(known, len(known)):
+        if characters >= wanted:
+            break
+        if limits:
+            pieces = [len(cuts.pieces(eojeols, span)) for cuts in spans.all_cuts]
+            if any(map(int.__gt__, pieces, left)):
+                continue
+            left = [rest - used for rest, used in zip(left, pieces, strict=True)]
+        masked.append(span)
+        characters += span.end - span.start
+    return Example(eojeols, sorted(masked))
+
+
+def find_limits(documents, spans, characters):
+    """The `Limits` that nearly all examples of so many characters need, for each vocabulary."""
+    lengths, predictions, rng = [], [], random.Random(0)
+    for eojeols in passages(documents, spans.all_cuts, characters):
+        masked = choose_masked(eojeols, spans, rng).masked
+        lengths.append([2 + sum(len(cuts[e]) for e in eojeols) for cuts in spans.all_cuts])
+        predictions.append(
+            [sum(len(cuts.pieces(eojeols, span)) for span in masked) for cuts in spans.all_cuts]
+        )
+    needed = np.quantile([lengths, predictions], LIMIT_QUANTILE, axis=1)  # [2, vocabularies]
+    return [Limits(int(length), int(places)) for length, places in np.ceil(needed).T]
+
+
+def row(example, cuts, limit, asked=None):
+    """The features of an example in one vocabulary.
+
+    Args:
+        example: an `Example`.
+        cuts, limit: the vocabulary's `Cuts` and `Limits`.
+        asked: None to predict all pieces of the masked spans at once; a number k to predict only
+            piece k of each, with those before it shown.
+
+    Returns:
+        A dict of lists: [T] input_ids, input_mask, segment_ids; [P] masked_lm_positions,
+        masked_lm_ids, masked_lm_weights.
+    """
+    tokenizer = cuts.tokenizer
+    starts, ids = [], [tokenizer.cls_id]  # where each eojeol's pieces begin
+    for eojeol in example.eojeols:
+        starts.append(len(ids))
+        ids += cuts[eojeol]
+    ids.append(tokenizer.sep_id)
+    positions, labels = [], []
+    for span in example.masked:
+        first, end = cuts.between(example.eojeols[span.eojeol], span.start, span.end)
+        places = range(starts[span.eojeol] + first, starts[span.eojeol] + end)
+        wanted = places if asked is None else places[asked : asked + 1]
+        positions += wanted
+        labels += [ids[place] for place in wanted]
+        for place in places[asked or 0 :]:
+            ids[place] = tokenizer.mask_id
+    length, room = limit
+    padding, missing = length - len(ids), room - len(labels)
+    return {
+        "input_ids": ids + [tokenizer.pad_id] * padding,
+        "input_mask": [1] * len(ids) + [0] * padding,
+        "segment_ids": [0] * length,
+        "masked_lm_positions": positions + [0] * missing,
+        "masked_lm_ids": labels + [0] * missing,
+        "masked_lm_weights": [1] * len(labels) + [0] * missing,
+    }
+
+
+def unknown_share(documents, cuts):
+    """The share of a text's eojeols that hold [UNK]."""
+    eojeols = [eojeol for document in documents for eojeol in document]
+    return sum(not cuts.knows(eojeol) for eojeol in eojeols) / len(eojeols)

@@ -1,1 +1,0 @@
-"""Models that differ in their vocabulary, for benchmarks/vocabulary.py; open contest first."""

@@ -1,0 +1,260 @@
+"""Bits per character: the examples that vocabularies share, the measures computed by hand."""
+
+import collections
+import itertools
+import math
+import random
+import types
+import unicodedata
+
+import numpy as np
+import pytest
+from tiny_models import tiny_model
+
+from benchmarks.vocabularies import bits as program
+from benchmarks.vocabularies import measures
+from benchmarks.vocabularies import text as vocabulary_text
+from benchmarks.vocabularies.text import Cuts, Example, Limits, SharedSpans, Span
+from bert_tf.checkpoint import save_google_checkpoint
+
+SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
+
+
+class Letters:
+    """A tokenizer: `size` letters are a piece; a question mark is unknown, a tilde is nothing."""
+
+    pad_id, unk_id, cls_id, sep_id, mask_id = SPECIAL.values()
+    vocab_size = 10_000
+
+    def __init__(self, size):
+        self.size = size
+
+    def encode_with_offsets(self, text):
+        places = [place for place, letter in enumerate(text) if letter != "~"]
+        parts = [places[i : i + self.size] for i in range(0, len(places), self.size)]
+        ids = [
+            self.unk_id if "?" in [text[place] for place in part] else 100 + ord(text[part[0]])
+            for part in parts
+        ]
+        return ids, [(part[0], part[-1] + 1) for part in parts]
+
+
+ONE, TWO = Cuts(Letters(1)), Cuts(Letters(2))
+BOTH = SharedSpans([ONE, TWO])
+LIMIT = Limits(length=16, predictions=8)
+
+
+def filled(row):
+    """Positions and labels that count."""
+    places = sum(row["masked_lm_weights"])
+    return row["masked_lm_positions"][:places], row["masked_lm_ids"][:places]
+
+
+def test_an_example_ends_before_it_is_too_long_for_any_vocabulary():
+    documents = [["ab", "cd", "ef"], ["gh"]]
+    expected = [["ab", "cd"], ["ef"], ["gh"]]
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 6)) == expected
+    tight = [Limits(6, 0), Limits(99, 0)]  # four pieces of one letter
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 99, tight)) == expected
+
+
+def test_an_eojeol_that_fits_nowhere_is_left_out():
+    documents = [["ab", "cdefghi", "~", "jk"]]
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 7)) == [["ab", "jk"]]
+    limits = [Limits(8, 0), Limits(8, 0)]
+    assert list(vocabulary_text.passages(documents, [ONE, TWO], 99, limits)) == [["ab", "jk"]]
+
+
+def test_clean_places():
+    def places(*offsets, length):
+        return vocabulary_text.clean_places(offsets, length)
+
+    assert places((0, 1), (1, 3), length=3) == {0: 0, 1: 1, 3: 2}
+    # The three jamo of a syllable; a piece of it and of a letter more; what is no piece.
+    assert places((0, 1), (0, 1), (0, 1), (1, 2), length=2) == {0: 0, 1: 3, 2: 4}
+    assert places((0, 1), (0, 2), (2, 3), length=3) == {0: 0, 2: 2, 3: 3}
+    assert places((0, 1), (2, 3), length=3) == {0: 0, 1: 1, 2: 1, 3: 2}
+    # Empty spans: one at the end; one inside, where its place is not clean.
+    assert places((0, 1), (1, 2), (2, 2), length=2) == {0: 0, 1: 1, 2: 3}
+    assert places((0, 1), (1, 1), (1, 2), (2, 3), length=3) == {0: 0, 2: 3, 3: 4}
+    assert places((0, 2), (1, 1), (2, 3), length=3) == {0: 0, 2: 2, 3: 3}
+
+
+def test_shared_spans():
+    three = Cuts(Letters(3))
+    assert BOTH["abcde"] == ((0, 2), (2, 4), (4, 5))
+    assert SharedSpans([ONE, TWO, three])["abcdefgh"] == ((0, 6), (6, 8))
+    assert SharedSpans([TWO, three])["abcd"] == ((0, 4),)  # nothing inside is shared
+    # A span holds a piece in every vocabulary: a part without a piece in one joins its neighbour.
+    assert BOTH["~a~b~c~"] == ((0, 4), (4, 7))
+
+
+def test_spans_are_whole_pieces_of_every_vocabulary(tmp_path):
+    """Jamo, markers after words, unknown characters, runs that are shortened."""
+    pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+    from tokenizer_cases import TEXTS, full_tokenizers, korean_tokenizers
+
+    made = dict([*korean_tokenizers(tmp_path), *full_tokenizers(tmp_path)])
+    names = (
+        "character-##-\u2581-eojeol-True",
+        "word-##-_-word-False",
+        "fallback only",
+        "full-False",
+    )
+    all_cuts = [Cuts(made[name]) for name in names]
+    eojeols = {e for text in TEXTS for e in unicodedata.normalize("NFC", text).split()}
+    eojeols = [e for e in eojeols if len(e) < 50 and all(len(cuts[e]) for cuts in all_cuts)]
+    inner = 0
+    for pair in itertools.combinations(all_cuts, 2):
+        spans = SharedSpans(pair)
+        for eojeol in eojeols:
+            inner += len(spans[eojeol]) - 1
+            assert "".join(eojeol[start:end] for start, end in spans[eojeol]) == eojeol
+            for cuts in pair:
+                of_spans = [cuts.pieces([eojeol], Span(0, *span)) for span in spans[eojeol]]
+                assert all(of_spans)
+                assert tuple(itertools.chain(*of_spans)) == cuts[eojeol]
+                offsets = iter(cuts.tokenizer.encode_with_offsets(eojeol)[1])
+                for (start, end), pieces in zip(spans[eojeol], of_spans, strict=True):
+                    for first, last in itertools.islice(offsets, len(pieces)):
+                        assert start <= first <= last <= end, (eojeol, cuts.tokenizer.config())
+    assert inner > 100
+
+
+def test_what_one_vocabulary_does_not_know_is_masked_in_none():
+    eojeols = ["a?"] + ["bc"] * 6
+    unknown_to_one = Cuts(Letters(2))
+    unknown_to_one["a?"] = (500,)
+    unknown_to_one.places["a?"] = {0: 0, 2: 1}
+    spans = SharedSpans([unknown_to_one, ONE])
+    for seed in range(50):
+        example = vocabulary_text.choose_masked(eojeols, spans, random.Random(seed))
+        assert len(example.masked) == 2  # two letters of 14 are less than 15 %
+        assert example.masked[0].eojeol > 0
+
+
+def test_masked_characters_are_as_many_as_asked_for():
+    rng, lengths, masked = random.Random(1), [4, 1, 6, 3] * 10, 0
+    eojeols = ["abcdef"[:length] for length in lengths]
+    chosen = collections.Counter()
+    for _ in range(2000):
+        example = vocabulary_text.choose_masked(eojeols, BOTH, rng)
+        assert example.masked == sorted(set(example.masked))
+        assert all((start, end) in BOTH[eojeols[n]] for n, start, end in example.masked)
+        assert 21 <= vocabulary_text.masked_characters([example]) <= 22  # 15 % of 140
+        masked += vocabulary_text.masked_characters([example])
+        chosen.update(end - start for _, start, end in example.masked)
+    # Of 20 spans of one character and 60 of two each is as often among them.
+    assert chosen[1] / 20 == pytest.approx(chosen[2] / 60, rel=0.03)
+
+
+def test_masked_spans_fit_all_vocabularies():
+    eojeols = ["abcdefgh", "ij", "kl", "mn", "op", "qr", "st"] * 3
+    for seed in range(20):
+        limits = [Limits(99, 8), Limits(99, 3)]
+        example = vocabulary_text.choose_masked(eojeols, BOTH, random.Random(seed), limits)
+        assert len(example.masked) == 3  # 15 % of 60 characters would be 5
+        assert sum(len(TWO.pieces(eojeols, span)) for span in example.masked) == 3
+
+
+def test_a_row_by_hand():
+    example = Example(
+        ["ab", "cdefg", "h"],
+        [Span(0, 0, 2), Span(1, 2, 4), Span(1, 4, 5)],
+    )
+    a, b, c, d, e, f, g, h = (100 + ord(letter) for letter in "abcdefgh")
+    row = vocabulary_text.row(example, ONE, LIMIT)
+    assert list(row["input_ids"]) == [2, 4, 4, c, d, 4, 4, 4, h, 3, *[0] * 6]
+    assert list(row["input_mask"]) == [1] * 10 + [0] * 6
+    assert filled(row) == ([1, 2, 5, 6, 7], [a, b, e, f, g])
+    row = vocabulary_text.row(example, TWO, LIMIT)
+    assert list(row["input_ids"])[:7] == [2, 4, c, 4, 4, h, 3]
+    assert filled(row) == ([1, 3, 4], [a, e, g])
+
+
+def test_pieces_that_were_asked_for_are_shown():
+    example = Example(["abc", "d", "e"], [Span(0, 0, 3), Span(1, 0, 1)])
+    a, b, c, d, e = (100 + ord(letter) for letter in "abcde")
+    rows = [vocabulary_text.row(example, ONE, LIMIT, asked=k) for k in range(3)]
+    assert [list(row["input_ids"])[:7] for row in rows] == [
+        [2, 4, 4, 4, 4, e, 3],
+        [2, a, 4, 4, d, e, 3],
+        [2, a, b, 4, d, e, 3],
+    ]
+    assert [filled(row) for row in rows] == [([1, 4], [a, d]), ([2], [b]), ([3], [c])]
+
+
+def test_bits_per_character_by_hand():
+    """Every prediction has the probability 1/8 at once, 1/2 where earlier pieces are shown."""
+    examples = [
+        Example(["abcd", "ef"], [Span(0, 0, 4), Span(1, 0, 2)]),
+        Example(["g"], [Span(0, 0, 1)]),
+    ]
+
+    def loss_of(rows):
+        total = 0.0
+        for row in rows:
+            length = sum(row["input_mask"])
+            masks = list(row["input_ids"])[1 : length - 1].count(4)
+            predictions = sum(row["masked_lm_weights"])
+            total += predictions * math.log(8 if masks == length - 2 else 2)
+        return total
+
+    # 7 characters; one letter a piece: 7 predictions, the first of each span without help.
+    bits = measures.measure_bits(loss_of, examples, ONE, LIMIT)
+    assert bits.at_once == pytest.approx(7 * 3 / 7)
+    assert bits.in_turn == pytest.approx((3 * 3 + 4 * 1) / 7)
+    # Two letters a piece: 4 predictions of the same 7 characters.
+    bits = measures.measure_bits(loss_of, examples, TWO, LIMIT)
+    assert bits.at_once == pytest.approx(4 * 3 / 7)
+    assert bits.in_turn == pytest.approx((3 * 3 + 1 * 1) / 7)
+
+
+def test_bits_by_frequency_by_hand():
+    counts = collections.Counter({1: 5, 2: 2})
+    # One more of each of the three: 6, 3, 1 of 10.
+    assert measures.frequency_bits(counts, [1, 3], 3) == pytest.approx(
+        -math.log2(6 / 10) - math.log2(1 / 10)
+    )
+
+
+def test_bits_of_a_model_by_hand(monkeypatch):
+    """Every prediction costs a bit, the number of a span's pieces another."""
+    config = types.SimpleNamespace(max_position_embeddings=16)
+
+    def loss_of(rows):
+        return sum(sum(row["masked_lm_weights"]) for row in rows) * math.log(2)
+
+    monkeypatch.setattr(program.BertConfig, "from_json_file", lambda path: config)
+    monkeypatch.setattr(program, "find_weights", lambda folder: folder)
+    monkeypatch.setattr(measures, "checkpoint_loss", lambda *_: loss_of)
+    example = Example(["abcd", "efg"], [Span(0, 0, 4), Span(1, 0, 2)])
+    # Three pieces of six characters. A span of two pieces and one of one, each seen once before:
+    # one more of each, so 2 of 4.
+    model = program.Model("name", "config", "folder", "tokenizer")
+    found = program.bits_of(model, TWO, LIMIT, [example], [example])
+    assert found == {
+        "bits_at_once": pytest.approx(3 / 6), "bits_in_turn": pytest.approx(3 / 6),
+        "bits_count": pytest.approx(2 / 6), "bits": pytest.approx(5 / 6),
+    }  # fmt: skip
+
+
+def test_loss_of_a_checkpoint_is_the_models_own(tmp_path):
+    model = tiny_model(vocab_size=300)
+    checkpoint = tmp_path / "model.ckpt-1"
+    save_google_checkpoint(model, str(checkpoint))
+    examples = [
+        Example(["ab", "cd", "ef"], [Span(0, 0, 2), Span(2, 0, 1)]),
+        Example(["gh"], [Span(0, 0, 2)]),
+        Example(["ij", "kl"], [Span(1, 0, 2)]),
+    ]
+    rows = [vocabulary_text.row(example, ONE, LIMIT) for example in examples]
+    expected = 0.0
+    for row in rows:
+        batch = measures.stack([row])
+        logits = np.asarray(model(batch, training=False)["masked_lm_logits"][0], np.float64)
+        surprise = np.log(np.exp(logits).sum(axis=1)) - logits[range(8), batch["masked_lm_ids"][0]]
+        expected += surprise[: sum(row["masked_lm_weights"])].sum()
+    # Batches of two: the last one is filled up.
+    loss_of = measures.checkpoint_loss(model.config, checkpoint, 2)
+    assert loss_of(rows) == pytest.approx(expected, rel=1e-5)

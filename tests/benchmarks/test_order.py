@@ -1,0 +1,125 @@
+"""On which rows a model can tell the order of two segments."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from benchmark_programs import error_of, output_of
+from paths import ROOT
+
+from benchmarks.quality.order import Row, accuracy, beginnings_of, compare, read_rows
+from bert_tf.training.evaluation import read_results
+from create_pretraining_data.records.reader import read_format
+from tokenization import load_tokenizer
+
+TEXT = ROOT / "sample_corpus" / "heldout.txt"
+MODEL = ROOT / "reference_model"
+
+
+def row(first, second, *, swapped=False):
+    return Row({}, (tuple(first[:10]), tuple(second[:10])), swapped)
+
+
+def test_accuracy_counts_ties_as_half():
+    swapped = np.array([False, True, False, True])
+    assert accuracy(np.array([2.0, -1.0, -3.0, 0.0]), swapped) == (1 + 1 + 0 + 0.5) / 4
+
+
+def test_rows_with_a_beginning_are_a_group():
+    rows = [row([1, 2], [3, 4]), row([3, 4], [1, 2], swapped=True), row([5, 6], [7, 8])]
+    results = compare(rows, {(1, 2)}, np.array([1.0, -1.0, -1.0]))
+    assert results["examples"] == 3 and results["beginning_share"] == pytest.approx(2 / 3)
+    assert results["model_accuracy_beginning"] == 1 and results["model_accuracy_others"] == 0
+    assert results["model_accuracy_all"] == pytest.approx(2 / 3)
+
+
+class Letters:
+    """A tokenizer whose pieces are letters."""
+
+    def tokenize(self, text):
+        return list(text)
+
+    def convert_tokens_to_ids(self, tokens):
+        return [ord(token) for token in tokens]
+
+
+def test_beginnings_of_documents(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("abc\ndefghijklmnop\nqrs\n  \n\nABCDEFGHIJKLMN\nO\n", encoding="utf-8")
+    wanted = ["abcdefghij", "bcdefghijk", "cdefghijkl", "ABCDEFGHIJ", "BCDEFGHIJK", "FGHIJKLMNO"]
+    found = {"".join(map(chr, ids)) for ids in beginnings_of(str(path), Letters())}
+    assert found.issuperset(wanted)
+    assert not found & {"defghijklm", "efghijklmn"}  # these start in the second sentence
+    assert len(found) == 3 + 14
+
+
+def run(program, *flags):
+    command = [sys.executable, str(ROOT / program), *map(str, flags)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def make_records(path, *flags):
+    run(
+        "create_pretraining_data.py", f"--input_file={TEXT}", f"--tokenizer_dir={MODEL}",
+        f"--output_file={path}", "--max_seq_length=64", "--dupe_factor=2", *flags,
+    )  # fmt: skip
+    return path
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    return make_records(tmp_path_factory.mktemp("order") / "sop.tfrecord", "--objective=sop")
+
+
+def test_rows_are_pieces_of_the_text(records):
+    tokenizer = load_tokenizer(MODEL)
+    texts = TEXT.read_text(encoding="utf-8").strip().split("\n\n")
+    documents = [
+        [piece for line in text.split("\n") for piece in tokenizer.tokenize(line)] for text in texts
+    ]
+    ids = [" ".join(map(str, tokenizer.convert_tokens_to_ids(pieces))) for pieces in documents]
+    rows = read_rows(str(records), read_format(str(records)))
+    assert {each.swapped for each in rows} == {False, True}
+    for each in rows:
+        starts = [f" {' '.join(map(str, start))} " for start in each.starts]
+        if each.swapped:
+            starts.reverse()
+        # Both are in one document, one after the other.
+        found = [f" {text} " for text in ids if all(start in f" {text} " for start in starts)]
+        assert found
+        assert any(text.find(starts[0]) < text.rfind(starts[1]) for text in found)
+
+
+@pytest.mark.slow
+def test_the_model_is_as_right_as_its_evaluation_says(records, tmp_path):
+    flags = f"--input_file={records}", f"--output_dir={tmp_path / 'eval'}"
+    run(
+        "run_pretraining.py", f"--model_dir={MODEL}", *flags, "--do_eval", "--max_seq_length=64",
+        "--nodo_train", "--max_eval_steps=1000", "--precision=float32",
+    )  # fmt: skip
+    wanted = read_results(tmp_path / "eval")
+    flags = f"--input_file={records}", f"--held_out={TEXT}", f"--output_dir={tmp_path / 'order'}"
+    output_of("quality.order", f"--model_dir={MODEL}", *flags)
+    results = read_results(tmp_path / "order")
+    assert results["examples"] == wanted["examples"] > 20
+    accuracy_of_all = pytest.approx(wanted["sentence_order_accuracy"], abs=1e-6)
+    assert results["model_accuracy_all"] == accuracy_of_all
+    share, parts = results["beginning_share"], ("beginning", "others")
+    assert 0.05 < share < 0.9
+    together = sum(
+        weight * results[f"model_accuracy_{part}"]
+        for weight, part in zip((share, 1 - share), parts, strict=True)
+    )
+    assert together == accuracy_of_all
+
+
+def test_other_records_are_refused(tmp_path):
+    other = make_records(tmp_path / "packed.tfrecord", "--objective=sop", "--packing")
+    error = error_of(
+        "quality.order", f"--held_out={TEXT}", f"--output_dir={tmp_path}", f"--model_dir={MODEL}",
+        f"--input_file={other}",
+    )  # fmt: skip
+    assert error.startswith("error: --input_file must hold records of")
+    assert error.endswith("sop --masking=static --packing=true")

@@ -1,0 +1,241 @@
+"""Every benchmark runs on tiny inputs, and prints or writes what it says."""
+
+import json
+import re
+from typing import NamedTuple
+
+import pytest
+from benchmark_programs import output_of
+from paths import ROOT, TEST_DATA
+from record_files import FORMAT, describe, make_files
+from task_data import number_questions, write_questions
+from tiny_models import tiny_model, write_config
+
+from bert_tf.checkpoint import save_google_checkpoint
+from bert_tf.training.evaluation import read_results
+
+TRAIN, HELD_OUT = ROOT / "sample_corpus" / "train.txt", ROOT / "sample_corpus" / "heldout.txt"
+TOKENIZER = TEST_DATA / "sample_tokenizer"
+SIZES = {"vocab_size": 3000, "max_position_embeddings": 128}
+REVIEWS = ("정말 재미있는 영화", "너무 지루하고 길다", "배우가 아깝다 노잼", "꿀잼 또 본다")
+TREEBANK = """\
+1\t학교에서는\t학교+에서+는\tADV\t_\t_\t0\troot\t_\t_
+2\t했다\t하\tVERB\t_\t_\t1\tdep\t_\tOrigLemma=하+었+다|SpaceAfter=No
+"""
+
+
+class Smoke(NamedTuple):
+    """A tiny run of a benchmark."""
+
+    flags: str  # with the folders of `folder`
+    printed: str = ""  # a pattern of what it prints
+    needs: tuple = ()  # modules without which it is skipped
+    slow: bool = True  # more than a few seconds
+
+
+RUNS = {
+    "speed.checkpoints": Smoke(
+        "--work_dir={out} --rounds=1 --config={model}/bert_config.json", r"\| copy and writing \|"
+    ),
+    "speed.data_creation": Smoke(
+        "--input_file={held_out} --tokenizer_dir={tokenizer} --objectives=sop --repeats=1 "
+        "--dupe_factor=1 --workers=1", r"\| sop \| \d+ \|",
+    ),
+    "speed.masks": Smoke(
+        "--processes=0,2 --length=64 --rows=8 --rounds=2 --batches=2 --packed",
+        "All masks are equal", slow=False,
+    ),
+    "speed.memory": Smoke(
+        "--config={model}/bert_config.json --length=16 --batch=2 --precision=float32 "
+        "--recompute=block --steps=1 --xla=off", r"\| 16 \| float32 \| block \| off \|",
+    ),
+    "speed.packed_records": Smoke(
+        "--text={train} --tokenizer_dir={tokenizer} --work_dir={out} --preset=tiny --length=64 "
+        "--batch=2 --rounds=1", "packed, dynamic masks",
+    ),
+    "speed.pipeline": Smoke(
+        "--work_dir={out} --processes=0,1 --records=64 --length=64 --batch=8 --seconds=0.1 "
+        "--rounds=2", "All masks are equal",
+    ),
+    "speed.question_features": Smoke(
+        "--input_file={questions} --tokenizer_dir={tokenizer} --rounds=1", r"\|",
+        needs=("transformers", "tokenizers"),
+    ),
+    "speed.repeated_text": Smoke(
+        "--input_file={held_out} --tokenizer_dir={tokenizer} --baseline={root} --repeats=1 "
+        "--dupe_factor=1 --workers=1 --work_dir={out}", r"\| equal \|",
+    ),
+    "speed.resuming": Smoke(
+        "--work_dir={out} --records=400 --files=3 --length=32 --after=300 --batch=16 --rounds=1",
+        r"\| 300 \|",
+    ),
+    "speed.training": Smoke(
+        "--config={model}/bert_config.json --length=16 --predictions=3 --batch=4 --rounds=2 "
+        "--precision=float32 --devices",
+        "two processes, MultiWorkerMirroredStrategy",
+    ),
+    "quality.cut_tasks": Smoke(
+        "--tasks_dir={tasks} --output_dir={out}", "nsmc_30k = 200\nsts_train = 4", slow=False
+    ),
+    "quality.fine_tuning": Smoke(
+        "--model_dir={model} --compare=pretraining --data_dir={tasks} --seeds=1 --epochs=0.2",
+        r"\| nsmc \| accuracy \d",
+    ),
+    "quality.linear": Smoke(
+        "--task_name=nsmc --data_dir={tasks}/nsmc --features=words --output_dir={out}",
+        "test_accuracy = 1", needs=("sklearn",),
+    ),
+    "quality.losses": Smoke(
+        "--records={records} --config={model}/bert_config.json --length=16 --predictions=4 "
+        "--batch=4 --steps=2 --seeds=1,2", r"\|",
+    ),
+    "quality.new_positions": Smoke(
+        "--model_dir={model} --input_file={records} --eval_input_file={records} --work_dir={out} "
+        "--steps=2", r"(?s)\| random.*\| repeat.*\| interpolate",
+    ),
+    "quality.new_rows": Smoke(
+        "--model_dir={model} --reviews={tasks}/many_reviews.txt --num_reviews=100 --work_dir={out} "
+        "--vocab_size=700 --steps=2 --seeds=1", r"(?s)\| mean.*\| random",
+    ),
+    "quality.question_answering": Smoke(
+        "--model_dir={model} --input_file={questions} --work_dir={out} -- --num_train_epochs=0.1 "
+        "--max_seq_length=64 --max_query_length=16 --doc_stride=16", r"\|",
+    ),
+    "quality.records": Smoke(
+        "--text={train} --tokenizer_dir={tokenizer} --work_dir={out} --steps=2 --seeds=1 "
+        "--compare masking", r"\|",
+    ),
+    "vocabularies.bits": Smoke(
+        "--held_out={train} --output_dir={out} --characters=40 --passages=50 "
+        "--models=one:{model}/bert_config.json:{model}:{model}",
+        "one_bits = ",
+    ),
+    "vocabularies.morphemes": Smoke(
+        "--conllu={treebank} --vocabs={tokenizer},{tokenizer}/vocab.txt --speed={held_out}",
+        r"\| sample_tokenizer \| WordPiece \| 2758 \|", needs=("tokenizers", "transformers"),
+    ),
+    "vocabularies.unknown_characters": Smoke(
+        "--learn_from={train} --input_file={held_out} --vocab_size=1500 --megabytes=0.01 "
+        "--lines=20 --strings=20 --rounds=1", r"\|", needs=("transformers",),
+    ),
+    "vocabularies.usual_vocabulary": Smoke(
+        "--input_file={train} --output_dir={out} --vocab_size=2000", needs=("tokenizers",),
+        slow=False,
+    ),
+    "serving.embedding": Smoke(
+        "--sizes=tiny --texts={held_out} --count=30 --rounds=1 --contenders=embed",
+        r"\| tiny \| 30 \| [0-9.]+ \(0%\) \| 0.0e\+00 \|",
+    ),
+    "serving.quantization": Smoke(
+        "--model_dir={root}/reference_model --sentences=2 --formats=onnx --precisions=float32",
+        r"\|", needs=("onnx", "onnxruntime", "tf2onnx"),
+    ),
+    "serving.requests": Smoke(
+        "--sizes=tiny --batches=2 --texts=sentences --rounds=1 --contenders=saved_model",
+        r"\| tiny \| sentences \| 2 \| [0-9.]+ \(0%\) \|",
+    ),
+    "serving.similarity": Smoke("--data_dir={tasks}/KorSTS", r"\| test \| embed, mean, layer -1"),
+}  # fmt: skip
+
+# Tried by tests of their own; or no programs by themselves.
+OTHERS = {
+    "common", "speed.contenders", "speed.tokenization", "quality.order", "gpu_step.__main__",
+    "sentence_order.lesson_text",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The inputs: a name -> a path."""
+    path = tmp_path_factory.mktemp("inputs")
+    return {
+        "root": ROOT,
+        "train": TRAIN,
+        "held_out": HELD_OUT,
+        "tokenizer": TOKENIZER,
+        "model": write_model(path / "model"),
+        "tasks": write_tasks(path / "tasks"),
+        "questions": write_questions(path / "questions.json", number_questions(40, seed=1)),
+        "treebank": write_treebank(path / "treebank.conllu"),
+        "records": write_records(path),
+    }
+
+
+def write_model(folder):
+    """A tiny BERT, only eight of whose positions are trained."""
+    folder.mkdir()
+    for name in ("vocab.txt", "tokenizer_config.json"):
+        (folder / name).write_bytes((TOKENIZER / name).read_bytes())
+    write_config(folder / "bert_config.json", **SIZES)
+    model = tiny_model(num_hidden_layers=1, **SIZES)
+    save_google_checkpoint(model, str(folder / "model.ckpt-1"))
+    (folder / "pretraining.json").write_text('{"trained_positions": 8}')
+    return folder
+
+
+def write_tasks(folder):
+    """NSMC, whose labels are words of the reviews; KorSTS and KLUE-STS."""
+    for name in ("nsmc", "KorSTS", "klue-sts-v1.1"):
+        (folder / name).mkdir(parents=True)
+    for split in ("train", "test"):
+        rows = [f"{i}\t{REVIEWS[i % 4]} {('싫다', '좋다')[i % 2]}\t{i % 2}" for i in range(200)]
+        text = "\n".join(["id\tdocument\tlabel", *rows, ""])
+        (folder / "nsmc" / f"ratings_{split}.txt").write_text(text, encoding="utf-8")
+    many = [f"{i}\t{REVIEWS[i % 4]} {i}\t1" for i in range(2100)]
+    text = "\n".join(["id\tdocument\tlabel", *many, ""])
+    (folder / "many_reviews.txt").write_text(text, encoding="utf-8")
+    header = "genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2"
+    pairs = [
+        (5.0, "강아지가 뛴다", "강아지가 뛴다"),
+        (3.5, "아이가 논다", "아이가 바다에서 논다"),
+        (1.5, "비가 온다", "어제는 비가 왔다"),
+        (0.0, "고기를 굽는다", "춤을 춘다"),
+    ]
+    lines = [f"a\tb\t2012\t{i}\t{y}\t{a}\t{b}" for i, (y, a, b) in enumerate(pairs)]
+    for split in ("train", "dev", "test"):
+        text = "\n".join([header, *lines, ""])
+        (folder / "KorSTS" / f"sts-{split}.tsv").write_text(text, encoding="utf-8")
+    entries = [
+        {"guid": str(i), "sentence1": a, "sentence2": b, "labels": {"label": y, "real-label": y}}
+        for i, (y, a, b) in enumerate(pairs)
+    ]
+    text = json.dumps(entries, ensure_ascii=False)
+    (folder / "klue-sts-v1.1" / "klue-sts-v1.1_dev.json").write_text(text, encoding="utf-8")
+    return folder
+
+
+def write_treebank(path):
+    path.write_text(TREEBANK, encoding="utf-8")
+    return path
+
+
+def write_records(folder):
+    for path in make_files(folder, (20,)):
+        describe(path, FORMAT)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if run.slow else n for n, run in RUNS.items()],
+)
+def test_a_tiny_run(name, folder, tmp_path):
+    run = RUNS[name]
+    for module in run.needs:
+        pytest.importorskip(module, reason="an extra is not installed")
+    flags = run.flags.format(out=tmp_path, **folder).split()
+    assert re.search(run.printed, output_of(name, *flags))
+    if "--output_dir={out}" in run.flags and "=" in run.printed:
+        assert read_results(tmp_path)
+
+
+def test_every_benchmark_is_run_and_says_how():
+    """The command that starts a program is in its docstring."""
+    programs = set()
+    for path in (ROOT / "benchmarks").rglob("*.py"):
+        text, name = path.read_text(encoding="utf-8"), ".".join(path.relative_to(ROOT).parts)
+        name = name.removeprefix("benchmarks.").removesuffix(".py")
+        if "__name__ ==" in text and not name.startswith("reference."):
+            assert f"python -m benchmarks.{name.removesuffix('.__main__')}" in text
+            programs.add(name)
+    assert programs - OTHERS == set(RUNS)

@@ -1,0 +1,32 @@
+"""Runs the benchmarks as their authors do: python -m benchmarks.NAME."""
+
+import subprocess
+import sys
+
+from paths import ROOT
+
+
+def run_benchmark(name, *flags):
+    """A finished process of a benchmark, with what it printed."""
+    command = [sys.executable, "-m", f"benchmarks.{name}", *map(str, flags)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def output_of(name, *flags):
+    """What a benchmark prints; it must succeed."""
+    done = run_benchmark(name, *flags)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def error_of(name, *flags):
+    """The one line of a benchmark that refuses its input."""
+    done = run_benchmark(name, *flags)
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr[-2000:]
+    return done.stderr.splitlines()[-1]
+
+
+def table(text):
+    """The cells of a Markdown table's rows below its head."""
+    lines = [line for line in text.splitlines() if line.startswith("|")][2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
