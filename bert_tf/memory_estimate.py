@@ -21,9 +21,9 @@ BLOCK_QUERIES = 128
 # From as many tokens on, training is blockwise by itself: likewise.
 BLOCKWISE_TOKENS = 1024
 
-# Bytes of an element of those arrays, fitted to peaks that benchmarks/speed/memory.py measured on a CPU:
-# in a block that keeps its arrays for the gradient (XLA recomputes some of them), and in the one
-# block at a time that is recomputed, where scores count separately (their softmax is in float32).
+# Bytes of an element of those arrays, fitted to peaks on a CPU (benchmarks.speed.memory): in a
+# block that keeps its arrays for the gradient (XLA recomputes some of them), and in the one block
+# at a time that is recomputed, where scores count separately (their softmax is in float32).
 KEPT_BYTES = {"float32": 3.3, "bfloat16": 2.6, "float16": 2.6}
 RECOMPUTED_BYTES = {"float32": 4.0, "bfloat16": 1.5, "float16": 1.5}
 RECOMPUTED_SCORE_BYTES = {"float32": 4.0, "bfloat16": 8.1, "float16": 8.1}
