@@ -35,6 +35,9 @@ _DAMAGED = 0.2
 # The share of characters that must be usual ones for text without a mark to be in an encoding.
 _USUAL = 0.8
 
+# No more than this share of the characters of Korean text in cp949 are archaic jamo.
+_ARCHAIC = 0.01
+
 # What Korean text is made of: ASCII, Latin-1, punctuation, jamo, Hangul, full-width forms.
 _USUAL_RANGES = (
     (0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x7E), (0xA0, 0xFF), (0x2000, 0x206F), (0x3000, 0x303F),
@@ -58,14 +61,11 @@ def detect_encoding(sample: bytes) -> str:
     beyond_ascii = sum(character > "\x7f" for character in text)
     if not has_zeros and text.count("\ufffd") <= _DAMAGED * beyond_ascii:
         return "utf-8"
-    # No text of one to four bytes a character has zeros. Without any, cp949 comes first: its pairs
-    # of bytes for Hangul are those of other Hangul in UTF-16.
-    if not has_zeros and _is_hangul_of_cp949(sample):
-        return "cp949"
+    # No other text has zeros, and UTF-16 has one in every space and line end.
+    if not has_zeros:
+        return "cp949" if _is_hangul_of_cp949(sample) else "utf-8"
     for encoding in ("utf-16-le", "utf-16-be"):
-        text = _decode_sample(sample, encoding)
-        has_hangul = any("가" <= character <= "힣" for character in text)
-        if (has_zeros or has_hangul) and _share_of_usual(text) >= _USUAL:
+        if _share_of_usual(_decode_sample(sample, encoding)) >= _USUAL:
             return encoding
     return "utf-8"
 
@@ -83,6 +83,10 @@ def _is_hangul_of_cp949(sample):
     """Whether nearly all pairs of bytes are syllables, jamo or signs of KS X 1001."""
     text = _decode_sample(sample, "cp949")
     pairs = [c.encode("cp949", "replace") for c in text if c > "\x7f"]
+    # The places of archaic jamo are those of Japanese hiragana in EUC-JP.
+    archaic = sum(len(pair) == 2 and pair[0] == 0xA4 and pair[1] > 0xD3 for pair in pairs)
+    if archaic > _ARCHAIC * len(pairs):
+        return False
     leads = [pair[0] for pair in pairs if len(pair) == 2 and pair[1] >= 0xA1]
     signs = sum(0xA1 <= lead <= 0xA3 for lead in leads)
     letters = sum(lead == 0xA4 or 0xB0 <= lead <= 0xC8 for lead in leads)

@@ -261,11 +261,13 @@ def load_arrays(model, arrays, allow_missing=(), *, optimizer=None):
     may_lack = (*allow_missing, *arrays.optional)
     needed = [name for name in missing if not name.startswith(may_lack)]
     unused = [name for name in others if name not in ignored]
-    problems = [f"- {name}: missing{_nearest(name, unused)}" for name in needed]
     if len(needed) == len(variables):
         shown = ", ".join(sorted(shapes)[:3]) or "nothing"
         problems = [f"none of the {len(needed)} variables, such as {needed[0]}, but {shown}, ..."]
         unused = []
+    else:  # a search for the nearest of all names takes seconds
+        near = {name: _nearest(name, unused) for name in needed[:SHOWN_PROBLEMS]}
+        problems = [f"- {name}: missing{near.get(name, '')}" for name in needed]
     problems += [f"+ {name} {shapes[name]}: not part of the model" for name in unused]
     problems += [
         f"! {name}: the model has {list(variables[name].shape)}, the file {shapes[name]}"

@@ -57,15 +57,12 @@ class Model:
             and settings.
         encoder: the `BertModel` or `AlbertModel`.
         max_length: the most pieces of a row that it was trained on.
-        pooling: how `embed` makes one vector of a text: "mean", unless the folder is one of
-            sentence-transformers that says "cls" or "max".
     """
 
     def __init__(self, loaded):
         self.loaded = loaded
         self.encoder = loaded.model.encoder
         self.max_length = longest_row(loaded)
-        self.pooling = read_pooling(loaded.folder) or "mean"
         self._graphs = {}  # (layers, pooling) -> the graph that computes them, the last used last
         self._has_warned = False  # of a text that is longer than those of the training
         self._unknown = UnknownCounter(loaded.tokenizer) if loaded.tokenizer else None
@@ -95,6 +92,17 @@ class Model:
                 f"{self.loaded.folder} without"
             )
         return tokenizer
+
+    @functools.cached_property
+    def pooling(self):
+        """How `embed` makes one vector of a text: "mean", "cls" or "max".
+
+        It is "mean", unless the folder is one of sentence-transformers that says otherwise.
+
+        Raises:
+            InputError: as `model_formats.sentence_transformers.read_pooling`.
+        """
+        return read_pooling(self.loaded.folder) or "mean"
 
     @property
     def num_layers(self):

@@ -32,15 +32,13 @@ def read_pooling(folder):
     Raises:
         InputError: a file is damaged, or names a pooling that this project does not have.
     """
-    path = os.path.join(folder, MODULES_FILE)
-    if not os.path.isfile(path):
-        folder = os.path.dirname(os.path.abspath(folder))  # weights in 0_Transformer
-        path = os.path.join(folder, MODULES_FILE)
-        if not os.path.isfile(path):
+    modules, path = _read_modules(folder)
+    if modules is None:
+        parent, name = os.path.split(os.path.abspath(folder))
+        modules, path = _read_modules(parent)
+        if modules is None or name not in [module.get("path") for module in modules]:
             return None
-    modules = read_json(read_bytes(path), path)
-    if not isinstance(modules, list) or not all(isinstance(each, dict) for each in modules):
-        raise InputError(f"{path} must list the modules of the model. Received: other JSON")
+        folder = parent  # the weights are in 0_Transformer
     pooling = None
     for module in modules:
         kind = str(module.get("type", "")).rpartition(".")[2]
@@ -50,6 +48,17 @@ def read_pooling(folder):
         elif kind in LEFT_OUT:
             warnings.warn(f"{path}: the model has {LEFT_OUT[kind]}", stacklevel=2)
     return pooling
+
+
+def _read_modules(folder):
+    """The modules of a folder, None if it lists none, and the file."""
+    path = os.path.join(folder, MODULES_FILE)
+    if not os.path.isfile(path):
+        return None, path
+    modules = read_json(read_bytes(path), path)
+    if not isinstance(modules, list) or not all(isinstance(each, dict) for each in modules):
+        raise InputError(f"{path} must list the modules of the model. Received: other JSON")
+    return modules, path
 
 
 def _pooling_of(values, path):
@@ -65,7 +74,7 @@ def _pooling_of(values, path):
         ]
     if len(chosen) != 1 or chosen[0] not in POOLINGS.values():
         raise InputError(
-            f"{path} must choose one pooling of {', '.join(POOLINGS.values())}. "
-            f"Received: {', '.join(chosen) or 'none'}"
+            f"{path} must choose one pooling of {', '.join(POOLINGS.values())}; otherwise give the "
+            f"pooling of the vectors yourself. Received: {', '.join(chosen) or 'none'}"
         )
     return chosen[0]

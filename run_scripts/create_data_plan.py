@@ -120,8 +120,8 @@ def unpack_once(source, plain):
         write_json(marker, done)
     if done.get("left_out"):
         print(f"{source.path}: rows without a text, left out: {done['left_out']:,}")
-    key = TEXT_KEY if source.is_table else source.text_key
-    return InputFile(source.path, os.path.abspath(plain), done["size"], source.line_format, key)
+    size, line_format = done["size"], source.line_format
+    return InputFile(source.path, os.path.abspath(plain), size, line_format, source.plain_key)
 
 
 # What parts documents, so that they are not cut.

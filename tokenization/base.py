@@ -163,7 +163,7 @@ class TokenizerInterface:
         pieces, spans = [], []
         for word in words:
             matched = self.wordpiece.match(word.text, continues)
-            if continues and any(piece == UNKNOWN_TOKEN for piece, _, _ in matched):
+            if continues and matched[0][0] == UNKNOWN_TOKEN:
                 matched = self.wordpiece.match(word.text)
             continues = False
             for piece, start, end in matched:

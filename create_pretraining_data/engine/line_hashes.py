@@ -7,7 +7,6 @@ repeats in every document takes little.
 """
 
 import hashlib
-import itertools
 import os
 import struct
 import unicodedata
@@ -127,21 +126,16 @@ def read_part(path, part, parts):
     """
     low, high = (-(-k * 2**64 // parts) for k in (part, part + 1))  # rounded up
     found = []
-    with open(path, "rb") as file:
-        *sizes, _, _ = _FOOTER.unpack(
-            os.pread(
-                file.fileno(), _FOOTER.size, os.path.getsize(path) - _FOOTER.size - _CHECKSUM.size
-            )
-        )
-        width = _HASH.itemsize + _COUNT.itemsize
-        starts = [width * size for size in itertools.accumulate(sizes, initial=0)]
-        for start, size in zip(starts, sizes, strict=False):
-            if not size:
-                found.append((np.zeros(0, _HASH), np.zeros(0, _COUNT)))
-                continue
-            hashes = np.memmap(file, _HASH, "r", start, (size,))
-            counts = np.memmap(file, _COUNT, "r", start + _HASH.itemsize * size, (size,))
-            first = np.searchsorted(hashes, np.uint64(low))
-            last = np.searchsorted(hashes, np.uint64(high)) if high < 2**64 else size
-            found.append((np.array(hashes[first:last]), np.array(counts[first:last])))
+    content = np.memmap(path, np.uint8, "r")
+    end = len(content) - _FOOTER.size - _CHECKSUM.size
+    *sizes, _, _ = _FOOTER.unpack(content[end : -_CHECKSUM.size].tobytes())
+    start = 0
+    for size in sizes:
+        middle = start + _HASH.itemsize * size
+        stop = middle + _COUNT.itemsize * size
+        hashes, counts = content[start:middle].view(_HASH), content[middle:stop].view(_COUNT)
+        first = np.searchsorted(hashes, np.uint64(low))
+        last = np.searchsorted(hashes, np.uint64(high)) if high < 2**64 else size
+        found.append((np.array(hashes[first:last]), np.array(counts[first:last])))
+        start = stop
     return found

@@ -55,5 +55,5 @@ def _lines(plain, source):
         text = decode_line(line, source.path, number)
         if text:
             place = functools.partial("{}, line {}".format, source.path, number)
-            text = document_text(text, source.text_key, place)
+            text = document_text(text, source.plain_key, place)
             yield from split_lines(io.BytesIO(text.encode("utf-8") + b"\n"))

@@ -51,6 +51,11 @@ class Source(NamedTuple):
         """Whether its rows become lines of JSON."""
         return self.kind not in ("plain", "gzip")
 
+    @property
+    def plain_key(self):
+        """Where the lines of its plain text have the text, if they are JSON."""
+        return TEXT_KEY if self.is_table else self.text_key
+
 
 class OpenedText(NamedTuple):
     """The plain text of a source."""
@@ -94,12 +99,6 @@ def recognise_all(paths, input_format, text_key):
             others = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
             print(f"{found[0]}{others}: read as {name}")
     return sources
-
-
-def is_gzip(path):
-    """Whether a file is compressed with gzip, by its first bytes."""
-    with open(path, "rb") as file:
-        return file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
 
 
 @contextlib.contextmanager

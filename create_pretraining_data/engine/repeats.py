@@ -95,11 +95,14 @@ def _read_repeated(plan, number):
         with open(_part_path(plan, part), "rb") as file:
             for hashes in found.values():
                 start = file.tell()
-                bounds = np.frombuffer(file.read(_WIDTH * (len(plan.chunks) + 1)), "<u8")
-                first, last, count = (int(bounds[k]) for k in (number, number + 1, -1))
-                file.seek(_WIDTH * first, os.SEEK_CUR)
+                end_of_bounds = start + _WIDTH * (len(plan.chunks) + 1)
+                file.seek(start + _WIDTH * number)
+                first, last = np.frombuffer(file.read(2 * _WIDTH), "<u8").tolist()
+                file.seek(end_of_bounds - _WIDTH)
+                (count,) = np.frombuffer(file.read(_WIDTH), "<u8").tolist()
+                file.seek(end_of_bounds + _WIDTH * first)
                 hashes.update(np.frombuffer(file.read(_WIDTH * (last - first)), "<u8").tolist())
-                file.seek(start + _WIDTH * (len(bounds) + count))
+                file.seek(end_of_bounds + _WIDTH * count)
     return found
 
 

@@ -39,8 +39,8 @@ def report_refusals(library):
     """
     try:
         yield
-    except InputError:
-        raise
+    except (InputError, OSError, MemoryError):
+        raise  # a full disk is no fault of the model
     except Exception as error:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
         raise InputError(

@@ -27,8 +27,9 @@ def find_texts(patterns, flag_name):
     """The files of text that a comma-separated list of paths, globs and folders names.
 
     Of a folder, and the folders in it, these are the files named as in `TEXT_NAMES`, but no hidden
-    ones; of a data set that Hugging Face's `datasets` saved, its Arrow files; of one with splits,
-    those of train. What is taken from a folder is printed.
+    ones, none in folders of models and none behind links to folders; of a data set that Hugging
+    Face's `datasets` saved, its Arrow files; of one with splits, those of train. What is taken from
+    a folder is printed.
 
     Args:
         patterns: for example "a.txt,more/*.txt,folder".
@@ -66,7 +67,9 @@ def _texts_in(folder):
     for name in names:
         path = os.path.join(folder, name)
         if os.path.isdir(path):
-            if any(os.path.exists(os.path.join(path, model)) for model in _MODEL_FILES):
+            is_model = any(os.path.exists(os.path.join(path, model)) for model in _MODEL_FILES)
+            if is_model or os.path.islink(path):  # a link may lead to a folder around it
+                others.append(path)
                 continue
             more_texts, more_others = _texts_in(path)
             texts += more_texts
@@ -85,6 +88,11 @@ def _choose_split(folder):
     if not isinstance(splits, list) or not all(isinstance(name, str) for name in splits):
         raise InputError(f"{path} must have a list of splits. Received: {splits!r:.80}")
     chosen = splits[0] if len(splits) == 1 else _TRAIN
+    missing = [name for name in splits if not os.path.isdir(os.path.join(folder, name))]
+    if chosen in missing:
+        raise InputError(
+            f"{path} must name folders beside it. Received: {chosen}, which is missing"
+        )
     if chosen not in splits:
         raise InputError(
             f"{folder} must have a split named {_TRAIN}; otherwise name the folder of one in it. "
@@ -109,4 +117,4 @@ def _summary(folder, texts, others):
         return line
     shown = ", ".join(os.path.relpath(path, folder) for path in others[:_SHOWN])
     more = f", {len(others) - _SHOWN:,} more" if len(others) > _SHOWN else ""
-    return f"{line}; left out by their names: {shown}{more}"
+    return f"{line}; left out: {shown}{more}"

@@ -18,11 +18,20 @@ from table_files import (  # noqa: E402
 )
 
 from create_pretraining_data.engine import plain_text  # noqa: E402
+from create_pretraining_data.engine.plain_lines import open_texts  # noqa: E402
 from run_scripts.build_vocab import main as build_vocab  # noqa: E402
 from run_scripts.create_data import main  # noqa: E402
 from tokenization.vocab_learning import learn as learning  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("small")
+
+
+def test_a_column_of_another_name_is_read_for_a_vocabulary(tmp_path):
+    path = tmp_path / "reviews.parquet"
+    write_parquet(path, pa.table({"content": ["나는 학교에", "갔다"]}))
+    (text,) = open_texts([str(path)], None, "content")
+    assert b"".join(text.read_lines()).decode().split() == ["나는", "학교에", "갔다"]
+
 
 FORMS = {
     "snappy": lambda path, table: write_parquet(path, table),

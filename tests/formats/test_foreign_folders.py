@@ -184,8 +184,18 @@ def test_the_pooling_of_sentence_transformers(tmp_path, modes, expected):
 )
 def test_other_poolings_of_sentence_transformers(tmp_path, modes):
     write_pooling(write(tmp_path / "m"), **modes)
-    with pytest.raises(InputError, match="must choose one pooling of cls, mean, max. Received: "):
-        load_model(tmp_path / "m")
+    model = load_model(tmp_path / "m")  # what needs no vectors works
+    with pytest.raises(InputError, match="must choose one pooling of cls, mean, max; otherwise "):
+        model.embed("가 나")
+    assert model.embed("가 나", "mean").shape == (H,)
+
+
+def test_the_modules_beside_a_model_are_its_own_or_not_read(tmp_path):
+    write_pooling(write(tmp_path / "m"), pooling_mode_cls_token=True)
+    assert load_model(write(tmp_path / "m" / "finetuned")).pooling == "mean"
+    inner = [{**MODULES[0], "path": "0_Transformer"}, MODULES[1]]
+    write_pooling(tmp_path / "m", inner, pooling_mode_cls_token=True)
+    assert load_model(write(tmp_path / "m" / "0_Transformer")).pooling == "cls"
 
 
 @pytest.mark.parametrize("kind", ("Dense", "Normalize"))
@@ -193,8 +203,9 @@ def test_modules_that_are_not_computed_are_said(tmp_path, kind):
     more = {"idx": 2, "name": "2", "path": "2", "type": f"sentence_transformers.models.{kind}"}
     folder = write(tmp_path / "m")
     write_pooling(folder, [*MODULES, more], pooling_mode_mean_tokens=True)
+    model = load_model(folder)
     with pytest.warns(UserWarning, match="modules.json: the model has "):
-        load_model(folder)
+        model.embed("가 나")
 
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))

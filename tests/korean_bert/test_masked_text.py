@@ -143,3 +143,13 @@ def test_marks_of_a_words_end_beside_a_mask(tmp_path, marks_last):
     }.items():
         ids = encode_masked(tokenizer, text).ids
         assert tokenizer.convert_ids_to_tokens(ids) == pieces
+
+
+def test_an_unknown_character_later_in_a_word_changes_no_piece_before_it(vocabulary):
+    tokenizer = KoreanTokenizer(vocabulary, unknown="character")
+    pieces = [
+        tokenizer.convert_ids_to_tokens(encode_masked(tokenizer, text).ids)
+        for text in ("[MASK]는 갔다", "[MASK]는뷁 갔다", "[MASK]뷁는 갔다")
+    ]
+    assert pieces[0][:2] == pieces[1][:2] == ["[MASK]", "##는"]
+    assert pieces[1][2] == pieces[2][1] == "[UNK]"

@@ -30,13 +30,12 @@ def test_a_folder_is_all_texts_in_it(tmp_path, capsys):
     others = "README.md", "more/x.json", "t.tfrecord"
     hidden = ".a.txt", ".git/b.txt", "vocab/vocab.txt", "vocab/tokenizer_config.json"
     fill(tmp_path, *names, *others, *hidden, "model/vocab.txt", "model/bert_config.json")
+    (tmp_path / "more" / "loop").symlink_to(tmp_path)
     assert found(tmp_path, str(tmp_path)) == [
         "a.jsonl", "b.txt", "c.TXT.gz", "e.arrow", "more/deep/d.parquet", "more/z.ndjson",
     ]  # fmt: skip
-    left_out = "README.md, more/x.json, t.tfrecord"
-    assert capsys.readouterr().out == (
-        f"{tmp_path}: 6 files of text; left out by their names: {left_out}\n"
-    )
+    left_out = "README.md, model, more/loop, 3 more"
+    assert capsys.readouterr().out == (f"{tmp_path}: 6 files of text; left out: {left_out}\n")
 
 
 def test_globs_name_files_and_folders_where_there_is_no_file(tmp_path):
@@ -82,6 +81,9 @@ def test_of_several_splits_train_is_read(tmp_path, capsys):
     assert found(tmp_path, f"{tmp_path}/test") == ["test/b.arrow", "test/a.arrow"]
     splits.write_text('{"splits": ["test"]}')
     assert found(tmp_path, str(tmp_path)) == ["test/b.arrow", "test/a.arrow"]
+    splits.write_text('{"splits": ["dev"]}')
+    with pytest.raises(InputError, match="must name folders beside it. Received: dev, which is"):
+        find_texts(str(tmp_path), "input_file")
     splits.write_text('{"splits": ["test", "dev"]}')
     with pytest.raises(InputError, match="a split named train; .*Received: test, dev"):
         find_texts(str(tmp_path), "input_file")
