@@ -21,12 +21,12 @@ from benchmarks.common import ENVIRONMENT, argument_parser, write_results
 
 os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
 
+from benchmarks.reference.text import documents
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
 from bert_common.progress import with_progress
 from create_pretraining_data.records.metadata import described_objective, tokenizer_beside
-from run_scripts.reference.text import documents
 from tokenization import load_tokenizer
 
 BATCH = 64

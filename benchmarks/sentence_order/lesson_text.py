@@ -11,12 +11,12 @@ import os
 import sys
 
 from benchmarks.common import argument_parser
+from benchmarks.reference.text import documents
 from benchmarks.sentence_order.text_file import SPECIAL, WORD_START, TextFile, write_text
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.progress import with_progress
 from create_pretraining_data.instances.text import tokenize_documents
-from run_scripts.reference.text import documents
 from tokenization import load_tokenizer
 
 

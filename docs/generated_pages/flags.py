@@ -16,7 +16,6 @@ from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.ner import NerFlags
 from run_scripts.plan import CorpusPlanFlags
 from run_scripts.race import RaceFlags
-from run_scripts.reference.program import ReferenceFlags
 from run_scripts.sizes.program import SizesFlags
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.explore import ExploreFlags
@@ -38,7 +37,6 @@ PROGRAMS = {
     "export_model.py": ExportFlags,
     "run_scripts.plan": CorpusPlanFlags,
     "run_scripts.sizes": SizesFlags,
-    "run_scripts.reference": ReferenceFlags,
 }
 
 HEAD = """# Flags

@@ -15,7 +15,6 @@ GROUPS = {
         "dropout_prob",
     ),
     "Data": (
-        "corpus", "held_out", "reviews", "repeat_reviews", "tasks_dir", "docs_dir", "ledger",
         "benchmark", "task_name", "data_dir", "data_file", "train_file", "dev_file", "test_file",
         "predict_file",
         "train_articles", "predict_articles", "skip_bad_answers", "input_file",
@@ -33,7 +32,7 @@ GROUPS = {
         "train_feature_file", "predict_feature_file",
     ),
     "Training": (
-        "size", "hours", "begin_with", "lengths", "pretraining_seed", "seeds",
+        "lengths",
         "do_train", "train_batch_size", "num_train_steps", "num_train_epochs", "num_passes",
         "train_step",
         "num_warmup_steps", "warmup_proportion", "warmup_step", "start_warmup_step", "optimizer",
@@ -57,7 +56,7 @@ GROUPS = {
         "mask_processes", "num_threads", "num_tasks", "task_index", "engine", "spark_master",
         "gpus", "gpu", "utilisation", "cores",
     ),
-    GENERAL: ("random_seed", "name", "names", "count", "seed", "longest_hours", "port"),
+    GENERAL: ("random_seed",  "port"),
 }  # fmt: skip
 
 # How the help begins of a flag that exists only for Google's command lines.
@@ -105,14 +104,6 @@ EXAMPLES = {
     "PlanFlags": "--benchmark=glue --model=uncased_L-12_H-768_A-12 --data_dir=data/glue "
     "--output_dir=output/glue",
     "TableFlags": "--benchmark=glue --output_dir=output/glue",
-    "ReferenceFlags": "--corpus='data/*.gz' --reviews=data/nsmc/ratings_train.txt --size=mini "
-    "--hours=6 --tasks_dir=data --output_dir=output/reference",
-    "TextFlags": "--corpus='data/*.gz' --reviews=data/nsmc/ratings_train.txt "
-    "--output_dir=output/text",
-    "HeldOutFlags": "--model_dir=output/model --input_file=output/heldout.tfrecord "
-    "--output_dir=output/heldout",
-    "AgainFlags": "--count=5 --seed=1",
-    "PagesFlags": "--ledger=docs/results/runs.jsonl --output_dir=docs",
 }
 
 

@@ -17,6 +17,7 @@ from tiny_models import make_optimizer, tiny_model
 from benchmarks.gpu_step.export import export_step
 from benchmarks.gpu_step.lesson_batches import BLOCK
 from benchmarks.gpu_step.state import read_state
+from benchmarks.reference.text import documents
 from benchmarks.sentence_order.lesson_rows import LessonRows
 from benchmarks.sentence_order.lessons import Lesson
 from benchmarks.sentence_order.text_file import TextFile, read_text, write_text
@@ -24,7 +25,6 @@ from bert_common.errors import InputError
 from bert_tf.training.state import TrainingState
 from bert_tf.training.step import StepConfig
 from create_pretraining_data.instances.text import TokenizedText, tokenize_documents
-from run_scripts.reference.text import documents
 from tokenization import load_tokenizer
 
 pytest.importorskip("jax", reason="pip install jax")

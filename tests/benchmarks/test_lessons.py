@@ -8,13 +8,13 @@ import pytest
 from benchmark_programs import output_of
 from paths import ROOT
 
+from benchmarks.reference.text import documents
 from benchmarks.sentence_order.lesson_rows import LessonRows
 from benchmarks.sentence_order.lessons import Lesson, read_lessons
 from benchmarks.sentence_order.text_file import SPECIAL, TextFile, read_text
 from bert_common.errors import InputError
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.text import TokenizedText, tokenize_documents
-from run_scripts.reference.text import documents
 from tokenization import load_tokenizer
 
 TEXT = ROOT / "sample_corpus" / "heldout.txt"

@@ -275,7 +275,7 @@ LIGHT = (
     "finetuning.multiple_choice.data",
     "run_scripts.tools.glue_plan",
     "run_scripts.tools.glue_table",
-    "run_scripts.reference.program",
+    "benchmarks.reference.program",
     "finetuning.features.files",
     "finetuning.inputs",
     "finetuning.metrics",

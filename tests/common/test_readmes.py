@@ -84,8 +84,8 @@ def test_every_command_is_accepted_and_reads_what_is_there(language, tmp_path, m
                 assert there, f"{line}: --{flag}={path}"
             made.update(made_by(values))
             seen.add(program)
-    # Shown in flag files alone; run_scripts.reference as reference_run.sh.
-    assert set(PROGRAMS) - seen == {"run_race.py", "run_scripts.reference"}
+    # Shown in flag files alone.
+    assert set(PROGRAMS) - seen == {"run_race.py"}
 
 
 def test_both_languages_have_the_same_commands():

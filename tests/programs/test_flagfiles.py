@@ -5,6 +5,7 @@ import fnmatch
 import pytest
 from paths import ROOT
 
+from benchmarks.reference.sizes import SIZES
 from bert_tf.memory_estimate import GIB, estimate_bytes
 from create_pretraining_data.instances.packing import row_predictions
 from create_pretraining_data.records.shard_names import expand_output_file
@@ -19,7 +20,6 @@ from run_scripts.flags.pretrain import PretrainFlags, check_flags
 from run_scripts.flags.training import choose_model_type, read_config
 from run_scripts.ner import NerFlags
 from run_scripts.race import RaceFlags
-from run_scripts.reference.sizes import SIZES
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.glue_plan import BENCHMARKS, QUESTION_TASKS, find_flagfile
 
@@ -253,7 +253,7 @@ def test_no_flag_file_is_left_out():
     names |= set(QUESTIONS)
     names |= {"glue_albert", "bert_xnli"}  # the first is what the files of its tasks name
     names.add("reference_model_export")  # tests/export/test_reference_model.py
-    names |= {"reference_data", "reference_heldout"}  # tests/reference/test_reference_measures.py
+    names |= {"reference_data", "reference_heldout"}
     names |= {f"reference_{s.name}_{phase.length}" for s in SIZES.values() for phase in s.phases}
     names |= {flagfile_of(task, kind)[-1].stem for task, kind in SETTINGS}
     assert {path.stem for path in FLAGFILES.glob("*.flags")} == names

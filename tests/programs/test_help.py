@@ -56,7 +56,7 @@ NO_PATHS = """
     bucket_boundaries allow_missing tpu_name tpu_zone gcp_project master layers pooling
     feature_layers predict_split task_name task_type text_column second_column label_column
     id_column text_key labels metrics albert_hub_module_handle benchmark corpus_gb
-    max_shard_size max_size train_articles predict_articles name names lengths
+    max_shard_size max_size train_articles predict_articles lengths
 """
 
 

@@ -1,6 +1,6 @@
 """Runs of a made ledger."""
 
-from run_scripts.reference.ledger import Machine, Run
+from benchmarks.reference.ledger import Machine, Run
 
 ONE = Machine("CPU one", 2, 7.6)
 

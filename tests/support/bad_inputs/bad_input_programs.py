@@ -16,8 +16,6 @@ from run_scripts import (
 from run_scripts.conversion import adapt_checkpoint, export_model
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.reference import again, held_out, program, text
-from run_scripts.reference.pages import __main__ as pages
 from run_scripts.sizes import program as sizes
 from run_scripts.tools import explore, fill_masks, glue_plan
 from run_scripts.tools import glue_table as benchmark_table
@@ -317,12 +315,5 @@ PROGRAMS = {
     ),
 }  # fmt: skip
 
-# Every program's flags; those of programs that run others, whose bad input is in tests/reference.
-FLAG_CLASSES = (
-    *dict.fromkeys(each.flags_class for each in PROGRAMS.values()),
-    again.AgainFlags,
-    held_out.HeldOutFlags,
-    pages.PagesFlags,
-    program.ReferenceFlags,
-    text.TextFlags,
-)
+# Every program's flags.
+FLAG_CLASSES = tuple(dict.fromkeys(each.flags_class for each in PROGRAMS.values()))

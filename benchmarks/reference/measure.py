@@ -13,12 +13,12 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.reference.ledger import Run, append_run, check_keys, find_run, this_machine
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.json_text import read_json
 from bert_common.stop_signals import SIGNALS
-from run_scripts.reference.ledger import Run, append_run, check_keys, find_run, this_machine
 from run_scripts.tools.glue_table import read_results
 
 ROOT = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""Runs the stages of the reference run that are not done yet, then writes the pages of results."""
+"""Runs the stages of the reference run that are not done yet, then prints the tables of results."""
 
 import dataclasses
 import glob
@@ -7,6 +7,13 @@ import re
 import shutil
 from pathlib import Path
 
+from benchmarks.reference.curves import curves_path, held_out_curves, write_curves
+from benchmarks.reference.ledger import keep_to_one_ledger, kept_line, read_runs
+from benchmarks.reference.measure import measure
+from benchmarks.reference.results import show_tables
+from benchmarks.reference.sizes import SIZES
+from benchmarks.reference.stages import make_stages
+from benchmarks.reference.tasks import find_tasks
 from bert_common.errors import InputError
 from bert_common.file_lock import locked
 from bert_common.folders import make_writable
@@ -17,13 +24,6 @@ from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.training import ascending_numbers
-from run_scripts.reference.curves import curves_path, held_out_curves, write_curves
-from run_scripts.reference.ledger import keep_to_one_ledger, kept_line, read_runs
-from run_scripts.reference.measure import measure
-from run_scripts.reference.pages.page import check_plots, write_pages
-from run_scripts.reference.sizes import SIZES
-from run_scripts.reference.stages import make_stages
-from run_scripts.reference.tasks import find_tasks
 from run_scripts.tools.glue_plan import BENCHMARKS
 
 # What a clone has without any download.
@@ -32,7 +32,7 @@ SAMPLE_CORPUS, SAMPLE_HELD_OUT = "sample_corpus/train.txt", "sample_corpus/heldo
 
 @dataclasses.dataclass(frozen=True)
 class ReferenceFlags(DeviceFlags):
-    """From text to a model that is measured on Korean tasks, and to the pages of its results.
+    """From text to a model that is measured on Korean tasks, and to the tables of its results.
 
     Text, vocabulary, records, phases of pre-training, held-out text, export, tasks: each stage is a
     command of the project's programs. Stopped or killed, the same command goes on.
@@ -93,8 +93,8 @@ class ReferenceFlags(DeviceFlags):
     output_dir: str = flag("output/reference", "Where everything is written.")
     docs_dir: str = flag(
         None,
-        "Where results.md, results.ko.md and the folder results with the ledger and the curves "
-        "are written; docs for the project's own. Without it: docs in --output_dir.",
+        "Where the folder results with the ledger and the curves is written; docs for the "
+        "project's own. Default: docs in --output_dir.",
     )
     name: str = flag(
         "reference",
@@ -111,7 +111,6 @@ def main(argv=None):
 def run_reference(given):
     """Checks everything that can be checked, then runs the stages that are left."""
     flags = resolve(given)
-    check_plots()
     make_writable(flags.output_dir, "--output_dir must be a folder that can be written to")
     make_writable(
         os.path.dirname(ledger_of(flags)), "--docs_dir must be a folder that can be written to"
@@ -124,8 +123,9 @@ def run_reference(given):
         keep_to_one_ledger(flags.output_dir, ledger_of(flags))
         note_tasks(flags)
         run_stages(stages, flags, ledger_of(flags))
-        write_pages(ledger_of(flags), flags.docs_dir)
-    print(f"\nwritten: {os.path.join(flags.docs_dir, 'results.md')}, results.ko.md")
+    runs = read_runs(ledger_of(flags))
+    print()
+    show_tables({name: run for name, run in runs.items() if name.split("/")[0] == flags.name})
 
 
 def resolve(flags):

@@ -7,8 +7,8 @@ import re
 import pytest
 from reference_files import write_nsmc
 
-from run_scripts.reference import text
-from run_scripts.reference.tasks import find_tasks
+from benchmarks.reference import text
+from benchmarks.reference.tasks import find_tasks
 
 
 def divide(tmp_path, **flags):

@@ -1,6 +1,6 @@
 """Divides a corpus into text to train on, text to measure on.
 
-    python -m run_scripts.reference.text --corpus='data/*.gz' --reviews=data/ratings_train.txt \
+    python -m benchmarks.reference.text --corpus='data/*.gz' --reviews=data/ratings_train.txt \
       --output_dir=output/text
 
 Writes train.txt, heldout.txt and report.json. Text is one sentence a line, a blank line between
@@ -14,6 +14,7 @@ import json
 import os
 import sys
 
+from benchmarks.reference.tasks import MeasuredTexts, measured_texts
 from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
@@ -22,7 +23,6 @@ from create_pretraining_data.engine.plain_text import TEXT_KEY, open_plain, reco
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import expand_globs
-from run_scripts.reference.tasks import MeasuredTexts, measured_texts
 
 TRAIN, HELD_OUT, REPORT = "train.txt", "heldout.txt", "report.json"
 

@@ -1,7 +1,7 @@
 """Keeps a line of JSON for each measured run of a program.
 
-The line holds what was run and where, what it cost, what it gave. `measure.py` writes it, and the
-tables in docs/results.md are made of nothing else.
+The line holds what was run and where, what it cost, what it gave. `measure.py` writes it,
+`results.py` prints tables of it.
 """
 
 import contextlib

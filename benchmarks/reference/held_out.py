@@ -1,6 +1,6 @@
 """Measures a pre-trained model on held-out records, with bits per character of masked text.
 
-    python -m run_scripts.reference.held_out --model_dir=output/model \
+    python -m benchmarks.reference.held_out --model_dir=output/model \
       --input_file=output/heldout.tfrecord --output_dir=output/heldout
 
 It is run_pretraining --do_eval on all records, and one number more: the loss of the masked pieces,

@@ -4,13 +4,13 @@ import os
 import zlib
 from pathlib import Path
 
+from benchmarks.reference.curves import seconds_per_update
+from benchmarks.reference.measure import read_scores
+from benchmarks.reference.text import REPORT
 from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import EXPORTED_NAME, exists
 from create_pretraining_data.records.metadata import read_sidecar
 from model_formats.adaptation.report import REPORT_FILE
-from run_scripts.reference.curves import seconds_per_update
-from run_scripts.reference.measure import read_scores
-from run_scripts.reference.text import REPORT
 
 RECORD_NUMBERS = ("pieces", "pieces_per_word", "unknown_share", "padding_share")
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# From text to a Korean model and to the pages of its results: installs into .venv, learns a
+# From text to a Korean model and to the tables of its results: installs into .venv, learns a
 # vocabulary, makes records, pre-trains in phases, measures on held-out text, exports, fine-tunes on
-# the Korean tasks, writes results.md and results.ko.md with tables and curves.
+# the Korean tasks, prints the tables.
 #
-#   bash run_scripts/reference_run.sh [--corpus='data/*.gz'] [--reviews=data/nsmc/ratings_train.txt]
+#   bash benchmarks/reference/run.sh [--corpus='data/*.gz'] [--reviews=data/nsmc/ratings_train.txt]
 #     [--size=mini] [--hours=6] [--tasks_dir=data] [--docs_dir=docs] [--output_dir=output/reference]
 #
 # --begin_with=MODEL goes on from a model's weights, --lengths=128,512 runs some of the phases alone:
@@ -14,9 +14,9 @@
 # the same flags, it goes on where it stopped. Where the machine has GPUs, they are used.
 # PYTHON names an interpreter that has the dependencies; without it they are installed into .venv.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 if [ -z "${PYTHON:-}" ]; then
   source run_scripts/install.sh
   install_project korean,finetune
 fi
-exec "$PYTHON" -m run_scripts.reference "$@"
+exec "$PYTHON" -m benchmarks.reference "$@"

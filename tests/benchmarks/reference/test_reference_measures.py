@@ -8,16 +8,16 @@ from paths import ROOT
 from record_files import DYNAMIC, FORMAT, features, make_files, write_records
 from reference_files import write_events
 
+from benchmarks.reference import curves
+from benchmarks.reference.held_out import bits_per_character, characters_of, count_masked
+from benchmarks.reference.scores import read_vocabulary
+from benchmarks.reference.sizes import FOLDER, SIZES
 from bert_common.errors import InputError
 from run_scripts.create_data import CreateDataFlags, choose_objective
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags, check_flags
 from run_scripts.flags.training import choose_model_type, read_config
-from run_scripts.reference import curves
-from run_scripts.reference.held_out import bits_per_character, characters_of, count_masked
-from run_scripts.reference.scores import read_vocabulary
-from run_scripts.reference.sizes import FOLDER, SIZES
 from tokenization import load_tokenizer
 from tokenization.comparison import open_vocabulary
 

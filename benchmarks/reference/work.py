@@ -3,9 +3,9 @@
 import os
 from typing import NamedTuple
 
+from benchmarks.reference.sizes import SIZES, Size
 from model_formats.model_folder import find_checkpoint, read_trained_positions
 from run_scripts.flags.training import ascending_numbers
-from run_scripts.reference.sizes import SIZES, Size
 
 
 class Work(NamedTuple):

@@ -11,11 +11,11 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from run_scripts.reference import scores
-from run_scripts.reference.measure import read_scores
-from run_scripts.reference.sizes import FOLDER
-from run_scripts.reference.tasks import find_tasks
-from run_scripts.reference.work import make_work
+from benchmarks.reference import scores
+from benchmarks.reference.measure import read_scores
+from benchmarks.reference.sizes import FOLDER
+from benchmarks.reference.tasks import find_tasks
+from benchmarks.reference.work import make_work
 from run_scripts.tools.glue_plan import find_flagfile
 
 # Updates of the trial that measures how long one takes, and between two points of its curve.
@@ -95,7 +95,7 @@ def _program(name, *arguments):
 
 def _module(name, *arguments):
     """The command of a program of this package, a list."""
-    return ["python", "-m", f"run_scripts.reference.{name}", *arguments]
+    return ["python", "-m", f"benchmarks.reference.{name}", *arguments]
 
 
 def _text(work):

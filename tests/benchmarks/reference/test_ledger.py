@@ -7,8 +7,7 @@ import os
 
 import pytest
 
-from bert_common.errors import InputError
-from run_scripts.reference.ledger import (
+from benchmarks.reference.ledger import (
     Machine,
     Run,
     append_run,
@@ -16,6 +15,7 @@ from run_scripts.reference.ledger import (
     keep_to_one_ledger,
     read_runs,
 )
+from bert_common.errors import InputError
 
 RUN = Run(
     name="nsmc/reference/seed1",

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from bert_common.errors import InputError
-from run_scripts.reference import measure as measure_module
-from run_scripts.reference.ledger import (
+from benchmarks.reference import measure as measure_module
+from benchmarks.reference.ledger import (
     this_machine,
 )
-from run_scripts.reference.measure import measure, read_scores
+from benchmarks.reference.measure import measure, read_scores
+from bert_common.errors import InputError
 
 # A program that works for 0.3 seconds of the processor, and can kill itself.
 PROGRAM = """
@@ -116,7 +116,7 @@ def test_failed_program_leaves_no_run(tmp_path):
 
 STOPPED = """
 import functools, sys
-from run_scripts.reference import measure
+from benchmarks.reference import measure
 measure.SAVE_INTERVAL = 0.2
 child = '''
 import os, signal, sys, time
@@ -134,8 +134,9 @@ def start_stopped(tmp_path):
     parent = subprocess.Popen(
         [sys.executable, "-c", STOPPED, str(tmp_path)], stderr=subprocess.PIPE, text=True
     )
-    wait_until(lambda: (tmp_path / "a.cost.json").exists() and (tmp_path / "pid").exists())
-    return parent, int((tmp_path / "pid").read_text())
+    pid = tmp_path / "pid"
+    wait_until(lambda: (tmp_path / "a.cost.json").exists() and pid.exists() and pid.read_text())
+    return parent, int(pid.read_text())
 
 
 def wait_until(condition):

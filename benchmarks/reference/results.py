@@ -1,0 +1,226 @@
+"""Prints the tables of the measured runs, from the ledger docs/results/runs.jsonl.
+
+    python -m benchmarks.reference.results                          all tables, in Markdown
+    python -m benchmarks.reference.results --runs=reference_model   of the runs named so
+    python -m benchmarks.reference.results --commands --runs=choices/vocabulary
+
+Scores of several seeds are a mean ± the standard deviation. Shares are in percent. questions.json
+beside the ledger says which runs answer a question; a run that was not made is left out.
+--commands prints the commands of the runs instead, one a line and one for all seeds: the list of
+what was run to compare choices of pre-training, whose configurations choices_configs.json holds.
+Programs that have moved since have their present names, those that are gone their old ones.
+"""
+
+import collections
+import json
+import re
+import statistics
+import string
+from pathlib import Path
+
+from benchmarks.common import argument_parser, print_table
+from benchmarks.reference.ledger import LEDGER, read_runs
+from benchmarks.reference.stages import BEGINNINGS
+from bert_common.progress import format_duration
+
+QUESTIONS_FILE = "questions.json"  # written when the choices were measured
+
+# Parts of the names of scores that are shares, shown in percent.
+IN_PERCENT = (
+    "accuracy", "f1", "exact", "rouge", "pearson", "spearman", "matthews", "precision", "recall",
+    "share", "auprc", "auroc",
+)  # fmt: skip
+
+SEED = re.compile(r"/seed(\d+)$")
+TASK = re.compile(rf"([^/]+)/({'|'.join(BEGINNINGS)})/([^/]+)")
+
+# The kinds of measures of a pre-trained model, as the second part of a run's name -> its scores.
+MEASURES = {
+    "pretraining": ("global_step", "seconds_per_update"),
+    "heldout": (
+        "masked_lm_loss", "masked_lm_accuracy", "bits_per_character", "sentence_order_accuracy",
+        "next_sentence_accuracy", "examples",
+    ),
+    "order": (
+        "examples", "beginning_share", "model_accuracy_all", "model_accuracy_beginning",
+        "model_accuracy_others", "rule_accuracy_all", "rule_accuracy_beginning",
+        "rule_accuracy_others",
+    ),
+}  # fmt: skip
+
+# How a program was started -> how it is started today.
+MOVED = {
+    "python benchmarks/choices/linear.py": "python -m benchmarks.quality.linear",
+    "python benchmarks/choices/order.py": "python -m benchmarks.quality.order",
+    "python benchmarks/choices/cut_tasks.py": "python -m benchmarks.quality.cut_tasks",
+    "python benchmarks/choices/bits.py": "python -m benchmarks.vocabularies.bits",
+    "python benchmarks/vocabulary_models/usual_vocabulary.py":
+        "python -m benchmarks.vocabularies.usual_vocabulary",
+    "python -m run_scripts.reference": "python -m benchmarks.reference",
+    "python benchmarks/gpu_step": "python -m benchmarks.gpu_step",
+}  # fmt: skip
+
+
+def main():
+    """The program."""
+    parser = argument_parser(__doc__)
+    parser.add_argument("--ledger", default=str(LEDGER))
+    parser.add_argument("--runs", default="", help="the beginning of the runs' names")
+    parser.add_argument("--commands", action="store_true", help="print commands, no tables")
+    arguments = parser.parse_args()
+    runs = {n: r for n, r in read_runs(arguments.ledger).items() if n.startswith(arguments.runs)}
+    if arguments.commands:
+        print("\n".join(commands(runs)))
+        return
+    questions = Path(arguments.ledger).parent / QUESTIONS_FILE
+    show_tables(
+        runs, json.loads(questions.read_text(encoding="utf-8")) if questions.exists() else []
+    )
+
+
+def show_tables(runs, questions=()):
+    """Prints all tables.
+
+    Args:
+        runs: name -> `Run`.
+        questions: of questions.json.
+    """
+    letters = machine_letters(runs)
+    print("Machines:\n")
+    print("\n".join(f"- {letter}: {machine}" for machine, letter in letters.items()) + "\n")
+    for kind, scores in MEASURES.items():
+        show(f"## {kind}", *measure_table(runs, kind, scores, letters))
+    for name in dict.fromkeys(match[1] for match in map(TASK.match, runs) if match):
+        show(f"## {name}: tasks", *task_table(runs, name))
+    for question in questions:
+        show(f"## {question['title']}", *question_table(runs, question))
+    show("## Costs", *cost_table(runs, letters))
+
+
+def show(title, headings, rows):
+    """Prints a table below its title; nothing without rows."""
+    if rows:
+        print(f"{title}\n")
+        print_table(headings, rows)
+
+
+def measure_table(runs, kind, scores, letters):
+    """The headings and rows of a kind of measure: a row for each run and length of its rows."""
+    rows = []
+    measured = {name: run for name, run in runs.items() if name.split("/")[1:2] == [kind]}
+    shown = [score for score in scores if any(score in run.scores for run in measured.values())]
+    for name, run in measured.items():
+        texts = [score_text(score, [run]) for score in shown]
+        rows.append([name.replace(f"/{kind}/", ", "), *texts, *cost_texts([run], letters)])
+    return ["run, rows of", *shown, *COST_HEADINGS], rows
+
+
+def task_table(runs, reference):
+    """The headings and rows of the tasks of a reference run: each metric, by its beginnings."""
+    found = collections.defaultdict(dict)  # task -> beginning -> its runs
+    for name, members in by_seed(runs).items():
+        if (match := TASK.fullmatch(name)) and match[1] == reference:
+            found[match[3]][match[2]] = [runs[member] for member in members]
+    rows = []
+    for task, beginnings in found.items():
+        scores = dict.fromkeys(score for of in beginnings.values() for score in of[0].scores)
+        for score in scores:
+            if is_share(score):
+                texts = [score_text(score, beginnings.get(name, ())) for name in BEGINNINGS]
+                rows.append([task, score, *texts])
+    return ["task", "score", *BEGINNINGS], rows
+
+
+def question_table(runs, question):
+    """The headings and rows of a question: its variants, by its tasks."""
+    cells = {(cell["variant"], cell["task"]): cell for cell in question["cells"]}
+    tasks = list(dict.fromkeys(task for _, task in cells))
+    rows = []
+    for variant in dict.fromkeys(variant for variant, _ in cells):
+        texts = []
+        for task in tasks:
+            cell = cells.get((variant, task), {"score": "", "runs": ()})
+            made = [runs[name] for name in cell["runs"] if name in runs]
+            texts.append(score_text(cell["score"], made))
+        if any(text != "–" for text in texts):
+            rows.append([variant, *texts])
+    return ["variant", *tasks], rows
+
+
+COST_HEADINGS = ["time", "CPU time", "memory", "machine"]
+
+
+def cost_table(runs, letters):
+    """The headings and rows of what runs cost: one for all seeds, with its date and code."""
+    rows = []
+    for name, members in by_seed(runs).items():
+        made = [runs[member] for member in members]
+        seeds = ", ".join(str(run.seed) for run in made if run.seed is not None)
+        code = ", ".join(dict.fromkeys(run.code or "–" for run in made))
+        rows.append([name, *cost_texts(made, letters), seeds, made[-1].date, code])
+    return ["run", *COST_HEADINGS, "seeds", "date", "code"], rows
+
+
+def cost_texts(runs, letters):
+    """The time of runs together, of their processors, the most memory, their machines."""
+    cpu = [run.cpu_seconds for run in runs if run.cpu_seconds is not None]
+    memory = [run.memory_gib for run in runs if run.memory_gib is not None]
+    return [
+        format_duration(sum(run.seconds for run in runs)),
+        format_duration(sum(cpu)) if cpu else "–",
+        f"{max(memory):.2f} GiB" if memory else "–",
+        "".join(dict.fromkeys(letters[run.machine] for run in runs)),
+    ]
+
+
+def commands(runs):
+    """The commands of runs, each below its name; those of one seed for all."""
+    for name, members in by_seed(runs).items():
+        command = runs[members[0]].command
+        for old, new in MOVED.items():
+            command = command.replace(old, new)
+        seeds = f" (seeds {', '.join(SEED.search(m)[1] for m in members)})" if members[1:] else ""
+        yield f"# {name}{seeds}\n{command}"
+
+
+def by_seed(names):
+    """The names without their seeds -> the names that differ in it alone."""
+    groups = collections.defaultdict(list)
+    for name in names:
+        groups[SEED.sub("", name)].append(name)
+    return groups
+
+
+def machine_letters(runs):
+    """A letter for each `Machine`, in the ledger's order; numbers after Z."""
+    machines = dict.fromkeys(run.machine for run in runs.values())
+    names = [*string.ascii_uppercase, *map(str, range(len(machines)))]
+    return dict(zip(machines, names, strict=False))
+
+
+def is_share(score):
+    """Whether a score of this name is shown in percent."""
+    return any(part in score for part in IN_PERCENT)
+
+
+def score_text(score, runs):
+    """The mean of a score over runs, ± the standard deviation; a dash where it is missing."""
+    # The results of run_squad are in percent, as in the original programs.
+    values = [
+        run.scores[score] * (100 if is_share(score) and "run_squad" not in run.command else 1)
+        for run in runs
+        if run.scores.get(score) is not None
+    ]
+    if not values:
+        return "–"
+    mean = statistics.fmean(values)
+    if is_share(score):
+        text, digits = f"{mean:.2f}", ".2f"
+    else:
+        text = f"{mean:,.0f}" if mean.is_integer() or abs(mean) >= 1000 else f"{mean:.4g}"
+        digits = ".2g"
+    return text if len(values) == 1 else f"{text} ± {statistics.stdev(values):{digits}}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Reads the curves that a training has written for TensorBoard, without TensorFlow."""
+
+import os
+from typing import NamedTuple
+
+from create_pretraining_data.records.tfrecord import find_frames
+
+
+class Curve(NamedTuple):
+    """A number of a training, over its updates."""
+
+    steps: list
+    values: list
+
+
+def read_scalars(folder):
+    """The scalars in a folder's event files: a dict tag -> `Curve`; empty without files."""
+    from tensorboard.compat.proto.event_pb2 import Event
+
+    points = {}
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    for name in sorted(name for name in names if name.startswith("events.out.tfevents.")):
+        with open(os.path.join(folder, name), "rb") as file:
+            content = file.read()
+        for start, end, intact in find_frames(content):
+            event = Event.FromString(content[start + 12 : end - 4]) if intact else Event()
+            for value in event.summary.value:
+                number = _number(value)
+                if number is not None:
+                    points.setdefault(value.tag, {})[event.step] = number
+    return {
+        tag: Curve(sorted(of_steps), [of_steps[step] for step in sorted(of_steps)])
+        for tag, of_steps in points.items()
+    }
+
+
+def _number(value):
+    """The number of an event's value; None for a text, an image, a histogram."""
+    from tensorboard.util.tensor_util import make_ndarray
+
+    if value.HasField("simple_value"):
+        return value.simple_value
+    if value.metadata.plugin_data.plugin_name != "scalars":
+        return None
+    return float(make_ndarray(value.tensor))

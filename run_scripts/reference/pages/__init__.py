@@ -1,1 +1,0 @@
-"""Writes docs/results.md from the ledger; open page first, then questions."""
