@@ -68,7 +68,7 @@ class CorpusPlanFlags:
     utilisation: float = flag(
         0.35,
         "The share of a GPU's peak speed in bfloat16 that training reaches: an assumption, until "
-        "run_scripts.tools.check_devices has measured it on yours.",
+        "benchmarks.speed.devices has measured it on yours.",
         above=0,
         most=1,
     )

@@ -140,7 +140,7 @@ RUNS = {
 # Tried by tests of their own; or no programs by themselves.
 OTHERS = {
     "common", "speed.contenders", "speed.tokenization", "quality.order", "gpu_step.__main__",
-    "sentence_order.lesson_text",
+    "sentence_order.lesson_text", "speed.devices.__main__",
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ DEADLINE = 1200
 
 def task(strategy="one_device", device="CPU:0", xla=False, precision="float32"):
     return {
-        "kind": "check",
+        "kind": tasks.CHECK,
         "strategy": strategy,
         "device": device,
         "xla": xla,
@@ -37,7 +37,7 @@ def task(strategy="one_device", device="CPU:0", xla=False, precision="float32"):
 def test_this_machine_is_all_right(tmp_path):
     report = tmp_path / "report.json"
     run = subprocess.run(
-        [sys.executable, "-m", MODULE, "--quick", f"--report={report}"],
+        [sys.executable, "-m", MODULE, f"--report={report}"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -63,14 +63,9 @@ def test_this_machine_is_all_right(tmp_path):
         **{("mirrored", name): "ok" for name in ON_SEVERAL},
         ("multi_worker", "three steps"): "ok",
     }
-    products = [row for row in rows if row[1:2] == ["matrix product, 2048 x 2048"]]
-    assert [row[2] for row in products] == ["float32", "bfloat16"]
-    assert all(float(row[3].removesuffix(" TFLOP/s")) > 0 for row in products)
-    assert "BERT-base" not in run.stdout
-    assert run.stdout.endswith("\nAll 27 checks passed.\n")
+    assert run.stdout.endswith("\nAll 25 checks passed.\n")
     written = json.loads(report.read_text(encoding="utf-8"))
     assert len(written["checks"]["results"]) == 25
-    assert written["models"] == {"results": None, "reason": "skipped by --quick"}
     assert written["machine"]["tensorflow"] == tf.__version__
 
 
@@ -139,9 +134,9 @@ def pretend(task):
     second = '"index": 1' in os.environ.get("TF_CONFIG", "")
     if task["precision"] == "a number" or task["precision"] == "a worker's number" and second:
         return {"result": "wrong: loss by 3.0e-01", "difference": 0.3}
-    return {"result": "ok", "difference": 1e-7, "speed": 5e10}
+    return {"result": "ok", "difference": 1e-7}
 
-worker.KINDS = {"check": pretend, "product": pretend}
+worker.function_of = lambda task: pretend
 sys.exit(worker.work(Path(sys.argv[1])))
 """
 
@@ -166,7 +161,7 @@ def test_what_is_not_right_becomes_a_row_and_the_exit_status(monkeypatch, capsys
     listed += [task("multi_worker", None, precision=name) for name in NAMES[5:]]
     monkeypatch.setattr(tasks, "check_tasks", lambda gpus: listed)
     monkeypatch.setattr(tasks, "option_tasks", lambda gpus: [])
-    assert program.main(["--quick"]) == 1
+    assert program.main([]) == 1
     out = capsys.readouterr().out
     rows = [line.split(maxsplit=2) for line in out.splitlines() if " off " in line]
     told = {name: next(row[2] for row in rows if row[2].startswith(name)) for name in NAMES}
@@ -182,7 +177,7 @@ def test_what_is_not_right_becomes_a_row_and_the_exit_status(monkeypatch, capsys
         "float16": "ok",
     }
     assert re.fullmatch("failed: the process ended with SIGABRT: F0000 .* no ptxas", crash)
-    assert out.endswith("\n5 of 10 checks failed.\n")
+    assert out.endswith("\n5 of 8 checks failed.\n")
 
 
 @pytest.mark.usefixtures("pretended")
@@ -261,16 +256,6 @@ def test_logical_gpus_have_a_process_of_their_own():
     assert environments["one_device"] == [{}]
     assert environments["split"] == [{"CHECK_DEVICES_SPLIT": "1"}]
     assert len(environments["multi_worker"]) == 2
-
-
-def test_more_and_more_gpus():
-    (model,) = tasks.model_tasks(0, ("tiny",), "float32", "auto", None)
-
-    def counts(gpus):
-        return [t["num_gpus"] for t in tasks.scaling_tasks(gpus, model, 8)]
-
-    assert (counts(0), counts(2), counts(4)) == ([None], [2], [2, 4])
-    assert (counts(6), counts(8)) == ([2, 4, 6], [2, 4, 8])
 
 
 def test_workers_share_no_gpu(monkeypatch):

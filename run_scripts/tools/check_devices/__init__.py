@@ -1,1 +1,1 @@
-"""Checks a machine's devices for correctness and speed; open __main__ first."""
+"""Checks that a machine's devices compute what they should; open __main__ first."""

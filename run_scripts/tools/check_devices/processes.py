@@ -18,9 +18,8 @@ from run_scripts.tools.check_devices.worker import ANSWERS, SHOWN_CHARACTERS
 # The command that starts a process for the tasks of a file.
 COMMAND = (sys.executable, "-m", "run_scripts.tools.check_devices.worker")
 
-# A process that gives no answer for so long is taken to hang. Training a model takes longer: it is
-# compiled anew for each batch that is tried.
-SILENCE_SECONDS, MODEL_SILENCE_SECONDS = 300, 1800
+# A process that gives no answer for so long is taken to hang, unless the task says otherwise.
+SILENCE_SECONDS = 300
 
 
 def run_groups(groups, title):
@@ -57,7 +56,7 @@ def run_group(tasks, environments):
     """Runs tasks one after another in new processes, and starts others if these die.
 
     Args:
-        tasks: dicts; "kind" is a key of `worker.KINDS`.
+        tasks: dicts; "kind" names a function, see `worker.function_of`.
         environments: a function that returns a list of dicts, the environment variables of each
             process; all processes work on every task together.
 
@@ -149,7 +148,7 @@ def _worst(answers):
 
 def longest_silence(task):
     """The seconds after which a process without an answer to a task is taken to hang."""
-    return MODEL_SILENCE_SECONDS if task["kind"] == "model" else SILENCE_SECONDS
+    return task.get("silence_seconds", SILENCE_SECONDS)
 
 
 def _describe_end(dead, longest, processes, paths):

@@ -3,6 +3,7 @@
 python -m run_scripts.tools.check_devices.worker FILE
 """
 
+import importlib
 import json
 import os
 import re
@@ -10,17 +11,7 @@ import sys
 from pathlib import Path
 
 from bert_common.import_tensorflow import CLUSTERING_FLAGS, add_flags
-from run_scripts.tools.check_devices.models import measure_model
-from run_scripts.tools.check_devices.pipeline import measure_pipeline
-from run_scripts.tools.check_devices.speeds import measure_products
-from run_scripts.tools.check_devices.steps import check_step, strategy_of
-
-KINDS = {
-    "check": check_step,
-    "product": measure_products,
-    "model": measure_model,
-    "pipeline": measure_pipeline,
-}
+from run_scripts.tools.check_devices.steps import strategy_of
 
 # The suffix of the file with the answers, a line of JSON each, beside the tasks.
 ANSWERS = ".answers"
@@ -71,9 +62,15 @@ def work(path):
 def answer_to(task):
     """Runs a task; returns an answer as `processes.run_group` describes it, even to an error."""
     try:
-        return KINDS[task["kind"]](task)
+        return function_of(task)(task)
     except Exception as error:  # of any kind, as the next task may work
         return {"result": f"failed: {first_line(error)}"}
+
+
+def function_of(task):
+    """The function of a task, which takes it and returns an answer: "kind" is MODULE:NAME."""
+    module, name = task["kind"].split(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def first_line(error):

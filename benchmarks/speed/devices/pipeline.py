@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.speed.devices.models import VOCAB_SIZE
 from bert_tf.config import BertConfig
 from create_pretraining_data.instances.packing import MAX_SEQUENCES, row_predictions
 from create_pretraining_data.records.encoding import encode_records
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from create_pretraining_data.records.tfrecord import frame
-from run_scripts.tools.check_devices.models import VOCAB_SIZE
 
 SEED = 1
 MASKED_SHARE = 0.15

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.speed.devices.parts import time_parts
 from bert_tf.config import BertConfig
 from bert_tf.costs.cards import find_card
 from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import estimate_bytes
 from run_scripts.tools.check_devices.batches import random_batch
-from run_scripts.tools.check_devices.parts import time_parts
 from run_scripts.tools.check_devices.steps import make_parts, scope_of
 
 VOCAB_SIZE = 30522  # of the published English model

@@ -1,0 +1,66 @@
+"""Writes the results of check_devices as one JSON file, and says how they ended."""
+
+import datetime
+import os
+import sys
+
+from bert_common.atomic_write import write_json
+from bert_common.errors import InputError
+
+NO_GPU = "TensorFlow sees no GPU"
+
+
+def check_folder(path):
+    """Raises an InputError unless a report can be written there, before minutes are spent."""
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise InputError(f"--report must name a file in a folder. Received: no folder {folder}")
+
+
+def section(results, reason=None):
+    """A part of the report: (task, answer) pairs, or None and why there are none."""
+    return {"results": results or None, "reason": None if results else reason}
+
+
+def finish(machine, sections, path, what="checks"):
+    """Writes the report, if there is to be one, and prints how many results are not "ok".
+
+    Args:
+        machine: what `describe_machine` returned.
+        sections: name -> what `section` returned.
+        path: of the JSON file, or None.
+        what: the results are called.
+
+    Returns:
+        The exit status.
+    """
+    pairs = [pair for part in sections.values() for pair in part["results"] or ()]
+    wrong = sum(answer["result"] != "ok" for _, answer in pairs)
+    if path:
+        try:
+            write_json(path, make_report(machine, sections))
+        except (InputError, OSError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        print(f"\nwritten: {path}")
+    total = len(pairs)
+    print(f"\n{wrong} of {total} {what} failed." if wrong else f"\nAll {total} {what} passed.")
+    return 1 if wrong else 0
+
+
+def make_report(machine, sections):
+    """The value of the JSON file."""
+    return {
+        "version": 2,
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "machine": machine,
+        "gpu_reason": None if machine["gpus"] else NO_GPU,
+        **{
+            name: {
+                "results": part["results"]
+                and [{"task": task, "answer": answer} for task, answer in part["results"]],
+                "reason": part["reason"],
+            }
+            for name, part in sections.items()
+        },
+    }
