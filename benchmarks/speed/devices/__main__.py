@@ -15,11 +15,10 @@ import sys
 
 from benchmarks.common import argument_parser, one_of
 from benchmarks.speed.devices import tables, tasks
-from bert_common.errors import InputError
 from bert_tf.config import PRESETS
 from run_scripts.tools.check_devices.machine import describe_machine, print_machine
 from run_scripts.tools.check_devices.processes import run_groups
-from run_scripts.tools.check_devices.report import check_folder, finish, section
+from run_scripts.tools.check_devices.report import finish, has_folder, section
 from run_scripts.tools.check_devices.tables import print_table
 
 GPU_MODELS = ("base", "large")
@@ -38,11 +37,8 @@ def main(argv=None):
     parser.add_argument("--xla", choices=("auto", "off"), default="auto")
     parser.add_argument("--report", help="a JSON file to write all results to")
     arguments = parser.parse_args(argv)
-    try:
-        if arguments.report:
-            check_folder(arguments.report)
-    except InputError as error:
-        sys.exit(f"error: {error}")
+    if arguments.report and not has_folder(arguments.report):
+        return 1
     machine = describe_machine()
     print_machine(machine)
     sys.stdout.flush()

@@ -5,16 +5,18 @@ import os
 import sys
 
 from bert_common.atomic_write import write_json
-from bert_common.errors import InputError
 
 NO_GPU = "TensorFlow sees no GPU"
 
 
-def check_folder(path):
-    """Raises an InputError unless a report can be written there, before minutes are spent."""
+def has_folder(path):
+    """Whether there is a folder for the report; if not, says so, before minutes are spent."""
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
-        raise InputError(f"--report must name a file in a folder. Received: no folder {folder}")
+        message = f"--report must name a file in a folder. Received: no folder {folder}"
+        print(f"error: {message}", file=sys.stderr)
+        return False
+    return True
 
 
 def section(results, reason=None):
@@ -39,7 +41,7 @@ def finish(machine, sections, path, what="checks"):
     if path:
         try:
             write_json(path, make_report(machine, sections))
-        except (InputError, OSError) as error:
+        except OSError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
         print(f"\nwritten: {path}")
