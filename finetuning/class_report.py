@@ -50,13 +50,18 @@ def make_class_report(labels, true, predicted):
         A `ClassReport`; a figure with a denominator of 0 is 0.
     """
     if true.ndim == 2:
-        confusion, right = None, np.sum(true * predicted, axis=0)  # [C]
-        support, guesses = true.sum(axis=0), predicted.sum(axis=0)  # [C]
-    else:
-        confusion = np.zeros((len(labels),) * 2, np.int64)
-        np.add.at(confusion, (true, predicted), 1)
-        right, support, guesses = confusion.diagonal(), confusion.sum(1), confusion.sum(0)
-    return report_of_counts(labels, confusion, right, guesses, support)
+        right = np.sum(true * predicted, axis=0)  # [C]
+        return report_of_counts(labels, None, right, predicted.sum(axis=0), true.sum(axis=0))
+    confusion = np.zeros((len(labels),) * 2, np.int64)  # [C, C]
+    np.add.at(confusion, (true, predicted), 1)
+    return report_of_matrix(labels, confusion)
+
+
+def report_of_matrix(labels, confusion):
+    """The `ClassReport` of a confusion matrix."""
+    right = confusion.diagonal()  # [C]
+    predicted, support = confusion.sum(axis=0), confusion.sum(axis=1)  # [C]
+    return report_of_counts(labels, confusion, right, predicted, support)
 
 
 def report_of_counts(labels, confusion, right, predicted, support):
@@ -70,9 +75,9 @@ def report_of_counts(labels, confusion, right, predicted, support):
     return ClassReport(
         tuple(labels),
         confusion,
-        right / np.maximum(predicted, 1),
-        right / np.maximum(support, 1),
-        2 * right / np.maximum(support + predicted, 1),
+        right / np.maximum(predicted, 1),  # [C]
+        right / np.maximum(support, 1),  # [C]
+        2 * right / np.maximum(support + predicted, 1),  # [C]
         support,
     )
 

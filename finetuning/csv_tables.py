@@ -2,35 +2,49 @@
 
 import csv
 import io
+import itertools
 import re
 
 from bert_common.errors import InputError
 
-# What separates columns, the most usual first; Excel writes ";" where a comma is the decimal point.
-SEPARATORS = (",", ";", "\t")
+# What separates columns, the most usual first, and its name; Excel writes ";" where a comma is the
+# decimal point.
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+
+# How many rows show what separates columns.
+_SHOWING_ROWS = 20
 
 # A first line that only names the separator; Excel reads it, and some programs write it for Excel.
 _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
 
 
 def read_csv(text, path, separator=None):
-    """Yields the place of every row of a .csv file, and its cells; blank rows are left out.
+    """What separates the columns of a .csv file, and an iterator over its rows but blank ones.
+
+    Of each row there is its place, and its cells.
 
     Args:
         text: the file's contents.
         path: the file, for messages.
-        separator: what separates columns; None: as the first line says.
+        separator: what separates columns; None: as the first line says, or `find_separator`.
 
     Raises:
-        InputError: a quote is not closed, or text follows a closing one; names the line.
+        InputError: by the iterator: a quote is not closed, or text follows a closing one; names the
+            line.
     """
     start, named = 1, None if separator else _SEPARATOR_LINE.match(text)
     if named:
         start, separator, text = 2, named[1], text[named.end() :]
     # Python's own limit is 131,072 characters a cell; a text may be longer.
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    separator = separator or find_separator(text)
+    return separator, _rows(text, path, separator, start)
+
+
+def _rows(text, path, separator, start):
+    """Yields the place of every row but blank ones, and its cells; the first line is `start`."""
     lines, skipped = io.StringIO(text, newline=""), start - 1
-    rows = csv.reader(lines, delimiter=separator or find_separator(text), strict=True)
+    rows = csv.reader(lines, delimiter=separator, strict=True)
     while True:
         try:
             row = next(rows, None)
@@ -47,9 +61,27 @@ def read_csv(text, path, separator=None):
 
 
 def find_separator(text):
-    """The separator that the first line has most often outside of quotes."""
+    """The separator that makes the first rows equally wide.
+
+    Of several such, or where there is none, it is the one that the first line has most often
+    outside of quotes; before a space it is rather punctuation.
+    """
     outside = "".join(text.lstrip("\r\n").split("\n", 1)[0].split('"')[::2])
-    return max(SEPARATORS, key=outside.count)
+    fitting = [separator for separator in SEPARATORS if _makes_columns(text, separator)]
+    if not fitting:
+        return max(SEPARATORS, key=outside.count)
+    return max(fitting, key=lambda s: (len(re.findall(f"{s}(?! )", outside)), outside.count(s)))
+
+
+def _makes_columns(text, separator):
+    """Whether the first rows have the same number of columns, two at least."""
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    try:
+        first = list(itertools.islice(rows, _SHOWING_ROWS))
+    except csv.Error:
+        return False
+    widths = {len(row) for row in first if not _is_blank(row)}
+    return len(widths) == 1 and widths != {1}
 
 
 def read_tsv(text, path):
@@ -71,7 +103,7 @@ def _quoted_rows(text, path, plain):
     if not re.search(r'(?:^|\t)"', text, re.MULTILINE):
         return None
     try:
-        rows = list(read_csv(text, path, "\t"))
+        rows = list(read_csv(text, path, "\t")[1])
     except InputError:
         return None
     if len({len(cells) for _, cells in rows}) != 1:

@@ -15,13 +15,11 @@ MAX_LABEL_LENGTH = 16
 MAX_DRAWN_CLASSES = 30
 
 
-def draw_confusion_matrix(matrix, labels):
+def draw_confusion_matrix(report):
     """Draws how often each true class was predicted as each class.
 
     Args:
-        matrix: [C, C] integers: how many examples of a true class (row) were predicted as each
-            class (column).
-        labels: the names of the classes.
+        report: a `ClassReport` with a confusion matrix [C, C].
 
     Returns:
         [height, width, 3] uint8: each cell is coloured by its share of the row and shows its
@@ -30,6 +28,7 @@ def draw_confusion_matrix(matrix, labels):
     Raises:
         InputError: matplotlib is not installed.
     """
+    matrix, labels = report.confusion, report.labels  # [C, C]
     count = len(labels)
     side = max(4.0, 1.5 + 0.6 * count)  # inches
     figure = imported("matplotlib.figure").Figure((side, side), dpi=80, layout="constrained")
@@ -43,9 +42,12 @@ def draw_confusion_matrix(matrix, labels):
         for i, label in enumerate(labels)
     ]
     axes.set_xticks(range(count), names, rotation=45, ha="right")
-    axes.set_yticks(
-        range(count), [f"{name}\n{text}" for name, text in zip(names, figures(matrix), strict=True)]
-    )
+    figures = 100 * np.stack([report.precision, report.recall, report.f1], axis=1)  # [C, 3]
+    under = [
+        f"{name}\nP {p:.0f} R {r:.0f} F1 {f:.0f}"
+        for name, (p, r, f) in zip(names, figures, strict=True)
+    ]
+    axes.set_yticks(range(count), under)
     axes.set_xlabel("predicted")
     axes.set_ylabel("true")
     for row, column in np.argwhere(matrix):
@@ -53,14 +55,3 @@ def draw_confusion_matrix(matrix, labels):
         axes.text(column, row, str(matrix[row, column]), ha="center", va="center", color=colour)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
-
-
-def figures(matrix):
-    """Precision, recall and F1 of each class as text, in percent: "P 90 R 75 F1 82"."""
-    right, true, predicted = matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0)  # [C]
-    precision = 100 * right / np.maximum(predicted, 1)  # [C]
-    recall = 100 * right / np.maximum(true, 1)  # [C]
-    f1 = 200 * right / np.maximum(true + predicted, 1)  # [C]
-    return [
-        f"P {p:.0f} R {r:.0f} F1 {f:.0f}" for p, r, f in zip(precision, recall, f1, strict=True)
-    ]

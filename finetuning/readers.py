@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_common.errors import InputError
-from bert_common.json_text import read_json
-from finetuning.tables import read_cells, read_lines, read_parquet, read_text
+from finetuning.csv_tables import SEPARATORS
+from finetuning.tables import check_object, read_cells, read_header, read_objects, shortened
 
 
 class Example(NamedTuple):
@@ -107,7 +107,10 @@ def read_split(dataset, split, data_dir):
                 left_out["NS"] += 1
                 continue
             if source.label is not None:
-                label = read_label(dataset, label, where)
+                if source.own:
+                    label = _read_own_label(dataset, label, where, source.label)
+                else:
+                    label = read_label(dataset, label, where)
             examples.append(Example(name, text, second, label, kept, where))
         if len(examples) == count:
             raise InputError(f"{path} must hold an example. Received: none")
@@ -160,6 +163,16 @@ def find_file(name, data_dir, folder):
     )
 
 
+def split_of_file(path):
+    """The name of a file to predict among the splits, and in the names of what is written."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    return f"file_{name}" if name in TAKEN_SPLITS else name
+
+
+# The names of splits that a file to predict does not get.
+TAKEN_SPLITS = ("train", "dev", "test", "held_out", "train_part")
+
+
 def read_label(dataset, value, where):
     """The label of an `Example`, from its value in the file."""
     if not dataset.labels:
@@ -181,6 +194,22 @@ def read_label(dataset, value, where):
     if dataset.multi_label:
         return tuple(int(label in values) for label in dataset.labels)
     return dataset.labels.index(values[0])
+
+
+def _read_own_label(dataset, value, where, column):
+    """`read_label` for a user's own file, whose messages say what to do."""
+    if is_empty(value) and not dataset.multi_label:
+        raise InputError(
+            f"{where}: the label must not be empty: give it, leave the row out, or leave all "
+            f"labels of a test file empty. Received: {value!r}"
+        )
+    place = f"{where}, column {column!r} (--label_column names another)"
+    return read_label(dataset, value, place)
+
+
+def is_empty(label):
+    """Whether a label of a file is none: an empty cell, or null."""
+    return label is None or (isinstance(label, str) and not label.strip())
 
 
 def label_texts(value, multi_label, where):
@@ -283,39 +312,32 @@ def read_rows(path, source):
         InputError: the file is malformed; names the line.
         MissingColumn: by the function, for a row without that column.
     """
-    if path.lower().endswith(".json"):
-        entries = read_json(read_text(path, source.encoding), path)
-        if not isinstance(entries, list):
-            raise InputError(f"{path} must hold a list of objects. Received: {shortened(entries)}")
-        for number, entry in enumerate(entries, 1):
-            yield _row_of_object(entry, f"{path} entry {number}")
-    elif path.lower().endswith(".jsonl"):
-        for where, line in read_lines(path, source.encoding):
-            if line.strip():
-                yield _row_of_object(read_json(line, where), where)
-    elif path.lower().endswith(".parquet"):
-        for number, entry in enumerate(read_parquet(path), 1):
-            yield _row_of_object(entry, f"{path} row {number}")
-    else:
-        rows = read_cells(path, source.own, source.encoding)
-        columns, width = {}, None
-        if not isinstance(source.text, int):
-            where, header = next(rows, (f"{path} line 1", [""]))
-            header = [name.strip() for name in header] if source.own else header
-            twice = [name for name in header if name and header.count(name) > 1]
-            if twice and source.own:
-                raise InputError(f"{where} must name a column once. Received: {twice[0]!r} twice")
-            columns, width = {name: i for i, name in enumerate(header)}, len(header)
-            needed = (source.text, source.second, source.label, source.id, *source.row_filter[:1])
-            missing = [name for name in needed if name is not None and name not in columns]
-            if missing:
-                raise InputError(
-                    f"{where} must name the columns {', '.join(missing)}. "
-                    f"Received: {', '.join(columns)}{_way_out(source)}"
-                )
-        for where, cells in rows:
-            width = len(cells) if width is None and source.own else width
-            yield where, _field_of_columns(cells, columns, width, source.own)
+    if path.lower().endswith((".json", ".jsonl", ".parquet")):
+        for where, entry in read_objects(path, source.encoding):
+            yield _row_of_object(entry, where)
+        return
+    separator, rows = read_cells(path, source.own, source.encoding)
+    columns, width = {}, None
+    if not isinstance(source.text, int):
+        where, header = read_header(rows, path)
+        header = [name.strip() for name in header] if source.own else header
+        twice = [name for name in header if name and header.count(name) > 1]
+        if twice and source.own:
+            raise InputError(f"{where} must name a column once. Received: {twice[0]!r} twice")
+        columns, width = {name: i for i, name in enumerate(header)}, len(header)
+        needed = (source.text, source.second, source.label, source.id, *source.row_filter[:1])
+        missing = [name for name in needed if name is not None and name not in columns]
+        if missing:
+            raise InputError(
+                f"{where} must name the columns {', '.join(missing)}. "
+                f"Received: {', '.join(columns)}{_way_out(source)}"
+            )
+    between = f"separated by {SEPARATORS.get(separator, repr(separator))}"
+    for where, cells in rows:
+        width = len(cells) if width is None and source.own else width
+        wrong = width is not None and (len(cells) != width if source.own else len(cells) > width)
+        problem = wrong and f"{width} columns, as the first line, {between}. Received: {len(cells)}"
+        yield where, _field_of_columns(cells, columns, problem)
 
 
 def _way_out(source):
@@ -323,12 +345,10 @@ def _way_out(source):
     return " (--text_column, --label_column and others name other columns)" if source.own else ""
 
 
-def _field_of_columns(fields, columns, width, is_exact):
-    wrong = width is not None and (len(fields) != width if is_exact else len(fields) > width)
-
+def _field_of_columns(fields, columns, problem):
     def field(column):
-        if wrong:
-            raise OtherColumns(f"{width} columns, as the first line. Received: {len(fields)}")
+        if problem:
+            raise OtherColumns(problem)
         index = columns.get(column, column)
         if index >= len(fields):
             raise MissingColumn(f"at least {index + 1} columns. Received: {len(fields)}")
@@ -339,7 +359,6 @@ def _field_of_columns(fields, columns, width, is_exact):
 
 def _row_of_object(entry, where):
     """The place of a JSON object, and a function from a key, or keys joined by ".", to a value."""
-    check_object(entry, where)
 
     def field(column):
         value = entry
@@ -367,14 +386,3 @@ def json_field(entry, name, kind, where):
             f"Received: {shortened(entry[name])}"
         )
     return entry[name]
-
-
-def check_object(entry, where):
-    """Raises an `InputError` that names the place, unless a JSON value is an object."""
-    if not isinstance(entry, dict):
-        raise InputError(f"{where} must be an object. Received: {shortened(entry)}")
-
-
-def shortened(value):
-    """A value for a message."""
-    return repr(value)[:60]

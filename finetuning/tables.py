@@ -3,15 +3,32 @@
 import functools
 import sys
 
+from bert_common.arrow import import_pyarrow, report_damage
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from bert_common.text_encoding import NAMES, SAMPLE_BYTES, decode_text, detect_encoding
 from finetuning.csv_tables import read_csv, read_tsv
 
+# Of a user's own files of examples.
+TABLE_ENDINGS = (".csv", ".tsv")
+ENDINGS = (*TABLE_ENDINGS, ".jsonl", ".json", ".parquet")
+
+
+def check_ending(path):
+    """Refuses a user's own file whose ending does not say how to read it."""
+    if not path.lower().endswith(ENDINGS):
+        is_workbook = path.lower().endswith((".xlsx", ".xls"))
+        other = " (save a workbook as CSV UTF-8)" if is_workbook else ""
+        raise InputError(
+            f"a file of examples must end in {', '.join(ENDINGS)}{other}. Received: {path}"
+        )
+
 
 def read_cells(path, own=True, encoding=None):
-    """Yields the place of every row of a .csv or tab-separated file, and its cells.
+    """What separates the columns of a .csv or tab-separated file, and an iterator over its rows.
+
+    Of each row there is its place, and its cells.
 
     Args:
         path: the file.
@@ -21,8 +38,20 @@ def read_cells(path, own=True, encoding=None):
     if path.lower().endswith(".csv"):
         return read_csv(read_text(path, encoding), path)
     if own:
-        return iter(read_tsv(read_text(path, encoding), path))
-    return ((where, line.split("\t")) for where, line in read_lines(path))
+        return "\t", iter(read_tsv(read_text(path, encoding), path))
+    return "\t", ((where, line.split("\t")) for where, line in read_lines(path))
+
+
+def read_header(rows, path):
+    """The place and the cells of the first of the rows that `read_cells` returned.
+
+    Raises:
+        InputError: there is none, or it is blank.
+    """
+    where, header = next(rows, (path, []))
+    if not any(name.strip() for name in header):
+        raise InputError(f"{path} must hold a header. Received: none")
+    return where, header
 
 
 def read_text(path, encoding=None):
@@ -45,19 +74,43 @@ def read_parquet(path):
     Raises:
         InputError: pyarrow is not installed, or the file is no Parquet file.
     """
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise InputError(
-            f".parquet files need pyarrow (pip install -e '.[parquet]'). Received: {error}"
-        ) from None
+    pyarrow = import_pyarrow(path, "Parquet")
     read_bytes(path)  # a missing or empty file is said as of others
-    try:
+    with report_damage(path, "Parquet"):
         for batch in pyarrow.parquet.ParquetFile(path).iter_batches(1024):
             yield from batch.to_pylist()
-    except (pyarrow.ArrowException, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"{path} must be a whole Parquet file. Received: {reason}") from None
+
+
+def read_objects(path, encoding=None):
+    """Yields the place of every object of a .json, .jsonl or .parquet file, and the object, a dict.
+
+    Raises:
+        InputError: the file is malformed; names the line.
+    """
+    if path.lower().endswith(".parquet"):
+        entries = ((f"{path} row {i}", entry) for i, entry in enumerate(read_parquet(path), 1))
+    elif path.lower().endswith(".jsonl"):
+        lines = (row for row in read_lines(path, encoding) if row[1].strip())
+        entries = ((where, read_json(line, where)) for where, line in lines)
+    else:
+        found = read_json(read_text(path, encoding), path)
+        if not isinstance(found, list):
+            raise InputError(f"{path} must hold a list of objects. Received: {shortened(found)}")
+        entries = ((f"{path} entry {i}", entry) for i, entry in enumerate(found, 1))
+    for where, entry in entries:
+        check_object(entry, where)
+        yield where, entry
+
+
+def check_object(entry, where):
+    """Raises an `InputError` that names the place, unless a JSON value is an object."""
+    if not isinstance(entry, dict):
+        raise InputError(f"{where} must be an object. Received: {shortened(entry)}")
+
+
+def shortened(value):
+    """A value for a message."""
+    return repr(value)[:60]
 
 
 def read_table(path, has_header=True, encoding=None):
@@ -65,38 +118,28 @@ def read_table(path, has_header=True, encoding=None):
 
     A table without a header has its columns' numbers as names.
     """
-    if path.lower().endswith((".csv", ".tsv")):
-        rows = [cells for _, cells in read_cells(path, encoding=encoding)]
+    if path.lower().endswith(TABLE_ENDINGS):
+        rows = [cells for _, cells in read_cells(path, encoding=encoding)[1]]
         if has_header:
             return rows[0], rows[1:]
         return [str(number) for number in range(max(map(len, rows), default=0))], rows
-    if path.lower().endswith(".parquet"):
-        entries = list(read_parquet(path))
-    elif path.lower().endswith(".jsonl"):
-        lines = read_lines(path, encoding)
-        entries = [read_json(line, where) for where, line in lines if line.strip()]
-    else:
-        entries = read_json(read_text(path, encoding), path)
+    entries = [entry for _, entry in read_objects(path, encoding)]
     names = list(dict.fromkeys(name for entry in entries for name in entry))
     return names, [["" if entry.get(n) is None else entry[n] for n in names] for entry in entries]
 
 
 def column_names(path, encoding=None):
-    """The names of the columns of a file of examples: its header, or the first object's keys."""
-    if path.lower().endswith((".csv", ".tsv")):
-        header = next(read_cells(path, encoding=encoding), ("", [""]))[1]
+    """The names of the columns of a file of examples: its header, or the first object's keys.
+
+    Raises:
+        InputError: the file has none.
+    """
+    if path.lower().endswith(TABLE_ENDINGS):
+        _, header = read_header(read_cells(path, encoding=encoding)[1], path)
         return [name.strip() for name in header]
-    if path.lower().endswith(".parquet"):
-        return list(next(read_parquet(path), {}))
-    if path.lower().endswith(".jsonl"):
-        lines = (row for row in read_lines(path, encoding) if row[1].strip())
-        where, line = next(lines, (f"{path} line 1", "{}"))
-        entry = read_json(line, where)
-    else:
-        entries = read_json(read_text(path, encoding), path)
-        entry = entries[0] if isinstance(entries, list) and entries else {}
-    if not isinstance(entry, dict):
-        raise InputError(f"{path} must hold objects. Received: {entry!r:.60}")
+    _, entry = next(read_objects(path, encoding), ("", {}))
+    if not entry:
+        raise InputError(f"{path} must hold an example. Received: none")
     return list(entry)
 
 

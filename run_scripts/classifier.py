@@ -2,17 +2,18 @@
 
 import dataclasses
 import operator
-import os
 import sys
 
 from bert_common.errors import InputError
-from bert_common.folders import kind_of_path, make_writable
+from bert_common.folders import make_writable
 from bert_common.text_encoding import NAMES
 from finetuning.classes import check_weights, count_classes
-from finetuning.classification.custom_data import FILE_TYPES, TASK_TYPES, Columns, custom_dataset
-from finetuning.classification.own_files import (
-    fit_columns,
-    guess_columns,
+from finetuning.classification.columns import Columns, fit_columns, guess_columns, refuse_header
+from finetuning.classification.custom_data import (
+    FILE_TYPES,
+    TASK_TYPES,
+    custom_dataset,
+    find_file_type,
     own_dataset,
     own_source,
 )
@@ -21,9 +22,13 @@ from finetuning.readers import read_split
 from finetuning.tables import column_names
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags.declaration import flag
-from run_scripts.flags.finetune import FinetuneFlags, head_options
+from run_scripts.flags.finetune import (
+    FinetuneFlags,
+    check_is_file,
+    choose_predicted_file,
+    head_options,
+)
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE
 
 # The flags that describe the user's own files.
 CUSTOM_FLAGS = (
@@ -41,8 +46,9 @@ TASK_FLAGS = ("task_name", *CUSTOM_FLAGS, "feature_layers", "max_seq_length")
 class ClassifierFlags(FinetuneFlags):
     """Fine-tunes BERT or ALBERT to classify sentences or pairs, or to predict a number for them.
 
-    With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and --data_dir
-    must be given: task, sizes and tokenizer are stored beside the weights."""
+    With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and the
+    examples must be given, as --data_dir, --dev_file, --test_file or --predict_file: task, sizes
+    and tokenizer are stored beside the weights."""
 
     data_dir: str = flag(
         None,
@@ -67,7 +73,8 @@ class ClassifierFlags(FinetuneFlags):
     task_name: str = flag(
         None,
         f"One of {', '.join(DATASETS)}; or csv, tsv or jsonl for files of your own in --data_dir: "
-        "train, dev and test, not all of which need exist.",
+        "train, dev and test, not all of which need exist. Default with --data_file and the like: "
+        "files. A trained model takes any of these four.",
     )
     task_type: str = flag(
         None, "For your own files: the type of task. Without it: single_label.", choices=TASK_TYPES
@@ -124,7 +131,7 @@ def classify(values):
     """Checks the flags that are run_classifier's own, and runs the program."""
     if values.task_name:
         values = dataclasses.replace(values, task_name=values.task_name.lower())
-    values = check_own_files(values)
+    values = check_own_files(choose_predicted_file(values))
     check_export(values)
     program = Program(
         TASK_FLAGS,
@@ -132,6 +139,7 @@ def classify(values):
         read_examples,
         make_task,
         changeable=("max_seq_length", *(() if values.do_train else COLUMN_FLAGS)),
+        alike={} if values.do_train else {"task_name": (OWN_FILES, *FILE_TYPES)},
         texts=operator.attrgetter("text", "second"),
         count_classes=count_dataset_classes,
     )
@@ -159,10 +167,7 @@ def check_own_files(values):
                 "Received: none"
             )
         return values
-    for name in ("train_file", "predict_file"):  # run_squad does not need all that flag files name
-        path = getattr(values, name)
-        if path and (kind := kind_of_path(path)) != FILE:
-            raise InputError(f"--{name} must be {FILE}. Received: {path}, {kind}")
+    check_is_file(values, "train_file")
     named = next(n for n in (*FILE_FLAGS, "predict_file") if getattr(values, n))
     other = "data_dir" if values.data_dir else "task_name"
     if values.data_dir or (files and values.task_name not in (None, OWN_FILES)):
@@ -175,8 +180,6 @@ def check_own_files(values):
             "--data_file is split itself: only --test_file may be beside it. "
             f"Received: {', '.join(f'--{n}' for n in FILE_FLAGS if getattr(values, n))}"
         )
-    if values.predict_file and not values.do_predict:
-        raise InputError("--predict_file needs --do_predict. Received: --predict_file alone")
     if values.do_train and not {"data", "train"} & files.keys():
         raise InputError("--do_train needs --data_file or --train_file. Received: neither")
     changes = {"data_dir": "", **({"task_name": OWN_FILES} if files else {})}
@@ -184,14 +187,9 @@ def check_own_files(values):
         path = values.data_file or values.train_file
         columns = Columns(values.text_column, values.second_column, values.label_column, None)
         found = guess_columns(path, columns, encoding=values.encoding)
-        guessed = [n for n in ("text", "label") if getattr(columns, n) is None]
-        if guessed:
-            said = ", ".join(f"{name} {getattr(found, name)!r}" for name in guessed)
-            print(f"columns of {path}: {said} (--text_column and --label_column name others)")
         changes |= {"text_column": found.text, "label_column": found.label}
     if values.predict_file:
         check_named(values.predict_file, values)
-        changes["predict_split"] = predicted_split(values.predict_file)
     return dataclasses.replace(values, **changes)
 
 
@@ -211,12 +209,6 @@ def check_named(path, values):
 def own_files(values):
     """Split -> path, of the flags that name files."""
     return {split: getattr(values, n) for n, split in FILE_FLAGS.items() if getattr(values, n)}
-
-
-def predicted_split(path):
-    """The name of a file to predict among the splits, and in the names of what is written."""
-    name = os.path.splitext(os.path.basename(path))[0]
-    return f"file_{name}" if name in ("train", "dev", "test", "held_out", "train_part") else name
 
 
 def count_dataset_classes(dataset, examples):
@@ -277,57 +269,50 @@ def _read_data(values):
                 f"--task_name={values.task_name}"
             )
         return DATASETS[values.task_name]
-    if values.task_name == OWN_FILES or (values.task_name in FILE_TYPES and not values.data_dir):
-        return _read_own_files(values)
-    if values.task_name not in FILE_TYPES:
+    if values.task_name not in (OWN_FILES, *FILE_TYPES):
         raise InputError(
             f"--task_name must be one of {', '.join((*DATASETS, *FILE_TYPES))}. "
             f"Received: {values.task_name or 'none'}"
         )
-    return custom_dataset(
-        values.task_name,
-        values.data_dir,
-        values.task_type or "single_label",
-        Columns(
-            values.text_column or "text",
-            values.second_column,
-            values.label_column or "label",
-            values.id_column,
-        ),
-        _names(values.labels),
-        _names(values.metrics),
-        encoding=values.encoding,
-    )
+    described = {
+        "task_type": values.task_type or "single_label",
+        "columns": own_columns(values),
+        "labels": _names(values.labels),
+        "metrics": _names(values.metrics),
+        "encoding": values.encoding,
+    }
+    if not values.data_dir:
+        return own_dataset(own_files(values), **described)
+    file_type = values.task_name
+    if not values.do_train or file_type == OWN_FILES:  # a trained model takes them as they are
+        file_type = find_file_type(values.data_dir, file_type)
+    return custom_dataset(file_type, values.data_dir, **described)
 
 
-def _read_own_files(values):
-    columns = Columns(
-        values.text_column, values.second_column, values.label_column, values.id_column
-    )
-    labels, metrics = _names(values.labels), _names(values.metrics)
-    return own_dataset(
-        own_files(values),
-        values.task_type or "single_label",
-        columns,
-        labels,
-        metrics,
-        values.encoding,
+def own_columns(values):
+    """The `Columns` of the user's own files."""
+    return Columns(
+        values.text_column or "text",
+        values.second_column,
+        values.label_column or "label",
+        values.id_column,
     )
 
 
 def add_predicted(dataset, values):
     """The data set with the file of --predict_file as a split without labels."""
     path = values.predict_file
-    columns = Columns(values.text_column, values.second_column, None, values.id_column)
-    sources = dataset.sources.values() if values.task_name in DATASETS else ()
-    for source in sources:  # a published task's own names, where the file has them
-        named = [c for c in (source.text, source.second) if c is not None]
-        if set(named) <= set(column_names(path, values.encoding)):
-            columns = Columns(source.text, source.second, None, None)
+    columns = own_columns(values)._replace(label=None)
+    if values.task_name in DATASETS:
+        columns = Columns(None, None, None, None)
+        for source in dataset.sources.values():  # the task's own names, where the file has them
+            named = [c for c in (source.text, source.second) if c is not None]
+            if set(named) <= set(column_names(path, values.encoding)):
+                columns = Columns(source.text, source.second, None, None)
     columns = fit_columns(path, columns, needs_label=False, encoding=values.encoding)
     source = own_source(path, columns, values.encoding)
-    split = {predicted_split(path): source}
-    return dataset._replace(sources={**dataset.sources, **split})
+    refuse_header(path, source)
+    return dataset._replace(sources={**dataset.sources, values.predict_split: source})
 
 
 def _names(text):

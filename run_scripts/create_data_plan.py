@@ -1,6 +1,5 @@
 """Turns the resolved flags of create_pretraining_data into settings, manifest and plan."""
 
-import datetime
 import os
 import warnings
 
@@ -10,6 +9,7 @@ from bert_common.progress import format_bytes
 from create_pretraining_data.engine import splitting
 from create_pretraining_data.engine.plain_text import TEXT_KEY, write_plain
 from create_pretraining_data.engine.splitting import LONGEST_SEARCH, InputFile, cut_into_chunks
+from create_pretraining_data.engine.work_folder import describe_inputs
 from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets, rough_records_size
 from create_pretraining_data.instances.make_instances import VERSION, InstanceSettings
 from create_pretraining_data.instances.packing import MAX_SEQUENCES
@@ -78,12 +78,6 @@ def make_manifest(flags, defaults, tokenizer, sources, output_files):
         f"--{name}": value for name, value in vars(flags).items() if name not in NOT_IN_MANIFEST
     }
     formats = sorted({source.line_format for source in sources})
-    inputs = {}
-    for source in sources:
-        status = os.stat(source.path)
-        modified = datetime.datetime.fromtimestamp(status.st_mtime, datetime.UTC).isoformat()
-        key = f"input {os.path.abspath(source.path)}"
-        inputs[key] = f"{status.st_size} bytes of {modified}"
     folder = os.path.dirname(os.path.abspath(output_files[0]))
     return {
         **deciding_flags,
@@ -96,7 +90,7 @@ def make_manifest(flags, defaults, tokenizer, sources, output_files):
         "output files": [os.path.relpath(path, folder) for path in output_files],
         "bytes of a chunk": splitting.CHUNK_BYTES,
         "version": VERSION,
-        **inputs,
+        **describe_inputs(source.path for source in sources),
         # A list, as the order of files matters and that of a JSON object's keys does not.
         "input files": [os.path.abspath(source.path) for source in sources],
     }

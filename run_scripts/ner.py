@@ -5,7 +5,6 @@ import re
 import sys
 
 from bert_common.errors import InputError
-from bert_common.folders import kind_of_path
 from finetuning.ner.data import FORMATS, NerDataset, make_ner_dataset
 from finetuning.ner.untagged import (
     DESCRIPTIONS,
@@ -13,13 +12,11 @@ from finetuning.ner.untagged import (
     add_untagged,
     count_kinds,
     read_dataset_split,
-    split_name,
 )
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags.declaration import flag
-from run_scripts.flags.finetune import FinetuneFlags, head_options
+from run_scripts.flags.finetune import FinetuneFlags, choose_predicted_file, head_options
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE
 
 # The flags that a fine-tuned model's folder records.
 TASK_FLAGS = ("task_name", "labels", "feature_layers", "max_seq_length")
@@ -30,7 +27,7 @@ class NerFlags(FinetuneFlags):
     """Fine-tunes BERT or ALBERT to find named entities, or to tag tokens in any other way.
 
     With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and --data_dir
-    must be given: task, sizes and tokenizer are stored beside the weights."""
+    or --predict_file must be given: task, sizes and tokenizer are stored beside the weights."""
 
     data_dir: str = flag(
         None,
@@ -66,21 +63,7 @@ def main(argv=None):
 
 def find_entities(values):
     """Checks the flags that are run_ner's own, and runs the program."""
-    if values.predict_file:
-        if (kind := kind_of_path(values.predict_file)) != FILE:
-            raise InputError(
-                f"--predict_file must be a file. Received: {values.predict_file}, {kind}"
-            )
-        if not values.do_predict:
-            raise InputError(
-                "--predict_file needs --do_predict. Received: "
-                f"--predict_file={values.predict_file} without"
-            )
-        if values.predict_split:
-            raise InputError(
-                "--predict_file and --predict_split: only one may be given. Received: both"
-            )
-        values = dataclasses.replace(values, predict_split=split_name(values.predict_file))
+    values = choose_predicted_file(values)
     if not values.data_dir and (values.do_train or values.do_eval or not values.predict_file):
         raise InputError(
             "--data_dir must be given, or --do_predict with --predict_file. Received: neither"

@@ -1,13 +1,12 @@
 """Keeps build_vocab from replacing another vocabulary, and from learning the same one twice."""
 
-import datetime
 import hashlib
 import os
 import unicodedata
 
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
-from create_pretraining_data.engine.work_folder import describe_differences
+from create_pretraining_data.engine.work_folder import describe_differences, describe_inputs
 from tokenization.vocab_learning.learn import CONFIG_FILE, REPORT_FILE, VOCABULARY_FILE
 from tokenization.vocab_learning.morphemes import kiwi_versions
 
@@ -30,18 +29,13 @@ def make_manifest(flags, settings, files):
         files: the paths of the text.
     """
     deciding = {f"--{k}": v for k, v in vars(flags).items() if k not in _NOT_DECIDING}
-    inputs = {}
-    for path in files:
-        status = os.stat(path)
-        modified = datetime.datetime.fromtimestamp(status.st_mtime, datetime.UTC).isoformat()
-        inputs[f"input {os.path.abspath(path)}"] = f"{status.st_size} bytes of {modified}"
     return {
         **deciding,
         "--input_format": flags.input_format,
         "analyser": settings.analyser,
         **(kiwi_versions() if settings.analyser == "kiwi" else {}),
         "unicode": unicodedata.unidata_version,
-        **inputs,
+        **describe_inputs(files),
         "input files": [os.path.abspath(path) for path in files],
     }
 

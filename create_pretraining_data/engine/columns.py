@@ -3,6 +3,7 @@
 import contextlib
 import os
 
+from bert_common.arrow import import_pyarrow, report_damage
 from bert_common.errors import InputError
 
 # The kinds of files, by their first bytes; no UTF-8 text begins with the third.
@@ -39,10 +40,10 @@ def read_column(path, kind, key):
         InputError: pyarrow is not installed, the file is damaged, it has no such column, or the
             column holds no texts.
     """
-    pa = _import_pyarrow(path, kind)
+    pa = import_pyarrow(path, kind)
     batches = _parquet_batches if kind == "Parquet" else _arrow_batches
     row = 0
-    with _report_damage(path, kind, pa), contextlib.ExitStack() as stack:
+    with report_damage(path, kind), contextlib.ExitStack() as stack:
         for column, share in batches(pa, stack, path, kind, key):
             for value in column:
                 row += 1
@@ -57,30 +58,6 @@ def check_column(path, kind, key):
     """
     for _ in read_column(path, kind, key):
         return
-
-
-def _import_pyarrow(path, kind):
-    try:
-        import pyarrow
-        import pyarrow.compute
-        import pyarrow.parquet
-    except ImportError:
-        raise InputError(
-            f"{kind} files require pyarrow (pip install -e '.[parquet]'). "
-            f"Received: {path}, but pyarrow is not installed"
-        ) from None
-    return pyarrow
-
-
-@contextlib.contextmanager
-def _report_damage(path, kind, pa):
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno:
-            raise
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"{path} must be a complete {kind}. Received: {reason}") from None
 
 
 def _as_text(value, path, row):

@@ -1,6 +1,7 @@
 """Manages the work folder of an unfinished run: its manifest, its locks, its removal."""
 
 import contextlib
+import datetime
 import glob
 import itertools
 import json
@@ -59,6 +60,16 @@ def read_manifest(folder):
 def has_chunks(folder):
     """Whether any chunk is finished."""
     return bool(glob.glob(os.path.join(glob.escape(folder), "chunk-*")))
+
+
+def describe_inputs(paths):
+    """The entries of a manifest for input files: a dict that has the size and time of each."""
+    inputs = {}
+    for path in paths:
+        status = os.stat(path)
+        modified = datetime.datetime.fromtimestamp(status.st_mtime, datetime.UTC).isoformat()
+        inputs[f"input {os.path.abspath(path)}"] = f"{status.st_size} bytes of {modified}"
+    return inputs
 
 
 def describe_differences(old, manifest):

@@ -1,12 +1,25 @@
-"""Describes a custom data set: a user's own train, dev and test files, .csv, .tsv or .jsonl."""
+"""Makes data sets of a user's own files: those of a folder, or each named; one may be split."""
 
 import os
 import re
-from typing import NamedTuple
 
 from bert_common.errors import InputError
-from finetuning.datasets import DATASETS, Dataset, SplitSource
-from finetuning.readers import MissingColumn, find_file, label_text, label_texts, read_rows
+from finetuning.classification.columns import (
+    custom_columns,
+    fit_columns,
+    guess_test_label,
+    refuse_header,
+)
+from finetuning.datasets import Dataset, SplitSource
+from finetuning.readers import (
+    MissingColumn,
+    find_file,
+    is_empty,
+    label_text,
+    label_texts,
+    read_rows,
+)
+from finetuning.tables import ENDINGS, TABLE_ENDINGS, check_ending
 
 FILE_TYPES = ("csv", "tsv", "jsonl")
 TASK_TYPES = ("single_label", "multi_label", "regression")
@@ -25,24 +38,8 @@ FITTING_METRICS = {
     "regression": ("pearson", "spearman", "paraphrase_f1"),
 }
 
-# Python refuses to parse very long numbers.
-_WHOLE_NUMBER = r"\d{1,18}"
-
 # A column with more labels than this probably holds numbers or texts.
 MAX_LABELS = 10_000
-
-
-class Columns(NamedTuple):
-    """The columns of a custom data set.
-
-    Each is a name in the header line or a key of the JSON objects, or a number from 0, as digits,
-    in a .csv or .tsv without a header.
-    """
-
-    text: str = "text"
-    second: str | None = None
-    label: str = "label"
-    id: str | None = None
 
 
 def custom_dataset(
@@ -51,7 +48,7 @@ def custom_dataset(
     """Makes a `finetuning.datasets.Dataset` of the files in a folder.
 
     Args:
-        file_type: one of `FILE_TYPES`: the extension of the files' names.
+        file_type: the extension of the files' names.
         data_dir: holds train, dev and test; some of them may be missing.
         task_type: one of `TASK_TYPES`.
         columns: `Columns`.
@@ -65,29 +62,65 @@ def custom_dataset(
     Raises:
         InputError: there is no file, a metric does not suit the type, or labels cannot be found.
     """
-    columns = custom_columns(columns, file_type)
-    files = {split: f"{split}.{file_type}" for split in ("train", "dev", "test")}
-    present = {s: f for s, f in files.items() if os.path.isfile(os.path.join(data_dir, f))}
+    columns = custom_columns(columns, f".{file_type}" in TABLE_ENDINGS)
+    present = _files_of_type(file_type, data_dir)
     if not present:
-        find_file(files["train"], data_dir, "")
+        find_file(f"train.{file_type}", data_dir, "")
     source = SplitSource((), *columns, own=True, encoding=encoding)
     sources = {split: source._replace(files=(name,)) for split, name in present.items()}
     return describe_custom_dataset(sources, data_dir, task_type, labels, metrics)
 
 
-def custom_columns(columns, file_type):
-    """The columns of a file: names, or numbers as ints.
+def _files_of_type(file_type, data_dir):
+    """The files of a type in a folder: split -> name."""
+    files = {split: f"{split}.{file_type}" for split in ("train", "dev", "test")}
+    return {s: f for s, f in files.items() if os.path.isfile(os.path.join(data_dir, f))}
+
+
+def find_file_type(data_dir, likely):
+    """The extension of the files in a folder: `likely` if there are such files, else another."""
+    types = [likely, *(ending[1:] for ending in ENDINGS)]
+    return next((kind for kind in types if _files_of_type(kind, data_dir)), FILE_TYPES[0])
+
+
+def own_dataset(files, task_type, columns, labels=None, metrics=None, encoding=None):
+    """Makes a `finetuning.datasets.Dataset` of files.
+
+    Args:
+        files: split -> path. A single file "data" is train and dev: a tenth of it is held out.
+        task_type, columns, labels, metrics: as for `custom_dataset`. A file of dev or
+            test that lacks these columns may have others whose names leave no doubt.
+        encoding: of the files, a key of `bert_common.text_encoding.NAMES`; None: it is recognised.
 
     Raises:
-        InputError: some are names, others numbers.
+        InputError: as `custom_dataset`, or the ending of a file is unknown.
     """
-    columns = [_column(name, file_type) for name in columns]
-    if len({isinstance(column, int) for column in columns if column is not None}) > 1:
-        raise InputError(
-            "columns must all be names, or all be numbers (files without a header). Received: "
-            + ", ".join(str(column) for column in columns if column is not None)
-        )
-    return columns
+    sources = {}
+    for split, path in files.items():
+        fitting = columns
+        if split in ("dev", "test"):
+            fitting = fit_columns(path, columns, split == "dev", encoding)
+        found = own_source(path, fitting, encoding)
+        if split == "data":
+            sources |= {part: found._replace(part=part) for part in ("train", "dev")}
+        else:
+            sources[split] = found
+    dataset = describe_custom_dataset(sources, "", task_type, labels, metrics)
+    test = dataset.sources.get("test")
+    if test and test.label is None:
+        dataset.sources["test"] = guess_test_label(dataset, test)
+    return dataset
+
+
+def own_source(path, columns, encoding=None):
+    """The `SplitSource` of one file.
+
+    Raises:
+        InputError: the ending of its name is unknown.
+    """
+    check_ending(path)
+    columns = custom_columns(columns, path.lower().endswith(TABLE_ENDINGS))
+    return SplitSource((os.path.abspath(path),), *columns, own=True, encoding=encoding)
 
 
 def describe_custom_dataset(sources, data_dir, task_type, labels=None, metrics=None):
@@ -122,87 +155,11 @@ def describe_custom_dataset(sources, data_dir, task_type, labels=None, metrics=N
     return Dataset("", sources, tuple(labels), metrics, multi_label=multi_label)
 
 
-def _column(name, file_type):
-    """The name of a column; the number of one as an int."""
-    is_number = file_type != "jsonl" and name is not None and re.fullmatch(_WHOLE_NUMBER, name)
-    return int(name) if is_number else name
-
-
-# What a header usually calls a column: no text and no label is such a word.
-HEADER_WORDS = {
-    "text", "texts", "document", "sentence", "sentence1", "sentence2", "question", "context",
-    "review", "comment", "content", "title", "label", "labels", "class", "category", "target",
-    "score", "sentiment", "gold_label", "id", "index", "no", "문장", "내용", "본문", "리뷰",
-    "텍스트", "제목", "질문", "라벨", "레이블", "분류", "범주", "카테고리", "클래스", "점수",
-    "번호", "별점", "평점", "감정", "댓글",
-} | {  # and what the published data sets call them
-    column.lower()
-    for dataset in DATASETS.values()
-    for source in dataset.sources.values()
-    for column in (source.text, source.second, source.label)
-    if isinstance(column, str)
-}  # fmt: skip
-
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
-
-
-def refuse_header(path, source):
-    """Refuses a table of which the columns are numbers, and whose first line is their header.
-
-    Raises:
-        InputError: every cell of the columns is a word that headers consist of, or the label of the
-            first line alone is no number.
-    """
-    if not isinstance(source.text, int):
-        return
-    columns = [c for c in (source.text, source.second, source.label) if c is not None]
-    rows = ((where, _cells(field, columns)) for where, field in read_rows(path, source))
-    where, cells = next(rows, ("", []))
-    named = bool(cells) and all(cell.lower() in HEADER_WORDS for cell in cells)
-    if named or (len(cells) == len(columns) and _is_no_number(cells, rows, len(columns))):
-        raise InputError(
-            f"{where} must be an example, as the columns are given by number: remove the "
-            "header, or give its names, such as --text_column="
-            f"{cells[0]}. Received: {', '.join(cells)}"
-        )
-
-
-def _cells(field, columns):
-    """The cells of a row in some columns; without the label, if it is a test file's without one."""
-    cells = []
-    for column in columns:
-        try:
-            cells.append(str(field(column)).strip())
-        except MissingColumn:
-            break
-    return cells
-
-
-def _is_no_number(cells, rows, width):
-    """Whether the labels of all other rows, two at least, are numbers, and the first row's is none.
-
-    Args:
-        cells: the text, and at the end the label, of the first row.
-        rows: the places and such cells of the other rows.
-        width: how many cells a row has that is whole.
-    """
-    if _NUMBER.fullmatch(cells[-1]):
-        return False
-    count = 0
-    for _, others in rows:
-        if len(others) != width or not _NUMBER.fullmatch(others[-1]):
-            return False
-        count += 1
-    return count >= 2
-
-
 def _has_label(data_dir, source):
-    """Whether the first row of a test file has a label, which it need not."""
+    """Whether a row of a test file has a label, which none need have."""
     path = find_file(source.files[0], data_dir, "")
     try:
-        for _, field in read_rows(path, source):
-            field(source.label)
-            return True
+        return any(not is_empty(field(source.label)) for _, field in read_rows(path, source))
     except MissingColumn:
         return False
     except InputError:  # the header lacks a column: the label or another one
@@ -223,12 +180,13 @@ def _find_labels(data_dir, source, multi_label):
             value = field(source.label)
         except MissingColumn as error:
             raise InputError(f"{where} must have {error}") from None
-        labels.update(label_texts(value, multi_label, where))
-        if "" in labels:
+        of_row = label_texts(value, multi_label, where)
+        if "" in of_row:
             raise InputError(f"{where}: the label must not be empty. Received: {value!r}")
-        commas = [label for label in labels if "," in label]
+        commas = [label for label in of_row if "," in label]
         if commas:
             raise InputError(f"{where}: a label must not hold a comma. Received: {commas[0]!r}")
+        labels.update(of_row)
         if len(labels) > MAX_LABELS:
             raise InputError(
                 f"{path} must have at most {MAX_LABELS} different labels (for numbers there is "
@@ -239,6 +197,6 @@ def _find_labels(data_dir, source, multi_label):
             f"{path} must have at least two different labels. Received: "
             + (", ".join(labels) or "none")
         )
-    if all(re.fullmatch(_WHOLE_NUMBER, label) for label in labels):
+    if all(re.fullmatch(r"\d{1,18}", label) for label in labels):
         return sorted(labels, key=int)
     return sorted(labels)

@@ -159,7 +159,7 @@ class Classification:
         numbered = enumerate(self.dataset.labels)
         texts["classes"] = as_markdown_table(numbered, ("number in the plot", "class"))
         report = self._class_report(examples, outputs)
-        plot = draw_confusion_matrix(report.confusion, self.dataset.labels)
+        plot = draw_confusion_matrix(report)
         return Illustrations(texts, {"confusion": plot})
 
     def write_details(self, directory, split, model, examples, outputs):
@@ -227,7 +227,7 @@ class Classification:
             paths.append(self.write_table(directory, source, outputs))
         if split == "test":
             paths.append(os.path.join(directory, "test_results.tsv"))
-            with atomic_write(paths[1]) as file:
+            with atomic_write(paths[-1]) as file:
                 for row in shares:
                     file.write(as_line([str(share) for share in row]))
         return paths
@@ -260,4 +260,5 @@ class Classification:
                     cells += [f"{shares[i][second]:.4f}"]
                 table.writerow([*row, *cells])
             file.write(text.getvalue().encode("utf-8-sig"))
+        print(f"{written}: the rows of {path} with what is predicted")
         return written

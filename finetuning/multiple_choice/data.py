@@ -14,7 +14,8 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from finetuning.inputs import InputRow, encode_groups, pad_rows
-from finetuning.readers import check_object, json_field, shortened
+from finetuning.readers import json_field
+from finetuning.tables import check_object, shortened
 
 # The folders of each of RACE's splits: the examinations of middle and of high schools.
 RACE_LEVELS = ("middle", "high")

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from bert_common.errors import InputError
 from finetuning.ner.labels import iob2_tag
-from finetuning.readers import find_file, read_lines
+from finetuning.readers import find_file
+from finetuning.tables import read_lines
 
 
 class TaggedFileFormat(NamedTuple):

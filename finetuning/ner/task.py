@@ -1,6 +1,6 @@
 """The task of named-entity recognition: tags of pieces become entities.
 
-Shapes: U units of a sentence, P pieces of it, T pieces of a window, C classes.
+Shapes: U units of a sentence, P pieces of it, T pieces of a window, C classes, K kinds.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ from bert_common.atomic_write import atomic_write
 from bert_common.progress import with_progress
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
-from finetuning.class_report import report_of_counts, write_class_report
+from finetuning.class_report import report_of_counts, report_of_matrix, write_class_report
 from finetuning.examples import Examples
 from finetuning.heads import DROPOUT
 from finetuning.inputs import pad_rows
@@ -104,7 +104,7 @@ class NamedEntityRecognition:
     def illustrations(self, model, examples, outputs):
         """A plot of the tags' confusion matrix, and a table of the sentences with most errors."""
         numbers = {tag: number for number, tag in enumerate(self.dataset.tags)}
-        matrix, mistakes = np.zeros((len(numbers),) * 2, np.int64), []
+        matrix, mistakes = np.zeros((len(numbers),) * 2, np.int64), []  # [C, C]
         predictions = self.predictions(examples, outputs)
         for sentence, (predicted, _) in zip(examples.raw, predictions, strict=True):
             pairs = list(zip(sentence.tags, predicted, strict=True))
@@ -119,7 +119,7 @@ class NamedEntityRecognition:
             for _, sentence, predicted in mistakes[:SHOWN_MISTAKES]
         ]
         texts = {"most_wrong": as_markdown_table(rows, ("sentence", "true", "predicted"))}
-        plot = draw_confusion_matrix(matrix, self.dataset.tags)
+        plot = draw_confusion_matrix(report_of_matrix(self.dataset.tags, matrix))
         return Illustrations(texts, {"confusion": plot})
 
     def write_details(self, directory, split, model, examples, outputs):
@@ -170,7 +170,7 @@ def kind_report(tags, true, predicted):
         true, predicted: the tags of each sentence's units.
     """
     kinds = tuple(dict.fromkeys(tag[2:] for tag in tags if tag != "O"))
-    counts = np.zeros((3, len(kinds)), np.int64)  # right, predicted, true
+    counts = np.zeros((3, len(kinds)), np.int64)  # [3, K]: right, predicted, true
     for of_labels, of_predictions in zip(true, predicted, strict=True):
         there, found = set(entities(of_labels)), set(entities(of_predictions))
         for row, spans in zip(counts, (there & found, found, there), strict=True):

@@ -9,7 +9,8 @@ from bert_common.errors import InputError
 from finetuning.metrics import entities
 from finetuning.ner import data
 from finetuning.ner.data import Sentence, TaggedFileFormat, is_tag, untagged_sentence
-from finetuning.readers import find_file, read_lines
+from finetuning.readers import find_file, split_of_file
+from finetuning.tables import read_lines
 
 # tagged: as in training; tokens: the same without the column of tags; text: a sentence a line.
 FORMS = ("tagged", "tokens", "text")
@@ -21,9 +22,6 @@ DESCRIPTIONS = {
     "text": "plain text, a sentence a line",
 }
 
-# Names that a file to predict does not have among the splits.
-TAKEN = ("train", "dev", "test", "held_out", "train_part")
-
 # The form of a file shows in so many of its lines.
 RECOGNIZED_LINES = 1000
 
@@ -34,12 +32,6 @@ class UntaggedFile(NamedTuple):
     split: str  # its name among the splits and in the names of the predictions' files
     path: str
     form: str  # one of `FORMS`
-
-
-def split_name(path):
-    """The name of the split that a file to predict is: that of the file, unless it is taken."""
-    name = os.path.splitext(os.path.basename(path))[0]
-    return f"file_{name}" if name in TAKEN else name
 
 
 def add_untagged(dataset, data_dir, predict_file=None, form="auto"):
@@ -66,7 +58,7 @@ def add_untagged(dataset, data_dir, predict_file=None, form="auto"):
     if predict_file:
         if form == "auto":
             form = recognize_form(predict_file, file_format)
-        files.append(UntaggedFile(split_name(predict_file), predict_file, form))
+        files.append(UntaggedFile(split_of_file(predict_file), predict_file, form))
     splits = {**dataset.splits, **{file.split: False for file in files}}
     return dataset._replace(splits=splits, untagged=tuple(files))
 

@@ -50,7 +50,7 @@ def make_job(given, program):
     """
     refuse_hub_handle(given)
     given = resolve_patience(given)
-    filled = fill_in_saved_model(given, program.task_flags, program.changeable)
+    filled = fill_in_saved_model(given, program.task_flags, program.changeable, program.alike)
     model = (filled.model_dir, filled.bert_config_file, filled.albert_config_file)
     if (filled.do_eval or filled.do_predict) and not (filled.do_train or any(model)):
         find_fine_tuned(filled)  # before the configuration is missed of a model that is not there

@@ -46,6 +46,7 @@ class Program(NamedTuple):
     make_task: Callable  # (flags, dataset, configuration, tokenizer) -> the `DownstreamTask`
     # The task flags that may differ from those that the model was trained with.
     changeable: tuple = ("max_seq_length",)
+    alike: dict = {}  # a task flag -> values that may stand in the place of one another
     uses_libraries: bool = True  # whether its metrics come from optional libraries
     # (example) -> the text of which examples share a side when a part of train is taken away.
     shared_text: Callable = operator.attrgetter("text")

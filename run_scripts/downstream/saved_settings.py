@@ -23,12 +23,12 @@ from run_scripts.flags.tokenizer import source_of
 from run_scripts.model_folder import config_flag, fill_in_model
 
 
-def fill_in_saved_model(given, task_flags, changeable):
+def fill_in_saved_model(given, task_flags, changeable, alike):
     """Fills in what --model_dir holds, then what --output_dir has saved, where no flag was given.
 
     Args:
         given: `FinetuneFlags` of a program, as parsed.
-        task_flags, changeable: as in `Program`.
+        task_flags, changeable, alike: as in `Program`.
 
     Returns:
         `FinetuneFlags`.
@@ -54,6 +54,8 @@ def fill_in_saved_model(given, task_flags, changeable):
         value = getattr(values, name)
         if value is None or isinstance(value, PerModel):
             filled[name] = saved[name]
+        elif {value, saved[name]} <= {*alike.get(name, ())}:
+            continue
         elif value != saved[name] and name not in changeable:
             raise InputError(
                 f"--{name} must be what the model in {folder} was trained with: {saved[name]}. "

@@ -5,8 +5,10 @@ import math
 import os
 
 from bert_common.errors import InputError
+from bert_common.folders import kind_of_path
 from bert_tf.checkpoint_files import exists
 from finetuning.inputs import SHORTEST
+from finetuning.readers import split_of_file
 from model_formats.weights import check_weights, find_weights
 from run_scripts.flags.declaration import PerModel, check_bounds, flag
 from run_scripts.flags.limits import (
@@ -18,6 +20,7 @@ from run_scripts.flags.limits import (
     MOST_SEEDS,
     MOST_STEPS,
 )
+from run_scripts.flags.path_kinds import FILE
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.flags.training import (
     OPTIMIZER_NAMES,
@@ -189,6 +192,34 @@ def resolve_patience(values):
     return dataclasses.replace(values, patience=values.patience or values.early_stopping)
 
 
+def check_is_file(values, name):
+    """Refuses a path that is no file, of a flag whose file other programs do not always read."""
+    path = getattr(values, name)
+    if path and (kind := kind_of_path(path)) != FILE:
+        raise InputError(f"--{name} must be {FILE}. Received: {path}, {kind}")
+
+
+def choose_predicted_file(values):
+    """The flags of a program whose `predict_split` is the file of --predict_file, if it was given.
+
+    Raises:
+        InputError: there is no such file, or another flag contradicts it.
+    """
+    if not values.predict_file:
+        return values
+    check_is_file(values, "predict_file")
+    if not values.do_predict:
+        raise InputError(
+            "--predict_file needs --do_predict. Received: "
+            f"--predict_file={values.predict_file} without"
+        )
+    if values.predict_split:
+        raise InputError(
+            "--predict_file and --predict_split: only one may be given. Received: both"
+        )
+    return dataclasses.replace(values, predict_split=split_of_file(values.predict_file))
+
+
 def refuse_feature_flags(values, head_input):
     """Refuses --freeze_encoder and --feature_layers, for a head whose input is fixed."""
     if values.freeze_encoder or values.feature_layers:
@@ -221,6 +252,11 @@ def training_steps(values, examples):
     steps = values.train_step
     if steps is None:
         steps = int(examples / values.train_batch_size * values.num_train_epochs)
+    if steps < 1 and examples * (values.num_train_epochs or 1) < 1:
+        raise InputError(
+            "--num_train_epochs must be larger: the examples times it must be at least 1, for one "
+            f"update. Received: {examples} examples, --num_train_epochs={values.num_train_epochs}"
+        )
     if steps < 1:
         size = 2 ** int(math.log2(max(1, examples * (values.num_train_epochs or 1) / 8)))
         raise InputError(

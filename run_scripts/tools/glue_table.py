@@ -6,7 +6,7 @@ import statistics
 import sys
 
 from bert_common.errors import InputError
-from finetuning.readers import read_lines
+from finetuning.tables import read_lines
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import TRAIN_PART
 from run_scripts.flags.parser import run_program

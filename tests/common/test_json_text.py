@@ -11,7 +11,8 @@ from task_data import squad_content, write_questions, write_tokenizer
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 from create_pretraining_data.engine.splitting import InputFile, cut_into_chunks, read_chunk_text
-from finetuning.classification.custom_data import Columns, custom_dataset
+from finetuning.classification.columns import Columns
+from finetuning.classification.custom_data import custom_dataset
 from finetuning.classification.task import Classification
 from finetuning.multiple_choice.data import read_choices, read_race
 from finetuning.question_answering.data import read_questions

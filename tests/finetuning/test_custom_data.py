@@ -6,7 +6,8 @@ import pytest
 from task_data import write_table
 
 from bert_common.errors import InputError
-from finetuning.classification.custom_data import DEFAULT_METRICS, Columns, custom_dataset
+from finetuning.classification.columns import Columns
+from finetuning.classification.custom_data import DEFAULT_METRICS, custom_dataset
 from finetuning.readers import read_split
 
 
@@ -151,7 +152,7 @@ def test_one_line_for_a_table(tmp_path, content, changes, words):
         (objects({"text": "A", "label": ["x"]}), "single_label", ("line 1", "label", "['x']")),
         (objects({"text": "A", "label": [["x"]]}), "multi_label", ("line 1", "['x']")),
         (objects({"text": "A", "label": ["x,y"]}), "multi_label", ("line 1", "comma", "'x,y'")),
-        (objects({"text": "A", "label": None}), "regression", ("line 1", "a number", "None")),
+        (objects({"text": "A", "label": None}), "regression", ("line 1", "not be empty", "None")),
         (objects({"text": 3, "label": 1}), "regression", ("line 1", "a string", "3")),
     ),
 )

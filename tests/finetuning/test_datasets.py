@@ -281,7 +281,7 @@ NSMC = "id|document|label"
     (
         ("nsmc", "", ("ratings_train.txt", "must not be empty")),
         ("nsmc", table(NSMC), ("ratings_train.txt", "must hold an example")),
-        ("nsmc", "\ufeff", ("ratings_train.txt line 1", "id")),
+        ("nsmc", "\ufeff", ("ratings_train.txt", "must hold a header", "none")),
         ("nsmc", table("id|text|label", "1|a|0"), ("line 1", "document", "id, text, label")),
         ("nsmc", table(NSMC, "1|a|0", "2|b"), ("line 3", "at least 3 columns", "2")),
         ("nsmc", table(NSMC, "1|a|2"), ("line 2", "one of 0, 1", "'2'")),

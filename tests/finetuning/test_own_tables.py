@@ -1,11 +1,14 @@
 """A user's own tables: .csv as spreadsheets write it, encodings, stray columns, odd labels."""
 
 import json
+import re
 
 import pytest
 
 from bert_common.errors import InputError
-from finetuning.classification.custom_data import Columns, custom_dataset
+from finetuning.classification import custom_data
+from finetuning.classification.columns import LABEL_NAMES, TEXT_NAMES, Columns, guess_columns
+from finetuning.classification.custom_data import custom_dataset
 from finetuning.datasets import DATASETS
 from finetuning.readers import STRAY_TAB, find_file, read_split
 
@@ -15,6 +18,8 @@ ROWS = [
     ("두 줄에\n걸친 리뷰", "부정"),
     ("고장이 났어요", "부정"),
 ]
+# Each pair is a header of a text and a label.
+HEADER_NAMES = [*((n, "label") for n in TEXT_NAMES), *(("text", n) for n in LABEL_NAMES)]
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp949")
 
 
@@ -80,7 +85,8 @@ def test_a_stray_column_is_named(tmp_path, kind, separator, row, count):
     lines = [separator.join(("text", "label")), separator.join("가1"), separator.join("나0")]
     lines.append(row.format(s=separator))
     (tmp_path / f"train.{kind}").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    match = f"train.{kind} line 4 must have 2 columns, as the first line. Received: {count}"
+    name = {"tsv": "tabs", "csv": "commas"}[kind]
+    match = f"line 4 must have 2 columns, as the first line, separated by {name}. Received: {count}"
     with pytest.raises(InputError, match=match):
         read(tmp_path, kind)
     lines = lines[1:]
@@ -153,3 +159,116 @@ def test_messages_name_the_way_out(tmp_path):
     (tmp_path / "train.csv").write_text("text,label\n가,1\n", encoding="utf-8")
     with pytest.raises(InputError, match="train.jsonl. Received: train.csv, train.tsv, whose end"):
         find_file("train.jsonl", str(tmp_path), "")
+
+
+def test_labels_are_checked_row_by_row(tmp_path, monkeypatch):
+    """Not all labels found so far in every row: thousands of them took minutes."""
+    checks = []
+
+    class Label(str):
+        def __contains__(self, part):
+            checks.append(part)
+            return super().__contains__(part)
+
+    found = custom_data.label_texts
+    monkeypatch.setattr(custom_data, "label_texts", lambda *a: [Label(x) for x in found(*a)])
+    rows = [(f"글 {i}", f"l{i % 50}") for i in range(200)]
+    (tmp_path / "train.csv").write_text(as_csv(rows), "utf-8")
+    assert len(read(tmp_path)[0].labels) == 50 and len(checks) == len(rows)
+
+
+@pytest.mark.parametrize(
+    "name, content, problem",
+    (
+        ("train.json", '{"text": "가"}', "must hold a list of objects. Received: {'text'"),
+        ("train.json", "[]", "must hold an example. Received: none"),
+        ("train.json", "[3]", "train.json entry 1 must be an object. Received: 3"),
+        ("train.jsonl", " \n", "must hold an example. Received: none"),
+        ("train.csv", "\n \n", "must hold a header. Received: none"),
+        ("train.tsv", "\n\n", "must hold a header. Received: none"),
+    ),
+)
+def test_a_file_without_columns(tmp_path, name, content, problem):
+    (tmp_path / name).write_text(content, "utf-8")
+    with pytest.raises(InputError, match=problem):
+        guess_columns(str(tmp_path / name), Columns(None, None, None, None))
+    if name.endswith(("csv", "tsv")):
+        with pytest.raises(InputError, match=problem):
+            read(tmp_path, name[-3:])
+
+
+def unlabelled(tmp_path, labels, kind="csv", task_type="single_label"):
+    """Whether a test file with these labels counts as one without."""
+    (tmp_path / f"train.{kind}").write_text(as_file(kind, [("가", "1"), ("나", "0")]), "utf-8")
+    rows = [(text, label) for text, label in zip("다라마", labels, strict=True)]
+    (tmp_path / f"test.{kind}").write_text(as_file(kind, rows), "utf-8")
+    dataset = custom_dataset(kind, str(tmp_path), task_type, Columns())
+    examples, _ = read_split(dataset, "test", str(tmp_path))
+    return not dataset.splits["test"] and all(e.label is None for e in examples)
+
+
+def as_file(kind, rows):
+    if kind == "jsonl":
+        lines = [json.dumps({"text": t, "label": v}, ensure_ascii=False) for t, v in rows]
+        return "\n".join(lines) + "\n"
+    return as_csv(rows, {"tsv": "\t", "csv": ","}[kind], "\n")
+
+
+@pytest.mark.parametrize("task_type", ("single_label", "multi_label", "regression"))
+@pytest.mark.parametrize("kind", ("csv", "tsv", "jsonl"))
+def test_a_test_file_whose_labels_are_empty(tmp_path, kind, task_type):
+    assert unlabelled(tmp_path, ("", " ", ""), kind, task_type)
+    assert not unlabelled(tmp_path, ("1", "0", "1"), kind, task_type)
+    if kind == "jsonl":
+        assert unlabelled(tmp_path, (None, None, ""), kind, task_type)
+    if task_type == "multi_label":  # no label is an answer
+        assert not unlabelled(tmp_path, ("", "0", "1"), kind, task_type)
+        return
+    with pytest.raises(InputError, match=r"line \d: the label must not be empty: .*leave all lab"):
+        unlabelled(tmp_path, ("", "0", "1"), kind, task_type)
+
+
+def test_a_wrong_label_names_its_column(tmp_path):
+    (tmp_path / "train.csv").write_text(as_csv([("가", "1"), ("나", "0")]), "utf-8")
+    (tmp_path / "dev.csv").write_text(as_csv([("가", "별점")]), "utf-8")
+    match = (
+        r"line 2, column 'label' \(--label_column names another\): the label must be one of 0, 1"
+    )
+    with pytest.raises(InputError, match=match):
+        read(tmp_path, split="dev")
+
+
+@pytest.mark.parametrize("words", HEADER_NAMES)
+def test_every_name_that_is_guessed_is_known_in_a_header(tmp_path, words):
+    lines = [words, ("가", "x"), ("나", "y")]
+    text = "".join(",".join(line) + "\n" for line in lines)
+    (tmp_path / "train.csv").write_text(text, "utf-8")
+    with pytest.raises(InputError, match="line 1 must be an example"):
+        read(tmp_path, columns=Columns("0", None, "1"))
+
+
+@pytest.mark.parametrize(
+    "lines, rows",
+    (
+        # A text with semicolons, or commas, and no header.
+        (("좋아; 정말; 최고,1", "싫어; 아주; 별로,0"), ("좋아; 정말; 최고", "싫어; 아주; 별로")),
+        (("좋아; 정말; 최고,1", "싫어,0"), ("좋아; 정말; 최고", "싫어")),
+        (("좋아, 정말, 최고;1", "싫어, 아주, 별로;0"), ("좋아, 정말, 최고", "싫어, 아주, 별로")),
+        (("좋아, 정말;1", "싫어;0"), ("좋아, 정말", "싫어")),
+        (('"좋아; 정말",1', "싫어;,0"), ("좋아; 정말", "싫어;")),
+        (('"좋아, 정말\n최고";1', '"싫어, 아주";0'), ("좋아, 정말\n최고", "싫어, 아주")),
+        (("좋아, 정말\t1", "싫어, 아주\t0"), ("좋아, 정말", "싫어, 아주")),
+    ),
+)
+def test_the_separator_of_a_file_without_a_header(tmp_path, lines, rows):
+    (tmp_path / "train.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    found = read(tmp_path, columns=Columns("0", None, "1"))[1]
+    assert found == [(rows[0], "1"), (rows[1], "0")]
+
+
+def test_the_separator_is_named(tmp_path):
+    for text, name in (("text;label\n가;1\n나;0;1\n", "semicolons"), ("sep=|\na|b\nc\n", "'|'")):
+        (tmp_path / "train.csv").write_text(text, "utf-8")
+        match = re.escape(f"2 columns, as the first line, separated by {name}. Received: ")
+        with pytest.raises(InputError, match=match):
+            read(tmp_path, columns=Columns() if "text" in text else Columns("a", None, "b"))

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from bert_common.errors import InputError
-from finetuning.classification.custom_data import Columns, custom_dataset
+from finetuning.classification.columns import Columns
+from finetuning.classification.custom_data import custom_dataset
 from finetuning.datasets import SplitSource
 from finetuning.readers import read_label, read_rows, read_split
 
@@ -164,7 +165,9 @@ def test_labels_of_the_flag_as_the_file_may_write_them(tmp_path):
 def test_a_truth_value_is_no_score(tmp_path):
     write(tmp_path, "train.jsonl", '{"text": "가", "label": true}\n')
     dataset = custom_dataset("jsonl", str(tmp_path), "regression", Columns())
-    with pytest.raises(InputError, match="line 1: the label must be a number. Received: True"):
+    with pytest.raises(
+        InputError, match="line 1, column .label.* must be a number. Received: True"
+    ):
         read_split(dataset, "train", str(tmp_path))
     with pytest.raises(InputError):
         read_label(dataset, False, "line 1")

@@ -122,7 +122,7 @@ def test_the_order_of_the_classes_in_an_evaluation(tmp_path):
         (tmp_path / "m" / "config.json").write_text(json.dumps(values))
         flags = {"model_dir": str(tmp_path / "m"), "data_dir": "d", "task_name": task, **flags}
         given = classifier.ClassifierFlags(output_dir=str(tmp_path / "out"), **flags)
-        return fill_in_saved_model(given, classifier.TASK_FLAGS, ()).labels
+        return fill_in_saved_model(given, classifier.TASK_FLAGS, (), {}).labels
 
     assert labels(("good", "bad"), "tsv") == "good,bad"
     assert labels(("good", "bad"), "tsv", labels="bad,good") == "bad,good"

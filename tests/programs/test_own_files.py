@@ -9,8 +9,8 @@ import pytest
 from programs import ClassifierJob, one_line
 
 from bert_common.errors import InputError
-from finetuning.classification.custom_data import Columns
-from finetuning.classification.own_files import guess_columns, own_dataset
+from finetuning.classification.columns import Columns, guess_columns
+from finetuning.classification.custom_data import own_dataset
 from finetuning.readers import read_split
 
 TEXTS = (
@@ -170,6 +170,83 @@ def test_dev_and_test_may_call_their_columns_otherwise(tmp_path):
         assert [(e.text, dataset.labels[e.label]) for e in found[split]] == rows
 
 
+def test_a_guessed_label_is_said_and_taken_for_one_only_if_it_is(tmp_path, capsys):
+    train = write(tmp_path / "train", "csv", "utf-8", ("text", "label"), ROWS)
+    dev = write(tmp_path / "dev", "csv", "utf-8", ("text", "category"), ROWS[:3])
+    columns = Columns("text", None, "label", None)
+    own_dataset({"train": str(train), "dev": str(dev)}, "single_label", columns)
+    said = f"columns of {dev}: label 'category' (--label_column names another)\n"
+    assert capsys.readouterr().out == said
+    for rows, is_label in ((ROWS[:3], True), ([(text, "주문") for text in NEW], False)):
+        test = write(tmp_path / "test", "csv", "utf-8", ("text", "category"), rows)
+        made = own_dataset({"train": str(train), "test": str(test)}, "single_label", columns)
+        assert made.splits["test"] == is_label
+        assert ("label 'category'" in capsys.readouterr().out) == is_label
+        examples, _ = read_split(made, "test", "")
+        assert all((e.label is None) != is_label for e in examples)
+
+
+def test_a_test_file_without_labels(trained, tmp_path, capsys):
+    """Its table, and Google's file of probabilities, each in its own file."""
+    path = write(tmp_path / "orders", "csv", "utf-8", ("내용", "주문"), [(t, "1") for t in NEW])
+    assert predict(trained, None, test_file=path) == 0
+    assert f"orders_predictions.csv: the rows of {path} with" in capsys.readouterr().out
+    table = (trained.output / "orders_predictions.csv").read_text("utf-8-sig").splitlines()
+    assert table[0].startswith("내용,주문,label,probability") and len(table) == 1 + len(NEW)
+    shares = (trained.output / "test_results.tsv").read_text().splitlines()
+    assert len(shares) == len(NEW) and all(len(line.split("\t")) == 2 for line in shares)
+
+
+def test_a_trained_model_takes_files_given_another_way(trained, tmp_path, capsys):
+    """Trained on --data_file: measured on a folder, on files, whatever their kind."""
+    names, data = ("내용", "분류"), tmp_path / "data"
+    data.mkdir()
+    for kind in ("tsv", "json"):
+        path = write(data / "dev", kind, "utf-8", names, ROWS[:7])
+        for flags in ({"data_dir": data}, {"data_dir": data, "task_name": "csv"}):
+            assert (
+                trained.run(**{"task_name": None, "do_train": False, "do_eval": True, **flags}) == 0
+            )
+            assert "dev: 7 examples" in capsys.readouterr().out
+        flags = {"data_dir": None, "task_name": None, "dev_file": path}
+        assert trained.run(**flags, do_train=False, do_eval=True) == 0
+        assert "dev: 7 examples" in capsys.readouterr().out
+        path.unlink()
+    write(data / "dev", "csv", "utf-8", names, ROWS[:5])
+    flags = {"data_dir": data, "task_name": None, "do_train": False, "do_predict": True}
+    assert trained.run(**flags) == 0
+    assert "dev: 5 examples" in capsys.readouterr().out
+
+
+def test_a_model_of_a_folder_takes_a_file(tmp_path, capsys):
+    """Trained on --task_name=tsv and --data_dir."""
+    job = ClassifierJob(tmp_path)
+    job.data.mkdir()
+    write(job.data / "train", "tsv", "utf-8", ("text", "label"), ROWS)
+    assert job.run(train_step=2) == 0
+    path = write(tmp_path / "dev", "csv", "utf-8", ("문장", "분류"), ROWS[:5])
+    flags = {"data_dir": None, "task_name": None, "dev_file": path}
+    assert job.run(**flags, do_train=False, do_eval=True) == 0
+    out = capsys.readouterr().out
+    assert "text '문장', label '분류' (--text_column and --label_column name others)" in out
+    assert "dev: 5 examples" in out
+
+
+def test_a_header_of_a_file_to_predict_is_no_example(tmp_path, capsys):
+    job = ClassifierJob(tmp_path)
+    job.data.mkdir()
+    rows = "".join("\t".join(row) + "\n" for row in ROWS)
+    (job.data / "train.tsv").write_text(rows, "utf-8")
+    numbers = {"text_column": 0, "label_column": 1}
+    assert job.run(train_step=2, **numbers) == 0
+    capsys.readouterr()
+    path = write(tmp_path / "new", "csv", "utf-8", ("내용", "주문"), [(t, "1") for t in NEW])
+    assert predict(job, path, **numbers) == 1
+    assert "line 1 must be an example, as the columns are given by number" in one_line(capsys)
+    path.write_text(path.read_text("utf-8").partition("\n")[2], "utf-8")
+    assert predict(job, path, **numbers) == 0
+
+
 def test_what_contradicts(tmp_path, capsys):
     job = ClassifierJob(tmp_path)
     path = write(tmp_path / "orders", "csv", "utf-8", ("text", "label"), ROWS)
@@ -178,6 +255,10 @@ def test_what_contradicts(tmp_path, capsys):
         ({"data_dir": None, "task_name": None}, "--data_dir must be given, or --data_file or"),
         ({"data_dir": None, "task_name": "nsmc", "data_file": path}, "and --task_name: only one"),
         ({"data_dir": None, "task_name": None, "predict_file": path}, "--predict_file needs --do_"),
+        (
+            {"data_dir": None, "predict_file": path, "predict_split": "dev", "do_predict": True},
+            "--predict_file and --predict_split: only one may be given",
+        ),
     ):
         job.data.mkdir(exist_ok=True)
         assert job.run(do_eval=True, **flags) == 1

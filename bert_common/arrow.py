@@ -1,0 +1,41 @@
+"""Imports pyarrow, which is optional, and says in one line what is wrong with a file it reads."""
+
+import contextlib
+
+from bert_common.errors import InputError
+
+
+def import_pyarrow(path, kind):
+    """Returns pyarrow, with its compute functions and its reader of Parquet.
+
+    Args:
+        path: the file to be read, for the message.
+        kind: what it is, "Parquet" for example.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError(
+            f"{kind} files require pyarrow (pip install -e '.[parquet]'). "
+            f"Received: {path}, but pyarrow is not installed"
+        ) from None
+    return pyarrow
+
+
+@contextlib.contextmanager
+def report_damage(path, kind):
+    """Turns pyarrow's errors about the contents of a file into an `InputError`."""
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(f"{path} must be a complete {kind}. Received: {reason}") from None
