@@ -129,16 +129,17 @@ def guess_test_label(dataset, source):
     if len(found) != 1:
         return source
     guessed = source._replace(label=found[0])
-    where, field = next(read_rows(path, guessed))
-    try:
-        value = field(guessed.label)
-        read_label(dataset, value, where)
-    except (InputError, MissingColumn):
-        return source
-    if is_empty(value):
-        return source
-    say_guessed(path, label=guessed.label)
-    return guessed
+    for where, field in read_rows(path, guessed):
+        try:
+            value = field(guessed.label)
+            read_label(dataset, value, where)
+        except (InputError, MissingColumn):
+            return source
+        if is_empty(value):
+            return source
+        say_guessed(path, label=guessed.label)
+        return guessed
+    return source
 
 
 def say_guessed(path, **guessed):

@@ -184,6 +184,10 @@ def test_a_guessed_label_is_said_and_taken_for_one_only_if_it_is(tmp_path, capsy
         assert ("label 'category'" in capsys.readouterr().out) == is_label
         examples, _ = read_split(made, "test", "")
         assert all((e.label is None) != is_label for e in examples)
+    test = write(tmp_path / "test", "csv", "utf-8", ("text", "category"), [])
+    made = own_dataset({"train": str(train), "test": str(test)}, "single_label", columns)
+    with pytest.raises(InputError, match="must hold an example"):
+        read_split(made, "test", "")
 
 
 def test_a_test_file_without_labels(trained, tmp_path, capsys):
