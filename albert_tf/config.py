@@ -85,9 +85,9 @@ class AlbertConfig:
         return config_to_dict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Makes a configuration from a dict; an unknown key is an InputError."""
-        return config_from_dict(cls, values, PUBLISHED_KEYS, source="the configuration")
+    def from_dict(cls, values: dict[str, Any], source: str = "the configuration") -> Self:
+        """Makes a configuration from what `source` holds; an unknown key is an InputError."""
+        return config_from_dict(cls, values, PUBLISHED_KEYS, source)
 
     @classmethod
     def from_json_file(cls, path: str | os.PathLike[str]) -> Self:

@@ -105,9 +105,9 @@ class BertConfig:
         return config_to_dict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Makes a configuration from a dict; an unknown key is an InputError."""
-        return config_from_dict(cls, values, PUBLISHED_KEYS, source="the configuration")
+    def from_dict(cls, values: dict[str, Any], source: str = "the configuration") -> Self:
+        """Makes a configuration from what `source` holds; an unknown key is an InputError."""
+        return config_from_dict(cls, values, PUBLISHED_KEYS, source)
 
     @classmethod
     def from_json_file(cls, path: str | os.PathLike[str]) -> Self:
@@ -179,7 +179,7 @@ def config_from_dict(cls, values, published_keys, source):
     if is_of_transformers(values):
         raise InputError(
             f"{source}: {cls.__name__} reads Google's files, in which hidden_act names other "
-            "functions; model_formats.huggingface.config reads those of transformers. Received: "
+            "functions; korean_bert.load_model reads folders of transformers. Received: "
             f"a file with {next(key for key in TRANSFORMERS_KEYS if key in values)}"
         )
     known = {field.name for field in dataclasses.fields(cls)}

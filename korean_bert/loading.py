@@ -6,12 +6,7 @@ from bert_common.errors import InputError
 from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.checkpoint_files import BEST_FOLDER
 from korean_bert.arguments import shown
-from model_formats.model_folder import (
-    HUB_VARIABLES,
-    REFERENCE_MODEL,
-    find_folder,
-    folder_of,
-)
+from model_formats.model_folder import HUB_VARIABLES, REFERENCE_MODEL, ModelFolder
 from model_formats.weights import find_weights
 from tokenization import load_tokenizer
 from tokenization.base import TokenizerInterface
@@ -46,23 +41,20 @@ def load_model(directory=None, *, tokenizer=None):
     # Before anything else imports TensorFlow, whose first lines are no one's concern.
     import_tensorflow()
     from korean_bert.model import Model
-    from model_formats.load_folder import load_folder
+    from model_formats.load_folder import load
 
-    directory = REFERENCE_MODEL if directory is None else os.path.expanduser(directory)
-    folder, checkpoint = _folder_and_checkpoint(directory)
-    find_folder(folder, "a model's folder")
-    if is_path:
-        tokenizer = load_tokenizer(tokenizer)
-    return Model(load_folder(folder, checkpoint, tokenizer))
+    path = REFERENCE_MODEL if directory is None else os.path.expanduser(directory)
+    folder = open_folder(path)
+    return Model(load(folder, load_tokenizer(tokenizer) if is_path else tokenizer))
 
 
-def _folder_and_checkpoint(path):
-    """The folder that describes a model, and its checkpoint; None if the folder has to choose."""
-    inside = os.path.basename(os.path.normpath(path)) == BEST_FOLDER
+def open_folder(path):
+    """The `ModelFolder` of a model's folder, or that of a checkpoint."""
+    what, inside = "a model's folder", os.path.basename(os.path.normpath(path)) == BEST_FOLDER
     if os.path.isdir(path) and not inside:
-        return path, None
+        return ModelFolder.open(path, what=what)
     checkpoint = find_weights(path)
-    folder = folder_of(checkpoint)
+    folder = ModelFolder.beside(checkpoint).path
     if os.path.basename(folder) == HUB_VARIABLES:
         folder = os.path.dirname(folder)
-    return folder, checkpoint
+    return ModelFolder.open(folder, checkpoint, what=what)

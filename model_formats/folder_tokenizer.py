@@ -1,47 +1,47 @@
-"""The tokenizer that a model's folder holds."""
+"""Finds and opens the tokenizer of a model's folder."""
 
 import glob
 import os
 import re
+from pathlib import Path
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
-from model_formats.model_folder import (
-    POSITIONS_FILE,
-    SETTINGS_FILE,
-    find_folder,
-    huggingface_config,
-)
 from tokenization import FullTokenizer, SentencePieceTokenizer, load_tokenizer
-from tokenization.huggingface.folder import SENTENCEPIECE_FILE, TOKENIZER_FILE, VOCABULARY_FILE
+from tokenization.huggingface.folder import (
+    SENTENCEPIECE_FILE,
+    TOKENIZER_FILE,
+    VOCABULARY_FILE,
+    load_hugging_face,
+)
 from tokenization.loading import CONFIG_FILE
 
 # One of these is in every folder of transformers that holds a tokenizer.
 TOKENIZER_FILES = (CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE, SENTENCEPIECE_FILE)
 
 
-def load_folder_tokenizer(model_dir):
-    """Opens the tokenizer of a model's folder; None if it has none.
-
-    Raises:
-        InputError: as `find_tokenizer`, or the files are malformed.
-    """
-    found = find_tokenizer(model_dir)
-    if "tokenizer_dir" in found:
-        return load_tokenizer(found["tokenizer_dir"])
-    case = found.get("do_lower_case")
+def open_tokenizer_files(files):
+    """Opens what `find_tokenizer_files` found; None if it found nothing."""
+    if folder := files.get("tokenizer_dir"):
+        if os.path.exists(os.path.join(folder, CONFIG_FILE)):
+            return load_tokenizer(folder)
+        return load_hugging_face(Path(folder))
+    case = files.get("do_lower_case")
     options = {} if case is None else {"do_lower_case": case}
-    if "spm_model_file" in found:
-        return SentencePieceTokenizer(found["spm_model_file"], **options)
-    return FullTokenizer(found["vocab_file"], **options) if found else None
+    if "spm_model_file" in files:
+        return SentencePieceTokenizer(files["spm_model_file"], **options)
+    return FullTokenizer(files["vocab_file"], **options) if files else None
 
 
-def find_tokenizer(model_dir, do_lower_case=None):
+def find_tokenizer_files(folder, named, do_lower_case, is_trained, is_of_transformers):
     """The values of `TokenizerFlags` for the tokenizer of a model's folder.
 
     Args:
-        model_dir: the folder, as the user named it.
+        folder: the folder with the configuration.
+        named: the folder as the user named it.
         do_lower_case: the value of --do_lower_case, or None.
+        is_trained: whether a training of this project wrote the folder.
+        is_of_transformers: whether transformers wrote it.
 
     Returns:
         A dict from the name of a flag to its value; empty if there is no tokenizer.
@@ -50,11 +50,10 @@ def find_tokenizer(model_dir, do_lower_case=None):
         InputError: there are several vocabularies, the folder's name contradicts --do_lower_case,
             or the folder is one of this project's whose description of the tokenizer is gone.
     """
-    folder = find_folder(model_dir)
     in_folder = {"tokenizer_dir": folder, "do_lower_case": do_lower_case}
     if os.path.exists(os.path.join(folder, CONFIG_FILE)):
         return in_folder
-    if huggingface_config(folder):
+    if is_of_transformers:
         found = any(os.path.exists(os.path.join(folder, name)) for name in TOKENIZER_FILES)
         return in_folder if found else {}
     patterns = {"spm_model_file": ("*.model",), "vocab_file": ("vocab.txt", "vocab*.txt")}
@@ -66,22 +65,17 @@ def find_tokenizer(model_dir, do_lower_case=None):
                 f"--model_dir must hold one vocabulary, or --{flag} must name it. Received: "
                 f"{folder} with {', '.join(map(os.path.basename, paths))}"
             )
+        if paths and is_trained:
+            raise InputError(
+                f"a folder that training wrote must hold {CONFIG_FILE}, or --{flag} must name the "
+                f"tokenizer. Received: {folder} with {os.path.basename(paths[0])} alone"
+            )
         if paths:
-            _check_described(folder, paths[0], flag)
-            case = _choose_case(model_dir, folder, do_lower_case)
+            case = _choose_case(named, folder, do_lower_case)
             if case is None and flag == "vocab_file" and _has_capitals(paths[0]):
                 case = False
             return {flag: paths[0], "do_lower_case": case}
     return {}
-
-
-def _check_described(folder, path, flag):
-    """Refuses a folder of this project that lacks the description of its tokenizer."""
-    if any(os.path.exists(os.path.join(folder, name)) for name in (POSITIONS_FILE, SETTINGS_FILE)):
-        raise InputError(
-            f"a folder that training wrote must hold {CONFIG_FILE}, or --{flag} must name the "
-            f"tokenizer. Received: {folder} with {os.path.basename(path)} alone"
-        )
 
 
 def _choose_case(model_dir, folder, do_lower_case):

@@ -9,13 +9,8 @@ import numpy as np
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables, write_arrays
 from bert_tf.config import LAYER_NORM_EPSILON
-from model_formats.model_folder import (
-    BEST_NAME,
-    CONFIG_NAMES,
-    write_model_files,
-    write_settings_file,
-)
-from model_formats.training_record import read_stages, write_stages
+from model_formats.config_file import CONFIG_NAMES
+from model_formats.model_folder import BEST_NAME, write_description
 from tokenization.loading import KINDS
 
 # As in the released folders.
@@ -80,12 +75,7 @@ def export(loaded, directory):
     config = loaded.config
     if (config.hidden_act or "").lower() == "gelu_tanh":
         config = dataclasses.replace(config, hidden_act="gelu")  # Google's name for it
-    write_model_files(
-        directory, loaded.model_type, config, loaded.tokenizer, loaded.trained_positions
-    )
-    if loaded.settings:
-        write_settings_file(directory, loaded.settings)
-    write_stages(directory, read_stages(loaded.folder))
+    write_description(dataclasses.replace(loaded, config=config), directory)
     flags = {
         f"{loaded.model_type}_config_file": f"{{folder}}/{CONFIG_NAMES[loaded.model_type]}",
         "init_checkpoint": f"{{folder}}/{checkpoint}",

@@ -8,8 +8,7 @@ import keras
 import numpy as np
 
 from bert_tf.checkpoint import google_variables
-from model_formats.model_folder import write_model_files, write_settings_file
-from model_formats.training_record import read_stages, write_stages
+from model_formats.model_folder import write_description
 
 FILE = "model.keras"
 
@@ -44,12 +43,7 @@ def export(loaded, directory):
     path = os.path.join(directory, FILE)
     model.save(path)
     _compare(path, model)
-    write_model_files(
-        directory, loaded.model_type, loaded.config, loaded.tokenizer, loaded.trained_positions
-    )
-    if loaded.settings:
-        write_settings_file(directory, loaded.settings)
-    write_stages(directory, read_stages(loaded.folder))
+    write_description(loaded, directory)
     return f"import keras, {CLASSES}; keras.saving.load_model('{{folder}}/{FILE}')"
 
 

@@ -1,13 +1,10 @@
 """Loads the model of a folder, pre-trained or fine-tuned, as a `LoadedModel`."""
 
-import os
 import re
 import warnings
 
 from albert_tf import AlbertModel
 from bert_common.errors import InputError
-from bert_common.folders import read_bytes
-from bert_common.json_text import read_json
 from bert_tf import BertModel, PretrainingModel
 from bert_tf.checkpoint import TASK_HEAD_NAMES, check_shapes, load_arrays
 from finetuning.classification.head import SequenceClassifier
@@ -16,41 +13,13 @@ from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.ner.head import TokenClassifier
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.span_head import SpanModel
-from model_formats.folder_tokenizer import check_table, load_folder_tokenizer
-from model_formats.huggingface.task_settings import settings_of
+from model_formats.folder_tokenizer import check_table
 from model_formats.loaded_model import LoadedModel
-from model_formats.model_configs import read_model_config
-from model_formats.model_folder import (
-    SETTINGS_FILE,
-    find_checkpoint,
-    find_config,
-    find_folder,
-    huggingface_config,
-    read_settings_file,
-    read_trained_positions,
-)
-from model_formats.task_records import check_settings
+from model_formats.model_folder import ModelFolder
+from model_formats.task_records import SETTINGS_FILE, check_settings
 from model_formats.weights import open_weights
 
 ENCODERS = {"bert": BertModel, "albert": AlbertModel}
-
-# Fine-tuned task -> a setting that folders of none of the tasks before it have.
-TASK_SETTINGS = {
-    "question_answering": "start_n_top",
-    "multiple_choice": "max_qa_length",
-    "classification": "task_type",
-    "ner": "labels",
-}
-
-# Task -> the settings that its folders must have beside those of every task.
-NEEDED = {
-    "question_answering": (
-        "doc_stride", "max_query_length", "n_best_size", "max_answer_length",
-        "null_score_diff_threshold", "version_2_with_negative",
-    ),
-    "multiple_choice": ("max_qa_length",),
-    "ner": ("labels",),
-}  # fmt: skip
 
 # Task -> prefixes of the weights that its files may lack, all of one prefix or none: heads that
 # were never trained, and the pooler where the task does not read it.
@@ -75,24 +44,25 @@ def load_folder(directory, checkpoint=None, tokenizer=None):
     Raises:
         InputError: the folder holds no model, or files that contradict each other.
     """
-    folder = find_folder(directory)
-    model_type, path = find_config(folder)
-    config = read_model_config(path, model_type)
-    checkpoint = checkpoint or find_checkpoint(folder)
-    tokenizer = tokenizer or load_folder_tokenizer(directory)
+    return load(ModelFolder.open(directory, checkpoint), tokenizer)
+
+
+def load(folder, tokenizer=None):
+    """Loads the model of a `ModelFolder`; `tokenizer` as in `load_folder`."""
+    config, checkpoint = folder.config, folder.checkpoint
+    tokenizer = tokenizer or folder.tokenizer
     if tokenizer is not None:
-        check_table(config, tokenizer.vocab_size, folder)
-    settings_path, settings = find_settings(folder, path, config)
-    task = task_of(settings, settings_path)
-    if settings:
-        check_settings(settings, settings_path, NEEDED.get(task, ()))
-    arrays = open_weights(checkpoint)
+        check_table(config, tokenizer.vocab_size, folder.path)
+    task, settings = folder.task, folder.settings
+    if task != "pretraining":
+        check_settings(task, settings, folder.record[0])
+    arrays = open_weights(checkpoint, folder)
     check_shapes(config, arrays)
     try:
-        model, labels = MAKERS[task](ENCODERS[model_type](config), settings)
+        model, labels = MAKERS[task](ENCODERS[folder.model_type](config), settings)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{settings_path} must hold what training recorded. Received: {error!r}"
+            f"{folder.record[0]} must hold what training recorded. Received: {error!r}"
         ) from None
     absent = [
         prefix
@@ -107,53 +77,20 @@ def load_folder(directory, checkpoint=None, tokenizer=None):
         warnings.warn(
             f"{report.checkpoint} has a head, {', '.join(heads)}, of a task that its folder does "
             f"not describe ({SETTINGS_FILE}): it is left out",
-            stacklevel=2,
+            stacklevel=3,
         )
     return LoadedModel(
         model=model,
         task=task,
-        model_type=model_type,
+        model_type=folder.model_type,
         config=config,
         tokenizer=tokenizer,
         labels=labels,
         missing=report.missing,
         settings=settings,
-        trained_positions=read_trained_positions(checkpoint),
+        trained_positions=folder.trained_positions,
         source=report.checkpoint,
-        folder=folder,
-    )
-
-
-def find_settings(folder, config_path, config):
-    """What a fine-tuned model's folder records of its task.
-
-    Args:
-        folder: the folder.
-        config_path: its configuration, perhaps a config.json of transformers.
-        config: what that describes.
-
-    Returns:
-        The file, and what it says as a dict, empty for a pre-trained model.
-    """
-    path = os.path.join(folder, SETTINGS_FILE)
-    if os.path.exists(path):
-        return path, read_settings_file(path)
-    if config_path == huggingface_config(folder):
-        values = read_json(read_bytes(config_path), config_path)
-        return config_path, settings_of(values, config, config_path)
-    return path, {}
-
-
-def task_of(settings, path):
-    """The task whose program recorded the settings; "pretraining" if there are none."""
-    if not settings:
-        return "pretraining"
-    for task, name in TASK_SETTINGS.items():
-        if name in settings:
-            return task
-    raise InputError(
-        f"{path} must hold one of {', '.join(TASK_SETTINGS.values())}. "
-        f"Received: {', '.join(settings)}"
+        folder=folder.path,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a model's folder holds: configuration, checkpoint, trained positions, tokenizer.
+"""What a model's folder holds: configuration, checkpoint, tokenizer, task, how it was trained.
 
 The folder is one that this project wrote, or a released model, unpacked: Google's BERT
 (bert_config.json, bert_model.ckpt, vocab.txt), its ALBERT (albert_config.json, model.ckpt-best,
@@ -6,12 +6,14 @@ The folder is one that this project wrote, or a released model, unpacked: Google
 Hugging Face's transformers wrote (config.json, model.safetensors).
 """
 
+import dataclasses
+import functools
 import glob
-import json
 import os
 import warnings
+from typing import Self
 
-from bert_common.atomic_write import atomic_write
+from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.folders import kind_of_path, read_bytes
 from bert_common.json_text import read_json
@@ -23,15 +25,14 @@ from bert_tf.checkpoint_files import (
     latest_checkpoint,
     list_other_checkpoints,
 )
-from bert_tf.config import is_of_transformers
-from model_formats.huggingface.config import CONFIG_FILE, read_config
-from model_formats.huggingface.safetensors_files import find_safetensors, refuse_pickles
+from model_formats.config_file import CONFIG_NAMES, ConfigFile
+from model_formats.folder_tokenizer import find_tokenizer_files, open_tokenizer_files
+from model_formats.task_records import SETTINGS_FILE, TASK_KEY, find_task, read_settings_file
+from model_formats.training_record import read_stages, write_stages
+from model_formats.transformers_files.config import CONFIG_FILE
+from model_formats.transformers_files.safetensors_files import find_safetensors, refuse_pickles
+from model_formats.transformers_files.task_settings import settings_of
 from tokenization import save_tokenizer
-
-# Where a fine-tuned model's folder records its task flags.
-SETTINGS_FILE = "finetuning.json"
-
-CONFIG_NAMES = {"bert": "bert_config.json", "albert": "albert_config.json"}
 
 # Where a model's folder records how many positions were trained: a separate file, as some tools
 # refuse configurations with unknown keys.
@@ -51,80 +52,233 @@ HUB_ASSETS, HUB_VARIABLES = "assets", "variables"
 OTHER_WEIGHTS = ("tf_model.h5", "flax_model.msgpack")
 
 
-def find_folder(directory, what="--model_dir"):
-    """The folder with the configuration: the given one, or the only such one in it.
+@dataclasses.dataclass(frozen=True)
+class ModelFolder:
+    """A model's folder; a file in it is read when it is first asked for, and once.
 
-    Args:
-        directory: where to look.
-        what: how a message names it.
+    Attributes:
+        path: the folder with the configuration and the records of the training.
+        named: the folder that the user named: this one, or the one around it.
+        chosen: the checkpoint that stands for the model; None for the folder's best, else newest.
     """
-    if (kind := kind_of_path(directory)) != "a folder":
-        raise InputError(f"{what} must be a folder. Received: {directory}, {kind}")
-    folders = _model_folders(directory)
-    if not folders:
-        raise InputError(
-            f"{what} must hold {' or '.join(CONFIG_NAMES.values())}, or {CONFIG_FILE} of "
-            f"transformers. Received: {directory}"
+
+    path: str
+    named: str | None = None
+    chosen: str | None = None
+
+    @classmethod
+    def open(cls, directory, checkpoint=None, *, what="--model_dir", needs_config=True) -> Self:
+        """Opens the folder of one model: the given one, or the only such one in it.
+
+        Args:
+            directory: where to look.
+            checkpoint: one of its checkpoints; None for the best, else the newest.
+            what: how a message names the folder.
+            needs_config: whether there must be a configuration, which best/ lacks.
+
+        Raises:
+            InputError: it is no folder, or it holds no model, or several.
+        """
+        if (kind := kind_of_path(directory)) != "a folder":
+            raise InputError(f"{what} must be a folder. Received: {directory}, {kind}")
+        folder = cls(os.path.normpath(directory), directory, checkpoint)
+        if folder.config_files:
+            return folder
+        inside = sorted(glob.glob(os.path.join(glob.escape(directory), "*", "")))
+        folders = [cls(os.path.normpath(path), directory, checkpoint) for path in inside]
+        folders = [inner for inner in folders if inner.config_files]
+        if not folders and not needs_config:
+            return folder
+        if not folders:
+            raise InputError(
+                f"{what} must hold {' or '.join(CONFIG_NAMES.values())}, or {CONFIG_FILE} of "
+                f"transformers. Received: {directory}"
+            )
+        if len(folders) > 1:
+            raise InputError(
+                f"{what} must be the folder of one model. Received: {directory}, which holds "
+                f"{', '.join(os.path.basename(folder.path) for folder in folders)}"
+            )
+        return folders[0]
+
+    @classmethod
+    def beside(cls, checkpoint) -> Self:
+        """The folder that describes a checkpoint; it may hold no configuration."""
+        folder = os.path.dirname(os.path.abspath(checkpoint))
+        if os.path.basename(folder) == BEST_FOLDER:  # the best checkpoint has a folder inside it
+            folder = os.path.dirname(folder)
+        return cls(folder, folder, checkpoint)
+
+    @functools.cached_property
+    def transformers_config(self):
+        """The `ConfigFile` of the config.json that transformers wrote, or None."""
+        file = ConfigFile(os.path.join(self.path, CONFIG_FILE))
+        return file if os.path.isfile(file.path) and file.is_of_transformers else None
+
+    @functools.cached_property
+    def config_files(self):
+        """The `ConfigFile`s of the folder: one, unless it is no model's."""
+        files = [
+            ConfigFile(os.path.join(self.path, name), model_type)
+            for model_type, name in CONFIG_NAMES.items()
+        ]
+        found = [file for file in files if os.path.isfile(file.path)]
+        return found or list(filter(None, [self.transformers_config]))
+
+    @property
+    def config_file(self):
+        """The one `ConfigFile` of the folder."""
+        if len(self.config_files) != 1:
+            raise InputError(
+                f"a model's folder must hold {' or '.join(CONFIG_NAMES.values())}. Received: "
+                f"{self.path} with {'both' if self.config_files else 'neither'}"
+            )
+        return self.config_files[0]
+
+    @property
+    def model_type(self):
+        """The model type, "bert" or "albert"."""
+        return self.config_file.model_type
+
+    @property
+    def config(self):
+        """The model's configuration, a `BertConfig` or an `AlbertConfig`."""
+        return self.config_file.config
+
+    @functools.cached_property
+    def checkpoint(self):
+        """The checkpoint that stands for the model: its prefix, or a safetensors file."""
+        return self.chosen or _find_checkpoint(self.path)
+
+    def check(self):
+        """Raises what is wrong with configuration or checkpoint, before TensorFlow is imported."""
+        return self.config, self.checkpoint
+
+    def tokenizer_files(self, do_lower_case=None):
+        """The files of the tokenizer, and whether it lower-cases; see `find_tokenizer_files`."""
+        is_trained = any(self._holds(name) for name in (POSITIONS_FILE, SETTINGS_FILE))
+        is_of_transformers = self.transformers_config is not None
+        return find_tokenizer_files(
+            self.path, self.named or self.path, do_lower_case, is_trained, is_of_transformers
         )
-    if folders[0] != directory and len(folders) > 1:
-        raise InputError(
-            f"{what} must be the folder of one model. Received: {directory}, which holds "
-            f"{', '.join(os.path.basename(os.path.normpath(path)) for path in folders)}"
-        )
-    return os.path.normpath(folders[0])
+
+    @functools.cached_property
+    def tokenizer(self):
+        """The tokenizer; None if the folder holds none.
+
+        Raises:
+            InputError: as `find_tokenizer_files`, or the files are malformed.
+        """
+        return open_tokenizer_files(self.tokenizer_files())
+
+    @property
+    def is_fine_tuned(self):
+        """Whether a fine-tuning of this project wrote the folder."""
+        return self._holds(SETTINGS_FILE)
+
+    @functools.cached_property
+    def transformers_settings(self):
+        """The task that config.json of transformers describes; {} of a pre-trained model."""
+        file = self.transformers_config
+        return {} if file is None else settings_of(file.values, file.config, file.path)
+
+    @functools.cached_property
+    def record(self):
+        """The file that records the task, and what it holds; {} of a pre-trained model."""
+        path = os.path.join(self.path, SETTINGS_FILE)
+        if self.is_fine_tuned:
+            return path, read_settings_file(path)
+        if self.transformers_config in self.config_files:
+            return self.transformers_config.path, self.transformers_settings
+        return path, {}
+
+    @property
+    def settings(self):
+        """What a fine-tuned model's folder records beside the task's name, a dict."""
+        return {name: value for name, value in self.record[1].items() if name != TASK_KEY}
+
+    @functools.cached_property
+    def task(self):
+        """What the model was trained for, one of `loaded_model.TASKS`."""
+        path, record = self.record
+        return find_task(record, path)
+
+    @functools.cached_property
+    def trained_positions(self):
+        """The number of positions that the checkpoint was trained with; None if unknown.
+
+        Raises:
+            InputError: the file holds something else.
+        """
+        folder = ModelFolder.beside(self.chosen).path if self.chosen else self.path
+        path = os.path.join(folder, POSITIONS_FILE)
+        if not os.path.exists(path):
+            return None
+        content = read_json(read_bytes(path), path)
+        positions = content.get(POSITIONS_KEY) if isinstance(content, dict) else None
+        if type(positions) is not int or positions < 1:
+            raise InputError(f"{path} must hold {POSITIONS_KEY}, from 1 on. Received: {content!r}")
+        return positions
+
+    @functools.cached_property
+    def stages(self):
+        """How the model was trained, the earliest stage first; see `training_record`."""
+        return read_stages(self.path)
+
+    def _holds(self, name):
+        return os.path.exists(os.path.join(self.path, name))
+
+    @staticmethod
+    def write(
+        directory,
+        model_type,
+        config,
+        *,
+        tokenizer,
+        positions,
+        task="pretraining",
+        settings=None,
+        stages=(),
+    ):
+        """Writes what describes a model beside its weights, so that the folder is complete.
+
+        Args:
+            directory: the folder of the checkpoints.
+            model_type: "bert" or "albert".
+            config: the model's configuration.
+            tokenizer: the model's, or None.
+            positions: the number of trained positions, or None if unknown.
+            task: what the model was trained for, one of `loaded_model.TASKS`.
+            settings: the settings of that task, a dict.
+            stages: how it was trained, as `training_record` has it.
+        """
+        write_json(os.path.join(directory, CONFIG_NAMES[model_type]), config.to_dict())
+        write_trained_positions(directory, positions)
+        if tokenizer is not None:
+            save_tokenizer(tokenizer, directory)
+        if task != "pretraining":
+            write_json(os.path.join(directory, SETTINGS_FILE), {TASK_KEY: task, **settings})
+        write_stages(directory, stages)
 
 
-def _model_folders(directory):
-    inside = sorted(glob.glob(os.path.join(glob.escape(directory), "*", "")))
-    return [path for path in (directory, *inside) if _configs(path)]
-
-
-def find_config(directory):
-    """The model type of a folder, "bert" or "albert", and its configuration's path."""
-    configs = _configs(directory)
-    if len(configs) != 1:
-        raise InputError(
-            f"a model's folder must hold {' or '.join(CONFIG_NAMES.values())}. Received: "
-            f"{directory} with {'both' if configs else 'neither'}"
-        )
-    model_type, path = configs[0]
-    return model_type or read_config(path).model_type, path
-
-
-def _configs(directory):
-    """Pairs of model type and path; the type in a file of transformers is None until it is read."""
-    paths = (
-        (model_type, os.path.join(directory, name)) for model_type, name in CONFIG_NAMES.items()
+def write_description(loaded, directory):
+    """Writes what describes a `LoadedModel` beside its weights."""
+    ModelFolder.write(
+        directory,
+        loaded.model_type,
+        loaded.config,
+        tokenizer=loaded.tokenizer,
+        positions=loaded.trained_positions,
+        task=loaded.task,
+        settings=loaded.settings,
+        stages=ModelFolder(loaded.folder).stages,
     )
-    found = [(model_type, path) for model_type, path in paths if os.path.isfile(path)]
-    return found or ([(None, path)] if (path := huggingface_config(directory)) else [])
 
 
-def huggingface_config(directory):
-    """The config.json of a folder that transformers wrote, or None."""
-    path = os.path.join(directory, CONFIG_FILE)
-    if not os.path.isfile(path):
-        return None
-    try:
-        values = read_json(read_bytes(path), path)
-    except InputError:  # another program's
-        return None
-    return path if isinstance(values, dict) and is_of_transformers(values) else None
+def _find_checkpoint(directory):
+    """The best checkpoint if an evaluation has chosen one, else the newest, else an export.
 
-
-def find_checkpoint_below(directory):
-    """The checkpoint of the one model in a folder; a configuration may be missing, as in best/."""
-    folders = _model_folders(directory)
-    return find_checkpoint(
-        find_folder(directory, "a folder with weights") if folders else directory
-    )
-
-
-def find_checkpoint(directory):
-    """The checkpoint that represents a folder's model: its prefix, or a safetensors file.
-
-    It is the best one if an evaluation has chosen one, else the newest, else an export, else the
-    only one with another name, else model.safetensors or the index of its shards.
+    Else the only one with another name, else model.safetensors or the index of its shards.
     """
     if os.path.basename(directory) == HUB_ASSETS:
         directory = os.path.join(os.path.dirname(directory), HUB_VARIABLES)
@@ -156,44 +310,22 @@ def find_checkpoint(directory):
     return others[0]
 
 
-def folder_of(checkpoint):
-    """The folder that describes a checkpoint; the best checkpoint has a folder inside it."""
-    folder = os.path.dirname(os.path.abspath(checkpoint))
-    return os.path.dirname(folder) if os.path.basename(folder) == BEST_FOLDER else folder
+def earlier_stages(output_dir, checkpoint):
+    """The stages before that of a run, a list.
 
-
-def read_settings_file(path):
-    """What a fine-tuned model's folder records, a dict.
-
-    Raises:
-        InputError: the file holds something else.
+    Args:
+        output_dir: the run's folder. If it holds checkpoints the run resumes, and its own stage is
+            the last one there.
+        checkpoint: what it starts from otherwise, or None.
     """
-    settings = read_json(read_bytes(path), path)
-    if not isinstance(settings, dict):
-        raise InputError(f"{path} must hold an object. Received: {type(settings).__name__}")
-    return settings
+    if latest_checkpoint(output_dir):
+        return ModelFolder(output_dir).stages[:-1]
+    return stages_of(checkpoint)
 
 
-def write_settings_file(directory, settings):
-    """Writes what a fine-tuned model's folder records of its task, a dict."""
-    with atomic_write(os.path.join(directory, SETTINGS_FILE)) as file:
-        file.write(json.dumps(settings, ensure_ascii=False, indent=2).encode("utf-8") + b"\n")
-
-
-def read_trained_positions(checkpoint):
-    """The number of positions a checkpoint was trained with; None if its folder has no record.
-
-    Raises:
-        InputError: the file holds something else.
-    """
-    path = os.path.join(folder_of(checkpoint), POSITIONS_FILE)
-    if not os.path.exists(path):
-        return None
-    content = read_json(read_bytes(path), path)
-    positions = content.get(POSITIONS_KEY) if isinstance(content, dict) else None
-    if type(positions) is not int or positions < 1:
-        raise InputError(f"{path} must hold {POSITIONS_KEY}, from 1 on. Received: {content!r}")
-    return positions
+def stages_of(checkpoint):
+    """The stages of a checkpoint; none for None."""
+    return ModelFolder.beside(checkpoint).stages if checkpoint else []
 
 
 def add_trained_positions(checkpoint, longest):
@@ -205,7 +337,7 @@ def add_trained_positions(checkpoint, longest):
     """
     if checkpoint is None:
         return longest
-    known = read_trained_positions(checkpoint)
+    known = ModelFolder.beside(checkpoint).trained_positions
     return known and max(known, longest)
 
 
@@ -217,7 +349,7 @@ def warn_of_untrained_positions(checkpoint, longest, what):
         longest: the number of the sequence's pieces.
         what: the sequence, for the message.
     """
-    known = read_trained_positions(checkpoint)
+    known = ModelFolder.beside(checkpoint).trained_positions
     if known is not None and longest > known:
         warnings.warn(
             f"{what} has {longest} pieces, but {checkpoint} was trained on sequences of at most "
@@ -227,28 +359,10 @@ def warn_of_untrained_positions(checkpoint, longest, what):
         )
 
 
-def write_model_files(directory, model_type, config, tokenizer, positions):
-    """Writes configuration and tokenizer beside the checkpoints, so that the folder is complete.
-
-    Args:
-        directory: the folder of the checkpoints.
-        model_type: "bert" or "albert".
-        config: the model's configuration.
-        tokenizer: the model's, or None.
-        positions: the number of trained positions, or None if unknown.
-    """
-    with atomic_write(os.path.join(directory, CONFIG_NAMES[model_type])) as file:
-        file.write(json.dumps(config.to_dict(), indent=2).encode("utf-8") + b"\n")
-    write_trained_positions(directory, positions)
-    if tokenizer is not None:
-        save_tokenizer(tokenizer, directory)
-
-
 def write_trained_positions(directory, positions):
     """Records the number of trained positions; removes an earlier record if it is None."""
     path = os.path.join(directory, POSITIONS_FILE)
     if positions is not None:
-        with atomic_write(path) as file:
-            file.write(json.dumps({POSITIONS_KEY: positions}).encode("utf-8") + b"\n")
+        write_json(path, {POSITIONS_KEY: positions})
     elif os.path.exists(path):  # of an earlier model
         os.remove(path)

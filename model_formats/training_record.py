@@ -11,8 +11,6 @@ from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from bert_tf.checkpoint_files import latest_checkpoint
-from model_formats.model_folder import folder_of
 
 TRAINING_FILE = "training.json"
 
@@ -39,26 +37,6 @@ def write_stages(folder, stages):
     """Writes the record; none where nothing is known."""
     if stages:
         write_json(os.path.join(folder, TRAINING_FILE), stages)
-
-
-def earlier_stages(output_dir, checkpoint):
-    """The stages before that of a run, a list.
-
-    Args:
-        output_dir: the run's folder. If it holds checkpoints the run resumes, and its own stage is
-            the last one there.
-        checkpoint: what it starts from otherwise, or None.
-    """
-    if latest_checkpoint(output_dir):
-        return read_stages(output_dir)[:-1]
-    return stages_of(checkpoint)
-
-
-def stages_of(checkpoint):
-    """The stages of a checkpoint, by its path or by its folder; none for None."""
-    if not checkpoint:
-        return []
-    return read_stages(checkpoint if os.path.isdir(checkpoint) else folder_of(checkpoint))
 
 
 def trained_objective(stages):

@@ -11,8 +11,8 @@ import os
 from bert_common.errors import InputError
 from bert_common.folders import kind_of_path
 from bert_tf.checkpoint_files import exists
-from model_formats.huggingface.safetensors_files import open_tensors, refuse_pickles
-from model_formats.model_folder import find_checkpoint_below
+from model_formats.model_folder import ModelFolder
+from model_formats.transformers_files.safetensors_files import open_tensors, refuse_pickles
 
 _SAFETENSORS = (".safetensors", ".safetensors.index.json")
 
@@ -30,7 +30,7 @@ def find_weights(path):
         return path
     refuse_pickles(path)
     if os.path.isdir(path):
-        return find_checkpoint_below(path)
+        return ModelFolder.open(path, what="a folder with weights", needs_config=False).checkpoint
     if path.endswith(_SAFETENSORS) and os.path.isfile(path):
         return path
     kind = kind_of_path(path)
@@ -48,11 +48,12 @@ def check_weights(path):
         open_tensors(path)
 
 
-def open_weights(path):
+def open_weights(path, folder=None):
     """Opens the weights that a path stands for.
 
     Args:
         path: as for `find_weights`.
+        folder: the `ModelFolder` that they are in, if its config.json has been read.
 
     Returns:
         `bert_tf.checkpoint.CheckpointArrays`, for `load_arrays`.
@@ -64,9 +65,11 @@ def open_weights(path):
 
     path = find_weights(path)
     if not exists(path):
-        from model_formats.huggingface.weights import open_huggingface
+        from model_formats.transformers_files.weights import open_huggingface
 
-        return open_huggingface(path)
+        config = folder and folder.transformers_config
+        inside = config and os.path.samefile(os.path.dirname(path) or ".", folder.path)
+        return open_huggingface(path, config.transformers_model if inside else None)
     reader = open_checkpoint(path)
     from model_formats.model_garden import OBJECT_GRAPH, open_model_garden
 

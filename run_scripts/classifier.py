@@ -134,6 +134,7 @@ def classify(values):
     values = check_own_files(choose_predicted_file(values))
     check_export(values)
     program = Program(
+        "classification",
         TASK_FLAGS,
         read_data,
         read_examples,

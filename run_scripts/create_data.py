@@ -47,6 +47,7 @@ from create_pretraining_data.records.metadata import (
     remove_sidecars,
     write_sidecars,
 )
+from model_formats.model_folder import ModelFolder
 from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
 from run_scripts.flags.corpora import find_texts
 from run_scripts.flags.create_data import (
@@ -61,7 +62,7 @@ from run_scripts.flags.create_data import (
 )
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import check_tokenizer_flags, open_tokenizer
-from run_scripts.model_folder import fill_in_tokenizer
+from run_scripts.given_model import named_tokenizer
 from tokenization.unknown_share import UnknownCounter
 
 # The modules that every worker process imports.
@@ -79,18 +80,21 @@ def main(argv=None):
 def create_data(flags):
     """Creates the records; `flags` are `CreateDataFlags` as parsed."""
     started = time.monotonic()
-    defaults = choose_objective(flags)
+    folder = ModelFolder.open(flags.model_dir) if flags.model_dir else None
+    defaults = choose_objective(flags, folder)
     print(
         f"objective: {defaults.objective}, defaults: {MODEL_NAMES[defaults.model_type]}'s, "
         f"{defaults.reason}"
     )
+    tokenizer_flags = named_tokenizer(flags, *filter(None, [folder]))
+    check_tokenizer_flags(tokenizer_flags, flags.model_dir)
     flags = resolve_flags(flags, defaults)
     input_files = find_texts(flags.input_file, "input_file")
-    protected = list_files_read(flags, input_files)
+    protected = list_files_read(tokenizer_flags, input_files)
     output_files = choose_output_files(flags.output_file, input_files, protected)
     check_names(output_files, protected)
     sources = recognise_all(input_files, flags.input_format, flags.text_key)
-    tokenizer = open_tokenizer(flags)
+    tokenizer = open_tokenizer(tokenizer_flags)
     warn_of_few_predictions(flags)
     for directory in sorted({os.path.dirname(path) or "." for path in output_files}):
         make_writable(
@@ -135,8 +139,6 @@ def resolve_flags(flags, defaults):
     for name in ("input_file_mode", "parallel"):
         if is_given(flags, name):
             print(f"--{name} has no effect here (text is read as UTF-8, by --num_workers)")
-    flags = fill_in_tokenizer(flags)
-    check_tokenizer_flags(flags)
     flags = resolve_defaults(flags, defaults.model_type)
     check_engine(flags)
     if flags.engine == "spark":

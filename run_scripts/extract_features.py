@@ -12,8 +12,7 @@ from bert_common.folders import kind_of_path, make_writable
 from bert_common.progress import with_progress
 from finetuning.features.files import write_arrays, write_json_lines, write_projector
 from finetuning.inputs import SHORTEST, encode_pair, read_pairs
-from model_formats.folder_tokenizer import check_table
-from model_formats.model_folder import folder_of, warn_of_untrained_positions
+from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.sentence_transformers import read_pooling
 from model_formats.weights import open_weights
 from run_scripts.flags.declaration import flag
@@ -22,20 +21,9 @@ from run_scripts.flags.finetune import read_layers
 from run_scripts.flags.limits import LARGEST_BATCH, LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
-from run_scripts.flags.tokenizer import (
-    TokenizerFlags,
-    check_tokenizer_flags,
-    open_tokenizer,
-    source_of,
-)
-from run_scripts.flags.training import (
-    ModelFlags,
-    check_checkpoint,
-    check_length,
-    choose_model_type,
-    read_config,
-)
-from run_scripts.model_folder import fill_in_model, fill_in_reference_model
+from run_scripts.flags.tokenizer import TokenizerFlags
+from run_scripts.flags.training import ModelFlags, check_checkpoint, check_length
+from run_scripts.given_model import GivenModel, find_directory
 from tokenization.unknown_share import warn_of_unknown
 
 ARRAYS = ".npz"
@@ -108,12 +96,9 @@ def main(argv=None):
 
 def extract_features(values):
     """Checks flags and files, then computes, then writes."""
-    values = fill_in_model(fill_in_reference_model(values))
-    check_flags(values)
-    model_type = choose_model_type(values)
-    config = read_config(values, model_type)
-    tokenizer = open_tokenizer(values)
-    check_table(config, tokenizer.vocab_size, source_of(values))
+    model = GivenModel.of(values, find_directory(values))
+    check_flags(values, model.checkpoint)
+    config, tokenizer = model.config, model.tokenizer
     lines = read_pairs(values.input_file) if values.input_file else None
     warn_of_unknown(tokenizer, (text for line in lines or () for text in line if text))
     if values.output_file:
@@ -122,22 +107,21 @@ def extract_features(values):
     if values.projector_dir:
         make_writable(values.projector_dir, "--projector_dir must be a folder that can be written")
     if values.word_embeddings:
-        extract_words(values, open_encoder(values, model_type, config), tokenizer, lines)
+        extract_words(values, open_encoder(values, model), tokenizer, lines)
         return
     layers = read_layers("layers", values.layers, config)
     check_length(values, config)
     shown = with_progress(lines, "encoding", "lines")
     rows = [encode_pair(tokenizer, *line, values.max_seq_length) for line in shown]
     longest = max(len(row.ids) for row in rows)
-    warn_of_untrained_positions(values.init_checkpoint, longest, "the longest line")
-    encoder = open_encoder(values, model_type, config)
+    warn_of_untrained_positions(model.checkpoint, longest, "the longest line")
+    encoder = open_encoder(values, model)
     from finetuning.features.extraction import extract
 
     arrays = is_of_arrays(values)
     pooling = "none"
     if arrays:
-        folder = folder_of(values.init_checkpoint)
-        pooling = values.pooling or read_pooling(folder) or "mean"
+        pooling = values.pooling or read_pooling(model.checkpoint_folder.path) or "mean"
     features = extract(encoder, rows, layers, pooling, values.batch_size, tokenizer.pad_id or 0)
     if values.projector_dir:
         features = list(features)
@@ -153,7 +137,7 @@ def extract_features(values):
     print(f"{len(rows):,} lines, layers {values.layers}: written to {places(values)}")
 
 
-def open_encoder(values, model_type, config):
+def open_encoder(values, model):
     """Imports TensorFlow and loads the encoder."""
     start_tensorflow(values)
     from albert_tf import AlbertModel
@@ -161,9 +145,9 @@ def open_encoder(values, model_type, config):
     from bert_tf.blockwise_attention import automatic_attention
     from bert_tf.checkpoint import load_arrays
 
-    encoder = BertModel if model_type == "bert" else AlbertModel
-    encoder = encoder(config, attention_function=automatic_attention)
-    load_arrays(encoder, open_weights(values.init_checkpoint), UNUSED)
+    encoder = BertModel if model.model_type == "bert" else AlbertModel
+    encoder = encoder(model.config, attention_function=automatic_attention)
+    load_arrays(encoder, open_weights(model.checkpoint, model.folder), UNUSED)
     return encoder
 
 
@@ -200,9 +184,8 @@ def is_of_arrays(values):
     return not values.output_file or values.output_file.endswith(ARRAYS)
 
 
-def check_flags(values):
-    """Refuses values that cannot work, whatever the files hold."""
-    check_tokenizer_flags(values)
+def check_flags(values, checkpoint):
+    """Refuses values that cannot work, whatever the text is."""
     if values.use_tpu:
         raise InputError("--use_tpu must be off: this program runs on GPUs and CPUs")
     if not places(values):
@@ -223,9 +206,9 @@ def check_flags(values):
         raise InputError(f"--input_file must be a file. Received: {values.input_file}, {kind}")
     if values.output_file and (kind := kind_of_path(values.output_file)) not in (FILE, NOTHING):
         raise InputError(f"--output_file must be a file. Received: {values.output_file}, {kind}")
-    if not values.init_checkpoint:
+    if not checkpoint:
         raise InputError("one of --init_checkpoint, --model_dir must be given. Received: none")
-    check_checkpoint(values.init_checkpoint)
+    check_checkpoint(checkpoint)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def find_entities(values):
             "--data_dir must be given, or --do_predict with --predict_file. Received: neither"
         )
     program = Program(
-        TASK_FLAGS, read_data, read_dataset_split, make_task, count_classes=count_kinds
+        "ner", TASK_FLAGS, read_data, read_dataset_split, make_task, count_classes=count_kinds
     )
     finetune(values, program)
 

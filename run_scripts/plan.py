@@ -17,7 +17,7 @@ from run_scripts.flags.flag_files import SHIPPED
 from run_scripts.flags.limits import LARGEST_VOCABULARY, MOST_DEVICES, MOST_PROCESSES
 from run_scripts.flags.parser import parse, run_program
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.flags.training import choose_model_type, read_config
+from run_scripts.flags.training import given_config
 from run_scripts.planning.measured import KOREAN_WIKIPEDIA
 from run_scripts.planning.table import GIGABYTE, print_plan
 from run_scripts.planning.training import Phase
@@ -144,9 +144,9 @@ def read_job(model, packed=True):
     for name in JOBS[model]:
         values = parse(PretrainFlags, ["plan", f"--flagfile={SHIPPED / name}.flags"])
         if not jobs:  # the second phase takes the configuration from the first one's folder
-            model_type = choose_model_type(values)
-            config = read_config(values, model_type, USUAL_VOCABULARY)
-        jobs.append(resolve_model_defaults(values, model_type))
+            file = given_config(values)
+            config = file.config_with(USUAL_VOCABULARY)
+        jobs.append(resolve_model_defaults(values, file.model_type))
     phases = [
         Phase(
             length=job.max_seq_length,

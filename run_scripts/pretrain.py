@@ -13,14 +13,13 @@ from bert_tf.input.data_order import sizes_of
 from bert_tf.training.cluster import Cluster, read_cluster, shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_path
-from model_formats.model_folder import add_trained_positions, write_model_files
-from model_formats.training_record import (
-    add_counts,
+from model_formats.model_folder import (
+    ModelFolder,
+    add_trained_positions,
     earlier_stages,
     stages_of,
-    trained_objective,
-    write_stages,
 )
+from model_formats.training_record import add_counts, trained_objective
 from run_scripts.flags.declaration import PerModel, resolve_model_defaults
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.objectives import (
@@ -42,13 +41,8 @@ from run_scripts.flags.pretrain import (
     read_records_tokenizer,
     vocabulary_size,
 )
-from run_scripts.flags.training import (
-    check_length,
-    choose_model_type,
-    compilation_cache,
-    read_config,
-)
-from run_scripts.model_folder import fill_in_model
+from run_scripts.flags.training import check_length, compilation_cache
+from run_scripts.given_model import GivenModel
 
 # The flags that the record of a training names.
 RECORDED_FLAGS = (
@@ -84,8 +78,8 @@ class PretrainingJob:
     """What the flags of a pre-training mean, checked as far as possible without TensorFlow."""
 
     flags: PretrainFlags  # with every default resolved
-    model_type: str  # "bert" or "albert"
-    config: object  # the model's
+    model: GivenModel  # what the flags name
+    config: object  # the model's, its vocab_size that of the records where no file says it
     files: list  # record files
     eval_files: list
     # The sentence objective of each: "nsp", "sop" or "none"; None if it is not known.
@@ -93,6 +87,11 @@ class PretrainingJob:
     eval_objective: str | None
     tokenizer: object  # that of the records, or None
     cluster: Cluster | None
+
+    @property
+    def source(self):
+        """The checkpoint that the training starts or goes on from; None for new weights."""
+        return latest_checkpoint(self.flags.output_dir) or self.model.checkpoint
 
 
 # Rows without a piece that a configuration may have to make its table a round number.
@@ -105,15 +104,14 @@ def make_job(given):
     Raises:
         InputError: a flag or a file that cannot work.
     """
-    filled = fill_in_model(given)
-    model_type = choose_model_type(filled)
-    flags = resolve_model_defaults(filled, model_type)
+    model = GivenModel.of(given)
+    flags = resolve_model_defaults(given, model.model_type)
     check_flags(flags)
     # A size that the file leaves out follows the vocabulary, which is not known yet.
-    config = read_config(flags, model_type, LARGEST_SIZE)
+    config = model.config_file.config_with(LARGEST_SIZE)
     files = expand_globs(flags.input_file, "input_file")
     described = described_lengths(files)
-    default = [name for name in described if isinstance(getattr(filled, name), PerModel)]
+    default = [name for name in described if isinstance(getattr(given, name), PerModel)]
     flags = dataclasses.replace(flags, **{name: described[name] for name in default})
     eval_files = files
     if flags.eval_input_file:
@@ -121,14 +119,14 @@ def make_job(given):
     objective, eval_objective = read_objective(files), read_objective(eval_files)
     check_resumed_objective(flags, objective)
     cluster = read_cluster(os.environ)
-    tokenizer = check_vocabulary(flags, config)
+    tokenizer = check_vocabulary(flags, model.folder, config)
     check_described_tokenizer(flags, tokenizer, [*files, *eval_files])
     if tokenizer is None:
         tokenizer = read_records_tokenizer(config, files)
     is_chief = cluster is None or cluster.is_chief
     if config.vocab_size == LARGEST_SIZE:
         config = dataclasses.replace(
-            config, vocab_size=vocabulary_size(flags, model_type, tokenizer, files)
+            config, vocab_size=vocabulary_size(flags, model.model_type, tokenizer, files)
         )
     if tokenizer is not None and is_chief:
         note_unused_rows(config, tokenizer)
@@ -137,10 +135,10 @@ def make_job(given):
             "note: there is no tokenizer beside the records, so none is saved with the model "
             "(--tokenizer_dir names one)"
         )
-    check_checkpoints(flags)
+    check_checkpoints(flags, model.checkpoint)
     return PretrainingJob(
         flags=flags,
-        model_type=model_type,
+        model=model,
         config=config,
         files=files,
         eval_files=eval_files,
@@ -178,7 +176,7 @@ def run(job, session, folder):
             f"--eval_batch_size={flags.eval_batch_size}, {replicas} devices"
         )
     records, held_out = load_records(job, session)
-    source = latest_checkpoint(flags.output_dir) or flags.init_checkpoint
+    source = job.source
     state = build(job, session)
     write_files = model_files_writer(job, state, source, records)
     if session.chief:
@@ -239,7 +237,7 @@ def build(job, session):
     add_heads = functools.partial(PretrainingModel, sentence_objective=name)
     state = session.build(job, add_heads, schedule)
     allow_missing = tuple(filter(None, flags.allow_missing.split(",")))
-    session.restore(state, flags, allow_missing=allow_missing)
+    session.restore(state, job, allow_missing=allow_missing)
     return state
 
 
@@ -260,13 +258,9 @@ def model_files_writer(job, state, source, records):
     positions = add_trained_positions(source, longest)
     stages = stages_of(source)
     if trains:
-        stages = [*earlier_stages(flags.output_dir, flags.init_checkpoint), make_stage(job)]
-
-    def write(folder):
-        write_model_files(folder, job.model_type, job.config, job.tokenizer, positions)
-        write_stages(folder, stages)
-
-    return write
+        stages = [*earlier_stages(flags.output_dir, job.model.checkpoint), make_stage(job)]
+    described = {"tokenizer": job.tokenizer, "positions": positions, "stages": stages}
+    return lambda folder: ModelFolder.write(folder, job.model.model_type, job.config, **described)
 
 
 def make_stage(job):
@@ -284,8 +278,7 @@ def make_evaluator(job, session, state, held_out):
     from bert_tf.training.evaluation import RecordsEvaluator
 
     flags = job.flags
-    source = latest_checkpoint(flags.output_dir) or flags.init_checkpoint
-    own = job.objective if flags.do_train else trained_objective(stages_of(source))
+    own = job.objective if flags.do_train else trained_objective(stages_of(job.source))
     pairs, note = measured_pairs(own, job.eval_objective, state.model.sentence_objective)
     if note:
         session.print(note)

@@ -100,13 +100,14 @@ def answer_multiple_choice(values):
         raise InputError("--high_only and --middle_only: only one may be on. Received: both")
     refuse_feature_flags(values, "pooled vector")
     note_unused(values, NO_EFFECT)
+    parts = (TASK_FLAGS, read_data, read_dataset_split, make_task)
     options = {
         "changeable": TASK_FLAGS,
         "uses_libraries": False,
         "shared_text": operator.attrgetter("context"),
         "texts": operator.attrgetter("context", "question", "options"),
     }
-    finetune(values, Program(TASK_FLAGS, read_data, read_dataset_split, make_task, **options))
+    finetune(values, Program("multiple_choice", *parts, **options))
 
 
 def read_data(values):

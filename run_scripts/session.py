@@ -5,6 +5,7 @@ It imports TensorFlow: programs import it once their flags and files have been c
 
 import contextlib
 import dataclasses
+import functools
 
 import keras
 import tensorflow as tf
@@ -136,7 +137,7 @@ class Session:
         """Builds a model with its optimizer: a `TrainingState` at step 0.
 
         Args:
-            job: has `flags` as for `open_session`, `model_type` and the model's `config`.
+            job: has `flags` as for `open_session`, `model` and the model's `config`.
             add_head: a function of a new encoder that makes the model.
             schedule: the learning rate; None for a model that is not trained.
         """
@@ -144,7 +145,7 @@ class Session:
         with self.strategy.scope():
             policy = POLICIES[self.precision]
             attention = ATTENTION_FUNCTIONS[job.flags.attention]
-            encoder = ENCODERS[job.model_type]
+            encoder = ENCODERS[job.model.model_type]
             config = _with_dropout(job.config, job.flags.encoder_dropout)
             model = add_head(encoder(config, attention_function=attention, dtype=policy))
             self.print(f"model: {config}")
@@ -155,13 +156,14 @@ class Session:
             loss_scale = LossScale() if self.precision == "float16" else None
             return TrainingState(model, optimizer, loss_scale)
 
-    def restore(self, state, flags, **options):
-        """Restores a new state from the newest checkpoint or --init_checkpoint; prints which.
+    def restore(self, state, job, **options):
+        """Restores a new state from the newest checkpoint or the job's; prints which.
 
         `options` are those of `bert_tf.training.state.restore`.
         """
-        start = flags.output_dir, flags.init_checkpoint
-        line = restore(state, self.strategy, *start, open_weights=open_weights, **options)
+        start = job.flags.output_dir, job.model.checkpoint
+        reader = functools.partial(open_weights, folder=job.model.folder)
+        line = restore(state, self.strategy, *start, open_weights=reader, **options)
         # A worker that does not see the others' checkpoints would start from new weights.
         self.check_agreement({"the step to resume from": state.step})
         self.print(line)

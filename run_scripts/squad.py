@@ -288,7 +288,8 @@ OPTIONS = {
     "shared_text": operator.attrgetter("article"),
     "texts": operator.attrgetter("question", "context"),
 }
-PROGRAM = Program(TASK_FLAGS, read_data, read_dataset_split, make_task, **OPTIONS)
+PARTS = (TASK_FLAGS, read_data, read_dataset_split, make_task)
+PROGRAM = Program("question_answering", *PARTS, **OPTIONS)
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ def _prepare(arguments, job, session, records):
         config,
         rows[0],
         {
-            "model": job.model_type,
+            "model": job.model.model_type,
             "precision": session.precision,
             "schedule": job_schedule(state),
             "first_step": first,
@@ -152,7 +152,7 @@ def _prepare(arguments, job, session, records):
     arrays = {name: _narrow(np.stack([row[name] for row in rows])) for name in rows[0]}
     path = os.path.join(arguments.folder, BATCHES_FILE)
     write_arrays(path, {**arrays, "first_step": np.int64(first)}, compress=True)
-    if first or job.flags.init_checkpoint:
+    if first or job.model.checkpoint:
         write_arrays(os.path.join(arguments.folder, STATE_FILE), _small(_state_arrays(state)))
     sizes = {n: os.path.getsize(os.path.join(arguments.folder, n)) for n in _files(arguments)}
     for name, size in sizes.items():
@@ -219,10 +219,9 @@ def _state_arrays(state):
 
 
 def _finish(arguments, job, session, records):
-    from bert_tf.checkpoint_files import latest_checkpoint
     from bert_tf.training.state import save
 
-    source = latest_checkpoint(job.flags.output_dir) or job.flags.init_checkpoint
+    source = job.source
     state = build(job, session)
     config = session.training_config(job.flags, bucket_boundaries=())
     records.in_order(state, config)  # sets the order that the next updates go on in

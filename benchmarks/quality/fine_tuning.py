@@ -26,7 +26,6 @@ from benchmarks.common import one_of, print_table, run, whole_numbers
 from benchmarks.quality.records import mean_and_error
 from bert_tf.training.evaluation import read_results
 from finetuning.datasets import DATASETS
-from model_formats.model_folder import find_checkpoint
 
 PROGRAMS = {name: "run_classifier.py" for name in DATASETS} | {"klue-ner": "run_ner.py"}
 LENGTH = 128
@@ -42,7 +41,7 @@ def common_flags(arguments, output, pretrained):
         "--do_train",
         "--do_eval",
         "--keep_checkpoint_max=1",
-        *([f"--init_checkpoint={find_checkpoint(arguments.model_dir)}"] if pretrained else []),
+        *([f"--init_checkpoint={arguments.model_dir}"] if pretrained else []),
         *arguments.flags,
     ]
 

@@ -22,8 +22,7 @@ from benchmarks.common import ENVIRONMENT, argument_parser, print_table, run, wh
 os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
 
 from bert_tf.training.evaluation import read_results
-from model_formats.model_configs import read_model_config
-from model_formats.model_folder import find_config
+from model_formats.model_folder import ModelFolder
 
 RANDOM = "random"
 ARMS = (RANDOM, "repeat", "interpolate")  # the others are values of --new_positions
@@ -36,8 +35,7 @@ def adapt(arguments, arm):
         return arguments.model_dir
     folder = arguments.work_dir / arm
     if not (folder / "model.ckpt.index").exists():
-        model_type, path = find_config(str(arguments.model_dir))
-        positions = read_model_config(path, model_type).max_position_embeddings
+        positions = ModelFolder.open(str(arguments.model_dir)).config.max_position_embeddings
         run(
             "adapt_checkpoint.py",
             f"--model_dir={arguments.model_dir}",

@@ -4,7 +4,7 @@ import os
 from typing import NamedTuple
 
 from benchmarks.reference.sizes import SIZES, Size
-from model_formats.model_folder import find_checkpoint, read_trained_positions
+from model_formats.model_folder import ModelFolder
 from run_scripts.flags.training import ascending_numbers
 
 
@@ -39,7 +39,7 @@ class Work(NamedTuple):
         """Whether the rows of a phase are longer than all that its weights were trained on."""
         trained = 0
         if self.flags.begin_with:
-            trained = read_trained_positions(find_checkpoint(self.flags.begin_with))
+            trained = ModelFolder(self.flags.begin_with).trained_positions
         if number and trained is not None:  # None: not known, so all of them
             trained = max(trained, self.phases[number - 1].length)
         return bool(trained) and trained < self.phases[number].length

@@ -1,1 +1,1 @@
-"""Folders that Hugging Face's transformers reads and writes; open names first."""
+"""Writes folders for Hugging Face's transformers; open export first."""

@@ -9,10 +9,9 @@ import json
 from bert_tf.checkpoint_files import step_of
 from bert_tf.training.evaluation import as_shown, read_results
 from model_formats.huggingface.architectures import class_name
-from model_formats.huggingface.config import to_huggingface
 from model_formats.huggingface.tokenizer_files import needs_own_code
-from model_formats.model_folder import POSITIONS_KEY
-from model_formats.training_record import read_stages
+from model_formats.model_folder import POSITIONS_KEY, ModelFolder
+from model_formats.transformers_files.config import to_huggingface
 
 MODEL_NAMES = {"bert": "BERT", "albert": "ALBERT"}
 
@@ -68,7 +67,7 @@ def loading_lines(name, tokenizer):
 
 def stage_tables(loaded):
     """Pairs of a heading and a dict, of how the model was trained, the earliest stage first."""
-    stages = read_stages(loaded.folder)
+    stages = ModelFolder(loaded.folder).stages
     total = collections.Counter(str(stage.get("program")) for stage in stages)
     seen = collections.Counter()
     for stage in stages:

@@ -14,15 +14,15 @@ from model_formats.huggingface.architectures import (
     label_keys,
 )
 from model_formats.huggingface.card import make_card
-from model_formats.huggingface.config import CONFIG_FILE, to_huggingface
-from model_formats.huggingface.names import ALBERT_NAMES, BERT_NAMES, translate_back
 from model_formats.huggingface.tokenizer_files import write_tokenizer
 from model_formats.huggingface.write_weights import as_float16, write_weights
 from model_formats.load_folder import load_folder
-from model_formats.model_folder import write_trained_positions
+from model_formats.model_folder import ModelFolder, write_trained_positions
 from model_formats.runtimes.check import check_file
 from model_formats.runtimes.ids_graph import input_names, make_graph
-from model_formats.training_record import read_stages, write_stages
+from model_formats.training_record import write_stages
+from model_formats.transformers_files.config import CONFIG_FILE, to_huggingface
+from model_formats.transformers_files.names import ALBERT_NAMES, BERT_NAMES, translate_back
 
 NAMES = {"bert": BERT_NAMES, "albert": ALBERT_NAMES}
 
@@ -61,7 +61,7 @@ def export(loaded, directory, max_shard_size=None, precision="float32", card_tex
     with atomic_write(os.path.join(directory, "README.md")) as file:
         file.write(make_card(loaded, architecture, tokenization, card_text).encode("utf-8"))
     write_trained_positions(directory, loaded.trained_positions)
-    write_stages(directory, read_stages(loaded.folder))
+    write_stages(directory, ModelFolder(loaded.folder).stages)
     if precision == "float16":
         check_reloaded(loaded, directory)
     name = class_name(loaded, architecture)

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.progress import progress
-from model_formats.huggingface.safetensors_files import INDEX_FILE, WEIGHTS_FILE
+from model_formats.transformers_files.safetensors_files import INDEX_FILE, WEIGHTS_FILE
 
 
 def as_float16(arrays):

@@ -19,18 +19,9 @@ from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows, r
 from model_formats.adaptation.new_rows import draw_all_new, plan_rows, typical_rows
 from model_formats.adaptation.positions import METHODS
 from model_formats.adaptation.report import REPORT_FILE, added_report, as_lines, vocabulary_report
-from model_formats.folder_tokenizer import check_table, find_tokenizer
-from model_formats.huggingface.safetensors_files import find_safetensors
-from model_formats.model_configs import read_model_config
-from model_formats.model_folder import (
-    find_checkpoint,
-    find_config,
-    find_folder,
-    read_trained_positions,
-    write_model_files,
-    write_settings_file,
-)
-from model_formats.training_record import read_stages, write_stages
+from model_formats.folder_tokenizer import check_table
+from model_formats.model_folder import ModelFolder
+from model_formats.transformers_files.safetensors_files import find_safetensors
 from model_formats.weights import find_weights, open_weights
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import MAX_SEED
@@ -108,14 +99,10 @@ def main(argv=None):
 class AdaptationJob:
     """What the flags mean, checked as far as possible without TensorFlow."""
 
-    folder: str  # the model's
-    model_type: str  # "bert" or "albert"
-    config: object  # the model's configuration
-    checkpoint: str
+    model: ModelFolder
     tokenizer: object  # the model's own, or None
     new_tokenizer: object  # that of the result, or None
     rows: list | None  # of the new vocabulary
-    trained_positions: int | None  # of the model
     report: dict
 
 
@@ -127,10 +114,10 @@ def adapt(values):
     import_tensorflow()
     from bert_tf.checkpoint import write_arrays
     from model_formats.adaptation.arrays import Changes, adapted_arrays
-    from model_formats.load_folder import find_settings
 
-    positions, known = values.max_position_embeddings, job.trained_positions
-    trained = known or job.config.max_position_embeddings  # released models trained them all
+    model, positions = job.model, values.max_position_embeddings
+    known = model.trained_positions
+    trained = known or model.config.max_position_embeddings  # released models trained them all
     changes = Changes(
         rows=job.rows,
         typical=None if job.rows is None else typical_rows(job.tokenizer),
@@ -139,18 +126,17 @@ def adapt(values):
         method=values.new_positions or "repeat",
         seed=values.random_seed,
     )
-    arrays = adapted_arrays(open_weights(job.checkpoint), job.config, changes)
-    write_model_files(
+    arrays = adapted_arrays(open_weights(model.checkpoint, model), model.config, changes)
+    ModelFolder.write(
         values.output_dir,
-        job.model_type,
+        model.model_type,
         new_config(job, positions),
-        job.new_tokenizer,
+        tokenizer=job.new_tokenizer,
         positions=trained if positions else known,
+        task=model.task,  # whose head is carried over too
+        settings=model.settings,
+        stages=model.stages,
     )
-    _, settings = find_settings(job.folder, find_config(job.folder)[1], job.config)
-    if settings:  # of a fine-tuned model, whose head is carried over too
-        write_settings_file(values.output_dir, settings)
-    write_stages(values.output_dir, read_stages(job.folder))
     write_json(os.path.join(values.output_dir, REPORT_FILE), job.report)
     # The checkpoint comes last: it makes the folder a model's.
     write_arrays(os.path.join(values.output_dir, EXPORTED_NAME), arrays)
@@ -165,16 +151,14 @@ def make_job(values):
         InputError: a flag or a file that cannot work.
     """
     check_flags(values)
-    folder = find_folder(values.model_dir)
-    check_output(values.output_dir, folder)
-    model_type, path = find_config(folder)
-    config = read_model_config(path, model_type)
     check_checkpoint(values.init_checkpoint)
-    checkpoint = find_weights(values.init_checkpoint or find_checkpoint(folder))
-    trained = read_trained_positions(checkpoint)
+    chosen = find_weights(values.init_checkpoint) if values.init_checkpoint else None
+    model = ModelFolder.open(values.model_dir, chosen)
+    config, trained = model.config, model.trained_positions
+    check_output(values.output_dir, model.path)
     check_positions(values, config, trained)
-    tokenizer = open_own_tokenizer(values, config)
-    new_tokenizer, rows, report = tokenizer, None, {"checkpoint": checkpoint}
+    tokenizer = open_own_tokenizer(values, model)
+    new_tokenizer, rows, report = tokenizer, None, {"checkpoint": model.checkpoint}
     if values.tokenizer_dir or values.add_tokens:
         new_tokenizer, rows, report["vocabulary"] = plan_vocabulary(values, config, tokenizer)
     if values.max_position_embeddings:
@@ -185,14 +169,10 @@ def make_job(values):
             "method": values.new_positions or "repeat",
         }
     return AdaptationJob(
-        folder=folder,
-        model_type=model_type,
-        config=config,
-        checkpoint=checkpoint,
+        model=model,
         tokenizer=tokenizer,
         new_tokenizer=new_tokenizer,
         rows=rows,
-        trained_positions=trained,
         report=report,
     )
 
@@ -254,13 +234,13 @@ def check_positions(values, config, trained):
         )
 
 
-def open_own_tokenizer(values, config):
+def open_own_tokenizer(values, model):
     """The tokenizer of the model's folder; None if it has none and the vocabulary stays.
 
     Raises:
         InputError: there is none to compare with, or it does not fit the model.
     """
-    found = find_tokenizer(values.model_dir, values.do_lower_case)
+    found = model.tokenizer_files(values.do_lower_case)
     if not found:
         if values.tokenizer_dir or values.add_tokens:
             raise InputError(
@@ -269,7 +249,7 @@ def open_own_tokenizer(values, config):
             )
         return None
     tokenizer = open_tokenizer(TokenizerFlags(**found))
-    check_table(config, tokenizer.vocab_size, values.model_dir)
+    check_table(model.config, tokenizer.vocab_size, values.model_dir)
     return tokenizer
 
 
@@ -296,7 +276,7 @@ def new_config(job, positions):
     changes = {"max_position_embeddings": positions} if positions else {}
     if job.rows is not None:
         changes["vocab_size"] = len(job.rows)
-    return dataclasses.replace(job.config, **changes)
+    return dataclasses.replace(job.model.config, **changes)
 
 
 def print_report(report):

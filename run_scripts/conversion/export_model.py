@@ -10,14 +10,14 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from model_formats.export_folder import check_output_dir, export_folder
-from model_formats.model_folder import find_checkpoint, find_config, find_folder
+from model_formats.model_folder import ModelFolder
 from model_formats.weights import find_weights
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer, source_of
 from run_scripts.flags.training import check_checkpoint
-from run_scripts.model_folder import fill_in_tokenizer
+from run_scripts.given_model import named_tokenizer
 
 
 class Format(NamedTuple):
@@ -122,21 +122,20 @@ def export_model(values):
     form = FORMATS[values.format]
     options = read_options(values, form)
     most_bytes = parse_size("max_size", values.max_size) if values.max_size else None
-    folder = find_folder(values.model_dir)
-    find_config(folder)
-    if values.init_checkpoint:
-        check_checkpoint(values.init_checkpoint)
-    checkpoint = find_weights(values.init_checkpoint or find_checkpoint(folder))
-    values = fill_in_tokenizer(values)
-    tokenizer = open_tokenizer(values) if source_of(values) else None
+    check_checkpoint(values.init_checkpoint)
+    chosen = find_weights(values.init_checkpoint) if values.init_checkpoint else None
+    folder = ModelFolder.open(values.model_dir, chosen)
+    folder.check()
+    named = named_tokenizer(values, folder)
+    tokenizer = open_tokenizer(named) if source_of(named) else None
     check_libraries(form)
     check_output_dir(values.output_dir)
 
     start_tensorflow(values)
-    from model_formats.load_folder import load_folder
+    from model_formats.load_folder import load
 
     module = importlib.import_module(form.module)
-    loaded = load_folder(values.model_dir, checkpoint, tokenizer)
+    loaded = load(folder, tokenizer)
     with export_folder(values.output_dir, values.format, most_bytes) as directory:
         how = module.export(loaded, directory, **options)
     print(

@@ -14,7 +14,7 @@ from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.training.cluster import shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
 from finetuning.classes import describe_classes, draw_examples, warn_of_thin_classes
-from model_formats.training_record import read_stages
+from model_formats.model_folder import ModelFolder
 from run_scripts.downstream.job import make_job
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.finetune import (
@@ -37,6 +37,7 @@ TRAIN_PART_DIVISOR = 10
 class Program(NamedTuple):
     """The parts of the program of one kind of task."""
 
+    task: str  # one of `model_formats.loaded_model.TASKS`
     task_flags: tuple  # the flags that the model's folder records
     # (flags) -> a data set with `splits`, a dict split -> whether it has labels.
     read_data: Callable
@@ -77,7 +78,7 @@ def finetune(given, program):
 
 def check_part(folder, eval_on):
     """Refuses to go on in a folder whose training was begun with another --eval_on."""
-    stages = read_stages(folder) if latest_checkpoint(folder) else []
+    stages = ModelFolder(folder).stages if latest_checkpoint(folder) else []
     settings = stages[-1].get("settings") if stages else None
     begun = settings.get("eval_on", "own") if isinstance(settings, dict) else eval_on
     if begun != eval_on:

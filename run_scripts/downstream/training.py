@@ -24,12 +24,12 @@ from finetuning.evaluation import TaskEvaluator
 from finetuning.prediction import Predictor
 from finetuning.saved_models import export_classifier
 from model_formats.model_folder import (
+    ModelFolder,
     add_trained_positions,
+    earlier_stages,
+    stages_of,
     warn_of_untrained_positions,
-    write_model_files,
-    write_settings_file,
 )
-from model_formats.training_record import earlier_stages, stages_of, write_stages
 from model_formats.weights import open_weights
 from run_scripts.downstream.compilation import choose_split_boundaries, skip_costly_compilation
 from run_scripts.downstream.job import DownstreamJob
@@ -74,10 +74,10 @@ def run(job, task, splits, folders, refusal_reason):
         examples = encode(task, splits)
         longest = int(max((e.lengths.max() for e in examples.values()), default=0))
         if flags.do_train:
-            source = latest_checkpoint(flags.output_dir) or flags.init_checkpoint
-            stages = earlier_stages(flags.output_dir, flags.init_checkpoint)
+            source = latest_checkpoint(flags.output_dir) or job.model.checkpoint
+            stages = earlier_stages(flags.output_dir, job.model.checkpoint)
         else:
-            source = find_fine_tuned(flags)
+            source = find_fine_tuned(flags, job.model)
             stages = stages_of(source)
         if source and session.chief:
             warn_of_untrained_positions(source, longest, "the longest example")
@@ -202,7 +202,7 @@ class FineTuning:
         state = session.build(self.job, self.task.make_model, schedule)
         predictor = Predictor(state.model, session.strategy, xla=session.xla)
         if flags.do_train:
-            session.restore(state, flags, into=state.model.encoder)
+            session.restore(state, self.job, into=state.model.encoder)
             if session.chief:
                 self.write_model_files(flags.output_dir)
             if self.train(state, steps, predictor):
@@ -255,7 +255,7 @@ class FineTuning:
         best = best_checkpoint(os.path.join(flags.output_dir, BEST_FOLDER))
         if flags.do_train and not (best and flags.eval_every_steps):
             return f"step {state.step}, {latest_checkpoint(flags.output_dir)}"
-        source = best if flags.do_train else find_fine_tuned(flags)
+        source = best if flags.do_train else find_fine_tuned(flags, self.job.model)
         report = load_arrays(state.model, open_weights(source))
         state.step = step_of(source)
         return str(report)
@@ -328,13 +328,19 @@ class FineTuning:
 
     def write_model_files(self, folder):
         """Writes configuration, tokenizer and task beside the checkpoints."""
-        job = self.job
-        write_model_files(folder, job.model_type, job.config, job.tokenizer, self.positions)
-        write_settings_file(folder, job.settings | self.task.settings)
-        stages = self.stages
+        job, stages = self.job, self.stages
         if job.flags.do_train:
             settings = {name: getattr(job.flags, name) for name in RECORDED_FLAGS}
             if job.flags.eval_on == TRAIN_PART:  # `program.check_part` reads it
                 settings["eval_on"] = TRAIN_PART
             stages = [*stages, {"program": "fine-tuning", "settings": settings}]
-        write_stages(folder, stages)
+        ModelFolder.write(
+            folder,
+            job.model.model_type,
+            job.config,
+            tokenizer=job.tokenizer,
+            positions=self.positions,
+            task=job.task,
+            settings=job.settings | self.task.settings,
+            stages=stages,
+        )

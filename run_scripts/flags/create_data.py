@@ -15,7 +15,6 @@ from create_pretraining_data.instances.long_lines import LONG_LINES
 from create_pretraining_data.instances.packing import row_predictions
 from create_pretraining_data.instances.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.records.shard_names import expand_output_file
-from model_formats.model_folder import find_config, find_folder
 from run_scripts.flags.declaration import PerModel, flag, resolve_model_defaults
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_PROCESSES
 from run_scripts.flags.paths import split_list
@@ -215,11 +214,12 @@ def is_given(flags, name):
     return value is not None and not isinstance(value, PerModel)
 
 
-def choose_objective(flags):
+def choose_objective(flags, folder=None):
     """Chooses the objective and its defaults by the flags that are given: `ObjectiveDefaults`.
 
     Args:
         flags: `CreateDataFlags` as parsed, with `PerModel` values.
+        folder: the `ModelFolder` of --model_dir, or None.
 
     Raises:
         InputError: --objective and --random_next_sentence contradict each other.
@@ -239,10 +239,10 @@ def choose_objective(flags):
         reason = f"because of --objective={flags.objective}"
         return ObjectiveDefaults(flags.objective, model_type, reason)
     given = [name for name in ALBERT_ONLY if is_given(flags, name)]
-    if flags.model_dir and not is_given(flags, "random_next_sentence"):
-        model_type, path = find_config(find_folder(flags.model_dir))
-        objective = {"bert": "nsp", "albert": "sop"}[model_type]
-        return ObjectiveDefaults(objective, model_type, f"because of {path}")
+    if folder and not is_given(flags, "random_next_sentence"):
+        objective = {"bert": "nsp", "albert": "sop"}[folder.model_type]
+        reason = f"because of {folder.config_file.path}"
+        return ObjectiveDefaults(objective, folder.model_type, reason)
     if not given:
         reason = "because neither --objective nor a flag of ALBERT's is given"
         return ObjectiveDefaults("nsp", "bert", reason)
@@ -331,7 +331,7 @@ def choose_output_files(output_file, input_files, protected):
 
 
 def list_files_read(flags, input_files):
-    """Lists every file that the program reads and must not overwrite."""
+    """Lists every file that the program reads and must not overwrite; `flags`: `TokenizerFlags`."""
     paths = [*input_files, flags.vocab_file, flags.spm_model_file]
     if flags.tokenizer_dir:
         paths += glob.glob(os.path.join(glob.escape(flags.tokenizer_dir), "*"))

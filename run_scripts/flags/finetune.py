@@ -324,9 +324,14 @@ def read_layers(name, text, config):
     return tuple(layers)
 
 
-def find_fine_tuned(values):
-    """The checkpoint to evaluate, predict or export with when nothing is trained."""
-    source = values.init_checkpoint or values.output_dir
+def find_fine_tuned(values, model):
+    """The checkpoint to evaluate, predict or export with when nothing is trained.
+
+    Args:
+        values: `FinetuneFlags`.
+        model: the `GivenModel`.
+    """
+    source = model.checkpoint or values.output_dir
     if not (os.path.exists(source) or exists(source)):
         raise InputError(
             "without --do_train there must be a fine-tuned checkpoint: --init_checkpoint or one in "

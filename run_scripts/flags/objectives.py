@@ -3,7 +3,8 @@
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
 from create_pretraining_data.records.metadata import described_objective, one_value
-from model_formats.training_record import stages_of, trained_objective
+from model_formats.model_folder import stages_of
+from model_formats.training_record import trained_objective
 
 # --objective of create_pretraining_data -> what the loss and the accuracy are called in results.
 # With both, label 1 says that B does not follow A: it is from elsewhere (nsp) or goes before (sop).

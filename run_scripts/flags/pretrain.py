@@ -14,9 +14,8 @@ from create_pretraining_data.records.metadata import (
     sidecar_path,
     tokenizer_beside,
 )
-from model_formats.folder_tokenizer import check_table, find_tokenizer
-from model_formats.model_configs import read_model_config
-from model_formats.model_folder import CONFIG_NAMES
+from model_formats.config_file import CONFIG_NAMES, ConfigFile
+from model_formats.folder_tokenizer import check_table
 from run_scripts.flags.declaration import PerModel, flag
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
@@ -189,8 +188,13 @@ def read_bucket_boundaries(values, record_format):
     return (*lengths, longest)
 
 
-def check_vocabulary(values, config):
+def check_vocabulary(values, folder, config):
     """The tokenizer of --tokenizer_dir or of --model_dir, or None.
+
+    Args:
+        values: `PretrainFlags`.
+        folder: the `ModelFolder` of --model_dir, or None.
+        config: the model's.
 
     Raises:
         InputError: it, or --vocab_file, is larger than the model's table.
@@ -203,9 +207,9 @@ def check_vocabulary(values, config):
     elif values.vocab_file:
         vocabulary, _ = load_vocabulary(values.vocab_file)
         check_table(config, max(vocabulary.values()) + 1, values.vocab_file)
-    elif values.model_dir:
-        flags = find_tokenizer(values.model_dir, values.do_lower_case)
-        tokenizer = open_tokenizer(TokenizerFlags(**flags)) if flags else None
+    elif folder:
+        files = folder.tokenizer_files(values.do_lower_case)
+        tokenizer = open_tokenizer(TokenizerFlags(**files)) if files else None
         source = values.model_dir
     if tokenizer is not None:
         check_table(config, tokenizer.vocab_size, source)
@@ -244,7 +248,7 @@ def vocabulary_size(values, model_type, tokenizer, files):
     """
     begun = os.path.join(values.output_dir or "", CONFIG_NAMES[model_type])
     if latest_checkpoint(values.output_dir) and os.path.isfile(begun):
-        return read_model_config(begun, model_type).vocab_size
+        return ConfigFile(begun, model_type).config.vocab_size
     if tokenizer is not None:
         return tokenizer.vocab_size
     if values.vocab_file:
@@ -293,12 +297,12 @@ def check_described_tokenizer(values, tokenizer, files):
             )
 
 
-def check_checkpoints(values):
-    """Refuses a checkpoint that does not exist, or an evaluation without one."""
+def check_checkpoints(values, checkpoint):
+    """Refuses a checkpoint to start from that does not exist, or an evaluation without one."""
     newest = latest_checkpoint(values.output_dir)
     if not newest:  # a run that resumes does not read --init_checkpoint
-        check_checkpoint(values.init_checkpoint)
-    if not (values.do_train or values.init_checkpoint or newest):
+        check_checkpoint(checkpoint)
+    if not (values.do_train or checkpoint or newest):
         raise InputError(
             "to evaluate there must be a checkpoint in --output_dir, or --init_checkpoint. "
             f"Received: none in {values.output_dir}"

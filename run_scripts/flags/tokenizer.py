@@ -42,8 +42,12 @@ class TokenizerFlags:
     )
 
 
-def check_tokenizer_flags(flags):
+def check_tokenizer_flags(flags, folder=None):
     """Refuses flags that name two tokenizers, or none.
+
+    Args:
+        flags: `TokenizerFlags`, with what the model's folder holds where they name nothing.
+        folder: that of the model, for messages; or None.
 
     Raises:
         InputError: names both flags.
@@ -69,7 +73,6 @@ def check_tokenizer_flags(flags):
             + (f", --vocab_file={flags.vocab_file}" if flags.vocab_file else "")
         )
     elif not flags.vocab_file:
-        folder = getattr(flags, "model_dir", None)
         raise InputError(
             "one of --vocab_file, --spm_model_file, --tokenizer_dir must be given, or a "
             "--model_dir that holds a tokenizer. Received: "

@@ -5,8 +5,7 @@ import os
 import re
 
 from bert_common.errors import InputError
-from model_formats.model_configs import read_model_config
-from model_formats.model_folder import CONFIG_NAMES
+from model_formats.config_file import CONFIG_NAMES, ConfigFile
 from model_formats.weights import check_weights
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags
@@ -200,21 +199,18 @@ def library_seed(values):
     return values.random_seed % MAX_SEED or MAX_SEED - 1
 
 
-def choose_model_type(values):
-    """The model type that the flags name: "bert" or "albert"."""
-    given = [name for name in CONFIG_NAMES if getattr(values, f"{name}_config_file")]
-    if len(given) != 1:
-        raise InputError(
-            "one of --bert_config_file and --albert_config_file must be given, or --model_dir. "
-            f"Received: {'both' if given else 'neither'}"
-        )
-    return given[0]
+NO_CONFIG = (
+    "one of --bert_config_file and --albert_config_file must be given, or --model_dir. Received: {}"
+)
 
 
-def read_config(values, model_type, vocab_size=None):
-    """The model's configuration, from the file that the flags name; see `read_model_config`."""
-    path = getattr(values, f"{model_type}_config_file")
-    return read_model_config(path, model_type, vocab_size)
+def given_config(values):
+    """The `ConfigFile` that a flag names, or None; two are an InputError."""
+    paths = {name: getattr(values, f"{name}_config_file") for name in CONFIG_NAMES}
+    given = [ConfigFile(path, model_type) for model_type, path in paths.items() if path]
+    if len(given) > 1:
+        raise InputError(NO_CONFIG.format("both"))
+    return given[0] if given else None
 
 
 def compilation_cache(values, gpus):

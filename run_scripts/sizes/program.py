@@ -17,8 +17,8 @@ from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from bert_tf.config import PRESETS as BERT_PRESETS
 from bert_tf.config import BertConfig, is_of_transformers
-from model_formats.huggingface.config import from_huggingface
-from model_formats.model_configs import CONFIGS
+from model_formats.config_file import CONFIGS
+from model_formats.transformers_files.config import from_huggingface
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import LARGEST_BATCH, LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program

@@ -7,26 +7,14 @@ import sys
 
 from bert_common.errors import InputError
 from korean_bert.masked_text import MASK, encode_with_masks
-from model_formats.folder_tokenizer import check_table
-from model_formats.model_configs import read_model_config
-from model_formats.model_folder import (
-    find_checkpoint,
-    find_config,
-    find_folder,
-    warn_of_untrained_positions,
-)
+from model_formats.model_folder import ModelFolder, warn_of_untrained_positions
 from model_formats.weights import check_weights, open_weights
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.limits import LARGEST_VOCABULARY
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.tokenizer import (
-    TokenizerFlags,
-    check_tokenizer_flags,
-    open_tokenizer,
-    source_of,
-)
-from run_scripts.model_folder import fill_in_reference_model, fill_in_tokenizer
+from run_scripts.flags.tokenizer import TokenizerFlags
+from run_scripts.given_model import find_directory, open_model_tokenizer
 from tokenization.unknown_share import warn_of_unknown
 from tokenization.vocabulary import special_ids
 
@@ -65,14 +53,9 @@ def fill_masks(values):
     for text in texts:
         if MASK not in text:
             raise InputError(f"every sentence of --text must hold {MASK}. Received: {text!r}")
-    values = fill_in_tokenizer(fill_in_reference_model(values))
-    folder = find_folder(values.model_dir)
-    check_tokenizer_flags(values)
-    tokenizer = open_tokenizer(values)
-    model_type, path = find_config(folder)
-    config = read_model_config(path, model_type)
-    check_table(config, tokenizer.vocab_size, source_of(values))
-    checkpoint = find_checkpoint(folder)
+    folder = ModelFolder.open(find_directory(values))
+    config, checkpoint = folder.config, folder.checkpoint
+    tokenizer = open_model_tokenizer(values, config, folder)
     check_weights(checkpoint)
     warn_of_unknown(tokenizer, texts)
     sequences = [encode_with_masks(tokenizer, text) for text in texts]
@@ -90,8 +73,8 @@ def fill_masks(values):
     from bert_tf.checkpoint import load_arrays
     from bert_tf.summaries.mask_predictions import best_guesses
 
-    model = PretrainingModel((BertModel if model_type == "bert" else AlbertModel)(config))
-    load_arrays(model, open_weights(checkpoint), UNUSED)
+    model = PretrainingModel((BertModel if folder.model_type == "bert" else AlbertModel)(config))
+    load_arrays(model, open_weights(checkpoint, folder), UNUSED)
     for text, ids in zip(texts, sequences, strict=True):
         positions = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_id]
         print(text)

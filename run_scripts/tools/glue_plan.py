@@ -10,14 +10,12 @@ import sys
 from typing import NamedTuple
 
 from bert_common.errors import InputError
-from bert_common.folders import read_bytes
-from bert_common.json_text import read_json
 from bert_tf.checkpoint_files import exists
 from finetuning.datasets import DATASETS
 from finetuning.ner.data import FORMATS
 from finetuning.readers import find_file
-from model_formats.model_folder import find_checkpoint, find_config, find_folder
-from model_formats.weights import find_weights
+from model_formats.model_folder import ModelFolder
+from model_formats.weights import check_weights, find_weights
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import measured_splits
 from run_scripts.flags.flag_files import SHIPPED
@@ -148,15 +146,14 @@ def find_flagfile(benchmark, model_type, hidden_size, task):
 
 
 def read_kind(folder):
-    """The type, "bert" or "albert", and the hidden size of the model in a folder; None without."""
-    model_type, path = find_config(folder)
-    values = read_json(read_bytes(path), path)
+    """The type and the hidden size of the model in a `ModelFolder`; None where it has none."""
+    values = folder.config_file.values
     size = values.get("hidden_size") if isinstance(values, dict) else None
-    return model_type, size if isinstance(size, int) else None
+    return folder.model_type, size if isinstance(size, int) else None
 
 
 def model_flags(model):
-    """Returns the folder of a pre-trained model, and a list of flags for the model.
+    """Returns the `ModelFolder` of a pre-trained model, and a list of flags for the model.
 
     Args:
         model: a checkpoint, or a folder with one, beside its configuration and tokenizer.
@@ -166,11 +163,11 @@ def model_flags(model):
     """
     if not os.path.isdir(model):
         find_weights(model)
-    folder = find_folder(model if os.path.isdir(model) else os.path.dirname(model) or ".")
+    folder = ModelFolder.open(model if os.path.isdir(model) else os.path.dirname(model) or ".")
     if exists(model) or os.path.isfile(model):
-        return folder, [f"--model_dir={folder}", f"--init_checkpoint={model}"]
-    find_checkpoint(folder)  # raises an error before the first task begins
-    return folder, [f"--model_dir={folder}"]
+        return folder, [f"--model_dir={folder.path}", f"--init_checkpoint={model}"]
+    check_weights(folder.checkpoint)  # before the first task begins
+    return folder, [f"--model_dir={folder.path}"]
 
 
 if __name__ == "__main__":

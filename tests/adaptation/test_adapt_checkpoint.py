@@ -27,7 +27,7 @@ from tiny_models import SIZES
 
 from bert_tf.checkpoint import write_arrays
 from model_formats.load_folder import load_folder
-from model_formats.model_folder import find_checkpoint, read_trained_positions
+from model_formats.model_folder import ModelFolder
 from run_scripts import classifier
 from run_scripts.conversion.adapt_checkpoint import main
 from tokenization import load_tokenizer
@@ -84,8 +84,9 @@ def test_every_variable(model_dir, kind, tmp_path):
     counts = {name: report[name]["count"] for name in ("kept", "averaged", "random", "dropped")}
     assert counts == {"kept": 11, "averaged": 1, "random": 2, "dropped": 4}
     assert report["random"]["examples"] == ["예금", "상환"]
-    assert json.loads((tmp_path / "new" / "finetuning.json").read_text()) == {"task_name": "tsv"}
-    assert read_trained_positions(find_checkpoint(str(tmp_path / "new"))) == 24
+    record = json.loads((tmp_path / "new" / "finetuning.json").read_text())
+    assert record == {"task": "classification", "task_name": "tsv"}
+    assert ModelFolder(str(tmp_path / "new")).trained_positions == 24
 
 
 def test_random_rows_for_comparison(bert_dir, tmp_path):
@@ -161,7 +162,7 @@ def test_positions(model_dir, kind, tmp_path, method, capsys):
         )
     ]
     assert (max(differences) < 1e-6) == (method == "repeat")
-    assert read_trained_positions(find_checkpoint(str(tmp_path / "new"))) == 24
+    assert ModelFolder(str(tmp_path / "new")).trained_positions == 24
     done = {"repeat": "repeated", "interpolate": "interpolated"}[method]
     assert f"positions: 32 -> 60, {done} from the 24 that were" in capsys.readouterr().out
 
@@ -182,7 +183,7 @@ def test_positions_of_a_released_model(bert_dir, tmp_path, capsys):
     (bert_dir / "tokenizer_config.json").unlink()
     old, new = read(bert_dir), adapt(bert_dir, tmp_path / "new", max_position_embeddings=40)
     np.testing.assert_array_equal(new[POSITIONS][32:], old[POSITIONS][:8])
-    assert read_trained_positions(find_checkpoint(str(tmp_path / "new"))) == 32
+    assert ModelFolder(str(tmp_path / "new")).trained_positions == 32
     argv = [f"--model_dir={bert_dir}", f"--output_dir={tmp_path}/out"]
     assert main(["adapt_checkpoint", *argv, "--max_position_embeddings=32"]) == 1
     assert "above the model's. Received: 32, the model has 32" in capsys.readouterr().err

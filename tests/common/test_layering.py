@@ -21,12 +21,20 @@ FLOORS = {
         "reference",
         "",
     ),
-    "run_scripts": ("", "tools", "downstream", "session", "flags", "model_folder"),
+    "run_scripts": ("", "tools", "downstream", "session", "flags", "given_model"),
+    "model_formats": (
+        "huggingface",
+        "saved_model",
+        "runtimes",
+        "adaptation",
+        "",
+        "transformers_files",
+    ),
     "finetuning": ("classification", "multiple_choice", "ner", "question_answering", ""),
     "bert_tf": ("training", "summaries", "input", ""),
     "create_pretraining_data": ("engine", "instances", "records", ""),
     "tokenization": ("vocab_learning", ""),
-}
+}  # fmt: skip
 SEPARATE_ROOMS = ("finetuning",)  # the folders of these do not import each other
 MODEL_IMPORTS = ("bert_common", "bert_tf")
 

@@ -22,7 +22,7 @@ from tiny_models import SIZES, tiny_model
 from bert_common import VERSION
 from bert_tf.checkpoint import save_google_checkpoint
 from create_pretraining_data.records.shard_names import expand_output_file
-from model_formats.model_folder import REFERENCE_MODEL, find_checkpoint
+from model_formats.model_folder import REFERENCE_MODEL, ModelFolder
 from run_scripts.flags.flag_files import SHIPPED
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
@@ -289,7 +289,7 @@ def test_commands_from_an_empty_folder(installed, tmp_path):
         ran
     )
     for job in ("model", "albert_mini"):
-        assert find_checkpoint(str(tmp_path / "output" / job)).endswith("model.ckpt-2")
+        assert ModelFolder(str(tmp_path / "output" / job)).checkpoint.endswith("model.ckpt-2")
     (block,) = blocks(ROOT / "docs" / "python.md", "python")
     path = tmp_path / "readme.py"
     path.write_text(block.replace(STEPS, "model.ckpt-2") + "print(out['pooled_output'].shape)\n")

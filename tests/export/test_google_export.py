@@ -85,7 +85,8 @@ def test_a_fine_tuned_checkpoint_of_google_s(folder, tmp_path):
     expected = weights(tmp_path / "in" / "model.ckpt-0")
     assert "output_weights" in expected
     assert_same_bits(variables(exported), expected)
-    assert json.loads((tmp_path / "out" / "finetuning.json").read_text()) == settings
+    record = json.loads((tmp_path / "out" / "finetuning.json").read_text())
+    assert record == {"task": "classification", **settings}
 
 
 @pytest.mark.parametrize("write", [write_bert, write_albert])

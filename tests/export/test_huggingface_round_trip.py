@@ -10,8 +10,9 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
 from model_formats import google
 from model_formats.huggingface.export import export
-from model_formats.huggingface.task_settings import SETTINGS, settings_of
-from model_formats.load_folder import TASK_SETTINGS, load_folder
+from model_formats.load_folder import load_folder
+from model_formats.task_records import TASK_SETTINGS
+from model_formats.transformers_files.task_settings import SETTINGS, settings_of
 
 
 def exported(folder, output, write=export):

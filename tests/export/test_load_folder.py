@@ -1,12 +1,16 @@
 """Any folder becomes a model with its labels: pre-trained, released, fine-tuned."""
 
+import builtins
+import collections
 import json
+import os
 import shutil
 import warnings
 
 import numpy as np
 import pytest
-from model_folders import RECORDED, VALUES, settings_of, write_folder
+from model_folders import PIECES, RECORDED, VALUES, settings_of, write_folder
+from paths import TEST_DATA
 from released_models import write_albert, write_bert
 
 from bert_common.errors import InputError
@@ -17,9 +21,10 @@ from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.ner.head import TokenClassifier
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.span_head import SpanModel
-from model_formats.load_folder import load_folder, task_of
+from model_formats.load_folder import load_folder
 from model_formats.loaded_model import TASKS
-from model_formats.model_folder import SETTINGS_FILE
+from model_formats.model_folder import ModelFolder
+from model_formats.task_records import SETTINGS_FILE, find_task, guess_task
 
 CLASSES = {
     "classification": SequenceClassifier,
@@ -47,13 +52,53 @@ def test_fine_tuned_models(task, tmp_path):
     assert_same_weights(loaded.model, expected)
 
 
-def test_a_task_is_known_by_what_its_program_records():
+@pytest.mark.parametrize("task", RECORDED)
+def test_a_task_is_known_by_its_name(task, tmp_path):
+    write_folder(tmp_path, task=task)
+    path = tmp_path / SETTINGS_FILE
+    record = json.loads(path.read_text())
+    assert record.pop("task") == task and record == settings_of(task)
+    assert ModelFolder.open(str(tmp_path)).task == task
+    # As version 0.1 wrote it: the settings alone.
+    path.write_text(json.dumps(record))
+    folder = ModelFolder.open(str(tmp_path))
+    assert (folder.task, folder.settings) == (task, record)
+
+
+@pytest.mark.parametrize("kind", ("ours", "fine-tuned", "transformers", "vocabulary alone"))
+def test_a_configuration_is_opened_once(kind, tmp_path, monkeypatch):
+    """The model, its task, its tokenizer and its weights are what one reading of it says."""
+    if kind in ("ours", "fine-tuned"):
+        write_folder(tmp_path, task="pretraining" if kind == "ours" else "ner")
+    else:
+        shutil.copytree(
+            TEST_DATA / "transformers" / "bert_classifier", tmp_path, dirs_exist_ok=True
+        )
+        (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
+    if kind == "transformers":
+        (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
+    opened = collections.Counter()
+
+    def count(path, *arguments, open=open, **options):
+        opened[os.path.basename(str(path))] += 1
+        return open(path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "open", count)
+        loaded = load_folder(str(tmp_path))
+    name = "bert_config.json" if kind in ("ours", "fine-tuned") else "config.json"
+    assert opened[name] == 1 and opened["finetuning.json"] == (kind == "fine-tuned")
+    assert loaded.tokenizer.vocab_size == len(PIECES)
+    assert (loaded.task == "pretraining") == (kind == "ours")
+
+
+def test_what_is_no_task():
     assert set(TASKS) == {"pretraining", *RECORDED}
-    for task, names in RECORDED.items():
-        assert task_of(dict.fromkeys(names), "") == task
-    assert task_of({}, "") == "pretraining"
+    assert find_task({}, "") == "pretraining"
+    with pytest.raises(InputError, match="x.json: task must be one of .*Received: 'poetry'"):
+        find_task({"task": "poetry"}, "x.json")
     with pytest.raises(InputError, match="x.json must hold one of .*Received: seed"):
-        task_of({"seed": 1}, "x.json")
+        guess_task({"seed": 1}, "x.json")
 
 
 def test_kinds_of_classification(tmp_path):

@@ -9,13 +9,8 @@ from programs import NO_DROPOUT, PretrainingJob
 from task_data import write_splits
 
 from bert_common.errors import InputError
-from model_formats.training_record import (
-    add_counts,
-    earlier_stages,
-    read_stages,
-    stages_of,
-    write_stages,
-)
+from model_formats.model_folder import earlier_stages, stages_of
+from model_formats.training_record import add_counts, read_stages, write_stages
 from run_scripts import classifier
 from run_scripts.conversion import export_model
 
@@ -27,8 +22,7 @@ def test_a_run_follows_what_it_starts_from(tmp_path):
     write_folder(tmp_path / "first")
     write_stages(tmp_path / "first", [FIRST])
     checkpoint = str(tmp_path / "first" / "model.ckpt-3")
-    for start in (checkpoint, str(tmp_path / "first")):
-        assert earlier_stages(str(tmp_path / "new"), start) == [FIRST]
+    assert earlier_stages(str(tmp_path / "new"), checkpoint) == [FIRST]
     assert earlier_stages(str(tmp_path / "new"), None) == []
     # One that resumes: its own stage is the last of the folder, whatever it began with.
     write_folder(tmp_path / "second")

@@ -11,7 +11,8 @@ from transformers_models import FOLDERS
 from albert_tf import AlbertConfig
 from bert_common.errors import InputError
 from bert_tf import BertConfig
-from model_formats.huggingface.config import (
+from model_formats.config_file import ConfigFile
+from model_formats.transformers_files.config import (
     ACTIVATIONS,
     ACTIVATIONS_BACK,
     DEFAULTS,
@@ -19,7 +20,6 @@ from model_formats.huggingface.config import (
     read_config,
     to_huggingface,
 )
-from model_formats.model_configs import read_model_config
 
 BASE = {"vocab_size": 99, "model_type": "bert"}
 
@@ -98,20 +98,20 @@ def test_files_without_a_model_type():
 
 def test_a_file_given_as_ours_is_recognised(tmp_path):
     path = str(FOLDERS / "bert_erf" / "config.json")
-    assert read_model_config(path, "bert").hidden_act == "gelu_erf"
+    assert ConfigFile(path, "bert").config.hidden_act == "gelu_erf"
     with pytest.raises(InputError, match="must describe a model of --albert_config_file's kind"):
-        read_model_config(path, "albert")
-    with pytest.raises(InputError, match="model_formats.huggingface.config reads those"):
+        ConfigFile(path, "albert").config_with()
+    with pytest.raises(InputError, match="korean_bert.load_model reads folders of trans"):
         BertConfig.from_json_file(path)
     ours = tmp_path / "bert_config.json"
     ours.write_text(json.dumps({"vocab_size": 9, "hidden_act": "gelu"}))
-    assert read_model_config(str(ours), "bert").hidden_act == "gelu"
+    assert ConfigFile(str(ours), "bert").config.hidden_act == "gelu"
     with pytest.raises(InputError, match="must be a config.json of transformers"):
         read_config(str(ours))
     for text in ("{", "[]", '"'):
         ours.write_text(text)
         with pytest.raises(InputError, match="bert_config.json must"):
-            read_model_config(str(ours), "bert")
+            ConfigFile(str(ours), "bert").config_with()
 
 
 @pytest.mark.slow

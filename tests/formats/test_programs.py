@@ -13,9 +13,10 @@ from transformers_models import FOLDERS
 from bert_common.errors import InputError
 from model_formats.weights import open_weights
 from run_scripts import classifier, create_data, extract_features, pretrain
-from run_scripts.downstream.saved_settings import fill_in_saved_model
+from run_scripts.downstream.program import Program
+from run_scripts.downstream.saved_settings import fill_in_task_flags, find_model
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.model_folder import fill_in_model
+from run_scripts.given_model import GivenModel
 from run_scripts.tools import fill_masks, glue_plan
 
 VOCABULARY = [*PIECES, *(f"[unused{i}]" for i in range(61 - len(PIECES)))]
@@ -37,12 +38,12 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_the_folder_fills_in_the_flags(folder):
+def test_the_folder_has_the_parts_of_the_model(folder):
     given = PretrainFlags(input_file="a", output_dir="b", model_dir=str(folder / "roberta"))
-    filled = fill_in_model(given)
-    assert filled.bert_config_file == str(folder / "roberta" / "config.json")
-    assert filled.init_checkpoint == str(folder / "roberta" / "model.safetensors")
-    assert filled.albert_config_file is None
+    model = GivenModel.of(given)
+    assert model.config_file.path == str(folder / "roberta" / "config.json")
+    assert model.checkpoint == str(folder / "roberta" / "model.safetensors")
+    assert model.model_type == "bert"
 
 
 @pytest.mark.slow
@@ -122,7 +123,8 @@ def test_the_order_of_the_classes_in_an_evaluation(tmp_path):
         (tmp_path / "m" / "config.json").write_text(json.dumps(values))
         flags = {"model_dir": str(tmp_path / "m"), "data_dir": "d", "task_name": task, **flags}
         given = classifier.ClassifierFlags(output_dir=str(tmp_path / "out"), **flags)
-        return fill_in_saved_model(given, classifier.TASK_FLAGS, (), {}).labels
+        program = Program("classification", classifier.TASK_FLAGS, None, None, None, ())
+        return fill_in_task_flags(given, find_model(given), program).labels
 
     assert labels(("good", "bad"), "tsv") == "good,bad"
     assert labels(("good", "bad"), "tsv", labels="bad,good") == "bad,good"
@@ -135,11 +137,11 @@ def test_the_order_of_the_classes_in_an_evaluation(tmp_path):
 
 def test_a_benchmark_s_flags(folder):
     model = str(folder / "roberta")
-    assert glue_plan.model_flags(model) == (model, [f"--model_dir={model}"])
-    assert glue_plan.read_kind(model) == ("bert", 32)
+    found, flags = glue_plan.model_flags(model)
+    assert flags == [f"--model_dir={model}"] and glue_plan.read_kind(found) == ("bert", 32)
     path = f"{model}/model.safetensors"
-    expected = [f"--model_dir={model}", f"--init_checkpoint={path}"]
-    assert glue_plan.model_flags(path) == (model, expected)
+    _, flags = glue_plan.model_flags(path)
+    assert flags == [f"--model_dir={model}", f"--init_checkpoint={path}"]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from safetensors.numpy import load_file, save_file
 from transformers_models import FOLDERS
 
 from bert_common.errors import InputError
-from model_formats.huggingface import safetensors_files
-from model_formats.huggingface.safetensors_files import open_tensors
+from model_formats.transformers_files import safetensors_files
+from model_formats.transformers_files.safetensors_files import open_tensors
 from model_formats.weights import check_weights, find_weights
 
 SOURCE = FOLDERS / "albert" / "model.safetensors"

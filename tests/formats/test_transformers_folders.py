@@ -14,7 +14,7 @@ from transformers_models import FOLDERS, compare, load_model, new_encoder
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import load_arrays
-from model_formats.huggingface.weights import open_huggingface
+from model_formats.transformers_files.weights import open_huggingface
 from model_formats.weights import open_weights
 
 # Folder -> the variables that keep new weights, by what their names begin with.

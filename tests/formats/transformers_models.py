@@ -13,8 +13,7 @@ from finetuning.classification.head import SequenceClassifier
 from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.ner.head import TokenClassifier
 from finetuning.question_answering.span_head import SpanModel
-from model_formats.model_configs import read_model_config
-from model_formats.model_folder import find_config
+from model_formats.model_folder import ModelFolder
 from model_formats.weights import open_weights
 
 FOLDERS = TEST_DATA / "transformers"
@@ -33,9 +32,8 @@ HEADS = {
 
 def new_encoder(folder):
     """An encoder of a folder's configuration, with initial weights."""
-    model_type, path = find_config(str(folder))
-    config = read_model_config(path, model_type)
-    return {"bert": BertModel, "albert": AlbertModel}[model_type](config)
+    folder = ModelFolder.open(str(folder))
+    return {"bert": BertModel, "albert": AlbertModel}[folder.model_type](folder.config)
 
 
 def load_model(folder, allow_missing=("cls/predictions/",)):

@@ -13,7 +13,7 @@ from run_scripts.flags.flag_files import SHIPPED, find_input
 from run_scripts.flags.parser import parse
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.flags.training import choose_model_type, read_config
+from run_scripts.flags.training import given_config
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +105,7 @@ def test_a_shipped_job_from_any_folder(here, name):
     for folder in ("", "run_scripts/flagfiles/"):
         argv = ["run", f"--flagfile={folder}{name}_pretrain.flags"]
         values = parse(PretrainFlags, argv)
-        assert read_config(values, choose_model_type(values), 32000).vocab_size == 32000
+        assert given_config(values).config_with(32000).vocab_size == 32000
         assert values.output_dir == f"output/{name}"
 
 

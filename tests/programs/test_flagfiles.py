@@ -17,7 +17,7 @@ from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.finetune import check_finetune_flags, resolve_steps, training_steps
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags, check_flags
-from run_scripts.flags.training import choose_model_type, read_config
+from run_scripts.flags.training import given_config
 from run_scripts.ner import NerFlags
 from run_scripts.race import RaceFlags
 from run_scripts.squad import SquadFlags
@@ -50,10 +50,10 @@ def test_data_and_training_fit(job, monkeypatch):
     data = resolve_model_defaults(data, plan.model_type)
     given = ["--input_file=b", "--output_dir=c", "--do_train"] if job == "quickstart" else []
     train = parse(PretrainFlags, ["run", f"--flagfile={FLAGFILES}/{job}_pretrain.flags", *given])
-    model_type = choose_model_type(train)
+    file = given_config(train)
+    model_type, config = file.model_type, file.config_with(32000)
     train = resolve_model_defaults(train, model_type)
     check_flags(train)
-    config = read_config(train, model_type, 32000)
     assert plan.model_type == model_type
     assert plan.objective == {"bert": "nsp", "albert": "sop"}[model_type]
     # build_vocab.py's, which its vocabulary alone does not describe.
@@ -94,12 +94,11 @@ def test_jobs_for_eight_gpus(name, monkeypatch):
     """Two phases of nine to one, on packed rows whose masks are drawn; held-out text; 40 GB."""
     monkeypatch.chdir(FLAGFILES.parents[1])
     jobs = {128: f"{name}_8gpu", 512: f"{name}_8gpu_512"}
-    model_type = name.split("_")[0]
     updates, config = [], None
     for length, job in jobs.items():
         data = parse(CreateDataFlags, ["create", f"--flagfile={FLAGFILES}/{job}_data.flags"])
         train = parse(PretrainFlags, ["run", f"--flagfile={FLAGFILES}/{job}_pretrain.flags"])
-        config = config or read_config(train, model_type)
+        config = config or given_config(train).config
         assert data.packing and data.masking == "dynamic" and data.output_file.endswith("@256")
         predictions = row_predictions(length, data.masked_lm_prob)
         for values in (data, train):

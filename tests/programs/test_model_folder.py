@@ -7,13 +7,12 @@ import pytest
 from tiny_models import SIZES
 
 from bert_common.errors import InputError
-from bert_tf import BertConfig
-from model_formats.model_folder import find_checkpoint
+from model_formats.model_folder import ModelFolder
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags, choose_objective
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags, check_vocabulary
-from run_scripts.model_folder import fill_in_model, fill_in_tokenizer
+from run_scripts.given_model import GivenModel, named_tokenizer
 
 VOCABULARY = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n[unused1]\nred\n##s\n"
 
@@ -31,17 +30,19 @@ def write(folder, *names):
 
 
 def found(model_dir, **flags):
-    """The flags that --model_dir fills in, with paths below the folder."""
+    """The parts of the model of these flags by their flags' names, with paths below the folder."""
     values = {"input_file": "a", "output_file": "b", "model_dir": model_dir, **flags}
-    values = ExtractFeaturesFlags(**values)
-    filled = dataclasses.asdict(fill_in_model(values))
-    names = ("bert_config_file", "albert_config_file", "init_checkpoint", "vocab_file",
-             "spm_model_file", "tokenizer_dir", "do_lower_case")  # fmt: skip
+    model = GivenModel.of(ExtractFeaturesFlags(**values))
+    parts = {
+        f"{model.model_type}_config_file": model.config_file.path,
+        "init_checkpoint": model.checkpoint,
+        **vars(named_tokenizer(model.flags, *model.folders)),
+    }
     start = f"{model_dir}/"
     return {
-        name: filled[name].removeprefix(start) if isinstance(filled[name], str) else filled[name]
-        for name in names
-        if filled[name] is not None
+        name: value.removeprefix(start) if isinstance(value, str) else value
+        for name, value in parts.items()
+        if value is not None
     }
 
 
@@ -164,7 +165,7 @@ def test_a_folder_that_is_not_there(tmp_path):
 
 def test_names_with_brackets(tmp_path):
     assert found(str(write(tmp_path / "[1]" / "[2]", *BERT)))["vocab_file"] == "vocab.txt"
-    assert find_checkpoint(str(tmp_path / "[1]" / "[2]")).endswith("bert_model.ckpt")
+    assert ModelFolder(str(tmp_path / "[1]" / "[2]")).checkpoint.endswith("bert_model.ckpt")
 
 
 def test_records_for_a_model(tmp_path):
@@ -173,8 +174,9 @@ def test_records_for_a_model(tmp_path):
     def plan(model, *flags):
         given = [f"--model_dir={model}", "--input_file=a", *flags]
         flags = parse(CreateDataFlags, ["create", *given])
-        chosen = choose_objective(flags)
-        return chosen.objective, chosen.model_type, fill_in_tokenizer(flags)
+        folder = ModelFolder.open(flags.model_dir)
+        chosen = choose_objective(flags, folder)
+        return chosen.objective, chosen.model_type, named_tokenizer(flags, folder)
 
     bert = write(tmp_path / "uncased_L-2_H-128_A-2", *BERT)
     albert = write(tmp_path / "albert_base", *ALBERT)
@@ -192,12 +194,12 @@ def test_the_tokenizer_that_pretraining_puts_beside_its_checkpoints(tmp_path):
     model = write(tmp_path / "cased_L-2_H-128_A-2", *BERT)
     (model / "bert_config.json").write_text(json.dumps(SIZES))
     argv = ["run", "--input_file=a", "--output_dir=b", f"--model_dir={model}"]
-    values = fill_in_model(parse(PretrainFlags, argv))
-    assert values.init_checkpoint == f"{model}/bert_model.ckpt"
-    config = BertConfig.from_json_file(values.bert_config_file)
-    tokenizer = check_vocabulary(values, config)
+    values = parse(PretrainFlags, argv)
+    folder = GivenModel.of(values).folder
+    assert folder.checkpoint == f"{model}/bert_model.ckpt"
+    tokenizer = check_vocabulary(values, folder, folder.config)
     assert tokenizer.kind == "full" and tokenizer.do_lower_case is False
     with pytest.raises(InputError, match="do_lower_case"):
-        check_vocabulary(dataclasses.replace(values, do_lower_case=True), config)
+        check_vocabulary(dataclasses.replace(values, do_lower_case=True), folder, folder.config)
     (model / "vocab.txt").unlink()
-    assert check_vocabulary(values, config) is None
+    assert check_vocabulary(values, folder, folder.config) is None

@@ -131,9 +131,14 @@ def test_model(tmp_path):
     names = ("model.ckpt-5.index", "model.ckpt-10.index", "tokenizer_config.json", "vocab.txt")
     model = write_model(tmp_path / "m", "albert", *names)
     flag = f"--model_dir={model}"
-    assert model_flags(str(model)) == model_flags(str(tmp_path)) == (str(model), [flag])
     checkpoint = f"{model}/model.ckpt-5"
-    assert model_flags(checkpoint) == (str(model), [flag, f"--init_checkpoint={checkpoint}"])
+    for given, more in (
+        (str(model), []),
+        (str(tmp_path), []),
+        (checkpoint, [f"--init_checkpoint={checkpoint}"]),
+    ):
+        folder, flags = model_flags(given)
+        assert (folder.path, flags) == (str(model), [flag, *more])
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from task_data import write_splits
 
 from bert_common.errors import InputError
 from bert_tf.input.record_checks import longest_sequence
-from model_formats import model_folder
-from model_formats.model_folder import add_trained_positions, read_trained_positions
+from model_formats.model_folder import ModelFolder, add_trained_positions
 from run_scripts import classifier, extract_features
 from run_scripts.tools import fill_masks
 
@@ -85,7 +84,7 @@ def test_a_second_phase(job, tmp_path, capsys):
     assert add_trained_positions(start, 8) == 16
     assert add_trained_positions(start, 512) == 512
     # The best checkpoint is in a subfolder; of a released one nothing is known.
-    assert read_trained_positions(str(job.output / "best" / "model.ckpt-1")) == 16
+    assert ModelFolder.beside(str(job.output / "best" / "model.ckpt-1")).trained_positions == 16
     assert add_trained_positions(str(tmp_path / "bert_model.ckpt"), 128) is None
     # Evaluating with longer records trains nothing.
     (tmp_path / "long").mkdir()
@@ -100,14 +99,14 @@ def test_what_is_noted_goes_with_its_model(job, tmp_path):
     from bert_tf import BertConfig
 
     config = BertConfig.from_json_file(job.output / "bert_config.json")
-    model_folder.write_model_files(tmp_path, "bert", config, None, 128)
+    ModelFolder.write(tmp_path, "bert", config, tokenizer=None, positions=128)
     assert noted(tmp_path) == 128
-    model_folder.write_model_files(tmp_path, "bert", config, None, None)
+    ModelFolder.write(tmp_path, "bert", config, tokenizer=None, positions=None)
     assert noted(tmp_path) is None
     for content in ("[]", '{"trained_positions": "16"}', "{}", '{"trained_positions": 0}'):
         (tmp_path / "pretraining.json").write_text(content)
         with pytest.raises(InputError, match="must hold trained_positions"):
-            read_trained_positions(str(tmp_path / "model.ckpt-1"))
+            ModelFolder(str(tmp_path)).trained_positions  # noqa: B018 (read when asked for)
 
 
 @pytest.mark.parametrize("record_format", (FORMAT, DYNAMIC, PACKED, PACKED_DYNAMIC))

@@ -18,7 +18,7 @@ from bert_tf.checkpoint_files import best_checkpoint, checkpoint_path, list_chec
 from bert_tf.training import loop as training
 from bert_tf.training.evaluation import RecordsEvaluator, write_results
 from bert_tf.training.state import BestCheckpoint
-from model_formats.model_folder import find_checkpoint
+from model_formats.model_folder import ModelFolder
 
 
 @pytest.fixture
@@ -239,8 +239,8 @@ def test_the_best_checkpoint_is_that_of_the_results(tmp_path):
     assert best_checkpoint(str(best)) == str(best / "model.ckpt-7")  # not evaluated yet
     write_results(str(best), {"global_step": 3, "loss": 1.5})
     assert best_checkpoint(str(best)) == str(best / "model.ckpt-3")
-    assert find_checkpoint(str(tmp_path)) == find_checkpoint(str(best))
-    assert find_checkpoint(str(best)) == str(best / "model.ckpt-3")
+    assert ModelFolder(str(tmp_path)).checkpoint == ModelFolder(str(best)).checkpoint
+    assert ModelFolder(str(best)).checkpoint == str(best / "model.ckpt-3")
     write_results(str(best), {"global_step": 5, "loss": 1.5})  # its files are gone
     assert best_checkpoint(str(best)) == str(best / "model.ckpt-7")
 

@@ -17,7 +17,7 @@ from run_scripts.create_data import CreateDataFlags, choose_objective
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags, check_flags
-from run_scripts.flags.training import choose_model_type, read_config
+from run_scripts.flags.training import given_config
 from tokenization import load_tokenizer
 from tokenization.comparison import open_vocabulary
 
@@ -31,11 +31,11 @@ def test_flag_files_of_a_size(size, monkeypatch):
     tokens = set()
     for phase in size.phases:
         values = parse(PretrainFlags, ["x", f"--flagfile={size.flagfile(phase)}", *given])
-        model_type = choose_model_type(values)
+        file = given_config(values)
+        model_type, config = file.model_type, file.config
         assert model_type == size.model_type
         assert getattr(values, f"{model_type}_config_file").endswith(size.config_file)
         check_flags(resolve_model_defaults(values, model_type))
-        config = read_config(values, model_type)
         assert config.vocab_size == size.vocabulary_size
         assert values.max_seq_length == phase.length
         tokens.add(values.train_batch_size * phase.length)

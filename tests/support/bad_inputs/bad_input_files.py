@@ -76,6 +76,7 @@ def make_world(folder):
     classifier_model = SequenceClassifier(tiny_model(num_hidden_layers=1).encoder, 2)
     save_google_checkpoint(classifier_model, str(folder / "tuned" / "model.ckpt-1"))
     remembered = dict.fromkeys(classifier.TASK_FLAGS) | {"task_name": "tsv", "max_seq_length": 16}
+    remembered["task"] = "classification"
     (folder / "tuned" / "finetuning.json").write_text(json.dumps(remembered))
     (folder / "job.flags").write_text("--random_seed=1\n")
     return folder

@@ -7,7 +7,7 @@ import numpy as np
 from tiny_models import tiny_model, write_config
 
 from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
-from model_formats.model_folder import find_checkpoint
+from model_formats.model_folder import ModelFolder
 from run_scripts.conversion.adapt_checkpoint import main
 from tokenization import load_tokenizer
 
@@ -32,7 +32,7 @@ def write_model(folder, kind="bert"):
     write_tokenizer(folder, OLD)
     write_config(folder / f"{kind}_config.json", kind, num_hidden_layers=2)
     (folder / "pretraining.json").write_text('{"trained_positions": 24}')
-    (folder / "finetuning.json").write_text('{"task_name": "tsv"}')
+    (folder / "finetuning.json").write_text('{"task": "classification", "task_name": "tsv"}')
     keras.utils.set_random_seed(4)
     rng = np.random.default_rng(5)
     arrays = {}
@@ -56,7 +56,7 @@ def adapt(model_dir, output, **flags):
 
 def read(folder):
     """All arrays of a model's folder, by name."""
-    arrays = google_arrays(find_checkpoint(str(folder)))
+    arrays = google_arrays(ModelFolder(str(folder)).checkpoint)
     return {name: arrays.read(name) for name in arrays.shapes}
 
 

@@ -1,15 +1,14 @@
 """Folders of tiny models with random weights, as the training programs leave them."""
 
-import json
-
 import keras
 from tiny_models import SIZES
 
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
-from model_formats.load_folder import ENCODERS, MAKERS, TASK_SETTINGS
-from model_formats.model_configs import CONFIGS
-from model_formats.model_folder import SETTINGS_FILE, write_model_files
+from model_formats.config_file import CONFIGS
+from model_formats.load_folder import ENCODERS, MAKERS
+from model_formats.model_folder import ModelFolder
+from model_formats.task_records import TASK_SETTINGS
 from run_scripts import classifier, ner, race, squad
 from tokenization import FullTokenizer
 
@@ -67,9 +66,8 @@ def write_folder(folder, kind="bert", task="pretraining", sizes=None, **settings
     for variable in model.trainable_variables:  # no bias is zero, no scale is one
         variable.assign(variable + 0.05 * keras.random.normal(variable.shape))
     save_google_checkpoint(model, checkpoint_path(folder, 3))
-    write_model_files(
-        folder, kind, config, FullTokenizer(vocabulary, do_lower_case=False), positions=16
+    tokenizer = FullTokenizer(vocabulary, do_lower_case=False)
+    ModelFolder.write(
+        folder, kind, config, tokenizer=tokenizer, positions=16, task=task, settings=recorded
     )
-    if recorded:
-        (folder / SETTINGS_FILE).write_text(json.dumps(recorded, ensure_ascii=False))
     return model

@@ -7,14 +7,14 @@ import numpy as np
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import CheckpointArrays
-from model_formats.huggingface.config import CONFIG_FILE, read_config
-from model_formats.huggingface.names import (
+from model_formats.transformers_files.config import CONFIG_FILE, read_config
+from model_formats.transformers_files.names import (
     IGNORED_NAMES,
     OPTIONAL_NAMES,
     TIED_NAMES,
     translate,
 )
-from model_formats.huggingface.safetensors_files import open_tensors
+from model_formats.transformers_files.safetensors_files import open_tensors
 
 # How the names of an encoder that was saved alone begin, without that of its model.
 ENCODER_PARTS = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
@@ -22,11 +22,12 @@ ENCODER_PARTS = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in."
 
 
-def open_huggingface(path):
+def open_huggingface(path, model=None):
     """Opens the weights of a model that transformers saved.
 
     Args:
         path: its model.safetensors, or the index of its shards; config.json is beside it.
+        model: the `HuggingFaceModel` of that config.json, if it has been read.
 
     Returns:
         `CheckpointArrays`. Names that no table has keep their own, so that loading refuses them.
@@ -38,7 +39,7 @@ def open_huggingface(path):
     config_path = os.path.join(os.path.dirname(path), CONFIG_FILE)
     if not os.path.isfile(config_path):
         raise InputError(f"{path} must have its {CONFIG_FILE} beside it. Received: none")
-    model, tensors = read_config(config_path), open_tensors(path)
+    model, tensors = model or read_config(config_path), open_tensors(path)
     stored = _full_names(tensors, model.kind)
     ignored = _take_tied(stored, tensors)
     ignored += [stored.pop(name) for name in list(stored) if _is_ignored(name, stored)]

@@ -63,7 +63,7 @@ def settings_of(values, config, source):
     if task is None:
         return {}
     length = min(_LENGTHS[task], config.max_position_embeddings)
-    settings = {**SETTINGS[task], "max_seq_length": length}
+    settings = {"task": task, **SETTINGS[task], "max_seq_length": length}
     if task in ("classification", "ner"):
         labels = _labels(values, source)
         if task == "ner":

@@ -11,7 +11,7 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from bert_tf.config import ANY, COMMON_KEYS, BertConfig, is_of_transformers
-from model_formats.huggingface import names
+from model_formats.transformers_files import names
 
 CONFIG_FILE = "config.json"
 
@@ -97,7 +97,7 @@ class HuggingFaceModel:
         kind: transformers' model_type: "bert", "albert", "electra" or "roberta".
         model_type: ours, "bert" or "albert".
         config: a `BertConfig` or an `AlbertConfig`.
-        names: the table of `model_formats.huggingface.names` that fits.
+        names: the table of `model_formats.transformers_files.names` that fits.
         skipped_positions: the rows before that of the first position, in the position table.
     """
 

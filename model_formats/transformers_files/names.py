@@ -10,7 +10,7 @@ other weights around it, so they load into those two models:
     ELECTRA     the discriminator's encoder. Where the embeddings are as wide as the layers it is
                 BERT's network; where they are narrower, ALBERT's with one group a layer.
     RoBERTa     BERT's network. Its tables of positions and of token types have other rows:
-                `model_formats.huggingface.weights` converts them.
+                `model_formats.transformers_files.weights` converts them.
 
 Source: the `state_dict` of transformers' classes, version 5.
 """

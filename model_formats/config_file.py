@@ -1,0 +1,77 @@
+"""Reads a model's configuration file once, whichever project wrote it."""
+
+import functools
+
+from albert_tf.config import AlbertConfig
+from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
+from bert_tf.config import BertConfig, is_of_transformers
+from model_formats.transformers_files.config import from_huggingface
+
+# Model type -> the class of its configurations, and the file that this project writes them to.
+CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
+CONFIG_NAMES = {"bert": "bert_config.json", "albert": "albert_config.json"}
+
+
+class ConfigFile:
+    """A bert_config.json, an albert_config.json, or a config.json of transformers.
+
+    What hidden_act means differs between ours and theirs, so a file is recognised by its keys.
+
+    Attributes:
+        path: the file.
+        expected: the model type that its name or its flag says, "bert" or "albert"; None: the
+            file says it, as those of transformers do.
+    """
+
+    def __init__(self, path, expected=None):
+        self.path, self.expected = path, expected
+
+    @functools.cached_property
+    def values(self):
+        """What the file holds; None if it is no JSON."""
+        try:
+            return read_json(read_bytes(self.path), self.path)
+        except InputError:
+            return None
+
+    @property
+    def is_of_transformers(self):
+        """Whether transformers wrote the file."""
+        return isinstance(self.values, dict) and is_of_transformers(self.values)
+
+    @functools.cached_property
+    def transformers_model(self):
+        """The `HuggingFaceModel` of a file of transformers; an InputError as `from_huggingface`."""
+        return from_huggingface(self.values, self.path, self.expected)
+
+    @property
+    def model_type(self):
+        """The model type, a key of `CONFIGS`."""
+        return self.expected or self.transformers_model.model_type
+
+    @functools.cached_property
+    def config(self):
+        """The model's `BertConfig` or `AlbertConfig`.
+
+        Raises:
+            InputError: the file cannot be read, or holds another kind of model.
+        """
+        return self.config_with()
+
+    def config_with(self, vocab_size=None):
+        """The same, with this vocab_size where the file leaves it out; None: it must not."""
+        if not self.is_of_transformers:
+            config = CONFIGS[self.model_type]
+            if not isinstance(self.values, dict):
+                return config.from_json_file(self.path)  # which says what is wrong
+            default = {} if vocab_size is None else {"vocab_size": vocab_size}
+            return config.from_dict({**default, **self.values}, self.path)
+        model = self.transformers_model
+        if model.model_type != self.model_type:
+            raise InputError(
+                f"{self.path} must describe a model of --{self.expected}_config_file's kind. "
+                f"Received: {model.kind}, which is --{model.model_type}_config_file here"
+            )
+        return model.config

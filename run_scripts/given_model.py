@@ -1,0 +1,144 @@
+"""The model that a program's flags name: each part by its own flag, or in a folder."""
+
+import dataclasses
+import functools
+import os
+from typing import Self
+
+from bert_common.errors import InputError
+from model_formats.folder_tokenizer import check_table
+from model_formats.model_folder import REFERENCE_MODEL, ModelFolder
+from model_formats.weights import find_weights
+from run_scripts.flags.tokenizer import (
+    TokenizerFlags,
+    check_tokenizer_flags,
+    open_tokenizer,
+    source_of,
+)
+from run_scripts.flags.training import NO_CONFIG, given_config
+
+# The flags that name a model, each alone or with others.
+MODEL_FLAGS = ("model_dir", "init_checkpoint", "bert_config_file", "albert_config_file")
+
+
+@dataclasses.dataclass(frozen=True)
+class GivenModel:
+    """The parts of a model, each as a flag names it, else as the first folder holds it.
+
+    Attributes:
+        flags: a program's flags as parsed, with `ModelFlags` and init_checkpoint.
+        folder: the `ModelFolder` of --model_dir, or None.
+        fine_tuned: that of an earlier fine-tuning, which has what is named nowhere else; or None.
+        folder_has_weights: whether the weights are those of `folder` where no flag names any.
+    """
+
+    flags: object
+    folder: ModelFolder | None
+    fine_tuned: ModelFolder | None = None
+    folder_has_weights: bool = True
+
+    @classmethod
+    def of(cls, flags, directory=None) -> Self:
+        """Opens the folder that the flags name.
+
+        Args:
+            flags: a program's flags.
+            directory: the folder, if it is not that of --model_dir.
+
+        Raises:
+            InputError: it holds no model, or several.
+        """
+        directory = directory or flags.model_dir
+        return cls(flags, ModelFolder.open(directory) if directory else None)
+
+    @property
+    def folders(self):
+        """The folders, the one that counts first."""
+        return [folder for folder in (self.folder, self.fine_tuned) if folder]
+
+    @functools.cached_property
+    def config_file(self):
+        """The model's `ConfigFile`.
+
+        Raises:
+            InputError: neither a flag names it nor a folder, or two flags do.
+        """
+        file = given_config(self.flags)
+        if not (file or self.folders):
+            raise InputError(NO_CONFIG.format("neither"))
+        return file or self.folders[0].config_file
+
+    @property
+    def model_type(self):
+        """The model type, "bert" or "albert"."""
+        return self.config_file.model_type
+
+    @property
+    def config(self):
+        """The model's configuration."""
+        return self.config_file.config
+
+    @functools.cached_property
+    def checkpoint(self):
+        """A checkpoint's prefix or a safetensors file; None for new weights."""
+        if path := self.flags.init_checkpoint:
+            return find_weights(path) if os.path.isdir(path) else path
+        return self.folder.checkpoint if self.folder and self.folder_has_weights else None
+
+    @functools.cached_property
+    def checkpoint_folder(self):
+        """The `ModelFolder` of the checkpoint, which may be another than that of --model_dir."""
+        folder = ModelFolder.beside(self.checkpoint)
+        is_ours = self.folder and os.path.abspath(self.folder.path) == folder.path
+        return self.folder if is_ours else folder
+
+    @functools.cached_property
+    def tokenizer(self):
+        """The model's tokenizer; see `open_model_tokenizer`."""
+        return open_model_tokenizer(self.flags, self.config, *self.folders)
+
+
+def find_directory(flags):
+    """The --model_dir; the model that comes with this project where no flag names a model.
+
+    Raises:
+        InputError: a tokenizer is named without a model.
+    """
+    # An empty value is one too: of a variable that a shell script forgot to set.
+    if any(getattr(flags, name, None) is not None for name in MODEL_FLAGS):
+        return flags.model_dir
+    if source := source_of(flags):
+        raise InputError(f"a tokenizer must be given with its model. Received: {source} alone")
+    print(f"note: the model is {REFERENCE_MODEL}; --model_dir chooses another")
+    return REFERENCE_MODEL
+
+
+def named_tokenizer(flags, *folders):
+    """The `TokenizerFlags` of the tokenizer that flags name, else of the first folder with one.
+
+    Raises:
+        InputError: a folder has several, or its name contradicts --do_lower_case.
+    """
+    named = {field.name: getattr(flags, field.name) for field in dataclasses.fields(TokenizerFlags)}
+    if not source_of(flags):
+        found = (folder.tokenizer_files(flags.do_lower_case) for folder in folders)
+        named |= next(filter(None, found), {})
+    return TokenizerFlags(**named)
+
+
+def open_model_tokenizer(flags, config, *folders):
+    """Opens the tokenizer that `named_tokenizer` finds, and checks that it fits the model.
+
+    Args:
+        flags: a program's flags.
+        config: the model's.
+        folders: `ModelFolder`s.
+
+    Raises:
+        InputError: there is none or it does not fit; or as `named_tokenizer`.
+    """
+    named = named_tokenizer(flags, *folders)
+    check_tokenizer_flags(named, flags.model_dir)
+    tokenizer = open_tokenizer(named)
+    check_table(config, tokenizer.vocab_size, source_of(named))
+    return tokenizer
