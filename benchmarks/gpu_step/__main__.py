@@ -7,14 +7,12 @@ On a machine with this project installed, no GPU needed:
                                      a training, by the flags of run_pretraining
     python -m benchmarks.gpu_step finish DIR -- FLAGS            its checkpoint in --output_dir
 
-On a machine with JAX and NumPy, where the folder benchmarks and DIR are all that is needed:
+On a machine with JAX and NumPy, where a checkout of this project and DIR are all that is needed:
 
     python -m benchmarks.gpu_step sizes DIR --target=here
-    python -m benchmarks.gpu_step run DIR                               times, beside torch's
+    python -m benchmarks.gpu_step run DIR                               times
     python -m benchmarks.gpu_step train DIR --train_steps=500           resumes if it was killed
     python -m benchmarks.gpu_step train DIR --text=FILE --lessons=FILE  draws its rows from a text
-
-The last one also needs bert_common/ and create_pretraining_data/.
 
 `sizes --target=h100` compiles for an H100 without one: it needs `pip install "jax[cuda12]"`.
 `run` also writes its numbers to DIR/results.jsonl.
@@ -56,7 +54,9 @@ def main():
             arguments.seed,
         )
     if arguments.command == "time":
-        return print(json.dumps(_time(arguments)))
+        from benchmarks.gpu_step.timing import time_exported
+
+        return print(json.dumps(time_exported(arguments.folder, arguments.rounds)))
     if arguments.command == "sizes" and arguments.target == "h100":
         # Before JAX is imported: there is no card to try kernels on, or to compute with.
         os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0")
@@ -65,8 +65,7 @@ def main():
 
     if arguments.command == "sizes":
         return report.print_sizes(arguments.folder, arguments.target)
-    contenders = arguments.by.split(",")
-    return report.run_all(arguments.folder, arguments.rounds, contenders, arguments.timeout)
+    return report.run_all(arguments.folder, arguments.rounds, arguments.timeout)
 
 
 def _train_by_lessons(arguments):
@@ -92,16 +91,6 @@ def _check(parser, arguments):
     for name, least in (("processes", 1), ("eval_every", 1), ("seed", 0)):
         if getattr(arguments, name) < least:
             parser.error(f"--{name} must be at least {least}")
-
-
-def _time(arguments):
-    if arguments.by == "torch":
-        from benchmarks.gpu_step.torch_step import time_torch
-
-        return time_torch(arguments.folder, arguments.rounds)
-    from benchmarks.gpu_step.timing import time_exported
-
-    return time_exported(arguments.folder, arguments.rounds)
 
 
 def _split(arguments):
@@ -136,7 +125,6 @@ def _parser():
     sizes.add_argument("--target", choices=("none", "here", "h100"), default="none")
     for name, help in (("run", "time every program (JAX)"), ("time", "time one, for run")):
         timed = command(name, help)
-        timed.add_argument("--by", default="jax,torch" if name == "run" else "jax")
         timed.add_argument("--rounds", type=int, default=10)
     commands.choices["run"].add_argument(
         "--timeout", type=float, default=300.0, help="seconds for each, compiling included"

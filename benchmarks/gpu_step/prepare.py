@@ -6,19 +6,15 @@ import os
 
 import numpy as np
 
-from albert_tf.config import AlbertConfig
+from benchmarks.common import CONFIGS, DROPOUT, VOCAB_SIZES
 from benchmarks.gpu_step.state import BATCHES_FILE, STATE_FILE, read_state, write_arrays
 from bert_common.errors import InputError
-from bert_tf.config import BertConfig
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.pretrain import build, load_records, make_job, model_files_writer
 
-CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
 OPTIMIZERS = {"bert": "adamw", "albert": "lamb"}  # what the published models were trained with
-VOCAB_SIZES = {"bert": 30522, "albert": 30000}  # of the published English models
-DROPOUT = 0.1
 PREDICTIONS = {128: 20, 512: 76}  # masked positions of a row, as google-research/bert's commands
 
 # More than this is not carried to some machines.

@@ -1,6 +1,5 @@
 """Prints the tables of what a training step costs."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -41,33 +40,27 @@ def program_folders(folder):
     return found
 
 
-def run_all(folder, rounds, contenders, timeout):
+def run_all(folder, rounds, timeout):
     """Times every program in a folder, each in its own process; prints rows as they come.
 
     The numbers go to results.jsonl in the folder, a line for each; what is there already is not
     timed again.
     """
-    if not set(contenders) <= {"jax", "torch"}:
-        raise SystemExit(f"error: --by must be jax, torch or jax,torch. Received: {contenders}")
-    if "torch" in contenders and not importlib.util.find_spec("torch"):
-        print("torch is not installed.\n")
-        contenders = [name for name in contenders if name != "torch"]
     print_rows([TIME_HEADINGS, ["---"] * len(TIME_HEADINGS)])
-    known = {(r["program"], r["by"]): r for r in _read_results(folder) if "error" not in r}
+    known = {r["program"]: r for r in _read_results(folder) if "error" not in r}
     for path in program_folders(folder):
         name = os.path.basename(os.path.normpath(path))
-        for by in contenders:
-            if (name, by) in known:
-                print_rows([_time_row(known[name, by])])
-                continue
-            result = _in_process(path, by, rounds, timeout)
-            if memory := result.get("compiled_memory"):
-                planned = {name: sum(parts.values()) for name, parts in memory.items()}
-                result["planned_bytes"] = max(with_slots(planned, read_description(path)).values())
-            result = {"program": name, "by": by, **result}
-            with open(os.path.join(folder, RESULTS_FILE), "a", encoding="utf-8") as file:
-                file.write(json.dumps(result) + "\n")
-            print_rows([_time_row(result)])
+        if name in known:
+            print_rows([_time_row(known[name])])
+            continue
+        result = _in_process(path, rounds, timeout)
+        if memory := result.get("compiled_memory"):
+            planned = {name: sum(parts.values()) for name, parts in memory.items()}
+            result["planned_bytes"] = max(with_slots(planned, read_description(path)).values())
+        result = {"program": name, **result}
+        with open(os.path.join(folder, RESULTS_FILE), "a", encoding="utf-8") as file:
+            file.write(json.dumps(result) + "\n")
+        print_rows([_time_row(result)])
 
 
 def _read_results(folder):
@@ -79,12 +72,9 @@ def _read_results(folder):
         return [json.loads(line) for line in file]
 
 
-def _in_process(path, by, rounds, timeout):
-    command = [
-        sys.executable, "-m", "benchmarks.gpu_step", "time", path, f"--by={by}",
-        f"--rounds={rounds}",
-    ]  # fmt: skip
-    # Memory as it is needed, so that its peak is known and both contenders fit beside others.
+def _in_process(path, rounds, timeout):
+    command = [sys.executable, "-m", "benchmarks.gpu_step", "time", path, f"--rounds={rounds}"]
+    # Memory as it is needed, so that its peak is known.
     environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     try:
         done = subprocess.run(
@@ -101,7 +91,7 @@ def _in_process(path, by, rounds, timeout):
 
 def _time_row(result):
     if "error" in result:
-        return [result["program"], result["by"], result["error"], *[""] * 5]
+        return [result["program"], "", result["error"], *[""] * 5]
     share = result["utilisation"]
     return [
         result["program"],

@@ -4,10 +4,9 @@ A state is a dict of NumPy arrays: "weights/NAME" and "slots/NAME/SUFFIX" for ea
 names, "iterations" (updates made), and "curves/METRIC" with a number for each update made here.
 """
 
-import os
-import secrets
-
 import numpy as np
+
+from bert_common.atomic_write import atomic_write
 
 STATE_FILE = "state.npz"
 BATCHES_FILE = "batches.npz"
@@ -53,7 +52,7 @@ def read_state(path):
 
 
 def write_arrays(path, arrays, compress=False):
-    """Writes arrays under a temporary name, which then becomes `path`.
+    """Writes arrays to a file, whole or not at all.
 
     Args:
         path: ends in .npz.
@@ -61,15 +60,8 @@ def write_arrays(path, arrays, compress=False):
         compress: whether to deflate them.
     """
     # Not `atomic_write`: this folder is carried to machines without the project.
-    folder, name = os.path.split(path)
-    partial = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.partial")
-    try:
-        with open(partial, "wb") as file:
-            (np.savez_compressed if compress else np.savez)(file, **arrays)
-        os.replace(partial, path)
-    finally:
-        if os.path.exists(partial):
-            os.remove(partial)
+    with atomic_write(path) as file:
+        (np.savez_compressed if compress else np.savez)(file, **arrays)
 
 
 def learning_rate(schedule, step):

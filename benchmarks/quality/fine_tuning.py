@@ -1,16 +1,13 @@
-"""Measures how much length buckets and pre-training help fine-tuning.
+"""Measures how much length buckets help fine-tuning, on NSMC.
 
     python -m benchmarks.quality.fine_tuning --model_dir=output --compare=buckets --data_dir=nsmc
     python -m benchmarks.quality.fine_tuning [the same] --compare=cost
-    python -m benchmarks.quality.fine_tuning --model_dir=output --compare=pretraining \\
-        --data_dir=data
 
-buckets: NSMC, batches by length against batches padded to one length, in turn for each seed:
-accuracy and reviews/s (the median over the points of a training's curve, which excludes
-compilation). cost: the CPU seconds of whole trainings, short and long, by length and padded, which
-include compilation. pretraining: each of --tasks from pre-trained weights, from random weights, and
-without a model. With --work_dir, an interrupted benchmark can be resumed; flags after `--` are
-passed to the program that trains.
+buckets: batches by length against batches padded to one length, in turn for each seed: accuracy
+and reviews/s (the median over the points of a training's curve, which excludes compilation). cost:
+the CPU seconds of whole trainings, short and long, by length and padded, which include compilation.
+With --work_dir, an interrupted benchmark can be resumed; flags after `--` are passed to
+run_classifier.
 """
 
 import argparse
@@ -22,37 +19,28 @@ from pathlib import Path
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.util.tensor_util import make_ndarray
 
-from benchmarks.common import one_of, print_table, run, whole_numbers
+from benchmarks.common import print_table, run, whole_numbers
 from benchmarks.quality.records import mean_and_error
 from bert_tf.training.evaluation import read_results
-from finetuning.datasets import DATASETS
 
-PROGRAMS = {name: "run_classifier.py" for name in DATASETS} | {"klue-ner": "run_ner.py"}
 LENGTH = 128
 RATE = "throughput/examples_per_second"
 
 
-def common_flags(arguments, output, pretrained):
-    """The flags that every training gets: model, folder, and those after `--`."""
-    return [
-        f"--bert_config_file={arguments.model_dir}/bert_config.json",
-        f"--tokenizer_dir={arguments.model_dir}",
-        f"--output_dir={output}",
-        "--do_train",
-        "--do_eval",
-        "--keep_checkpoint_max=1",
-        *([f"--init_checkpoint={arguments.model_dir}"] if pretrained else []),
-        *arguments.flags,
-    ]
-
-
-def train(arguments, task, output, seed, *flags, pretrained=True):
+def train(arguments, output, seed, *flags):
     """Fine-tunes and measures unless that is done; returns the numbers in eval_results.txt."""
     if not read_results(output):
         run(
-            PROGRAMS[task],
-            f"--task_name={task}",
+            "run_classifier.py",
+            "--task_name=nsmc",
             f"--data_dir={arguments.data_dir}",
+            f"--bert_config_file={arguments.model_dir}/bert_config.json",
+            f"--tokenizer_dir={arguments.model_dir}",
+            f"--init_checkpoint={arguments.model_dir}",
+            f"--output_dir={output}",
+            "--do_train",
+            "--do_eval",
+            "--keep_checkpoint_max=1",
             f"--learning_rate={arguments.learning_rate}",
             f"--num_train_epochs={arguments.epochs}",
             f"--random_seed={seed}",
@@ -60,7 +48,7 @@ def train(arguments, task, output, seed, *flags, pretrained=True):
             "--eval_batch_size=64",
             "--save_summary_steps=20",
             *flags,
-            *common_flags(arguments, output, pretrained),
+            *arguments.flags,
         )
     return read_results(output)
 
@@ -80,7 +68,7 @@ def compare_buckets(arguments, work_dir):
     for seed in arguments.seeds:
         for way in rates:
             output = work_dir / f"buckets_{way}_{seed}"
-            results = train(arguments, "nsmc", output, seed, f"--bucket_boundaries={way}")
+            results = train(arguments, output, seed, f"--bucket_boundaries={way}")
             rates[way].append(rate_of(output))
             scores[way].append(results["eval_accuracy"])
     rows = []
@@ -113,7 +101,7 @@ def compare_cost(arguments, work_dir):
                 output = work_dir / f"cost_{way}_{steps}_{seed}"
                 flags = (f"--bucket_boundaries={way}", f"--train_step={steps}", "--nodo_eval")
                 before = cpu_seconds()
-                train(arguments, "nsmc", output, seed, *flags)
+                train(arguments, output, seed, *flags)
                 seconds[way].append(cpu_seconds() - before)
         auto, none = (statistics.median(seconds[way]) for way in ("auto", "none"))
         spread = max((max(times) - min(times)) / min(times) for times in seconds.values())
@@ -123,44 +111,21 @@ def compare_cost(arguments, work_dir):
     print_table(["updates", "by length, CPU s", "padded, CPU s", "ratio", "spread"], rows)
 
 
-def show(results, prefix):
-    """The results whose names begin with `prefix`, as text."""
-    return "; ".join(
-        f"{name.removeprefix(prefix)} {value:.4f}"
-        for name, value in results.items()
-        if name.startswith(prefix) and name != "eval_loss"
-    )
-
-
-def compare_pretraining(arguments, work_dir):
-    """Prints a row for each task: its metrics for each way of starting."""
-    rows = []
-    for task in arguments.tasks:
-        row = [task]
-        for start in ("pretrained", "random"):
-            output, pretrained = work_dir / f"{task}_{start}", start == "pretrained"
-            results = train(arguments, task, output, arguments.seeds[0], pretrained=pretrained)
-            row.append(show(results, "eval_"))
-        rows.append([*row, show(results, "baseline_"), f"{int(results['examples']):,}"])
-    print_table(["task", "pre-trained", "random weights", "no model", "measured on"], rows)
-
-
-COMPARE = {"buckets": compare_buckets, "cost": compare_cost, "pretraining": compare_pretraining}
+COMPARE = {"buckets": compare_buckets, "cost": compare_cost}
 
 
 def main():
     """Reads the command line and prints the comparison."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model_dir", required=True, help="an --output_dir of run_pretraining")
-    parser.add_argument("--data_dir", required=True, help="the tasks' files, or folders of them")
+    parser.add_argument("--data_dir", required=True, help="of NSMC")
     parser.add_argument("--compare", choices=tuple(COMPARE), required=True)
-    parser.add_argument("--tasks", type=one_of(*PROGRAMS), default=["nsmc"])
     parser.add_argument("--seeds", type=whole_numbers, default=[1, 2, 3])
     parser.add_argument("--updates", type=whole_numbers, default=[6, 937])
     parser.add_argument("--epochs", type=float, default=1.0)
     parser.add_argument("--learning_rate", type=float, default=5e-4)
     parser.add_argument("--work_dir", type=Path, help="to resume from; else a temporary folder")
-    parser.add_argument("flags", nargs="*", help="of run_classifier or run_ner, after --")
+    parser.add_argument("flags", nargs="*", help="of run_classifier, after --")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         COMPARE[arguments.compare](arguments, arguments.work_dir or Path(temporary))

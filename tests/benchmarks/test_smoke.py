@@ -34,9 +34,6 @@ class Smoke(NamedTuple):
 
 
 RUNS = {
-    "speed.checkpoints": Smoke(
-        "--work_dir={out} --rounds=1 --config={model}/bert_config.json", r"\| copy and writing \|"
-    ),
     "speed.data_creation": Smoke(
         "--input_file={held_out} --tokenizer_dir={tokenizer} --objectives=sop --repeats=1 "
         "--dupe_factor=1 --workers=1", r"\| sop \| \d+ \|",
@@ -52,10 +49,6 @@ RUNS = {
     "speed.packed_records": Smoke(
         "--text={train} --tokenizer_dir={tokenizer} --work_dir={out} --preset=tiny --length=64 "
         "--batch=2 --rounds=1", "packed, dynamic masks",
-    ),
-    "speed.pipeline": Smoke(
-        "--work_dir={out} --processes=0,1 --records=64 --length=64 --batch=8 --seconds=0.1 "
-        "--rounds=2", "All masks are equal",
     ),
     "speed.question_features": Smoke(
         "--input_file={questions} --tokenizer_dir={tokenizer} --rounds=1", r"\|",
@@ -78,8 +71,8 @@ RUNS = {
         "--tasks_dir={tasks} --output_dir={out}", "nsmc_30k = 200\nsts_train = 4", slow=False
     ),
     "quality.fine_tuning": Smoke(
-        "--model_dir={model} --compare=pretraining --data_dir={tasks} --seeds=1 --epochs=0.2",
-        r"\| nsmc \| accuracy \d",
+        "--model_dir={model} --compare=buckets --data_dir={tasks}/nsmc --seeds=1 --epochs=1 "
+        "-- --save_summary_steps=1", r"\| by length \|",
     ),
     "quality.linear": Smoke(
         "--task_name=nsmc --data_dir={tasks}/nsmc --features=words --output_dir={out}",
@@ -96,10 +89,6 @@ RUNS = {
     "quality.new_rows": Smoke(
         "--model_dir={model} --reviews={tasks}/many_reviews.txt --num_reviews=100 --work_dir={out} "
         "--vocab_size=700 --steps=2 --seeds=1", r"(?s)\| mean.*\| random",
-    ),
-    "quality.question_answering": Smoke(
-        "--model_dir={model} --input_file={questions} --work_dir={out} -- --num_train_epochs=0.1 "
-        "--max_seq_length=64 --max_query_length=16 --doc_stride=16", r"\|",
     ),
     "quality.records": Smoke(
         "--text={train} --tokenizer_dir={tokenizer} --work_dir={out} --steps=2 --seeds=1 "
