@@ -2,6 +2,10 @@
 
 import sys
 
-from benchmarks.reference.program import main
+from bert_common.startup import begin
 
-sys.exit(main())
+if __name__ == "__main__":
+    begin()
+    from benchmarks.reference.program import main
+
+    sys.exit(main())

@@ -15,6 +15,7 @@ import sys
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
+from bert_common.startup import begin
 from create_pretraining_data.records.metadata import tokenizer_beside
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags
@@ -138,4 +139,5 @@ def characters_of(tokenizer, plain):
 
 
 if __name__ == "__main__":
+    begin()
     sys.exit(main())

@@ -19,6 +19,7 @@ from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.progress import progress
+from bert_common.startup import begin
 from create_pretraining_data.engine.plain_text import TEXT_KEY, open_plain, recognise
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.parser import run_program
@@ -187,4 +188,5 @@ def read_lines(path):
 
 
 if __name__ == "__main__":
+    begin()
     sys.exit(main())
