@@ -104,7 +104,7 @@ RUNS = {
         r"\| sample_tokenizer \| WordPiece \| 2758 \|", needs=("tokenizers", "transformers"),
     ),
     "vocabularies.unknown_characters": Smoke(
-        "--learn_from={train} --input_file={held_out} --vocab_size=1500 --megabytes=0.01 "
+        "--learn_from={train} --input_file={held_out} --vocab_size=2500 --megabytes=0.01 "
         "--lines=20 --strings=20 --rounds=1", r"\|", needs=("transformers",),
     ),
     "vocabularies.usual_vocabulary": Smoke(
