@@ -33,9 +33,9 @@ def load_model(directory=None, *, tokenizer=None):
         model = load_model("output/model")
         model.fill_mask("나는 학교[MASK] 갔다.")
     """
-    if not isinstance(directory, str | os.PathLike | None):
+    if not isinstance(directory, str | os.PathLike | None) or directory == "":
         raise InputError(f"a model's folder must be a path. Received: {shown(directory)}")
-    is_path = isinstance(tokenizer, str | os.PathLike)
+    is_path = isinstance(tokenizer, str | os.PathLike) and tokenizer != ""
     if not (tokenizer is None or is_path or isinstance(tokenizer, TokenizerInterface)):
         raise InputError(f"tokenizer must be a tokenizer or a path. Received: {shown(tokenizer)}")
     # Before anything else imports TensorFlow, whose first lines are no one's concern.

@@ -138,7 +138,7 @@ def test_few_beginnings_of_words_are_continued(model, monkeypatch):
     assert len(found) == 20 and max(rows) == 3
 
 
-@pytest.mark.parametrize("value", (5, b"model", ["model"], True, 1.5))
+@pytest.mark.parametrize("value", (5, b"model", ["model"], True, 1.5, ""))
 def test_what_load_model_takes(value):
     with pytest.raises(InputError, match="a model's folder must be a path. Received: "):
         load_model(value)

@@ -2,18 +2,12 @@
 
 import keras
 import pytest
-from bad_input import Case, Started, run_case, run_program
+from bad_input import Case, run_case, run_program, stop_before_work
 from bad_input_files import make_world
 from bad_input_programs import PROGRAMS
 
-import korean_bert.model  # noqa: F401  before its functions are replaced
-
 # How many refused cases of each program are examined.
 SOME, ALL = 12, 300
-
-
-def start(*_, **__):
-    raise Started
 
 
 @pytest.fixture(scope="module")
@@ -23,17 +17,7 @@ def world(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def no_work(monkeypatch):
-    """The programs stop where their work would begin."""
-    for place in (
-        "run_scripts.create_data.run_passes",
-        "run_scripts.session.train",
-        "finetuning.prediction.Predictor.__call__",
-        "bert_tf.checkpoint.write_arrays",
-        "finetuning.features.extraction.extract",
-        "bert_tf.summaries.mask_predictions.best_guesses",
-        "explorer.server.serve",
-    ):
-        monkeypatch.setattr(place, start)
+    stop_before_work(monkeypatch)
     yield
     keras.backend.clear_session()
 

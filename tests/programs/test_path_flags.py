@@ -7,11 +7,10 @@ import signal
 
 import keras
 import pytest
-from bad_input import Case, Started, run_program
+from bad_input import Case, run_program, stop_before_work
 from bad_input_files import make_world
 from bad_input_programs import FLAG_CLASSES, PROGRAMS
 
-import korean_bert.model  # noqa: F401  before its functions are replaced
 from run_scripts.flags.help_groups import COMPATIBILITY, TPU, group_of
 from run_scripts.flags.path_kinds import TAKEN
 from run_scripts.flags.paths import is_path_flag
@@ -65,24 +64,9 @@ def world(tmp_path_factory):
     return make_world(tmp_path_factory.mktemp("world"))
 
 
-def start(*_, **__):
-    raise Started
-
-
 @pytest.fixture(autouse=True)
 def no_work(monkeypatch):
-    """The programs stop where their work would begin."""
-    for place in (
-        "run_scripts.create_data.run_passes",
-        "tokenization.vocab_learning.learn.learn_vocabulary",
-        "run_scripts.session.train",
-        "finetuning.prediction.Predictor.__call__",
-        "bert_tf.checkpoint.write_arrays",
-        "finetuning.features.extraction.extract",
-        "bert_tf.summaries.mask_predictions.best_guesses",
-        "explorer.server.serve",
-    ):
-        monkeypatch.setattr(place, start)
+    stop_before_work(monkeypatch)
     yield
     keras.backend.clear_session()
 
