@@ -13,6 +13,8 @@ from bert_common.errors import InputError
 from bert_tf.encoder import run_inside
 from finetuning.features.extraction import extract, pooled_layers
 from finetuning.inputs import SHORTEST, encode_pairs
+from finetuning.serving.served_model import ServedModel
+from finetuning.serving.signatures import longest_row
 from korean_bert.arguments import (
     as_pairs,
     check_count,
@@ -29,8 +31,6 @@ from korean_bert.neighbours import nearest_pieces
 from korean_bert.predictions import TaskPredictor
 from korean_bert.results import Attention, HiddenStates
 from model_formats.model_folder import warn_of_untrained_positions
-from model_formats.saved_model.served_model import ServedModel
-from model_formats.saved_model.signatures import longest_row
 from model_formats.sentence_transformers import read_pooling
 from tokenization.unknown_share import UnknownCounter, flatten
 

@@ -10,14 +10,12 @@ import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
+from finetuning.classification import serving as classification
 from finetuning.inputs import ROW_INPUTS
-from model_formats.saved_model import (
-    classification,
-    multiple_choice,
-    ner,
-    pretraining,
-    question_answering,
-)
+from finetuning.multiple_choice import serving as multiple_choice
+from finetuning.ner import serving as ner
+from finetuning.question_answering import serving as question_answering
+from model_formats.saved_model import pretraining
 
 # What makes the `Signatures` of a `LoadedModel`, by its task.
 SIGNATURES = {

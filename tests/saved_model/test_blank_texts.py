@@ -5,21 +5,19 @@ import pytest
 from served_models import call_signature, loaded_model, strong_head
 from task_data import write_tokenizer
 
+from finetuning.classification import serving as classification
 from finetuning.classification.head import SequenceClassifier
+from finetuning.multiple_choice import serving as multiple_choice
 from finetuning.multiple_choice.head import MultipleChoiceModel
+from finetuning.ner import serving as ner
 from finetuning.ner.head import TokenClassifier
 from finetuning.ner.labels import Alignment
 from finetuning.ner.task import entity_probability
+from finetuning.question_answering import serving as question_answering
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.span_head import SpanModel
 from korean_bert.model import Model
-from model_formats.saved_model import (
-    classification,
-    multiple_choice,
-    ner,
-    pretraining,
-    question_answering,
-)
+from model_formats.saved_model import pretraining
 
 LENGTH = 16
 BLANKS = ([""], [" \n"], ["\u200b"], ["", " ", "\u200b\ufeff"], [])

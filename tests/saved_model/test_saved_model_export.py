@@ -16,11 +16,12 @@ from task_data import CONTEXTS, write_tokenizer
 
 from bert_common.errors import InputError
 from bert_tf import PretrainingModel
+from finetuning.classification import serving as classification
 from finetuning.classification.head import SequenceClassifier
 from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.ner.head import TokenClassifier
+from finetuning.question_answering import serving as question_answering
 from finetuning.question_answering.span_head import SpanModel
-from model_formats.saved_model import classification, question_answering
 from model_formats.saved_model.export import SIGNATURES, check, export
 
 SETTINGS = {"task_name": "tsv", "labels": "negative,positive", "max_seq_length": 24}

@@ -9,6 +9,7 @@ from task_data import CONTEXTS, write_tokenizer
 from tiny_models import tensors
 
 from finetuning.inputs import ROW_INPUTS
+from finetuning.question_answering import serving as question_answering
 from finetuning.question_answering.answers import (
     answer_by_beams,
     answer_by_spans,
@@ -18,7 +19,6 @@ from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.data import Question
 from finetuning.question_answering.span_head import SpanModel
 from finetuning.question_answering.windows import encode_questions, make_windows, pad_windows
-from model_formats.saved_model import question_answering
 
 SETTINGS = {
     "max_seq_length": 24,

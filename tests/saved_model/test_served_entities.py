@@ -11,11 +11,12 @@ from tokenizer_cases import TEXTS, write_vocabulary
 
 from bert_common.errors import InputError
 from finetuning.inputs import ROW_INPUTS
+from finetuning.ner import served_entities as entities
+from finetuning.ner import serving as ner
 from finetuning.ner.data import FORMATS, NerDataset, Sentence
 from finetuning.ner.head import TokenClassifier
 from finetuning.ner.labels import check_tags, decode
 from finetuning.ner.task import NamedEntityRecognition
-from model_formats.saved_model import entities, ner
 from tokenization import KoreanTokenizer
 
 TAGS = ("B-PS", "I-PS", "O", "B-LC", "I-LC")

@@ -7,12 +7,15 @@ from task_data import CONTEXTS, write_tokenizer
 from tiny_models import tensors
 
 from bert_tf import PretrainingModel
+from finetuning.classification import serving as classification
 from finetuning.classification.head import SequenceClassifier
 from finetuning.inputs import encode_pair, encode_pairs, pad_rows
+from finetuning.multiple_choice import serving as multiple_choice
 from finetuning.multiple_choice.data import ChoiceQuestion, encode_choices, make_rows
 from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.prediction import softmax
-from model_formats.saved_model import classification, multiple_choice, pretraining, served_model
+from finetuning.serving import served_model
+from model_formats.saved_model import pretraining
 
 LENGTH = 24
 KINDS = ["bert", pytest.param("albert", marks=pytest.mark.slow)]

@@ -11,12 +11,12 @@ import tensorflow as tf
 from finetuning.inputs import ROW_INPUTS
 from finetuning.ner.data import FORMATS
 from finetuning.ner.labels import check_tags
-from model_formats.saved_model.answers import Characters
-from model_formats.saved_model.entities import Tags, find_entities
-from model_formats.saved_model.served_model import ServedModel
-from model_formats.saved_model.signatures import Signatures, ids_signature, inputs, longest_row
-from model_formats.saved_model.text_rows import TextRows, dense, parts
-from model_formats.saved_model.units import align, find_units
+from finetuning.ner.served_entities import Tags, find_entities
+from finetuning.ner.served_units import align, find_units
+from finetuning.serving.characters import Characters
+from finetuning.serving.served_model import ServedModel
+from finetuning.serving.signatures import Signatures, ids_signature, inputs, longest_row
+from finetuning.serving.text_rows import TextRows, dense, parts
 
 
 def signatures(loaded):

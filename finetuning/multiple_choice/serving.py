@@ -7,9 +7,9 @@ import tensorflow as tf
 
 from finetuning.inputs import ROW_INPUTS
 from finetuning.multiple_choice.data import SPECIALS
-from model_formats.saved_model.served_model import Rows, ServedModel
-from model_formats.saved_model.signatures import Signatures, inputs, longest_row
-from model_formats.saved_model.text_rows import TextRows, heads, parts
+from finetuning.serving.served_model import Rows, ServedModel
+from finetuning.serving.signatures import Signatures, inputs, longest_row
+from finetuning.serving.text_rows import TextRows, heads, parts
 
 
 def signatures(loaded):

@@ -10,12 +10,12 @@ import tensorflow as tf
 from finetuning.inputs import ROW_INPUTS
 from finetuning.question_answering.answers import SPANS_PER_TEXT
 from finetuning.question_answering.beam_head import BeamSpanModel
+from finetuning.question_answering.served_answers import Candidates, best_answers, best_of_each
+from finetuning.question_answering.served_windows import make_windows
 from finetuning.question_answering.windows import SPECIALS
-from model_formats.saved_model.answers import Candidates, best_answers, best_of_each
-from model_formats.saved_model.served_model import ServedModel
-from model_formats.saved_model.signatures import Signatures, ids_signature, inputs, longest_row
-from model_formats.saved_model.text_rows import TextRows, heads
-from model_formats.saved_model.windows import make_windows
+from finetuning.serving.served_model import ServedModel
+from finetuning.serving.signatures import Signatures, ids_signature, inputs, longest_row
+from finetuning.serving.text_rows import TextRows, heads
 
 
 def signatures(loaded):

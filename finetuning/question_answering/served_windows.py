@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from model_formats.saved_model.served_model import Rows
-from model_formats.saved_model.text_rows import parts
+from finetuning.serving.served_model import Rows
+from finetuning.serving.text_rows import parts
 
 
 class Windows(NamedTuple):

@@ -6,7 +6,7 @@ Shapes: B texts, T pieces of a row, N values of all rows.
 import tensorflow as tf
 
 from bert_common.errors import InputError
-from model_formats.saved_model.served_model import Rows
+from finetuning.serving.served_model import Rows
 from tokenization.tf_graph.graph import KINDS, GraphTokenizer
 from tokenization.tf_graph.sentencepiece import GraphSentencePiece
 

@@ -7,9 +7,9 @@ import tensorflow as tf
 
 from finetuning.inputs import ROW_INPUTS
 from finetuning.saved_models import interpret_logits
-from model_formats.saved_model.served_model import ServedModel
-from model_formats.saved_model.signatures import Signatures, ids_signature, inputs, longest_row
-from model_formats.saved_model.text_rows import TextRows
+from finetuning.serving.served_model import ServedModel
+from finetuning.serving.signatures import Signatures, ids_signature, inputs, longest_row
+from finetuning.serving.text_rows import TextRows
 
 
 def signatures(loaded):
