@@ -10,6 +10,7 @@ from explorer.fields import Field, number, some_text, text, text_or_none, texts
 from explorer.predictions import show_prediction
 from explorer.rounding import rounded
 from explorer.vectors import show_similarity, show_word
+from finetuning.tasks import TASKS
 from korean_bert.masked_text import MASK, encode_masked
 from tokenization.characters import is_punctuation
 
@@ -42,7 +43,7 @@ def describe(explored):
         "name": os.path.basename(os.path.abspath(loaded.folder)),
         "source": loaded.source,
         "model_type": loaded.model_type,
-        "task": loaded.task,
+        **_describe_task(loaded.task),
         "layers": model.num_layers,
         "heads": config.num_attention_heads,
         "hidden_size": config.hidden_size,
@@ -52,6 +53,15 @@ def describe(explored):
         "labels": list(loaded.labels),
         "vocabularies": [name for name, _ in explored.vocabularies],
     }
+
+
+def _describe_task(name):
+    task = TASKS.get(name)
+    if task is None:  # pre-trained
+        form = {"fields": ("text", "second"), "optional_fields": ("second",)}
+        return {"task": name, "description": name, **form, "row": form["fields"]}
+    form = {"fields": task.fields, "optional_fields": task.optional_fields, "row": task.row}
+    return {"task": name, "description": task.description, **form}
 
 
 def can_guess(model):

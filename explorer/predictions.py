@@ -2,6 +2,7 @@
 
 from explorer.errors import malformed
 from explorer.rounding import rounded
+from finetuning.tasks import TASKS
 
 
 def show_prediction(explored, text, second, options):
@@ -14,21 +15,24 @@ def show_prediction(explored, text, second, options):
         options: those of a multiple-choice question, else None.
 
     Returns:
-        A dict whose "kind" says what the other members are.
+        A dict whose "view", a key of `VIEWS`, says what the other members are; "kind" is the task.
 
     Raises:
         RequestError: the model is not fine-tuned, or its task needs other fields.
     """
     model = explored.model
-    task = model.loaded.task
-    if task not in SHOWN:
-        raise malformed(f"prediction needs a fine-tuned model. Received: one of {task}")
-    ask, show = SHOWN[task]
-    return {"kind": task, **show(model.predict(ask(text, second, options)))}
-
-
-def _class_input(text, second, options):
-    return text if second is None else (text, second)
+    task = TASKS.get(model.loaded.task)
+    if task is None:
+        raise malformed(
+            f"prediction needs a fine-tuned model. Received: one of {model.loaded.task}"
+        )
+    given = {"text": text, "second": second, "options": options}
+    given = {field: given[field] for field in task.fields if given[field] is not None}
+    lacking = [field for field in task.fields if field not in (*given, *task.optional_fields)]
+    if lacking:
+        raise malformed(f"{' and '.join(lacking)} must be given. Received: none")
+    found = model.predict(text if len(given) == 1 else tuple(given.values()))
+    return {"kind": task.name, "view": task.view, **VIEWS[task.view](found)}
 
 
 def _show_class(found):
@@ -45,10 +49,6 @@ def _show_class(found):
     }
 
 
-def _ner_input(text, second, options):
-    return text
-
-
 def _show_entities(found):
     return {
         "entities": [
@@ -62,12 +62,6 @@ def _show_entities(found):
             for each in found.entities
         ]
     }
-
-
-def _question_input(text, second, options):
-    if second is None:
-        raise malformed("second must be given: the question. Received: none")
-    return second, text
 
 
 def _show_answer(found):
@@ -86,20 +80,15 @@ def _answer(answer):
     }
 
 
-def _choice_input(text, second, options):
-    if second is None or options is None:
-        raise malformed("second and options must be given: a question, and its answers")
-    return second, text, options
-
-
 def _show_choice(found):
     return {"chosen": found.index, "probabilities": [rounded(each) for each in found.probabilities]}
 
 
-# Task -> functions: the fields -> what `predict` takes; what it returns -> members of the answer.
-SHOWN = {
-    "classification": (_class_input, _show_class),
-    "ner": (_ner_input, _show_entities),
-    "question_answering": (_question_input, _show_answer),
-    "multiple_choice": (_choice_input, _show_choice),
+# The view of a `finetuning.tasks.Task` -> a function of what `predict` returns for a text to the
+# members of the answer.
+VIEWS = {
+    "labels": _show_class,
+    "entities": _show_entities,
+    "answer": _show_answer,
+    "choice": _show_choice,
 }

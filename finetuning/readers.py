@@ -386,3 +386,11 @@ def json_field(entry, name, kind, where):
             f"Received: {shortened(entry[name])}"
         )
     return entry[name]
+
+
+def check_strings(*values):
+    """Returns the values; raises TypeError if one is no text."""
+    for value in values:
+        if not isinstance(value, str):
+            raise TypeError(value)
+    return values

@@ -282,7 +282,7 @@ class Model:
         batch_size = check_count(batch_size, "batch_size")
         single = isinstance(texts, str | tuple)
         predictor = self._predictor()
-        texts = [texts] if single else check_list(texts, predictor.inputs)
+        texts = [texts] if single else check_list(texts, predictor.takes)
         self._warn_of_unknown(texts)
         found = predictor(texts, batch_size)
         return found[0] if single else found

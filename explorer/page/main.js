@@ -67,15 +67,20 @@ class App {
     };
   }
 
+  /** Whether a prediction cannot be asked for without this field. */
+  needs(field) { return this.model.fields.includes(field) && !this.model.optional_fields.includes(field); }
+
   /** The text, or the pair, as the model reads it. */
   row() {
     const { text, second } = this.input();
-    const questionFirst = this.model.task === "question_answering" && second !== null;
-    return questionFirst ? { text: second, second: text } : { text, second };
+    return this.secondFirst && second !== null ? { text: second, second: text } : { text, second };
   }
 
+  /** Whether the second field is the first segment of a row: a question about a text. */
+  get secondFirst() { return this.model.row[0] === "second"; }
+
   partName(number) {
-    if (this.model.task !== "question_answering") return number ? "second_part" : "first_part";
+    if (!this.secondFirst) return number ? "second_part" : "first_part";
     return number ? "text" : "question";
   }
 
@@ -110,14 +115,14 @@ class App {
     document.documentElement.lang = language;
     for (const part of document.querySelectorAll("[data-text]")) part.textContent = this.t(part.dataset.text);
     for (const part of document.querySelectorAll("[data-label]")) part.setAttribute("aria-label", this.t(part.dataset.label));
-    const { name, model_type, task, layers, heads, hidden_size, vocab_size, longest } = this.model;
+    const { name, model_type, task, description, layers, heads, hidden_size, vocab_size, longest } = this.model;
+    const knownTask = `task_${task}` in this.texts[language];
     document.title = `${name} – ${this.t("title")}`;
     get("model").textContent = this.t("model", {
-      name, type: model_type.toUpperCase(), task: this.t(`task_${task}`), layers, heads,
+      name, type: model_type.toUpperCase(), task: knownTask ? this.t(`task_${task}`) : description, layers, heads,
       hidden: hidden_size, vocabulary: vocab_size.toLocaleString(language), longest,
     });
-    const asks = ["question_answering", "multiple_choice"].includes(task);
-    get("second-label").textContent = this.t(asks ? "question" : "second");
+    get("second-label").textContent = this.t(this.needs("second") ? "question" : "second");
     for (const redraw of this.redrawn) redraw();
     this.redraw();
     this.status(null, null);
@@ -164,7 +169,7 @@ async function start() {
   const [model, ...texts] = await Promise.all([describe(), ...files]);
   const app = new App(model, Object.fromEntries(LANGUAGES.map((name, i) => [name, texts[i]])));
   const task = model.task;
-  const example = EXAMPLES[task];
+  const example = EXAMPLES[task] ?? EXAMPLES.pretraining;
   get("text").value = example.text;
   get("second").value = example.second ?? "";
   get("options").value = example.options ?? "";
@@ -172,8 +177,8 @@ async function start() {
   const asks = example.second !== undefined;
   get("input").classList.toggle("question-first", asks);
   get("second-field").open = asks;
-  get("second-field").hidden = task === "ner";  // it reads one text
-  get("options-field").hidden = task !== "multiple_choice";
+  get("second-field").hidden = !model.fields.includes("second");
+  get("options-field").hidden = !model.fields.includes("options");
   for (const part of document.querySelectorAll(".mask-only")) part.hidden = !model.mask;
 
   app.masks = new MaskedText(get("text"));

@@ -4,17 +4,15 @@ import { bars, element, percent } from "./dom.js";
 import { Part } from "./part.js";
 
 export function makePrediction(app) {
-  const { task } = app.model;
   const question = () => {
-    const { text, second, options } = app.input();
-    if (!text.trim()) return "needs_text";
-    if (task === "question_answering" && !second) return "needs_question";
-    if (task === "multiple_choice" && (!second || options.length < 2)) return "needs_options";
-    if (task === "ner") return ["prediction", { text }];
-    return ["prediction", task === "multiple_choice" ? { text, second, options } : { text, second }];
+    const given = app.input();
+    if (!given.text.trim()) return "needs_text";
+    if (app.needs("options") && (!given.second || given.options.length < 2)) return "needs_options";
+    if (app.needs("second") && !given.second) return "needs_question";
+    return ["prediction", Object.fromEntries(app.model.fields.map((name) => [name, given[name]]))];
   };
   return [new Part(app, "prediction", question, (answer, body, target) => {
-    target.append(...DRAW[answer.kind](app, answer, body));
+    target.append(...DRAW[answer.view](app, answer, body));
   })];
 }
 
@@ -75,9 +73,4 @@ function showChoice(app, { chosen, probabilities }, { options }) {
     element("h2", { text: app.t("answer") }), bars(rows, app.t("answer"))];
 }
 
-const DRAW = {
-  classification: showLabels,
-  ner: showEntities,
-  question_answering: showAnswer,
-  multiple_choice: showChoice,
-};
+const DRAW = { labels: showLabels, entities: showEntities, answer: showAnswer, choice: showChoice };

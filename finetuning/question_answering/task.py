@@ -29,7 +29,12 @@ from finetuning.question_answering.scores import (
 )
 from finetuning.question_answering.span_head import SpanModel
 from finetuning.question_answering.upper_bound import best_scores
-from finetuning.question_answering.windows import answer_pieces, make_windows, pad_windows
+from finetuning.question_answering.windows import (
+    answer_pieces,
+    encode_questions,
+    make_windows,
+    pad_windows,
+)
 
 # How many of the questions with the worst answers TensorBoard shows.
 SHOWN_MISTAKES = 10
@@ -91,6 +96,9 @@ class QuestionAnswering:
         piece are left out.
         """
         path = self.train_cache if training else self.predict_cache
+        if path is None:
+            encoded = encode_questions(self.tokenizer, raw, self.max_query_length, workers=1)
+            return self.make_examples(raw, encoded, training)
         encoded, cached = load_or_encode(path, self.tokenizer, raw, self.max_query_length)
         examples = self.make_examples(raw, encoded, training)
         left_out = len(raw) - examples.count

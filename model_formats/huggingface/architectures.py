@@ -3,40 +3,19 @@
 Source: modeling_bert.py and modeling_albert.py of transformers, version 5.
 """
 
-from typing import NamedTuple
-
 from bert_common.errors import InputError
 from finetuning.question_answering.beam_head import BeamSpanModel
+from finetuning.tasks import TASKS, TransformersClass
 
-
-class Architecture(NamedTuple):
-    """A class of transformers, without the "Bert" or "Albert" before its name."""
-
-    suffix: str
-    pipeline: str | None  # the task of transformers.pipeline that it serves
-    # Prefixes of those of Google's weights that the class lacks.
-    without: tuple = ()
-
-
-ENCODER = Architecture("Model", "feature-extraction", ("cls/",))
-MASKED_LM = Architecture("ForMaskedLM", "fill-mask", ("bert/pooler/", "cls/seq_relationship/"))
-PRETRAINING = Architecture("ForPreTraining", "fill-mask")
-
-# Fine-tuned task -> the class.
-TASKS = {
-    "classification": Architecture("ForSequenceClassification", "text-classification"),
-    "ner": Architecture("ForTokenClassification", "token-classification", ("bert/pooler/",)),
-    "question_answering": Architecture(
-        "ForQuestionAnswering", "question-answering", ("bert/pooler/",)
-    ),
-    "multiple_choice": Architecture("ForMultipleChoice", None),
-}
+ENCODER = TransformersClass("Model", "feature-extraction", ("cls/",))
+MASKED_LM = TransformersClass("ForMaskedLM", "fill-mask", ("bert/pooler/", "cls/seq_relationship/"))
+PRETRAINING = TransformersClass("ForPreTraining", "fill-mask")
 
 PREFIXES = {"bert": "Bert", "albert": "Albert"}
 
 
 def choose_architecture(loaded):
-    """The `Architecture` of a `LoadedModel`.
+    """The `TransformersClass` of a `LoadedModel`.
 
     A pre-trained model without the sentence head, or without the pooler that it reads, is
     ForMaskedLM; one without the head for masked words is the encoder alone.
@@ -46,7 +25,7 @@ def choose_architecture(loaded):
     """
     _check_wiring(loaded)
     if loaded.task != "pretraining":
-        return TASKS[loaded.task]
+        return TASKS[loaded.task].transformers
     if loaded.lacks("cls/predictions/"):
         return ENCODER
     if loaded.lacks("cls/seq_relationship/") or loaded.lacks("bert/pooler/"):
@@ -85,9 +64,15 @@ def class_name(loaded, architecture):
     return PREFIXES[loaded.model_type] + architecture.suffix
 
 
+def predicts_scores(loaded):
+    """Whether a `LoadedModel` predicts a number for a text instead of classes."""
+    has_classes = loaded.task in TASKS and TASKS[loaded.task].labels == "classes"
+    return has_classes and not loaded.labels
+
+
 def label_keys(loaded):
     """The keys of config.json that name the classes, and say how their logits are meant."""
-    if loaded.task == "classification" and not loaded.labels:
+    if predicts_scores(loaded):
         return {"id2label": {"0": "score"}, "label2id": {"score": 0}, "problem_type": "regression"}
     if not loaded.labels:
         return {}
@@ -95,7 +80,7 @@ def label_keys(loaded):
         "id2label": {str(i): label for i, label in enumerate(loaded.labels)},
         "label2id": {label: i for i, label in enumerate(loaded.labels)},
     }
-    if loaded.task == "classification":
+    if TASKS[loaded.task].labels == "classes":
         kind = "multi" if loaded.model.multi_label else "single"
         keys["problem_type"] = f"{kind}_label_classification"
     return keys

@@ -8,20 +8,15 @@ import json
 
 from bert_tf.checkpoint_files import step_of
 from bert_tf.training.evaluation import as_shown, read_results
-from model_formats.huggingface.architectures import class_name
+from finetuning.tasks import TASKS
+from model_formats.huggingface.architectures import class_name, predicts_scores
 from model_formats.huggingface.tokenizer_files import needs_own_code
 from model_formats.model_folder import POSITIONS_KEY, ModelFolder
 from model_formats.transformers_files.config import to_huggingface
 
 MODEL_NAMES = {"bert": "BERT", "albert": "ALBERT"}
 
-TASKS = {
-    "pretraining": "pre-trained on masked words",
-    "classification": "fine-tuned to classify texts",
-    "ner": "fine-tuned to find named entities",
-    "question_answering": "fine-tuned to answer questions with a span of a text",
-    "multiple_choice": "fine-tuned to answer multiple-choice questions",
-}
+PRETRAINING = "pre-trained on masked words"
 SCORES = "fine-tuned to predict a score for texts"
 
 
@@ -36,10 +31,8 @@ def make_card(loaded, architecture, tokenization, card_text=""):
             go to those that the Hub reads.
     """
     name = class_name(loaded, architecture)
-    regression = loaded.task == "classification" and not loaded.labels
-    purpose = SCORES if regression else TASKS[loaded.task]
     metadata, body = split_metadata(card_text)
-    lines = [body or f"# {MODEL_NAMES[loaded.model_type]}, {purpose}", ""]
+    lines = [body or f"# {MODEL_NAMES[loaded.model_type]}, {_purpose(loaded)}", ""]
     lines += ["## With transformers", "", "```python", *loading_lines(name, loaded.tokenizer)]
     lines += ["```", ""]
     lines += [f"{tokenization[0].upper()}{tokenization[1:]}.", ""]
@@ -47,6 +40,12 @@ def make_card(loaded, architecture, tokenization, card_text=""):
         if values:
             lines += [f"## {heading}", "", table(values), ""]
     return header(architecture, metadata) + "\n".join(lines)
+
+
+def _purpose(loaded):
+    if predicts_scores(loaded):
+        return SCORES
+    return TASKS[loaded.task].description if loaded.task in TASKS else PRETRAINING
 
 
 def loading_lines(name, tokenizer):

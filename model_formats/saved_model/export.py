@@ -10,21 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
-from finetuning.classification import serving as classification
 from finetuning.inputs import ROW_INPUTS
-from finetuning.multiple_choice import serving as multiple_choice
-from finetuning.ner import serving as ner
-from finetuning.question_answering import serving as question_answering
+from finetuning.tasks import TASKS
 from model_formats.saved_model import pretraining
-
-# What makes the `Signatures` of a `LoadedModel`, by its task.
-SIGNATURES = {
-    "pretraining": pretraining.signatures,
-    "classification": classification.signatures,
-    "ner": ner.signatures,
-    "question_answering": question_answering.signatures,
-    "multiple_choice": multiple_choice.signatures,
-}
 
 # How far outputs of the saved graph may be from the model's: a sum of a few hundred products in
 # another order.
@@ -56,13 +44,19 @@ def export(loaded, directory):
         raise InputError(
             f"a fine-tuned model must have a tokenizer to be served. Received: {loaded.source}"
         )
-    made = SIGNATURES[loaded.task](loaded)
+    made = make_signatures(loaded)
     module = tf.Module()
     module.weights = made.served.weights
     module.tokenizer = made.texts and getattr(made.texts.graph, "model", None)
     tf.saved_model.save(module, directory, signatures=made.functions)
     check(directory, made)
     return HOW if made.texts else HOW.replace("serving_default", "ids")
+
+
+def make_signatures(loaded):
+    """The `finetuning.serving.signatures.Signatures` of a `LoadedModel`."""
+    task = TASKS.get(loaded.task)
+    return task.module("serving").signatures(loaded) if task else pretraining.signatures(loaded)
 
 
 def check(directory, made):

@@ -1,0 +1,30 @@
+"""Chooses among the options of a user's questions with a fine-tuned model."""
+
+from finetuning.multiple_choice.data import ChoiceDataset, ChoiceQuestion
+from finetuning.multiple_choice.task import MultipleChoice, probabilities
+from finetuning.readers import check_strings
+from finetuning.results import Chosen
+
+
+def make_task(loaded, tokenizer, max_length):
+    """The task of a `LoadedModel`, for texts instead of a data set."""
+    longest = loaded.settings["max_qa_length"]
+    return MultipleChoice(ChoiceDataset({}), tokenizer, max_length, longest)
+
+
+def read_input(task, name, value):
+    """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
+    question, context, options = value
+    options = check_strings(*options)
+    if len(options) < 2:
+        raise ValueError(options)
+    return ChoiceQuestion(name, *check_strings(context, question), options, None)
+
+
+def read_outputs(task, examples, outputs):
+    """What the model's outputs say of each text."""
+    found_of_all = []
+    for question, shares in zip(examples.raw, probabilities(outputs), strict=True):
+        best = int(shares.argmax())
+        found_of_all.append(Chosen(question.options[best], best, tuple(map(float, shares))))
+    return found_of_all

@@ -1,0 +1,38 @@
+"""Finds the named entities in a user's texts with a fine-tuned model."""
+
+from finetuning.metrics import entities
+from finetuning.ner.data import FORMATS, NerDataset, untagged_sentence
+from finetuning.ner.labels import check_tags
+from finetuning.ner.task import NamedEntityRecognition, entity_probability
+from finetuning.readers import check_strings
+from finetuning.results import FoundEntity, Tagged
+
+
+def make_task(loaded, tokenizer, max_length):
+    """The task of a `LoadedModel`, for texts instead of a data set."""
+    check_tags(loaded.labels, loaded.source)
+    dataset = NerDataset(FORMATS[loaded.settings["task_name"]], loaded.labels, {})
+    return NamedEntityRecognition(dataset, tokenizer, max_length)
+
+
+def read_input(task, name, value):
+    """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
+    return untagged_sentence(name, *check_strings(value), task.dataset.file_format)
+
+
+def read_outputs(task, examples, outputs):
+    """What the model's outputs say of each text."""
+    found_of_all = []
+    predictions = task.predictions(examples, outputs)
+    alignments, _ = examples.windowing
+    for sentence, alignment, (tags, shares) in zip(
+        examples.raw, alignments, predictions, strict=True
+    ):
+        found = []
+        for first, last, kind in entities(tags):
+            start, end = sentence.units[first][0], sentence.units[last][1]
+            share = entity_probability(alignment, shares, first, last)
+            found.append(FoundEntity(sentence.text[start:end], kind, start, end, share))
+        shares = tuple(map(float, shares))
+        found_of_all.append(Tagged(tuple(found), sentence.units, tuple(tags), shares))
+    return found_of_all

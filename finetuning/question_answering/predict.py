@@ -1,0 +1,55 @@
+"""Answers a user's questions about texts with a fine-tuned model."""
+
+from finetuning.question_answering.answers import NO_ANSWER_SCORE, candidate_probabilities
+from finetuning.question_answering.beam_head import BeamSpanModel
+from finetuning.question_answering.data import Question, QuestionDataset
+from finetuning.question_answering.task import QuestionAnswering
+from finetuning.question_answering.windows import SPECIALS
+from finetuning.readers import check_strings
+from finetuning.results import Answered, FoundAnswer
+
+
+def make_task(loaded, tokenizer, max_length):
+    """The task of a `LoadedModel`, for texts instead of a data set."""
+    settings, beams = loaded.settings, None
+    if isinstance(loaded.model, BeamSpanModel):
+        beams = loaded.model.start_n_top, loaded.model.end_n_top
+    negative = settings["version_2_with_negative"]
+    return QuestionAnswering(
+        dataset=QuestionDataset("squad", negative, {}),
+        tokenizer=tokenizer,
+        max_length=max_length,
+        doc_stride=settings["doc_stride"],
+        max_query_length=min(settings["max_query_length"], max_length - SPECIALS - 1),
+        n_best_size=settings["n_best_size"],
+        max_answer_length=settings["max_answer_length"],
+        threshold=settings["null_score_diff_threshold"],
+        beams=beams,
+        train_cache=None,
+        predict_cache=None,
+    )
+
+
+def read_input(task, name, value):
+    """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
+    question, context = check_strings(*value)
+    return Question(name, question, context, (), False)
+
+
+def read_outputs(task, examples, outputs):
+    """What the model's outputs say of each text."""
+    found = task.answers(examples, outputs)
+    found_of_all = []
+    for key, chosen in task.texts(found).items():
+        # Where nothing may be an answer, a placeholder stands in the list.
+        nbest = [each for each in found.nbest[key] if each.start_score != NO_ANSWER_SCORE]
+        shares = candidate_probabilities(nbest) if nbest else []
+        candidates = tuple(
+            FoundAnswer(candidate.text, *(candidate.span or (None, None)), float(share))
+            for candidate, share in zip(nbest, shares, strict=True)
+        )
+        # A head with beams scores "no answer" by other numbers than answers.
+        nothing = FoundAnswer("", None, None, 0.0)
+        best = next((each for each in candidates if each.text == chosen), nothing)
+        found_of_all.append(Answered(best, candidates))
+    return found_of_all
