@@ -4,6 +4,8 @@ import dataclasses
 import importlib
 from typing import NamedTuple
 
+from finetuning.settings import MANY, Setting
+
 
 class TransformersClass(NamedTuple):
     """A class of transformers, without the "Bert" or "Albert" before its name."""
@@ -31,6 +33,7 @@ class Task:
         package: the package with the modules above.
         description: for model cards, after the model's name.
         takes: what `predict` takes, for messages.
+        settings: name -> `Setting`: what its folders record.
         labels: "classes", "tags" (of BIO2) or None: what the names of the labels are.
         fields: the fields of the page for a text, in the order in which `predict` takes them:
             "text", "second" and "options".
@@ -45,6 +48,7 @@ class Task:
     package: str
     description: str
     takes: str
+    settings: dict
     labels: str | None
     fields: tuple
     view: str
@@ -58,8 +62,19 @@ class Task:
         return importlib.import_module(f"{self.package}.{name}")
 
 
-# As no head but these reads the pooler.
+# What a head that reads all pieces does not need.
 POOLER = ("bert/pooler/",)
+
+
+def _settings(task_name, length, **more):
+    """The settings of a task: the data set, the length of a row, and more."""
+    return {
+        "task_name": Setting(str, needed=True, default=task_name),
+        # [CLS], a piece and [SEP].
+        "max_seq_length": Setting(int, 3, MANY, default=length),
+        **more,
+    }
+
 
 TASKS = {
     task.name: task
@@ -69,6 +84,18 @@ TASKS = {
             package="finetuning.classification",
             description="fine-tuned to classify texts",
             takes="texts, or pairs (text, second text)",
+            settings=_settings(
+                "tsv",
+                128,
+                task_type=Setting(str, default="single_label"),
+                text_column=Setting(str),
+                second_column=Setting(str),
+                label_column=Setting(str),
+                id_column=Setting(str),
+                labels=Setting(str),
+                metrics=Setting(str),
+                feature_layers=Setting(str),
+            ),
             labels="classes",
             fields=("text", "second"),
             optional_fields=("second",),
@@ -80,6 +107,9 @@ TASKS = {
             package="finetuning.ner",
             description="fine-tuned to find named entities",
             takes="texts",
+            settings=_settings(
+                "conll", 128, labels=Setting(str, needed=True), feature_layers=Setting(str)
+            ),
             labels="tags",
             fields=("text",),
             view="entities",
@@ -93,6 +123,18 @@ TASKS = {
             package="finetuning.question_answering",
             description="fine-tuned to answer questions with a span of a text",
             takes="pairs (question, text)",
+            settings=_settings(
+                "squad",
+                384,
+                doc_stride=Setting(int, 1, MANY, True, 128),
+                max_query_length=Setting(int, 1, MANY, True, 64),
+                n_best_size=Setting(int, 1, MANY, True, 20),
+                max_answer_length=Setting(int, 1, MANY, True, 30),
+                null_score_diff_threshold=Setting(float, needed=True, default=0.0),
+                version_2_with_negative=Setting(bool, needed=True, default=False),
+                start_n_top=Setting(int, 0, MANY),
+                end_n_top=Setting(int, 0, MANY),
+            ),
             labels=None,
             fields=("second", "text"),
             row=("second", "text"),
@@ -105,6 +147,7 @@ TASKS = {
             package="finetuning.multiple_choice",
             description="fine-tuned to answer multiple-choice questions",
             takes="triples (question, text, options), with as many options each",
+            settings=_settings("race", 512, max_qa_length=Setting(int, 1, MANY, True, 128)),
             labels=None,
             fields=("second", "text", "options"),
             view="choice",

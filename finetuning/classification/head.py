@@ -16,6 +16,8 @@ from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Loss, Objective
 from finetuning import heads
+from finetuning.datasets import DATASETS
+from finetuning.settings import split_names, split_numbers
 
 REGRESSION_LOSSES = {
     "label": Loss(labels=("label_ids",), weights="label_weights", sums=("loss", "weight"))
@@ -159,3 +161,18 @@ def multi_label_sums(outputs, batch):
 def regression_sums(outputs, batch):
     """`weighted_sums` of `regression_losses`, without "label_correct"."""
     return heads.weighted_sums("label", regression_losses(outputs, batch), batch["label_weights"])
+
+
+def from_settings(encoder, settings):
+    """The model that a folder's settings describe, with random weights, and its labels."""
+    dataset = DATASETS.get(settings["task_name"])
+    if dataset:
+        labels, multi_label = dataset.labels, dataset.multi_label
+    else:
+        labels = split_names(settings["labels"])
+        multi_label = settings["task_type"] == "multi_label"
+    layers = split_numbers(settings["feature_layers"])
+    classes = max(1, len(labels))
+    return SequenceClassifier(
+        encoder, classes, multi_label=multi_label, feature_layers=layers
+    ), labels

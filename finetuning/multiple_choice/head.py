@@ -69,3 +69,8 @@ class MultipleChoiceModel(EncoderModel):
 
     def get_config(self):
         return {**super().get_config(), "dropout": self.head.dropout.rate}
+
+
+def from_settings(encoder, settings):
+    """The model that a folder's settings describe, with random weights; it has no labels."""
+    return MultipleChoiceModel(encoder), ()

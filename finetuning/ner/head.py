@@ -14,6 +14,7 @@ from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Loss, Objective
 from finetuning import heads
+from finetuning.settings import split_names, split_numbers
 
 LOSSES = {
     "label": Loss(
@@ -115,3 +116,10 @@ def token_sums(outputs, batch):
     """`classification_sums` over tokens, whose token_label_ids and _weights are [B, T]."""
     labels = {name: batch[f"token_{name}"] for name in ("label_ids", "label_weights")}
     return heads.classification_sums(outputs, labels)
+
+
+def from_settings(encoder, settings):
+    """The model that a folder's settings describe, with random weights, and its tags."""
+    labels = split_names(settings["labels"])
+    layers = split_numbers(settings["feature_layers"])
+    return TokenClassifier(encoder, len(labels), feature_layers=layers), labels

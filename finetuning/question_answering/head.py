@@ -1,0 +1,10 @@
+"""Chooses between the two heads: one of starts and ends alone, and one that searches with beams."""
+
+from finetuning.question_answering.beam_head import BeamSpanModel
+from finetuning.question_answering.span_head import SpanModel
+
+
+def from_settings(encoder, settings):
+    """The model that a folder's settings describe, with random weights; it has no labels."""
+    starts, ends = settings["start_n_top"], settings["end_n_top"]
+    return (BeamSpanModel(encoder, starts, ends) if starts else SpanModel(encoder)), ()

@@ -1,0 +1,26 @@
+"""Declares a value that a fine-tuned model's folder records, and reads lists that are one text."""
+
+from typing import NamedTuple
+
+# The most of a count: no sequence is as long.
+MANY = 1_000_000
+
+
+class Setting(NamedTuple):
+    """A value that a folder records; its name is the flag's of the task's program."""
+
+    kind: type  # str, int, float or bool
+    least: float | None = None  # of a number
+    most: float | None = None
+    needed: bool = False  # whether the value must be there, and may not be null
+    default: object = None  # of a folder of transformers, which records no settings
+
+
+def split_names(text):
+    """The names in a list separated by commas; none without a list."""
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def split_numbers(text):
+    """The whole numbers in a list separated by commas; none without a list."""
+    return tuple(int(part) for part in text.split(",")) if text else ()
