@@ -9,7 +9,8 @@ class LoadedModel:
 
     Attributes:
         model: a `bert_tf.PretrainingModel`, or a fine-tuned model (`bert_tf.encoder.EncoderModel`).
-        task: what it was trained for, one of `TASKS`.
+        task: what it was trained for, a key of `finetuning.tasks.TASKS`, or
+            "pretraining".
         model_type: "bert" or "albert".
         config: its `BertConfig` or `AlbertConfig`.
         tokenizer: its tokenizer, or None.
@@ -38,6 +39,3 @@ class LoadedModel:
     def lacks(self, prefix):
         """Whether the folder had no weights whose names in Google's files begin with `prefix`."""
         return any(name.startswith(prefix) for name in self.missing)
-
-
-TASKS = ("pretraining", "classification", "ner", "question_answering", "multiple_choice")

@@ -1,68 +1,12 @@
 """What a fine-tuned model's folder records of its task, and the values that may stand there."""
 
-from typing import NamedTuple
-
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
+from finetuning.tasks import TASKS
 
 # Where a fine-tuned model's folder records its task: its name under this key, and its settings.
 SETTINGS_FILE, TASK_KEY = "finetuning.json", "task"
-
-# Fine-tuned task -> a setting that folders of none of the tasks before it have.
-TASK_SETTINGS = {
-    "question_answering": "start_n_top",
-    "multiple_choice": "max_qa_length",
-    "classification": "task_type",
-    "ner": "labels",
-}
-
-
-class Setting(NamedTuple):
-    """A value that a folder may record."""
-
-    kind: type  # str, int, float or bool
-    least: float | None = None  # of a number
-    most: float | None = None
-    needed: bool = False  # whether the value must be there, and may not be null
-
-
-# The most of a count: no sequence is as long.
-MANY = 1_000_000
-
-# Name -> `Setting`; the names are those of the programs' flags. Others are ignored.
-SETTINGS = {
-    "task_name": Setting(str, needed=True),
-    "task_type": Setting(str),
-    "text_column": Setting(str),
-    "second_column": Setting(str),
-    "label_column": Setting(str),
-    "id_column": Setting(str),
-    "labels": Setting(str),
-    "metrics": Setting(str),
-    "feature_layers": Setting(str),
-    # [CLS], a piece and [SEP].
-    "max_seq_length": Setting(int, 3, MANY),
-    "doc_stride": Setting(int, 1, MANY),
-    "max_query_length": Setting(int, 1, MANY),
-    "max_qa_length": Setting(int, 1, MANY),
-    "n_best_size": Setting(int, 1, MANY),
-    "max_answer_length": Setting(int, 1, MANY),
-    "start_n_top": Setting(int, 0, MANY),
-    "end_n_top": Setting(int, 0, MANY),
-    "null_score_diff_threshold": Setting(float),
-    "version_2_with_negative": Setting(bool),
-}
-
-# Task -> the settings that its folders must have beside those of every task.
-NEEDED = {
-    "question_answering": (
-        "doc_stride", "max_query_length", "n_best_size", "max_answer_length",
-        "null_score_diff_threshold", "version_2_with_negative",
-    ),
-    "multiple_choice": ("max_qa_length",),
-    "ner": ("labels",),
-}  # fmt: skip
 
 _KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
@@ -93,10 +37,9 @@ def find_task(record, path):
         return "pretraining"
     if TASK_KEY not in record:
         return guess_task(record, path)
-    if record[TASK_KEY] not in tuple(TASK_SETTINGS):
+    if record[TASK_KEY] not in tuple(TASKS):
         raise InputError(
-            f"{path}: task must be one of {', '.join(TASK_SETTINGS)}. "
-            f"Received: {record[TASK_KEY]!r:.60}"
+            f"{path}: task must be one of {', '.join(TASKS)}. Received: {record[TASK_KEY]!r:.60}"
         )
     return record[TASK_KEY]
 
@@ -106,12 +49,18 @@ def guess_task(record, path):
 
     Read for one release: the version after the next one refuses such a folder.
     """
-    for task, name in TASK_SETTINGS.items():
+    # A setting that folders of none of the tasks before it have.
+    signs = {
+        "question_answering": "start_n_top",
+        "multiple_choice": "max_qa_length",
+        "classification": "task_type",
+        "ner": "labels",
+    }
+    for task, name in signs.items():
         if name in record:
             return task
     raise InputError(
-        f"{path} must hold one of {', '.join(TASK_SETTINGS.values())}. "
-        f"Received: {', '.join(record)}"
+        f"{path} must hold one of {', '.join(signs.values())}. Received: {', '.join(record)}"
     )
 
 
@@ -119,17 +68,17 @@ def check_settings(task, settings, path):
     """Refuses a record of values that no training writes.
 
     Args:
-        task: a key of `TASK_SETTINGS`.
+        task: a `finetuning.tasks.Task`.
         settings: what the file holds, a dict.
         path: the file, for messages.
 
     Raises:
         InputError: a value is missing, of another type, or out of its range.
     """
-    for name, setting in SETTINGS.items():
+    for name, setting in task.settings.items():
         value = settings.get(name)
         if value is None:
-            if setting.needed or name in NEEDED.get(task, ()):
+            if setting.needed:
                 raise InputError(f"{path} must hold {name}. Received: {', '.join(settings)}")
             continue
         is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -6,32 +6,7 @@ how texts are cut is not in it: those settings have the programs' own defaults.
 
 from bert_common.errors import InputError
 from finetuning.ner.labels import iob2_tag
-
-_LENGTHS = {"classification": 128, "ner": 128, "question_answering": 384, "multiple_choice": 512}
-
-# The end of the class's name in "architectures" -> the task.
-TASKS = {
-    "ForSequenceClassification": "classification",
-    "ForTokenClassification": "ner",
-    "ForQuestionAnswering": "question_answering",
-    "ForMultipleChoice": "multiple_choice",
-}
-
-# Task -> its settings but for the labels and the length.
-SETTINGS = {
-    "classification": {
-        "task_name": "tsv", "task_type": "single_label", "text_column": None,
-        "second_column": None, "label_column": None, "id_column": None, "labels": None,
-        "metrics": None, "feature_layers": None,
-    },
-    "ner": {"task_name": "conll", "labels": None, "feature_layers": None},
-    "question_answering": {
-        "task_name": "squad", "doc_stride": 128, "max_query_length": 64, "n_best_size": 20,
-        "max_answer_length": 30, "null_score_diff_threshold": 0.0,
-        "version_2_with_negative": False, "start_n_top": None, "end_n_top": None,
-    },
-    "multiple_choice": {"task_name": "race", "max_qa_length": 128},
-}  # fmt: skip
+from finetuning.tasks import TASKS
 
 # problem_type of a classifier -> task_type.
 TYPES = {
@@ -59,17 +34,18 @@ def settings_of(values, config, source):
     """
     architectures = values.get("architectures")
     name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
-    task = next((task for end, task in TASKS.items() if name.endswith(end)), None)
+    task = next((t for t in TASKS.values() if name.endswith(t.transformers.suffix)), None)
     if task is None:
         return {}
-    length = min(_LENGTHS[task], config.max_position_embeddings)
-    settings = {"task": task, **SETTINGS[task], "max_seq_length": length}
-    if task in ("classification", "ner"):
+    settings = {name: setting.default for name, setting in task.settings.items()}
+    settings["task"] = task.name
+    settings["max_seq_length"] = min(settings["max_seq_length"], config.max_position_embeddings)
+    if task.labels:
         labels = _labels(values, source)
-        if task == "ner":
+        if task.labels == "tags":
             labels = [iob2_tag(label) or label for label in labels]
         settings["labels"] = ",".join(labels)
-    if task == "classification":
+    if task.labels == "classes":
         problem = values.get("problem_type")
         if not isinstance(problem, str | None) or problem not in TYPES:
             raise InputError(

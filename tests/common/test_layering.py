@@ -21,7 +21,6 @@ FLOORS = {
         "reference",
         "",
     ),
-<<<<<<< HEAD
     "run_scripts": ("", "tools", "downstream", "session", "flags", "given_model"),
     "model_formats": (
         "huggingface",
@@ -31,14 +30,6 @@ FLOORS = {
         "",
         "transformers_files",
     ),
-    "finetuning": ("classification", "multiple_choice", "ner", "question_answering", ""),
-    "bert_tf": ("training", "summaries", "input", ""),
-    "create_pretraining_data": ("engine", "instances", "records", ""),
-    "tokenization": ("vocab_learning", ""),
-}  # fmt: skip
-SEPARATE_ROOMS = ("finetuning",)  # the folders of these do not import each other
-=======
-    "run_scripts": ("", "tools", "downstream", "session", "flags", "model_folder"),
     "finetuning": (
         "tasks",
         "classification",
@@ -51,10 +42,9 @@ SEPARATE_ROOMS = ("finetuning",)  # the folders of these do not import each othe
     "bert_tf": ("training", "summaries", "input", ""),
     "create_pretraining_data": ("engine", "instances", "records", ""),
     "tokenization": ("vocab_learning", ""),
-}
+}  # fmt: skip
 # Folders that do not import each other.
 SEPARATE_ROOMS = {"finetuning": ("classification", "multiple_choice", "ner", "question_answering")}
->>>>>>> 9037274 (The graphs that serve a task live in the task's folder, what they share in finetuning/serving)
 MODEL_IMPORTS = ("bert_common", "bert_tf")
 
 FLAG_LIBRARY, FLAG_PACKAGE = "absl", "run_scripts"

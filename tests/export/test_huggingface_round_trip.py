@@ -8,11 +8,11 @@ from model_folders import RECORDED, write_folder
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
+from finetuning.tasks import TASKS
 from model_formats import google
 from model_formats.huggingface.export import export
 from model_formats.load_folder import load_folder
-from model_formats.task_records import TASK_SETTINGS
-from model_formats.transformers_files.task_settings import SETTINGS, settings_of
+from model_formats.transformers_files.task_settings import settings_of
 
 
 def exported(folder, output, write=export):
@@ -31,7 +31,7 @@ def exported(folder, output, write=export):
     # The other heads' names are in test_huggingface_export.py.
     [
         "pretraining",
-        *(pytest.param(t, marks=pytest.mark.slow) for t in TASK_SETTINGS if t != "ner"),
+        *(pytest.param(t, marks=pytest.mark.slow) for t in TASKS if t != "ner"),
         "ner",
     ],
 )
@@ -71,7 +71,7 @@ def test_from_transformers_to_google(tmp_path):
     settings = json.loads((tmp_path / "google" / "finetuning.json").read_text())
     assert settings["labels"] == "나쁨,보통,좋음"
     assert {task: {*names} for task, names in RECORDED.items()} == {
-        task: {*names, "max_seq_length"} for task, names in SETTINGS.items()
+        task.name: set(task.settings) for task in TASKS.values()
     }
 
 

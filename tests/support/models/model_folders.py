@@ -5,10 +5,10 @@ from tiny_models import SIZES
 
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
+from finetuning.tasks import TASKS
 from model_formats.config_file import CONFIGS
-from model_formats.load_folder import ENCODERS, MAKERS
+from model_formats.load_folder import ENCODERS, make_model
 from model_formats.model_folder import ModelFolder
-from model_formats.task_records import TASK_SETTINGS
 from run_scripts import classifier, ner, race, squad
 from tokenization import FullTokenizer
 
@@ -34,7 +34,7 @@ VALUES = {
     },
     "multiple_choice": {"task_name": "race", "max_seq_length": 24, "max_qa_length": 8},
 }  # fmt: skip
-assert set(RECORDED) == set(VALUES) == set(TASK_SETTINGS)
+assert set(RECORDED) == set(VALUES) == set(TASKS)
 
 
 def settings_of(task, **values):
@@ -50,7 +50,7 @@ def write_folder(folder, kind="bert", task="pretraining", sizes=None, **settings
     Args:
         folder: a `Path`; created.
         kind: "bert" or "albert".
-        task: a key of `MAKERS`.
+        task: a key of `finetuning.tasks.TASKS`, or "pretraining".
         sizes: changes to the configuration, a dict.
         settings: changes to what finetuning.json records.
     """
@@ -62,7 +62,7 @@ def write_folder(folder, kind="bert", task="pretraining", sizes=None, **settings
     config = CONFIGS[kind](**{**SIZES, **width, **rates, **(sizes or {})})
     keras.utils.set_random_seed(5)
     recorded = settings_of(task, **settings)
-    model, _ = MAKERS[task](ENCODERS[kind](config), recorded)
+    model, _ = make_model(task, ENCODERS[kind](config), recorded)
     for variable in model.trainable_variables:  # no bias is zero, no scale is one
         variable.assign(variable + 0.05 * keras.random.normal(variable.shape))
     save_google_checkpoint(model, checkpoint_path(folder, 3))
