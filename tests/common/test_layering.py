@@ -21,7 +21,7 @@ FLOORS = {
         "reference",
         "",
     ),
-    "run_scripts": ("", "tools", "downstream", "session", "flags", "given_model"),
+    "run_scripts": ("", "tools", "downstream", "session", "given_model", "flags"),
     "model_formats": (
         "huggingface",
         "saved_model",
