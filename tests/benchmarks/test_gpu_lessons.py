@@ -1,11 +1,7 @@
 """Training by lessons under JAX: it resumes, and leaves frozen weights alone."""
 
-import io
 import json
-import lzma
 import shutil
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import keras
@@ -20,8 +16,7 @@ from benchmarks.gpu_step.state import read_state
 from benchmarks.reference.text import documents
 from benchmarks.sentence_order.lesson_rows import LessonRows
 from benchmarks.sentence_order.lessons import Lesson
-from benchmarks.sentence_order.text_file import TextFile, read_text, write_text
-from bert_common.errors import InputError
+from benchmarks.sentence_order.text_file import TextFile, write_text
 from bert_tf.training.state import TrainingState
 from bert_tf.training.step import StepConfig
 from create_pretraining_data.instances.text import TokenizedText, tokenize_documents
@@ -106,69 +101,3 @@ def test_frozen_weights_stay(folder, whole):
         if name.startswith("weights/"):
             same = np.array_equal(values, whole[name])
             assert same == (name == f"weights/{FROZEN}"), name
-
-
-PROGRAM = [sys.executable, "-m", "benchmarks.gpu_step", "train"]
-
-
-def refuse(folder, text, program=None):
-    """The message about a text."""
-    from benchmarks.gpu_step.lesson_batches import LessonBatches
-    from benchmarks.gpu_step.runtime import read_description
-
-    description = program or read_description(str(folder / "run"))
-    with pytest.raises(InputError) as caught:
-        LessonBatches(str(text), str(folder / "lessons.json"), description, 1, 0, 1)
-    return str(caught.value)
-
-
-@pytest.mark.slow
-def test_damaged_and_foreign_texts_are_refused(folder, tmp_path):
-    content, damaged = (folder / "text").read_bytes(), tmp_path / "damaged"
-    array = io.BytesIO()
-    np.save(array, np.arange(3))
-    others = (lzma.compress(other) for other in (b"PK\3\4no archive", array.getvalue()))
-    for wrong in (b"", content[: len(content) // 2], *others):
-        damaged.write_bytes(wrong)
-        assert "must be a file of lesson_text.py" in refuse(folder, damaged)
-    kept = read_text(folder / "text")
-    large = kept.train.ids.copy()
-    large[7] = VOCABULARY
-    foreign = (
-        {"train": kept.train._replace(ids=large)},
-        {"special": {**kept.special, "mask_id": VOCABULARY}},
-    )
-    for changed in foreign:
-        write_text(str(damaged), kept._replace(**changed))
-        message = refuse(folder, damaged)
-        assert f"vocab_size, {VOCABULARY}" in message and f"Received: {VOCABULARY}" in message
-    description = json.loads((folder / "run" / "program.json").read_text())
-    arguments = description["programs"]["gradients"]["arguments"]
-    arguments[:] = [row for row in arguments if row["name"] != "batch/sequence_starts"]
-    assert "--packing=true" in refuse(folder, folder / "text", description)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--text={0}/text"], "--text and --lessons must be given together"),
-        (["--freeze=x"], "--freeze must be with --text"),
-        (["--text={0}/text", "--lessons={0}/lessons.json", "--processes=0"], "--processes must be"),
-        (["--text={0}/text", "--lessons={0}/lessons.json", "--batches=x"], "without --batches"),
-        (["--text={0}/text", "--lessons={0}/none"], "No such file"),
-        (["--text={0}/none", "--lessons={0}/lessons.json"], "No such file"),
-        (["--text={0}/lessons.json", "--lessons={0}/lessons.json"], "a file of lesson_text.py"),
-        (["--text={0}/text", "--lessons={0}/text"], "a JSON list of lessons"),
-        (["--text={0}/text", "--lessons={0}/lessons.json", "--freeze=bert"], "must name weights"),
-        (["--text={0}/text", "--lessons={0}/lessons.json", "--train_steps=99"], "at most the less"),
-    ],
-)  # fmt: skip
-def test_wrong_flags_are_refused_before_anything_is_compiled(folder, flags, message):
-    flags = [flag.format(folder) for flag in flags]
-    done = subprocess.run(
-        [*PROGRAM, str(folder / "run"), *flags], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode in (1, 2) and message in done.stderr
-    assert "Traceback" not in done.stderr and "compiling" not in done.stdout
-    assert not (folder / "run" / "state.npz").exists()
