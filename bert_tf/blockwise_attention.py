@@ -17,16 +17,7 @@ from keras import ops
 
 from bert_tf.attention import attention
 from bert_tf.dropout import dropout
-
-# Queries of a block. Compiled on a CPU (BERT-base's heads, 2,048 tokens in rows of 512, 1,024 and
-# 2,048) blocks of 64 took 1.08 to 1.14 times as long as whole arrays, of 128 1.00 to 1.16 times, of
-# 256 0.89 to 1.10 times, with twice the memory of 128.
-BLOCK_QUERIES = 128
-
-# Tokens of a row from which "auto" computes blockwise: of a step's memory (BERT-base's widths, two
-# layers, 4,096 tokens, a CPU) that saves 8 % at 512, 17 % at 1,024, 29 % at 2,048 and 48 % at
-# 4,096, where a step takes 1.35 times as long (up to 2,048: 0.92 to 1.05 times).
-BLOCKWISE_TOKENS = 1024
+from bert_tf.names import ATTENTION_NAMES, BLOCK_QUERIES, is_blockwise
 
 
 def blockwise_attention(query, key, value, bias, dropout_rate=0.0, dropout_seed=None):
@@ -66,24 +57,15 @@ def blockwise_attention(query, key, value, bias, dropout_rate=0.0, dropout_seed=
     return attend(query, key, value)
 
 
-def is_blockwise(name, tokens):
-    """Whether the function of that name in `ATTENTION_FUNCTIONS` computes such rows by blocks."""
-    if tokens <= BLOCK_QUERIES:
-        return False
-    return name == "blockwise" or (name == "auto" and tokens >= BLOCKWISE_TOKENS)
-
-
 def automatic_attention(query, key, *arguments):
     """`blockwise_attention` for rows of `BLOCKWISE_TOKENS` and more, else `attention`."""
     function = blockwise_attention if is_blockwise("auto", key.shape[2]) else attention
     return function(query, key, *arguments)
 
 
-ATTENTION_FUNCTIONS = {
-    "auto": automatic_attention,
-    "full": attention,
-    "blockwise": blockwise_attention,
-}
+ATTENTION_FUNCTIONS = dict(
+    zip(ATTENTION_NAMES, (automatic_attention, attention, blockwise_attention), strict=True)
+)
 
 
 def _gradient(blocks, split, key, value, upstream):

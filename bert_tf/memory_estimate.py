@@ -1,5 +1,7 @@
 """Estimates, before training starts, how much memory it will need."""
 
+from bert_tf.names import BLOCK_QUERIES
+
 GIB = 2**30
 
 # Bytes of a weight, of its gradient and of each of its slots in the optimizer: float32.
@@ -13,13 +15,6 @@ ADAM_SLOTS = 2
 HIDDEN_ARRAYS = 12  # [B, T, H]
 INTERMEDIATE_ARRAYS = 4  # [B, T, I]
 SCORE_ARRAYS = 3  # [B, N, T, T]
-
-# Rows of scores that `bert_tf.blockwise_attention` holds at a time, and keeps none of: its constant
-# of this name, which is not imported, as that module imports Keras.
-BLOCK_QUERIES = 128
-
-# From as many tokens on, training is blockwise by itself: likewise.
-BLOCKWISE_TOKENS = 1024
 
 # Bytes of an element of those arrays, fitted to peaks on a CPU (benchmarks.speed.memory): in a
 # block that keeps its arrays for the gradient (XLA recomputes some of them), and in the one block

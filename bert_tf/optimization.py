@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from bert_tf.names import OPTIMIZER_NAMES
+
 # As bert/optimization.py: names that are not decayed ("layer_norm" and "bias" occur in the
 # paths of our variables, "LayerNorm" in Google's names).
 EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
@@ -237,4 +239,4 @@ def clip_factor(norm):
     return CLIP_NORM * ops.minimum(1.0 / norm, 1.0 / CLIP_NORM)
 
 
-OPTIMIZERS = {"adamw": AdamWeightDecay, "lamb": Lamb}
+OPTIMIZERS = dict(zip(OPTIMIZER_NAMES, (AdamWeightDecay, Lamb), strict=True))

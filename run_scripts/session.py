@@ -13,8 +13,9 @@ import tensorflow as tf
 from albert_tf import AlbertModel
 from bert_common.errors import InputError
 from bert_tf import BertModel
-from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS, is_blockwise
+from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS
 from bert_tf.memory_estimate import memory_line
+from bert_tf.names import is_blockwise
 from bert_tf.optimization import OPTIMIZERS
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, write_evaluation
 from bert_tf.training.distribution import (

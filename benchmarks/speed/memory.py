@@ -31,7 +31,7 @@ from benchmarks.common import (
 )
 from benchmarks.speed.contender import Contender, ContenderFailed
 from bert_tf.memory_estimate import GIB, estimate_bytes
-from run_scripts.flags.training import ATTENTION_NAMES
+from bert_tf.names import ATTENTION_NAMES
 
 # google-research/bert README, "Out-of-memory issues": the largest batches of BERT-base on a GPU
 # with 12 GB, fine-tuning with Adam (no logits over the vocabulary, unlike here).

@@ -7,6 +7,7 @@ import os
 from bert_common.errors import InputError
 from bert_common.folders import kind_of_path
 from bert_tf.checkpoint_files import exists
+from bert_tf.names import OPTIMIZER_NAMES
 from finetuning.inputs import SHORTEST
 from finetuning.readers import split_of_file
 from model_formats.weights import check_weights, find_weights
@@ -23,7 +24,6 @@ from run_scripts.flags.limits import (
 from run_scripts.flags.path_kinds import FILE
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.flags.training import (
-    OPTIMIZER_NAMES,
     TrainingFlags,
     ascending_numbers,
     check_training_flags,

@@ -8,6 +8,7 @@ import warnings
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_tf.checkpoint_files import latest_checkpoint
+from bert_tf.names import OPTIMIZER_NAMES
 from create_pretraining_data.records.metadata import (
     one_value,
     read_sidecar,
@@ -25,7 +26,6 @@ from run_scripts.flags.limits import (
 )
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from run_scripts.flags.training import (
-    OPTIMIZER_NAMES,
     TrainingFlags,
     ascending_numbers,
     check_checkpoint,

@@ -5,18 +5,13 @@ import os
 import re
 
 from bert_common.errors import InputError
+from bert_tf.names import ATTENTION_NAMES
 from model_formats.config_file import CONFIG_NAMES, ConfigFile
 from model_formats.weights import check_weights
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.help_groups import TPU_FLAGS
 from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES
-
-# The keys of `bert_tf.optimization.OPTIMIZERS`, which is not imported before flags are checked.
-OPTIMIZER_NAMES = ("adamw", "lamb")
-
-# The keys of `bert_tf.blockwise_attention.ATTENTION_FUNCTIONS`, likewise.
-ATTENTION_NAMES = ("auto", "full", "blockwise")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,6 @@ import math
 
 from bert_tf.costs.flops import block_flops, forward_flops, training_flops
 from bert_tf.memory_estimate import (
-    BLOCKWISE_TOKENS,
     GIB,
     KEPT_BYTES,
     count_parts,
@@ -12,6 +11,7 @@ from bert_tf.memory_estimate import (
     estimate_bytes,
     inference_bytes,
 )
+from bert_tf.names import is_blockwise
 from run_scripts.planning.table import number, print_columns
 
 # The share of the pieces that pre-training masks, in both papers.
@@ -107,7 +107,7 @@ def to_train(recompute):
 
     def memory(config, batch, length, precision):
         sizes = (batch, length, predictions_of(length), precision, recompute)
-        return estimate_bytes(config, *sizes, blockwise=length >= BLOCKWISE_TOKENS)
+        return estimate_bytes(config, *sizes, blockwise=is_blockwise("auto", length))
 
     return memory
 

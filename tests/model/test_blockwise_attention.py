@@ -11,17 +11,13 @@ import tensorflow as tf
 from tiny_models import assert_close, gradients_of, make_step, random_batch
 
 from bert_tf import blockwise_attention as blockwise
-from bert_tf import memory_estimate
 from bert_tf.attention import attention, attention_bias
 from bert_tf.blockwise_attention import (
     ATTENTION_FUNCTIONS,
-    BLOCK_QUERIES,
-    BLOCKWISE_TOKENS,
     automatic_attention,
     blockwise_attention,
-    is_blockwise,
 )
-from run_scripts.flags.training import ATTENTION_NAMES
+from bert_tf.names import BLOCK_QUERIES, BLOCKWISE_TOKENS, is_blockwise
 
 B, N, D = 2, 2, 8
 RATE = 0.3
@@ -135,10 +131,7 @@ def test_no_array_has_all_scores():
 
 
 def test_names_and_the_automatic_choice(monkeypatch):
-    assert set(ATTENTION_NAMES) == set(ATTENTION_FUNCTIONS)
     assert ATTENTION_FUNCTIONS["blockwise"] is blockwise_attention
-    assert memory_estimate.BLOCK_QUERIES == BLOCK_QUERIES
-    assert memory_estimate.BLOCKWISE_TOKENS == BLOCKWISE_TOKENS
     monkeypatch.setattr(blockwise, "attention", lambda *_: "full")
     monkeypatch.setattr(blockwise, "blockwise_attention", lambda *_: "blockwise")
     for tokens in (BLOCKWISE_TOKENS - 1, BLOCKWISE_TOKENS):

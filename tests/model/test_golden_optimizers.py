@@ -9,7 +9,6 @@ from tiny_models import step_of
 
 from bert_tf.checkpoint import google_variables
 from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
-from run_scripts.flags.training import OPTIMIZER_NAMES
 
 # The folder with the results, the one with start weights and batches, the optimizer.
 TRAJECTORIES = (
@@ -103,10 +102,6 @@ def test_learning_rates(folder):
         for step, rate in enumerate(stored["lr_by_global_step"]):
             # Google's rate is negative before the warm-up begins, which is not kept.
             assert float(schedule(step)) == pytest.approx(max(rate, 0.0), rel=1e-5, abs=1e-12)
-
-
-def test_every_optimizer_is_a_choice_of_the_flags():
-    assert set(OPTIMIZER_NAMES) == set(OPTIMIZERS)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
