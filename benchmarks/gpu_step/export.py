@@ -144,7 +144,7 @@ def _export_update(step, used, names, sums, denominators):
     )
 
     def update(state, *values):
-        return step.update.new_state(tuple(used), tf.constant(True), state, values)
+        return step.update.new_state(tuple(used), state, values)
 
     update = graph(update, jit_compile=True)
     _, metrics = update.get_concrete_function(*arguments).structured_outputs

@@ -1,15 +1,16 @@
 """One training step, the same mathematics on any number of devices.
 
     loop                    some steps without returning to Python between them
-      _distributed_step     a global batch: chooses the compiled length
-        _bucketed_step      cuts the batch to that length, runs every replica
-          _replica_step     a replica's part: reduces sums and gradients
-            _accumulate     forward and backward over its microbatches -> _microbatch, one of them
-            Update          loss, norm and the new weights, in update.py
+      _distributed_step     a global batch: cuts it to a compiled length, runs every replica
+        _replica_step       one replica's update, from its part of the batch to the new weights
+          _accumulate       forward and backward over its microbatches -> _microbatch, one of them
+          Update            loss, norm and the new weights, in update.py
 
 `_accumulate` and `Update` are one XLA computation each on every device: the host starts these two
 and the reductions between them, and waits for none. `_accumulate` takes plain tensors and returns
 plain tensors, no variable captured; sums, not means, leave it, and are added up over the replicas.
+
+Shapes: B examples of a replica, T tokens, M microbatches, L dropout layers.
 """
 
 import dataclasses
@@ -157,29 +158,40 @@ class TrainingStep:
 
     def _distributed_step(self, batch, worker_metrics):
         batch = dict(batch)
-        if BUCKET not in batch:
-            return self._bucketed_step(None, batch, worker_metrics)
+        bucket = batch.pop(BUCKET, None)
+
+        def run(length):
+            def step(batch, worker_metrics):
+                return self._replica_step(cut(batch, length), worker_metrics)
+
+            metrics = self.strategy.run(step, args=(batch, worker_metrics))
+            # Every replica returns the same numbers: they were reduced inside.
+            return {name: local_values(self.strategy, value)[0] for name, value in metrics.items()}
+
+        if bucket is None:
+            return run(None)
         # The same number on all replicas; a branch for each length, as XLA compiles fixed shapes.
-        bucket = local_values(self.strategy, batch.pop(BUCKET))[0]
-        branches = [
-            functools.partial(self._bucketed_step, length, batch, worker_metrics)
-            for length in self.config.bucket_boundaries
-        ]
-        return tf.switch_case(bucket, branches)
+        branches = [functools.partial(run, length) for length in self.config.bucket_boundaries]
+        return tf.switch_case(local_values(self.strategy, bucket)[0], branches)
 
-    def _bucketed_step(self, length, batch, worker_metrics):
-        def step(batch, worker_metrics):
-            return self._replica_step(cut(batch, length), worker_metrics)
+    def _replica_step(self, batch, worker_metrics, reduce=all_reduce):
+        """The whole update, as one replica runs it.
 
-        metrics = self.strategy.run(step, args=(batch, worker_metrics))
-        # Every replica returns the same numbers: they were reduced inside.
-        return {name: local_values(self.strategy, value)[0] for name, value in metrics.items()}
+        Args:
+            batch: its part of the global batch: features [B, ...], for example "input_ids" [B, T].
+            worker_metrics: scalars whose means over the replicas are returned.
+            reduce: adds up tensors over all replicas.
 
-    def _replica_step(self, batch, worker_metrics):
+        Returns:
+            What `__call__` returns, the same on all replicas.
+        """
         context = tf.distribute.get_replica_context()
         objective = self.model.objective
+
+        # 1. What the losses of the global batch are divided by, and what else is counted: scalars.
         weights = objective.weight_sums(batch)
-        mask = tf.cast(batch["input_mask"], self.dtype)  # sums of integers would leave the GPU
+        # Not summed as integers, which would leave the GPU.
+        mask = tf.cast(batch["input_mask"], self.dtype)  # [B, T]
         counts = {
             **weights,
             "tokens": tf.reduce_sum(mask),
@@ -188,35 +200,10 @@ class TrainingStep:
         # On the replica's device, which the reduction asks for; a mean is a sum of shares.
         replicas = context.num_replicas_in_sync
         counts |= {name: tf.identity(value) / replicas for name, value in worker_metrics.items()}
-        counts = all_reduce(context, counts)
+        counts = reduce(context, counts)
         denominators = objective.denominators({name: counts.pop(name) for name in weights})
-        sums, used, gradients = self._local_gradients(context, batch, denominators)
-        sums, gradients = all_reduce(context, (sums, gradients))
-        metrics = {**sums, **counts}
-        if self.groups:  # before the update changes the weights
-            metrics["histograms"] = self._histograms(used, gradients)
-        return metrics | self.update(context, used, True, (sums, denominators, gradients))
 
-    def _histograms(self, used, gradients):
-        """The histograms of weights and gradients in a step where they are due."""
-        step = tf.convert_to_tensor(self.optimizer.iterations.value) + 1
-        scale = 1.0 if self.loss_scale is None else tf.convert_to_tensor(self.loss_scale.scale)
-        gradients = [tf.cast(gradient, self.dtype) / scale for gradient in gradients]
-        return histograms(
-            [tf.convert_to_tensor(v.value) for v in self.weights],
-            dict(zip(used, gradients, strict=True)),
-            self.groups,
-            due=step % self.config.histogram_steps == 0,
-        )
-
-    def _local_gradients(self, context, batch, denominators):
-        """The loss sums of this replica's part of the batch, and of its gradient.
-
-        Returns:
-            A dict of scalars; the indices in `self.weights` of those that have a gradient (one that
-            the loss does not depend on has none, and is neither updated nor decayed); their
-            gradients.
-        """
+        # 2. Forward and backward: the sums of losses, and for each weight a gradient of its shape.
         scale = tf.constant(1.0, self.dtype)
         if self.loss_scale is not None:
             scale = tf.convert_to_tensor(self.loss_scale.scale)
@@ -228,14 +215,36 @@ class TrainingStep:
             denominators,
             scale,
         )
-        used = tuple(i for i, gradient in enumerate(gradients) if gradient is not None)
-        return sums, used, [gradients[i] for i in used]
+        # A weight that the loss does not depend on has no gradient: neither updated nor decayed.
+        trained = tuple(i for i, gradient in enumerate(gradients) if gradient is not None)
+
+        # 3. Added up over the replicas.
+        sums, gradients = reduce(context, (sums, [gradients[i] for i in trained]))
+        metrics = {**sums, **counts}
+        if self.groups:  # before the update changes the weights
+            metrics["histograms"] = self._histograms(trained, gradients)
+
+        # 4. Loss and norm, clipping, new weights.
+        return metrics | self.update(context, trained, (sums, denominators, gradients))
+
+    def _histograms(self, trained, gradients):
+        """The histograms of weights and gradients in a step where they are due."""
+        step = tf.convert_to_tensor(self.optimizer.iterations.value) + 1
+        scale = 1.0 if self.loss_scale is None else tf.convert_to_tensor(self.loss_scale.scale)
+        gradients = [tf.cast(gradient, self.dtype) / scale for gradient in gradients]
+        return histograms(
+            [tf.convert_to_tensor(v.value) for v in self.weights],
+            dict(zip(trained, gradients, strict=True)),
+            self.groups,
+            due=step % self.config.histogram_steps == 0,
+        )
 
     def compile(self, spec, rows):
         """Has XLA compile all of a step on every device of this worker, and changes nothing.
 
-        It runs a step of zeros without its reductions, which would wait for the other workers, and
-        without its assignments: for each length, the longest first.
+        It runs a step of zeros for each length, the longest first. The reductions would wait for
+        the other workers: NaN takes the place of every sum, so that the update is one that is
+        skipped. What that counts is put back.
 
         Args:
             spec: the `element_spec` of the batches.
@@ -246,17 +255,20 @@ class TrainingStep:
         """
         specs = feature_specs(self.strategy, spec)
         lengths = self.config.bucket_boundaries if specs.pop(BUCKET, None) else (None,)
-        for length in reversed(lengths):
-            graph(functools.partial(self._try_step, specs, rows, length))()
+        counts = [(count, count.numpy()) for count in self.update.counts]
+        try:
+            for length in reversed(lengths):
+                graph(functools.partial(self._try_step, specs, rows, length))()
+        finally:
+            for count, before in counts:
+                count.assign(before)
 
     def _try_step(self, specs, rows, length):
+        def no_numbers(context, values):
+            return tf.nest.map_structure(lambda value: value * math.nan, values)
+
         def replica():
-            batch = zeros(specs, rows)
-            weights = self.model.objective.weight_sums(batch)
-            denominators = {name: tf.ones_like(value) for name, value in weights.items()}
-            context = tf.distribute.get_replica_context()
-            sums, used, gradients = self._local_gradients(context, cut(batch, length), denominators)
-            self.update(context, used, False, (sums, denominators, gradients))
+            self._replica_step(cut(zeros(specs, rows), length), {}, reduce=no_numbers)
 
         self.strategy.run(replica)
 
@@ -297,7 +309,7 @@ class TrainingStep:
             lambda i, *_: i < count, add_microbatch, (0, sums, gradients), maximum_iterations=count
         )
         pairs = zip(gradients, has_gradient, strict=True)
-        return sums, self._as_reduced([g if used else None for g, used in pairs])
+        return sums, self._as_reduced([gradient if has else None for gradient, has in pairs])
 
     def _as_reduced(self, gradients):
         return [None if g is None else tf.cast(g, self.reduced_dtype) for g in gradients]

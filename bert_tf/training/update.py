@@ -31,13 +31,18 @@ class Update:
         self.dtype = weights[0].dtype
         self.compiled = graph(self._on_device, jit_compile=xla)
 
-    def __call__(self, context, used, permitted, values):
+    @property
+    def counts(self):
+        """The variables that a skipped update changes too."""
+        scale = self.loss_scale
+        return [self.optimizer.iterations, *((scale.scale, scale.good_steps) if scale else ())]
+
+    def __call__(self, context, trained, values):
         """Updates the weights on every device; in the replica context.
 
         Args:
             context: the `tf.distribute.ReplicaContext`.
-            used: the indices in `weights` of those that have a gradient.
-            permitted: whether anything may change; False has XLA compile it.
+            trained: the indices in `weights` of those that have a gradient.
             values: the sums and denominators as `total_loss` takes them, and the gradients of the
                 global batch; the same on all replicas.
 
@@ -47,11 +52,11 @@ class Update:
         """
         # Outside XLA, which would round it otherwise than runs without XLA do.
         rate = tf.convert_to_tensor(self.optimizer.learning_rate)
-        on_devices = functools.partial(self._on_devices, used, tf.constant(permitted))
+        on_devices = functools.partial(self._on_devices, trained)
         return context.merge_call(on_devices, args=(*values, rate))
 
-    def _on_devices(self, used, permitted, strategy, *values):
-        variables = [self.weights[i] for i in used]
+    def _on_devices(self, trained, strategy, *values):
+        variables = [self.weights[i] for i in trained]
         loss_scale = self.loss_scale
         state = {
             "weights": [v.value for v in variables],
@@ -62,26 +67,26 @@ class Update:
         metrics = []
         for device_state, device_values in by_device(strategy, (state, values)):
             with tf.device(device_state["weights"][0].device):
-                metrics.append(self.compiled(used, permitted, device_state, device_values))
+                metrics.append(self.compiled(trained, device_state, device_values))
         return metrics[0]  # the same numbers on all of them
 
-    def _on_device(self, used, permitted, state, values):
+    def _on_device(self, trained, state, values):
         """Updates the variables of one device; each is read and written once.
 
         The arguments are those of `new_state`, but `state` has variables. Returns the metrics.
         """
         values_before = tf.nest.map_structure(tf.convert_to_tensor, state)
-        new, metrics = self.new_state(used, permitted, values_before, values)
+        new, metrics = self.new_state(trained, values_before, values)
         pairs = zip(tf.nest.flatten(state), tf.nest.flatten(new), strict=True)
         for variable, value in pairs:
             variable.assign(value)
         return metrics
 
-    def new_state(self, used, permitted, state, values):
+    def new_state(self, trained, state, values):
         """What an update makes of the weights and of all else that it changes; assigns nothing.
 
         Args:
-            used, permitted: as for `__call__`.
+            trained: as for `__call__`.
             state: a dict: "weights", W tensors; "slots", for each of them a list; "iterations",
                 the count of updates; "loss_scale", the two values of a `LossScale`, or none.
             values: sums, denominators, W gradients of any float type, the learning rate.
@@ -96,23 +101,22 @@ class Update:
         gradients = [tf.cast(gradient, self.dtype) for gradient in gradients]
         norm = tf.linalg.global_norm(gradients) / scale
         finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
-        factor, changes = clip_factor(norm) / scale, finite & permitted
+        factor = clip_factor(norm) / scale
         new_weights, new_slots = [], []
-        rows = zip(used, state["weights"], state["slots"], gradients, strict=True)
+        rows = zip(trained, state["weights"], state["slots"], gradients, strict=True)
         for i, weight, slots, gradient in rows:
             decayed = self.optimizer.is_decayed(self.weights[i])
             new_weight, news = self.optimizer.updated(
                 weight, tuple(slots), gradient * factor, rate, decayed
             )
-            new_weights.append(tf.where(changes, new_weight, weight))
-            new_slots.append([tf.where(changes, *pair) for pair in zip(news, slots, strict=True)])
-        scales = zip(updated_scale(finite, *loss_scale), loss_scale, strict=True)
+            new_weights.append(tf.where(finite, new_weight, weight))
+            new_slots.append([tf.where(finite, *pair) for pair in zip(news, slots, strict=True)])
         new = {
             "weights": new_weights,
             "slots": new_slots,
             # A skipped step counts: its batch and its learning rate are used up.
-            "iterations": iterations + tf.cast(permitted, iterations.dtype),
-            "loss_scale": [tf.where(permitted, *pair) for pair in scales],
+            "iterations": iterations + 1,
+            "loss_scale": updated_scale(finite, *loss_scale),
         }
         metrics = {
             "loss": loss,

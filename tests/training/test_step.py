@@ -135,10 +135,10 @@ class ReducedTwice(TrainingStep):
         super().__init__(*arguments)
         update = self.update
 
-        def wrong_update(context, used, permitted, values):
+        def wrong_update(context, trained, values):
             sums, denominators, gradients = values
             twice = [gradient * self.strategy.num_replicas_in_sync for gradient in gradients]
-            return update(context, used, permitted, (sums, denominators, twice))
+            return update(context, trained, (sums, denominators, twice))
 
         self.update = wrong_update
 
