@@ -11,10 +11,12 @@ from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from create_pretraining_data.engine.plain_text import TEXT_KEY
 from create_pretraining_data.engine.splitting import FORMATS
+from run_scripts.flags import groups
 from run_scripts.flags.corpora import find_texts
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import LARGEST_VOCABULARY, MOST_PROCESSES
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 from run_scripts.flags.paths import split_list
 
 
@@ -27,44 +29,91 @@ class BuildVocabFlags:
     one. With --compare it prints instead how vocabularies cut a few sentences.
     """
 
+    EXAMPLE = "--input_file='data/*.txt' --output_dir=data/vocab --vocab_size=32000"
+
     input_file: str = flag(
         None,
         "The text: paths, globs and folders, comma-separated. Plain text and JSON lines, also "
         "compressed with gzip; Parquet files and what Hugging Face's datasets saved (the extra "
         "parquet).",
         is_input=True,
+        group=groups.FILES,
+        is_path=True,
     )
     input_format: str = flag(
         None,
         'text: any number of lines; jsonl: one object a line, whose "text" is used. Default: jsonl '
         "for files named .jsonl, .ndjson or .json, text for others.",
         choices=FORMATS,
+        group=groups.FILES,
     )
     text_key: str = flag(
         TEXT_KEY,
         "The key of JSON objects, or the column of tables, that holds the text; meta.body is the "
         "key body of an object under meta.",
+        group=groups.FILES,
     )
-    output_dir: str = flag(None, "The folder to write to, for use as --tokenizer_dir.")
-    overwrite: bool = flag(False, "Replace another vocabulary in --output_dir.")
+    output_dir: str = flag(
+        None,
+        "The folder to write to, for use as --tokenizer_dir.",
+        group=groups.OUTPUT,
+        takes=(FOLDER, NOTHING),
+    )
+    overwrite: bool = flag(
+        False, "Replace another vocabulary in --output_dir.", group=groups.OUTPUT
+    )
+    compare: str = flag(
+        None,
+        "Vocabularies to compare, comma-separated: a tokenizer's folder, vocab.txt, a "
+        "SentencePiece .model, a tokenizer.json of Hugging Face.",
+        is_input=True,
+        group=groups.VOCABULARY,
+        takes=(FILE, FOLDER, NOTHING),
+    )
+    text: str = flag(
+        None,
+        "Sentences for --compare, separated by |. Without it: a few examples.",
+        group=groups.VOCABULARY,
+    )
     vocab_size: int = flag(
-        32000, "The maximum number of lines in the vocabulary.", least=1, most=LARGEST_VOCABULARY
+        32000,
+        "The maximum number of lines in the vocabulary.",
+        least=1,
+        most=LARGEST_VOCABULARY,
+        group=groups.VOCABULARY,
     )
     analyser: str = flag(
         None,
         "kiwi: kiwipiepy finds the morphemes; none: statistics with a table of particles and "
         "endings. Without it: kiwi if kiwipiepy is installed, else none.",
         choices=("kiwi", "none"),
+        group=groups.VOCABULARY,
+    )
+    normalization: str = flag(
+        "NFC",
+        "NFC: compose decomposed Hangul; NFKC: also full-width letters, circled numbers, ligatures "
+        "and the like become the usual characters. ㅋㅋ and ㅠㅠ stay with both.",
+        choices=("NFC", "NFKC"),
+        group=groups.VOCABULARY,
+    )
+    unknown: str = flag(
+        "character",
+        "What becomes of a character without a piece. character: [UNK]; bytes: the pieces of its "
+        "UTF-8 bytes, for which 307 lines are reserved.",
+        choices=("character", "bytes"),
+        group=groups.VOCABULARY,
     )
     num_unused: int = flag(
         0,
         "The number of lines [unused0], [unused1], ... after the special tokens.",
         least=0,
         most=LARGEST_VOCABULARY,
+        group=groups.VOCABULARY,
     )
     user_symbols: str = flag(
         None,
         "Pieces to keep whole whatever the text, comma-separated; ##X for one inside words.",
+        group=groups.VOCABULARY,
     )
     character_coverage: float = flag(
         0.9995,
@@ -72,42 +121,33 @@ class BuildVocabFlags:
         "jamo can spell.",
         above=0,
         most=1,
+        group=groups.VOCABULARY,
     )
-    do_lower_case: bool = flag(False, "Lower-case the text, here and in the tokenizer.")
-    normalization: str = flag(
-        "NFC",
-        "NFC: compose decomposed Hangul; NFKC: also full-width letters, circled numbers, ligatures "
-        "and the like become the usual characters. ㅋㅋ and ㅠㅠ stay with both.",
-        choices=("NFC", "NFKC"),
-    )
-    unknown: str = flag(
-        "character",
-        "What becomes of a character without a piece. character: [UNK]; bytes: the pieces of its "
-        "UTF-8 bytes, for which 307 lines are reserved.",
-        choices=("character", "bytes"),
+    do_lower_case: bool = flag(
+        False, "Lower-case the text, here and in the tokenizer.", group=groups.TOKENIZER
     )
     most_megabytes: int = flag(
-        32, "Larger text is sampled down to about this size, by lines.", least=1, most=2**20
+        32,
+        "Larger text is sampled down to about this size, by lines.",
+        least=1,
+        most=2**20,
+        group=groups.VOCABULARY,
     )
     random_seed: int = flag(
         12345, "Determines which lines are in the sample.", least=-(2**63), most=2**63 - 1
     )
     strict_utf8: bool = flag(
-        False, "Refuse text that is not UTF-8; without it such bytes are skipped and counted."
+        False,
+        "Refuse text that is not UTF-8; without it such bytes are skipped and counted.",
+        group=groups.FILES,
     )
     num_threads: int = flag(
         2,
         "The analyser's threads; the vocabulary does not depend on their number.",
         least=1,
         most=MOST_PROCESSES,
+        group=groups.THREADS,
     )
-    compare: str = flag(
-        None,
-        "Vocabularies to compare, comma-separated: a tokenizer's folder, vocab.txt, a "
-        "SentencePiece .model, a tokenizer.json of Hugging Face.",
-        is_input=True,
-    )
-    text: str = flag(None, "Sentences for --compare, separated by |. Without it: a few examples.")
 
 
 # From so little text, models gained nothing by more pieces than these; more text was not measured

@@ -16,13 +16,7 @@ from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
 from create_pretraining_data.instances.sentences import describe_splitter
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
-
-# Flags that do not determine the bytes, or that another entry of the manifest covers.
-NOT_IN_MANIFEST = (
-    "input_file", "output_file", "vocab_file", "spm_model_file", "tokenizer", "tokenizer_dir",
-    "do_lower_case", "random_next_sentence", "input_file_mode", "parallel", "num_workers",
-    "num_tasks", "task_index", "engine", "spark_master", "model_dir", "text_key",
-)  # fmt: skip
+from run_scripts.flags.declaration import names_of
 
 
 def make_settings(flags, defaults, tokenizer):
@@ -74,9 +68,7 @@ def make_manifest(flags, defaults, tokenizer, sources, output_files):
     Returns:
         A flat dict; its keys appear in messages about differences.
     """
-    deciding_flags = {
-        f"--{name}": value for name, value in vars(flags).items() if name not in NOT_IN_MANIFEST
-    }
+    deciding_flags = {f"--{name}": getattr(flags, name) for name in names_of(flags, "in_manifest")}
     formats = sorted({source.line_format for source in sources})
     folder = os.path.dirname(os.path.abspath(output_files[0]))
     return {

@@ -1,24 +1,35 @@
-"""The program plan: prints what pre-training on a corpus needs, before anything is begun.
+"""The program plan: prints what a corpus needs to be trained on, or what models of any size need.
 
     python -m run_scripts.plan --corpus_gb=1,10,100 --model=bert_base --gpus=8
+    python -m run_scripts.plan --config_file=my/albert_config.json --lengths=64,256
 
 It reads no text and imports no TensorFlow: the arithmetic is in `run_scripts.planning`.
 """
 
 import dataclasses
+import re
 import sys
 
 from bert_common.errors import InputError
 from bert_tf.costs.cards import CARDS
 from create_pretraining_data.engine.work_plan import COMPRESSIONS
 from create_pretraining_data.instances.packing import MAX_SEQUENCES
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag, resolve_model_defaults
 from run_scripts.flags.flag_files import SHIPPED
-from run_scripts.flags.limits import LARGEST_VOCABULARY, MOST_DEVICES, MOST_PROCESSES
+from run_scripts.flags.limits import (
+    LARGEST_BATCH,
+    LARGEST_VOCABULARY,
+    LONGEST_SEQUENCE,
+    MOST_DEVICES,
+    MOST_PROCESSES,
+)
 from run_scripts.flags.parser import parse, run_program
+from run_scripts.flags.path_kinds import FILE
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import given_config
 from run_scripts.planning.measured import KOREAN_WIKIPEDIA
+from run_scripts.planning.sizes import print_tables, published_sizes, read_config_file
 from run_scripts.planning.table import GIGABYTE, print_plan
 from run_scripts.planning.training import Phase
 
@@ -32,8 +43,9 @@ JOBS = {
 }
 
 
-# A plan's columns must fit on a terminal.
+# The columns must fit on a terminal.
 MOST_COLUMNS = 6
+MOST_LENGTHS = 4
 
 # The pieces of a vocabulary where neither a flag nor the configuration says how many.
 USUAL_VOCABULARY = 32_000
@@ -43,27 +55,66 @@ USUAL_VOCABULARY = 32_000
 class CorpusPlanFlags:
     """Prints what pre-training on a corpus takes: records, disk, hours, memory, checkpoints.
 
-    The model is trained as in the shipped jobs run_scripts/flagfiles/MODEL_8gpu_*.flags, or as in
-    bert_mini_pretrain.flags. Text and records are taken to be like Korean Wikipedia, on which they
-    were measured; the hours of GPUs follow from the number of operations and an assumed
+    Without --corpus_gb: the parameters, operations and memory of the models of --config_file, or of
+    all published sizes of BERT and ALBERT.
+
+    The model of a plan is trained as in the shipped jobs run_scripts/flagfiles/MODEL_8gpu_*.flags,
+    or as in bert_mini_pretrain.flags. Text and records are taken to be like Korean Wikipedia, on
+    which they were measured; the hours of GPUs follow from the number of operations and an assumed
     utilisation. docs/planning.md explains it.
     """
 
+    EXAMPLE = "--corpus_gb=1,10,100 --model=bert_base --gpus=8"
+
     corpus_gb: str = flag(
         None,
-        "Gigabytes (10^9 bytes) of UTF-8 text; several, comma-separated, give a column each.",
-        required=True,
+        "Gigabytes (10^9 bytes) of UTF-8 text; several, comma-separated, give a column each. "
+        "Default: none, which prints the tables of models.",
+        group=groups.TASK,
     )
-    model: str = flag("bert_base", "The model, and with it the shipped job.", choices=tuple(JOBS))
+    config_file: str = flag(
+        None,
+        "For the tables of models: bert_config.json, albert_config.json, or config.json of "
+        "transformers, separated by commas. Default: all published sizes, with the vocabularies "
+        "of the English models.",
+        is_input=True,
+        group=groups.MODEL,
+        takes=(FILE,),
+        is_list=True,
+    )
+    lengths: str = flag(
+        "128,512",
+        "For the tables of models: the lengths of rows, separated by commas.",
+        group=groups.UPDATES,
+    )
+    batch_size: int = flag(
+        32,
+        "For the tables of models: how many rows are trained or used at once.",
+        least=1,
+        most=LARGEST_BATCH,
+        group=groups.PROCESSES,
+    )
+    model: str = flag(
+        "bert_base",
+        "The model, and with it the shipped job.",
+        choices=tuple(JOBS),
+        group=groups.MODEL,
+    )
     vocab_size: int = flag(
         None,
         "The pieces of the vocabulary. Without it: the shipped job's.",
         least=1,
         most=LARGEST_VOCABULARY,
+        group=groups.VOCABULARY,
     )
-    gpus: int = flag(8, "How many GPUs train together.", least=1, most=MOST_DEVICES)
+    gpus: int = flag(
+        8, "How many GPUs train together.", least=1, most=MOST_DEVICES, group=groups.PROCESSES
+    )
     gpu: str = flag(
-        None, "Their kind. Without it: a line for every kind that is known.", choices=tuple(CARDS)
+        None,
+        "Their kind. Without it: a line for every kind that is known.",
+        choices=tuple(CARDS),
+        group=groups.PROCESSES,
     )
     utilisation: float = flag(
         0.35,
@@ -71,15 +122,21 @@ class CorpusPlanFlags:
         "benchmarks.speed.devices has measured it on yours.",
         above=0,
         most=1,
+        group=groups.PROCESSES,
     )
     num_passes: float = flag(
         40.0,
         "Passes over the text, beside the updates of the shipped job (BERT's paper: about 40).",
         above=0,
         most=10_000,
+        group=groups.UPDATES,
     )
     cores: int = flag(
-        16, "The cores of the machine that makes the records.", least=1, most=MOST_PROCESSES
+        16,
+        "The cores of the machine that makes the records.",
+        least=1,
+        most=MOST_PROCESSES,
+        group=groups.PROCESSES,
     )
     masking: str = flag(
         "dynamic",
@@ -87,11 +144,18 @@ class CorpusPlanFlags:
         "GPUs; static: one sequence a row with stored masks, as in Google's programs and in "
         "bert_mini's job.",
         choices=("dynamic", "static"),
+        group=groups.ROWS,
     )
     dupe_factor: int = flag(
-        10, "For --masking=static: passes over the text that are stored.", least=1, most=10_000
+        10,
+        "For --masking=static: passes over the text that are stored.",
+        least=1,
+        most=10_000,
+        group=groups.ROWS,
     )
-    compression: str = flag("none", "Of the record files.", choices=COMPRESSIONS)
+    compression: str = flag(
+        "none", "Of the record files.", choices=COMPRESSIONS, group=groups.OUTPUT
+    )
 
 
 def main(argv=None):
@@ -100,7 +164,15 @@ def main(argv=None):
 
 
 def show_plan(flags):
-    """Prints the plan."""
+    """Prints the plan of a corpus, or the tables of models."""
+    if not flags.corpus_gb:
+        show_sizes(flags)
+        return
+    if flags.config_file:
+        raise InputError(
+            "--config_file must be given without --corpus_gb, whose plan is of a --model. "
+            f"Received: --config_file={flags.config_file} --corpus_gb={flags.corpus_gb}"
+        )
     sizes = [gigabytes * GIGABYTE for gigabytes in read_sizes(flags.corpus_gb)]
     config, phases = read_job(flags.model, packed=flags.masking == "dynamic")
     if flags.vocab_size:
@@ -113,6 +185,28 @@ def show_plan(flags):
             )
     cards = [CARDS[flags.gpu]] if flags.gpu else list(CARDS.values())
     print_plan(flags, sizes, (config, phases), cards, KOREAN_WIKIPEDIA)
+
+
+def show_sizes(flags):
+    """Prints the tables of models."""
+    lengths = read_lengths(flags.lengths)
+    models = published_sizes()
+    if flags.config_file:
+        models = {path: read_config_file(path) for path in flags.config_file.split(",")}
+    print_tables(models, lengths, flags.batch_size)
+
+
+def read_lengths(text):
+    """The numbers of --lengths."""
+    parts = text.split(",")
+    lengths = [int(part) for part in parts if re.fullmatch(r"\d{1,9}", part)]
+    allowed = all(1 < length <= LONGEST_SEQUENCE for length in lengths)
+    if len(lengths) < len(parts) or len(parts) > MOST_LENGTHS or not allowed:
+        raise InputError(
+            f"--lengths must be one to {MOST_LENGTHS} numbers from 2 to {LONGEST_SEQUENCE}, "
+            f"separated by commas. Received: {text}"
+        )
+    return lengths
 
 
 def read_sizes(text):

@@ -20,7 +20,7 @@ from model_formats.model_folder import (
     stages_of,
 )
 from model_formats.training_record import add_counts, trained_objective
-from run_scripts.flags.declaration import PerModel, resolve_model_defaults
+from run_scripts.flags.declaration import PerModel, recorded_values, resolve_model_defaults
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.objectives import (
     SENTENCE_OBJECTIVES,
@@ -43,12 +43,6 @@ from run_scripts.flags.pretrain import (
 )
 from run_scripts.flags.training import check_length, compilation_cache
 from run_scripts.given_model import GivenModel
-
-# The flags that the record of a training names.
-RECORDED_FLAGS = (
-    "optimizer", "learning_rate", "num_train_steps", "num_warmup_steps", "train_batch_size",
-    "max_seq_length", "max_predictions_per_seq", "encoder_dropout", "random_seed",
-)  # fmt: skip
 
 
 def main(argv=None):
@@ -267,7 +261,7 @@ def make_stage(job):
     """What `model_formats.training_record` keeps of a pre-training."""
     sidecars = {sidecar_path(path): path for path in job.files}
     descriptions = [read_sidecar(path) or {} for path in sidecars.values()]
-    settings = {name: getattr(job.flags, name) for name in RECORDED_FLAGS}
+    settings = recorded_values(job.flags)
     stage = {"program": "pre-training", "corpus": add_counts(descriptions), "settings": settings}
     return {**stage, "objective": job.objective} if job.objective else stage
 

@@ -19,10 +19,12 @@ from finetuning.question_answering.data import (
 from finetuning.question_answering.scores import BENCHMARKS
 from finetuning.question_answering.windows import SPECIALS
 from run_scripts.downstream.program import Program, finetune
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag, for_both
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, refuse_feature_flags
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_EPOCHS, MOST_SHOWN
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 from run_scripts.flags.training import note_unused
 from tokenization import FullTokenizer
 
@@ -47,66 +49,105 @@ class SquadFlags(FinetuneFlags):
     With --do_predict alone, only --output_dir (of an earlier training) and --predict_file must be
     given: task, sizes and tokenizer are stored beside the weights."""
 
-    data_dir: str = flag(
-        None, "The folder of both files. Without it, the names are used as paths.", is_input=True
+    EXAMPLE = (
+        "--task_name=korquad --train_file=data/KorQuAD_v1.0_train.json "
+        "--predict_file=data/KorQuAD_v1.0_dev.json --output_dir=output/korquad "
+        "--bert_config_file=output/model/bert_config.json --tokenizer_dir=data/vocab "
+        "--init_checkpoint=output/model/model.ckpt-20000 --do_train --do_predict"
     )
-    train_file: str = flag(None, "The questions to train on, JSON in SQuAD's format.")
+
+    data_dir: str = flag(
+        None,
+        "The folder of both files. Without it, the names are used as paths.",
+        is_input=True,
+        group=groups.FILES,
+        takes=(FOLDER,),
+    )
+    train_file: str = flag(
+        None, "The questions to train on, JSON in SQuAD's format.", group=groups.FILES, is_path=True
+    )
     predict_file: str = flag(
-        None, "The questions to answer; if the file has answers, the model's are scored."
+        None,
+        "The questions to answer; if the file has answers, the model's are scored.",
+        group=groups.FILES,
+        is_path=True,
     )
     train_articles: str = flag(
         None,
         "Which articles of --train_file to train on, by their numbers in the file from 0: 0:100 "
         "are the first hundred. So one file can be split by article. Without it: all.",
+        group=groups.FILES,
     )
-    predict_articles: str = flag(None, "Likewise of --predict_file, for example 100:140.")
+    predict_articles: str = flag(
+        None, "Likewise of --predict_file, for example 100:140.", group=groups.FILES
+    )
     skip_bad_answers: bool = flag(
         False,
         "Whether answers that do not occur in their texts are left out of the training, with "
         "questions that have no other, and the score compares with their text alone. Default: they "
         "are an error that names them.",
+        group=groups.FILES,
     )
     task_name: str = flag(
         for_both("squad"),
         "The data set whose rules the answers are scored by.",
         choices=tuple(BENCHMARKS),
-    )
-    version_2_with_negative: bool = flag(
-        for_both(False), "Whether there may be questions without an answer, as in SQuAD 2.0."
-    )
-    do_predict: bool = flag(
-        False, "Whether to answer --predict_file, and to score the answers as --do_eval does."
-    )
-    do_eval: bool = flag(False, "Whether to score the answers to --predict_file.")
-    max_seq_length: int = flag(
-        for_both(384),
-        "The most pieces of a window, special tokens included.",
-        least=SHORTEST,
-        most=LONGEST_SEQUENCE,
-    )
-    doc_stride: int = flag(
-        for_both(128),
-        "The distance in pieces between the beginnings of two windows of a text.",
-        least=1,
-        most=LONGEST_SEQUENCE,
+        group=groups.TASK,
     )
     max_query_length: int = flag(
         for_both(64),
         "The most pieces of a question; the rest is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
+        group=groups.ROWS,
+    )
+    doc_stride: int = flag(
+        for_both(128),
+        "The distance in pieces between the beginnings of two windows of a text.",
+        least=1,
+        most=LONGEST_SEQUENCE,
+        group=groups.ROWS,
+    )
+    version_2_with_negative: bool = flag(
+        for_both(False),
+        "Whether there may be questions without an answer, as in SQuAD 2.0.",
+        group=groups.ROWS,
+    )
+    do_predict: bool = flag(
+        False,
+        "Whether to answer --predict_file, and to score the answers as --do_eval does.",
+        group=groups.PREDICTION,
+    )
+    do_eval: bool = flag(
+        False, "Whether to score the answers to --predict_file.", group=groups.EVALUATION
+    )
+    max_seq_length: int = flag(
+        for_both(384),
+        "The most pieces of a window, special tokens included.",
+        least=SHORTEST,
+        most=LONGEST_SEQUENCE,
+        group=groups.ROWS,
     )
     n_best_size: int = flag(
-        for_both(20), "How many answers of each question are written.", least=1, most=MOST_SHOWN
+        for_both(20),
+        "How many answers of each question are written.",
+        least=1,
+        most=MOST_SHOWN,
+        group=groups.ANSWERS,
     )
     max_answer_length: int = flag(
-        for_both(30), "The most pieces of an answer.", least=1, most=LONGEST_SEQUENCE
+        for_both(30),
+        "The most pieces of an answer.",
+        least=1,
+        most=LONGEST_SEQUENCE,
+        group=groups.ANSWERS,
     )
     null_score_diff_threshold: float = flag(
         for_both(0.0),
         "With SQuAD 2.0: no answer is given where the null score difference is above this.",
         least=-1e9,
         most=1e9,
+        group=groups.ANSWERS,
     )
     google_answers: bool = flag(
         False,
@@ -114,6 +155,7 @@ class SquadFlags(FinetuneFlags):
         "and end only at the n_best_size best pieces, and the answer is cut at whole words where "
         "the tokenizer changed characters. With --bucket_boundaries=none the candidates are the "
         "same too.",
+        group=groups.ANSWERS,
     )
     start_n_top: int = flag(
         None,
@@ -122,38 +164,73 @@ class SquadFlags(FinetuneFlags):
         f"{START_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
+        group=groups.HEAD,
     )
     end_n_top: int = flag(
         None,
         f"The number of ends to follow for each start. Without it: {END_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
+        group=groups.HEAD,
     )
-    dropout_prob: float = flag(0.1, "The dropout rate in that head.", least=0, below=1)
-    classifier_dropout: float = flag(0.1, "Has no effect here.", least=0, below=1)
+    dropout_prob: float = flag(
+        0.1, "The dropout rate in that head.", least=0, below=1, group=groups.HEAD
+    )
+    classifier_dropout: float = flag(
+        0.1, "Has no effect here.", least=0, below=1, group=groups.COMPATIBILITY, recorded=True
+    )
     num_train_epochs: float = flag(
-        for_both(3.0), "Passes, counted in questions, not in windows.", above=0, most=MOST_EPOCHS
+        for_both(3.0),
+        "Passes, counted in questions, not in windows.",
+        above=0,
+        most=MOST_EPOCHS,
+        group=groups.UPDATES,
+        recorded=True,
     )
-    train_step: int = flag(for_both(None), "Updates in all, in place of num_train_epochs.", least=1)
+    train_step: int = flag(
+        for_both(None),
+        "Updates in all, in place of num_train_epochs.",
+        least=1,
+        group=groups.UPDATES,
+        recorded=True,
+    )
     warmup_proportion: float = flag(
-        for_both(0.1), "The share of all updates that is warm-up.", least=0, below=1
+        for_both(0.1),
+        "The share of all updates that is warm-up.",
+        least=0,
+        below=1,
+        group=groups.UPDATES,
+        recorded=True,
     )
     warmup_step: int = flag(
-        for_both(None), "Updates of warm-up, in place of warmup_proportion.", least=0
+        for_both(None),
+        "Updates of warm-up, in place of warmup_proportion.",
+        least=0,
+        group=groups.UPDATES,
+        recorded=True,
     )
     train_feature_file: str = flag(
         None,
         "Where the encoded questions are saved for the next run with the same flags. Without it: "
         "train_features.npz in --output_dir.",
+        group=groups.BATCHES,
+        takes=(FILE, NOTHING),
     )
     predict_feature_file: str = flag(
-        None, "Likewise for --predict_file. Without it: predict_features.npz."
+        None,
+        "Likewise for --predict_file. Without it: predict_features.npz.",
+        group=groups.BATCHES,
+        takes=(FILE, NOTHING),
     )
-    predict_feature_left_file: str = flag(None, "Has no effect here: one file holds all.")
-    verbose_logging: bool = flag(None, "Has no effect here.")
-    use_einsum: bool = flag(None, "Has no effect here.")
+    predict_feature_left_file: str = flag(
+        None, "Has no effect here: one file holds all.", group=groups.COMPATIBILITY
+    )
+    verbose_logging: bool = flag(None, "Has no effect here.", group=groups.COMPATIBILITY)
+    use_einsum: bool = flag(None, "Has no effect here.", group=groups.COMPATIBILITY)
     export_dir: str = flag(
-        None, "Refused: export_model.py --format=saved_model writes a SavedModel of the result."
+        None,
+        "Refused: export_model.py --format=saved_model writes a SavedModel of the result.",
+        group=groups.COMPATIBILITY,
     )
 
 

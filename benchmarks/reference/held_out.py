@@ -17,10 +17,12 @@ from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.startup import begin
 from create_pretraining_data.records.metadata import tokenizer_beside
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.limits import LARGEST_BATCH
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FOLDER, NOTHING
 from run_scripts.flags.paths import expand_globs
 from tokenization import load_tokenizer
 from tokenization.comparison import open_vocabulary
@@ -33,15 +35,36 @@ ALL_BATCHES = 1_000_000
 class HeldOutFlags(DeviceFlags):
     """Measures a pre-trained model on held-out records; writes eval_results.txt."""
 
-    model_dir: str = flag(None, "The model's folder.", required=True, is_input=True)
+    EXAMPLE = (
+        "--model_dir=output/model --input_file=output/heldout.tfrecord --output_dir=output/heldout"
+    )
+
+    model_dir: str = flag(
+        None,
+        "The model's folder.",
+        required=True,
+        is_input=True,
+        group=groups.MODEL,
+        takes=(FOLDER,),
+    )
     input_file: str = flag(
         None,
         "Records of create_pretraining_data.py --masking=static: paths or globs, comma-separated.",
         required=True,
         is_input=True,
+        group=groups.FILES,
+        is_path=True,
     )
-    output_dir: str = flag(None, "The folder for eval_results.txt.", required=True)
-    eval_batch_size: int = flag(64, "Examples in a step.", least=1, most=LARGEST_BATCH)
+    output_dir: str = flag(
+        None,
+        "The folder for eval_results.txt.",
+        required=True,
+        group=groups.OUTPUT,
+        takes=(FOLDER, NOTHING),
+    )
+    eval_batch_size: int = flag(
+        64, "Examples in a step.", least=1, most=LARGEST_BATCH, group=groups.EVALUATION
+    )
 
 
 def main(argv=None):

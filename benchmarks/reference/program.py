@@ -18,10 +18,12 @@ from bert_common.errors import InputError
 from bert_common.file_lock import locked
 from bert_common.folders import make_writable
 from bert_common.progress import format_duration
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.training import ascending_numbers
 from run_scripts.tools.glue_plan import BENCHMARKS
@@ -38,42 +40,61 @@ class ReferenceFlags(DeviceFlags):
     command of the project's programs. Stopped or killed, the same command goes on.
     """
 
+    EXAMPLE = (
+        "--corpus='data/*.gz' --reviews=data/nsmc/ratings_train.txt --size=mini --hours=6 "
+        "--tasks_dir=data --output_dir=output/reference"
+    )
+
     corpus: str = flag(
         SAMPLE_CORPUS,
         "Text files, plain or gzip, one sentence a line, a blank line between documents: paths or "
         "globs, comma-separated.",
         is_input=True,
+        group=groups.TASK,
+        is_path=True,
     )
     held_out: str = flag(
         None,
         "Likewise, text to measure on. Without it: one document in a hundred of the corpus, which "
         "is then not trained on.",
         is_input=True,
+        group=groups.TASK,
+        is_path=True,
     )
     reviews: str = flag(
         None,
         "More text to train on: a document a line, or NSMC's columns id, document, label.",
         is_input=True,
+        group=groups.TASK,
+        is_path=True,
     )
     repeat_reviews: int = flag(
-        1, "How often the reviews are in the text, for their weight.", least=1, most=1000
+        1,
+        "How often the reviews are in the text, for their weight.",
+        least=1,
+        most=1000,
+        group=groups.TASK,
     )
     size: str = flag(
         "mini",
         "The model, its vocabulary and its phases of pre-training, as in run_scripts/flagfiles/"
         "reference_SIZE*. tiny shows that the stages work.",
         choices=tuple(SIZES),
+        group=groups.UPDATES,
     )
     begin_with: str = flag(
         None,
         "A folder with a model of --size, for example reference_model: pre-training goes on from "
         "its weights, with its vocabulary. Without it, both are made anew.",
         is_input=True,
+        group=groups.UPDATES,
+        takes=(FILE, FOLDER, NOTHING),
     )
     lengths: str = flag(
         None,
         "The phases to run, by the lengths of their rows, comma-separated. Without it: all of the "
         "size's.",
+        group=groups.UPDATES,
     )
     hours: float = flag(
         0.25,
@@ -81,20 +102,38 @@ class ReferenceFlags(DeviceFlags):
         "updates those are. 0: the model of --begin_with is measured as it is.",
         least=0,
         most=100_000,
+        group=groups.UPDATES,
     )
     tasks_dir: str = flag(
         None,
         "The folder with the Korean tasks' folders as they are published (see run_korean.sh); "
         "without one, and where a task has none, there is no fine-tuning.",
         is_input=True,
+        group=groups.TASK,
+        takes=(FOLDER,),
     )
-    seeds: int = flag(3, "Seeds of fine-tuning: 1, 2, ... for each task.", least=1, most=1000)
-    pretraining_seed: int = flag(1, "The seed of pre-training.", least=0, most=MAX_SEED)
-    output_dir: str = flag("output/reference", "Where everything is written.")
+    seeds: int = flag(
+        3,
+        "Seeds of fine-tuning: 1, 2, ... for each task.",
+        least=1,
+        most=1000,
+        group=groups.UPDATES,
+    )
+    pretraining_seed: int = flag(
+        1, "The seed of pre-training.", least=0, most=MAX_SEED, group=groups.UPDATES
+    )
+    output_dir: str = flag(
+        "output/reference",
+        "Where everything is written.",
+        group=groups.OUTPUT,
+        takes=(FOLDER, NOTHING),
+    )
     docs_dir: str = flag(
         None,
         "Where the folder results with the ledger and the curves is written; docs for the "
         "project's own. Default: docs in --output_dir.",
+        group=groups.TASK,
+        takes=(FOLDER, NOTHING),
     )
     name: str = flag(
         "reference",

@@ -21,8 +21,10 @@ from bert_common.folders import make_writable
 from bert_common.progress import progress
 from bert_common.startup import begin
 from create_pretraining_data.engine.plain_text import TEXT_KEY, open_plain, recognise
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FOLDER, NOTHING
 from run_scripts.flags.paths import expand_globs
 
 TRAIN, HELD_OUT, REPORT = "train.txt", "heldout.txt", "report.json"
@@ -43,36 +45,48 @@ NSMC_HEADER = ["id", "document", "label"]
 class TextFlags:
     """Divides a corpus into text to train on, reviews included, and held-out text."""
 
+    EXAMPLE = "--corpus='data/*.gz' --reviews=data/nsmc/ratings_train.txt --output_dir=output/text"
+
     corpus: str = flag(
         None,
         "Text files, plain or gzip, one sentence a line, a blank line between documents: paths or "
         "globs, comma-separated.",
         required=True,
         is_input=True,
+        group=groups.TASK,
+        is_path=True,
     )
     held_out: str = flag(
         None,
         "Likewise, text to measure on; documents of the corpus that are in it are left out. "
         f"Without it: one document in {HELD_OUT_EVERY} of the corpus.",
         is_input=True,
+        group=groups.TASK,
+        is_path=True,
     )
     reviews: str = flag(
         None,
         "More text to train on, plain or gzip: a document a line, or NSMC's columns id, document, "
         "label below a header.",
         is_input=True,
+        group=groups.TASK,
+        is_path=True,
     )
     repeat_reviews: int = flag(
         1, "How often the reviews are written, for their weight beside the corpus.", least=1,
         most=1000,
-    )  # fmt: skip
+     group=groups.TASK,)  # fmt: skip
     tasks_dir: str = flag(
         None,
         "The folder with the Korean tasks' folders as they are published (see run_korean.sh): "
         "documents and reviews that share text with a dev or test part are left out.",
         is_input=True,
+        group=groups.TASK,
+        takes=(FOLDER,),
     )
-    output_dir: str = flag(None, "The folder to write to.", required=True)
+    output_dir: str = flag(
+        None, "The folder to write to.", required=True, group=groups.OUTPUT, takes=(FOLDER, NOTHING)
+    )
 
 
 def main(argv=None):

@@ -10,13 +10,12 @@ from run_scripts.conversion.export_model import ExportFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.declaration import PerModel, value_type
-from run_scripts.flags.help_groups import COMPATIBILITY, GROUPS, REQUIRED, TPU, group_of
+from run_scripts.flags.groups import by_heading
 from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.ner import NerFlags
 from run_scripts.plan import CorpusPlanFlags
 from run_scripts.race import RaceFlags
-from run_scripts.sizes.program import SizesFlags
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.explore import ExploreFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
@@ -36,7 +35,6 @@ PROGRAMS = {
     "run_race.py": RaceFlags,
     "export_model.py": ExportFlags,
     "run_scripts.plan": CorpusPlanFlags,
-    "run_scripts.sizes": SizesFlags,
 }
 
 HEAD = """# Flags
@@ -61,16 +59,10 @@ def page():
 def _program(name):
     """The part about one program: what it does, a table for each group of flags."""
     flags_class = PROGRAMS[name]
-    groups = {heading: [] for heading in (REQUIRED, *GROUPS, COMPATIBILITY, TPU)}
-    for field in dataclasses.fields(flags_class):
-        about = field.metadata
-        groups[group_of(field.name, about["help"], about["required"])].append(field)
-    order = [name for names in GROUPS.values() for name in names]
     lines = [f"## {name}", "", inspect.cleandoc(flags_class.__doc__), ""]
-    for heading, fields in groups.items():
+    for heading, fields in by_heading(dataclasses.fields(flags_class)).items():
         if not fields:
             continue
-        fields.sort(key=lambda field: order.index(field.name) if field.name in order else 999)
         lines += [f"**{heading}**", "", "| flag | values | default | |", "|---|---|---|---|"]
         lines += [*map(_row, fields), ""]
     return "\n".join(lines)

@@ -6,7 +6,6 @@ from generated_pages.flags import PROGRAMS as OURS
 from generated_pages.flags import shown
 from generated_pages.reference_programs import PROGRAMS
 from run_scripts.flags.declaration import PerModel
-from run_scripts.flags.help_groups import TPU_FLAGS
 
 # Program here -> the reference programs that it stands for.
 STANDS_FOR = {
@@ -151,7 +150,7 @@ def status(program, references, name, language):
         return DIFFERENT[program, name][language]
     field = {field.name: field for field in dataclasses.fields(OURS[program])}[name]
     help = field.metadata["help"]
-    if name in TPU_FLAGS or help.startswith("Has no effect") or "no effect" in help:
+    if help.startswith("Has no effect") or "no effect" in help:
         return words["none"]
     if name in ("use_tpu", "init_from_group0"):
         return words["off"]

@@ -23,9 +23,11 @@ from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import ModelFolder
 from model_formats.transformers_files.safetensors_files import find_safetensors
 from model_formats.weights import find_weights, open_weights
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from run_scripts.flags.training import check_checkpoint
 
@@ -39,35 +41,51 @@ class AdaptFlags:
     result further with run_pretraining --model_dir.
     """
 
+    EXAMPLE = "--model_dir=output/model --tokenizer_dir=data/bank_vocab --output_dir=output/bank"
+
     model_dir: str = flag(
         None,
         "The model's folder: one that this project or transformers wrote, or a released one, "
         "unpacked.",
         required=True,
         is_input=True,
+        group=groups.MODEL,
+        takes=(FOLDER,),
     )
     output_dir: str = flag(
-        None, "The folder for the adapted model, without a checkpoint so far.", required=True
+        None,
+        "The folder for the adapted model, without a checkpoint so far.",
+        required=True,
+        group=groups.OUTPUT,
+        takes=(FOLDER, NOTHING),
     )
     init_checkpoint: str = flag(
-        None, "The checkpoint to adapt. Without it: the folder's best, else its newest."
+        None,
+        "The checkpoint to adapt. Without it: the folder's best, else its newest.",
+        group=groups.MODEL,
+        takes=(FILE, FOLDER, NOTHING),
     )
     tokenizer_dir: str = flag(
         None,
         "The new vocabulary: a folder with tokenizer_config.json, as build_vocab writes it.",
         is_input=True,
+        group=groups.TOKENIZER,
+        takes=(FOLDER,),
     )
     add_tokens: str = flag(
         None,
         "A file of words, one a line, that become single pieces of the model's own vocabulary, "
         "##X one inside words: its [unused] rows are filled first.",
         is_input=True,
+        group=groups.RESIZING,
+        takes=(FILE,),
     )
     new_rows: str = flag(
         "mean",
         "How the rows of new pieces begin. mean: as the mean of the old pieces of their text; "
         "random: drawn like a typical old row, for comparison.",
         choices=("mean", "random"),
+        group=groups.RESIZING,
     )
     max_position_embeddings: int = flag(
         None,
@@ -75,6 +93,7 @@ class AdaptFlags:
         "were trained so far.",
         least=1,
         most=LARGEST_SIZE,
+        group=groups.RESIZING,
     )
     new_positions: str = flag(
         None,
@@ -82,10 +101,12 @@ class AdaptFlags:
         "as they are; interpolate: the trained ones stretched, so that nearly all change. Without "
         "it: repeat.",
         choices=tuple(METHODS),
+        group=groups.RESIZING,
     )
     do_lower_case: bool = flag(
         None,
         "Whether the model's own tokenizer lower-cases text, where its folder does not say so.",
+        group=groups.TOKENIZER,
     )
     random_seed: int = flag(12345, "Determines the random rows.", least=0, most=MAX_SEED)
 

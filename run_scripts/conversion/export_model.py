@@ -12,9 +12,11 @@ from bert_common.folders import read_bytes
 from model_formats.export_folder import check_output_dir, export_folder
 from model_formats.model_folder import ModelFolder
 from model_formats.weights import find_weights
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer, source_of
 from run_scripts.flags.training import check_checkpoint
 from run_scripts.given_model import named_tokenizer
@@ -71,21 +73,33 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     TensorFlow Serving, with the tokenizer inside. onnx, litert: the graph from ids to outputs, for
     ONNX Runtime and LiteRT."""
 
+    EXAMPLE = "--model_dir=output/model --output_dir=output/transformers --format=huggingface"
+
     model_dir: str = flag(
         None,
         "The folder of a model, of this project or as released: configuration, checkpoint (the "
         "best, else the newest), tokenizer and, of a fine-tuned model, its task.",
         required=True,
         is_input=True,
+        group=groups.MODEL,
+        takes=(FOLDER,),
     )
     output_dir: str = flag(
         None,
         "The folder to write: a new one, or an earlier export, which is then replaced.",
         required=True,
+        group=groups.OUTPUT,
+        takes=(FOLDER, NOTHING),
     )
-    format: str = flag(None, "What to write.", required=True, choices=tuple(FORMATS))
+    format: str = flag(
+        None, "What to write.", required=True, choices=tuple(FORMATS), group=groups.EXPORT
+    )
     init_checkpoint: str = flag(
-        None, "A checkpoint of the folder, where it is not the best or newest one.", is_input=True
+        None,
+        "A checkpoint of the folder, where it is not the best or newest one.",
+        is_input=True,
+        group=groups.MODEL,
+        takes=(FILE, FOLDER, NOTHING),
     )
     precision: str = flag(
         None,
@@ -93,22 +107,27 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "For onnx and litert: int8 quantizes the matrices and computes in integers. Without it: "
         "float32.",
         choices=("float32", "float16", "int8"),
+        group=groups.DEVICES,
     )
     max_shard_size: str = flag(
         None,
         "For huggingface: the most bytes of a file of weights, for example 500MB. Without it: one "
         "file.",
+        group=groups.EXPORT,
     )
     card_file: str = flag(
         None,
         "For huggingface: Markdown for the model card, in the place of its title: what the model "
         "is for, its licence. Lines between two --- at its top become the card's metadata.",
         is_input=True,
+        group=groups.EXPORT,
+        takes=(FILE,),
     )
     max_size: str = flag(
         None,
         "The most bytes of the whole export, for example 20MB; a larger one is an error. Without "
         "it: any size.",
+        group=groups.EXPORT,
     )
 
 

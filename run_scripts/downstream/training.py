@@ -33,6 +33,7 @@ from model_formats.model_folder import (
 from model_formats.weights import open_weights
 from run_scripts.downstream.compilation import choose_split_boundaries, skip_costly_compilation
 from run_scripts.downstream.job import DownstreamJob
+from run_scripts.flags.declaration import recorded_values
 from run_scripts.flags.finetune import (
     TRAIN_PART,
     evaluated_splits,
@@ -42,13 +43,6 @@ from run_scripts.flags.finetune import (
     training_steps,
 )
 from run_scripts.session import Session, Workload, open_session
-
-# The flags that the record of a training names.
-RECORDED_FLAGS = (
-    "optimizer", "learning_rate", "train_batch_size", "num_train_epochs", "train_step",
-    "warmup_proportion", "warmup_step", "encoder_dropout", "classifier_dropout",
-    "freeze_encoder", "random_seed", "max_train_examples",
-)  # fmt: skip
 
 # A result must exceed the trivial baseline by more than this, or a warning says so.
 LEAST_GAIN = 0.002
@@ -330,7 +324,7 @@ class FineTuning:
         """Writes configuration, tokenizer and task beside the checkpoints."""
         job, stages = self.job, self.stages
         if job.flags.do_train:
-            settings = {name: getattr(job.flags, name) for name in RECORDED_FLAGS}
+            settings = recorded_values(job.flags)
             if job.flags.eval_on == TRAIN_PART:  # `program.check_part` reads it
                 settings["eval_on"] = TRAIN_PART
             stages = [*stages, {"program": "fine-tuning", "settings": settings}]

@@ -15,8 +15,10 @@ from create_pretraining_data.instances.long_lines import LONG_LINES
 from create_pretraining_data.instances.packing import row_predictions
 from create_pretraining_data.instances.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.records.shard_names import expand_output_file
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel, flag, resolve_model_defaults
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_PROCESSES
+from run_scripts.flags.path_kinds import FOLDER
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.tokenizer import TokenizerFlags
 
@@ -37,6 +39,11 @@ class CreateDataFlags(TokenizerFlags):
     work.
     """
 
+    EXAMPLE = (
+        "--input_file='data/*.txt' --output_file=output/train.tfrecord "
+        "--tokenizer_dir=data/vocab --objective=sop --max_seq_length=128"
+    )
+
     input_file: str = flag(
         None,
         "The text: paths, globs and folders, comma-separated. Plain text and JSON lines, also "
@@ -44,6 +51,9 @@ class CreateDataFlags(TokenizerFlags):
         "parquet).",
         required=True,
         is_input=True,
+        group=groups.FILES,
+        is_path=True,
+        in_manifest=False,
     )
     input_format: str = flag(
         None,
@@ -51,16 +61,20 @@ class CreateDataFlags(TokenizerFlags):
         'with "text", a document with one sentence a line. Default: jsonl for files named .jsonl, '
         ".ndjson or .json, text for others.",
         choices=FORMATS,
+        group=groups.FILES,
     )
     text_key: str = flag(
         TEXT_KEY,
         "The key of JSON objects, or the column of tables, that holds a document; meta.body is the "
         "key body of an object under meta.",
+        group=groups.FILES,
+        in_manifest=False,
     )
     split_sentences: bool = flag(
         False,
         "Lines are running text, such as paragraphs: kiwipiepy (the extra korean) splits them into "
         "sentences.",
+        group=groups.FILES,
     )
     long_lines: str = flag(
         "split",
@@ -69,24 +83,32 @@ class CreateDataFlags(TokenizerFlags):
         "piece of the text. truncate: rows are cut at random ends, as in Google's scripts; what is "
         "cut away is lost.",
         choices=LONG_LINES,
+        group=groups.FILES,
     )
     drop_duplicates: str = flag(
         "none",
         "Text that occurs more than once is always counted. none: it is kept; documents: of equal "
         "documents only the first is kept; lines: also of equal lines of 10 characters or more.",
         choices=tuple(DROPPED_KINDS),
+        group=groups.FILES,
     )
     output_file: str = flag(
         None,
         "Record files to write, comma-separated; ko.tfrecord@64 stands for 64 files, "
         "ko-00000-of-00064.tfrecord and so on. Examples are shuffled over all of them. "
         "Without it: each input file's name with .tfrecord appended.",
+        group=groups.OUTPUT,
+        is_path=True,
+        in_manifest=False,
     )
     model_dir: str = flag(
         None,
         "The folder of the model to continue training: provides the tokenizer, unless another flag "
         "names one, and the objective: sop for an ALBERT, nsp for a BERT.",
         is_input=True,
+        group=groups.MODEL,
+        takes=(FOLDER,),
+        in_manifest=False,
     )
     objective: str = flag(
         None,
@@ -94,12 +116,14 @@ class CreateDataFlags(TokenizerFlags):
         "segment without a sentence label. Without it: that of --model_dir; else sop if a flag "
         "that only ALBERT's script has is given, else nsp.",
         choices=OBJECTIVES,
+        group=groups.ROWS,
     )
     max_seq_length: int = flag(
         PerModel(128, 512),
         "The maximum number of pieces in an example, including special tokens.",
         least=SHORTEST_SEQUENCE,
         most=LONGEST_SEQUENCE,
+        group=groups.ROWS,
     )
     max_predictions_per_seq: int = flag(
         None,
@@ -107,42 +131,59 @@ class CreateDataFlags(TokenizerFlags):
         "enough. Without it: 20, or with --packing the number that full rows need.",
         least=1,
         most=LONGEST_SEQUENCE,
+        group=groups.ROWS,
     )
     packing: bool = flag(
         False,
         "Fill rows of max_seq_length with several sequences that do not attend to each other: less "
         "padding, so fewer records and faster training, especially with long rows.",
+        group=groups.ROWS,
     )
     masking: str = flag(
         "static",
         "static: masks are stored in the records, different ones for each pass over the text; "
         "dynamic: run_pretraining masks the records, differently in every epoch.",
         choices=MASKINGS,
+        group=groups.ROWS,
     )
-    masked_lm_prob: float = flag(0.15, "The share of the pieces to mask.", least=0, below=1)
+    masked_lm_prob: float = flag(
+        0.15, "The share of the pieces to mask.", least=0, below=1, group=groups.ROWS
+    )
     do_whole_word_mask: bool = flag(
-        PerModel(False, True), "Mask all pieces of a word at once; the tokenizer defines words."
+        PerModel(False, True),
+        "Mask all pieces of a word at once; the tokenizer defines words.",
+        group=groups.ROWS,
     )
     ngram: int = flag(
         PerModel(1, 3),
         "The most consecutive words (or pieces) to mask together.",
         least=1,
         most=LONGEST_NGRAM,
+        group=groups.ROWS,
     )
     favor_shorter_ngram: bool = flag(
         PerModel(True, True),
         "Draw n-grams of length n with weight 1/n; if false, reverse the weights.",
+        group=groups.ROWS,
     )
     do_permutation: bool = flag(
         PerModel(False, False),
         "In addition to masking, shuffle the same number of pieces and predict them too; records "
         "then have places for 2 * max_predictions_per_seq predictions.",
+        group=groups.ROWS,
     )
     random_next_sentence: bool = flag(
-        PerModel(False, False), "ALBERT's name for the objective nsp (with ALBERT's defaults)."
+        PerModel(False, False),
+        "ALBERT's name for the objective nsp (with ALBERT's defaults).",
+        group=groups.ROWS,
+        in_manifest=False,
     )
     short_seq_prob: float = flag(
-        0.1, "The share of passes over a document with shorter examples.", least=0, most=1
+        0.1,
+        "The share of passes over a document with shorter examples.",
+        least=0,
+        most=1,
+        group=groups.ROWS,
     )
     dupe_factor: int = flag(
         PerModel(10, 40),
@@ -150,27 +191,24 @@ class CreateDataFlags(TokenizerFlags):
         "--masking=dynamic 1 is enough, and is the default.",
         least=1,
         most=MOST_PASSES,
+        group=groups.ROWS,
     )
     random_seed: int = flag(
         12345, "The same seed gives the same bytes.", least=-(2**63), most=2**63 - 1
     )
     compression: str = flag(
-        "none", "The record files' compression; run_pretraining reads both.", choices=COMPRESSIONS
+        "none",
+        "The record files' compression; run_pretraining reads both.",
+        choices=COMPRESSIONS,
+        group=groups.OUTPUT,
     )
     num_workers: int = flag(
         None,
         "The number of processes, which does not change the output. Without it: one per core.",
         least=1,
         most=MOST_PROCESSES,
-    )
-    engine: str = flag(
-        "local",
-        "local: processes on this machine; spark: Apache Spark, whose executors share files and "
-        "Python installation. Both write the same bytes.",
-        choices=("local", "spark"),
-    )
-    spark_master: str = flag(
-        None, "For --engine=spark: spark://host:7077, yarn, k8s://..., or local[4] to try it."
+        group=groups.PROCESSES,
+        in_manifest=False,
     )
     num_tasks: int = flag(
         1,
@@ -178,12 +216,43 @@ class CreateDataFlags(TokenizerFlags):
         "system; the last one to finish writes the record files.",
         least=1,
         most=MOST_PROCESSES,
+        group=groups.PROCESSES,
+        in_manifest=False,
     )
     task_index: int = flag(
-        0, "The number of this run among them, from 0.", least=0, most=MOST_PROCESSES - 1
+        0,
+        "The number of this run among them, from 0.",
+        least=0,
+        most=MOST_PROCESSES - 1,
+        group=groups.PROCESSES,
+        in_manifest=False,
     )
-    input_file_mode: str = flag(None, "Accepted for ALBERT's command lines; has no effect.")
-    parallel: bool = flag(None, "Accepted for ALBERT's command lines; has no effect.")
+    engine: str = flag(
+        "local",
+        "local: processes on this machine; spark: Apache Spark, whose executors share files and "
+        "Python installation. Both write the same bytes.",
+        choices=("local", "spark"),
+        group=groups.PROCESSES,
+        in_manifest=False,
+    )
+    spark_master: str = flag(
+        None,
+        "For --engine=spark: spark://host:7077, yarn, k8s://..., or local[4] to try it.",
+        group=groups.PROCESSES,
+        in_manifest=False,
+    )
+    input_file_mode: str = flag(
+        None,
+        "Accepted for ALBERT's command lines; has no effect.",
+        group=groups.COMPATIBILITY,
+        in_manifest=False,
+    )
+    parallel: bool = flag(
+        None,
+        "Accepted for ALBERT's command lines; has no effect.",
+        group=groups.COMPATIBILITY,
+        in_manifest=False,
+    )
 
 
 # The flags of google-research/albert's script that google-research/bert's lacks. (Without parallel,

@@ -1,8 +1,8 @@
 """Declares the flags of a program as the fields of a frozen dataclass.
 
-A field is the only declaration of its flag. Where the two reference repositories have different
-defaults for one flag, the default is a `PerModel`; `resolve_model_defaults` chooses one of the two
-once it is known which model is meant.
+A field is the only declaration of its flag: what lists flags reads the metadata of the fields.
+Where the two reference repositories have different defaults for one flag, the default is a
+`PerModel`; `resolve_model_defaults` chooses one of the two once it is known which model is meant.
 """
 
 import dataclasses
@@ -11,6 +11,7 @@ import types
 import typing
 
 from bert_common.errors import InputError
+from run_scripts.flags.groups import GENERAL
 from run_scripts.flags.limits import MOST_STEPS
 
 
@@ -31,8 +32,14 @@ def flag(
     default,
     help,
     *,
+    group=GENERAL,
     required=False,
     is_input=False,
+    is_path=False,
+    takes=(),
+    is_list=False,
+    recorded=False,
+    in_manifest=True,
     choices=None,
     least=None,
     above=None,
@@ -44,9 +51,17 @@ def flag(
     Args:
         default: the value without the flag; None for "not given"; a `PerModel` for two defaults.
         help: the sentence that `--help` shows.
+        group: where `--help` shows it, one of `run_scripts.flags.groups`.
         required: whether a run without the flag is refused.
         is_input: whether the value names files to read, which `flag_files` looks for outside the
             working folder too.
+        is_path: whether the value is a path, or several, which the program itself looks at.
+        takes: what may lie at the path, of `path_kinds`, which is checked before the program
+            begins; such a flag is a path in any case.
+        is_list: whether that holds for each part of a comma-separated list.
+        recorded: whether the record of a training, which model cards show, names the value.
+        in_manifest: whether it decides the bytes of pre-training records, of those that
+            create_pretraining_data resumes; no other flag is compared then.
         choices: the allowed values, for a string flag.
         least, above: the lower bound, included or excluded; every number has one of the two.
         most, below: the upper bound, included or excluded. Without either: `MOST_STEPS`.
@@ -61,10 +76,26 @@ def flag(
             "help": help,
             "required": required,
             "is_input": is_input,
+            "group": group,
+            "is_path": is_path or bool(takes),
+            "takes": takes,
+            "is_list": is_list,
+            "recorded": recorded,
+            "in_manifest": in_manifest,
             "choices": choices,
             "bounds": given,
         },
     )
+
+
+def names_of(flags, key):
+    """The names of the flags of a program for which this is declared, for example "recorded"."""
+    return [field.name for field in dataclasses.fields(flags) if field.metadata[key]]
+
+
+def recorded_values(flags):
+    """What the record of a training names of the values of a program's flags: a dict."""
+    return {name: getattr(flags, name) for name in names_of(flags, "recorded")}
 
 
 # The words for a bound, and the comparison that must hold; for NaN none does.

@@ -4,6 +4,7 @@ import dataclasses
 import os
 
 from bert_common.import_tensorflow import import_tensorflow
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 
 # More than any machine has cores.
@@ -19,15 +20,19 @@ class DeviceFlags:
         "auto: the GPUs; the program ends where the machine has one that TensorFlow cannot use. "
         "cpu: no GPU.",
         choices=("auto", "cpu"),
+        group=groups.DEVICES,
     )
     ignore_compute_capability: bool = flag(
-        False, "Try a GPU that this TensorFlow has no code for, which may end the process."
+        False,
+        "Try a GPU that this TensorFlow has no code for, which may end the process.",
+        group=groups.DEVICES,
     )
     num_threads: int = flag(
         None,
         "The most threads that TensorFlow computes with on the CPU. Default: one for each core.",
         least=1,
         most=MOST_THREADS,
+        group=groups.THREADS,
     )
 
 

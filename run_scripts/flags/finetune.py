@@ -11,6 +11,7 @@ from bert_tf.names import OPTIMIZER_NAMES
 from finetuning.inputs import SHORTEST
 from finetuning.readers import split_of_file
 from model_formats.weights import check_weights, find_weights
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel, check_bounds, flag
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
@@ -21,7 +22,7 @@ from run_scripts.flags.limits import (
     MOST_SEEDS,
     MOST_STEPS,
 )
-from run_scripts.flags.path_kinds import FILE
+from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.flags.training import (
     TrainingFlags,
@@ -37,81 +38,145 @@ TRAIN_PART = "train_part"
 class FinetuneFlags(TokenizerFlags, TrainingFlags):
     """The flags of all fine-tuning programs, which add those of their task."""
 
-    data_dir: str = flag(None, "The folder with the task's files.", required=True, is_input=True)
+    data_dir: str = flag(
+        None,
+        "The folder with the task's files.",
+        required=True,
+        is_input=True,
+        group=groups.FILES,
+        takes=(FOLDER,),
+    )
     init_checkpoint: str = flag(
         None,
         "The pre-trained weights: a checkpoint of Google's or of this project, or a safetensors "
         "file of transformers. Without --do_train: fine-tuned ones. A folder stands for its best "
         "or newest checkpoint.",
         is_input=True,
+        group=groups.MODEL,
+        takes=(FILE, FOLDER, NOTHING),
     )
     max_seq_length: int = flag(
         PerModel(128, 512),
         "The most pieces of an example, special tokens included; the rest is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
+        group=groups.ROWS,
     )
-    do_train: bool = flag(False, "Whether to train.")
-    do_eval: bool = flag(False, "Whether to evaluate the model on all splits with labels.")
-    do_predict: bool = flag(False, "Whether to write predictions for --predict_split.")
+    do_train: bool = flag(False, "Whether to train.", group=groups.UPDATES)
+    do_eval: bool = flag(
+        False, "Whether to evaluate the model on all splits with labels.", group=groups.EVALUATION
+    )
+    do_predict: bool = flag(
+        False, "Whether to write predictions for --predict_split.", group=groups.PREDICTION
+    )
     eval_on: str = flag(
         "own",
         "own: evaluate on the task's own dev and test; train_part: on about a tenth of the "
         "training examples, the same ones for every seed, which are then not trained on. So "
         "settings can be chosen without a look at dev or test.",
         choices=("own", TRAIN_PART),
+        group=groups.EVALUATION,
     )
     predict_split: str = flag(
         None,
         "Which split to predict. Without it: test where there is one, else dev; with "
         "--eval_on=train_part that part.",
+        group=groups.PREDICTION,
     )
     train_batch_size: int = flag(
-        32, "Examples in an update, over all devices.", least=1, most=LARGEST_BATCH
+        32,
+        "Examples in an update, over all devices.",
+        least=1,
+        most=LARGEST_BATCH,
+        group=groups.UPDATES,
+        recorded=True,
     )
     eval_batch_size: int = flag(
-        8, "Examples in an evaluation step, over all devices.", least=1, most=LARGEST_BATCH
+        8,
+        "Examples in an evaluation step, over all devices.",
+        least=1,
+        most=LARGEST_BATCH,
+        group=groups.EVALUATION,
     )
     predict_batch_size: int = flag(
-        8, "Examples that are predicted together, over all devices.", least=1, most=LARGEST_BATCH
+        8,
+        "Examples that are predicted together, over all devices.",
+        least=1,
+        most=LARGEST_BATCH,
+        group=groups.ANSWERS,
     )
-    optimizer: str = flag("adamw", "Google's AdamW or LAMB.", choices=OPTIMIZER_NAMES)
+    optimizer: str = flag(
+        "adamw",
+        "Google's AdamW or LAMB.",
+        choices=OPTIMIZER_NAMES,
+        group=groups.OPTIMIZER,
+        recorded=True,
+    )
     learning_rate: float = flag(
-        5e-5, "The learning rate at the end of the warm-up.", above=0, most=HIGHEST_RATE
+        5e-5,
+        "The learning rate at the end of the warm-up.",
+        above=0,
+        most=HIGHEST_RATE,
+        group=groups.OPTIMIZER,
+        recorded=True,
     )
     num_train_epochs: float = flag(
-        PerModel(3.0, None), "Passes over the training examples.", above=0, most=MOST_EPOCHS
+        PerModel(3.0, None),
+        "Passes over the training examples.",
+        above=0,
+        most=MOST_EPOCHS,
+        group=groups.UPDATES,
+        recorded=True,
     )
     train_step: int = flag(
-        PerModel(None, 1000), "Updates in all, in place of num_train_epochs.", least=1
+        PerModel(None, 1000),
+        "Updates in all, in place of num_train_epochs.",
+        least=1,
+        group=groups.UPDATES,
+        recorded=True,
     )
     warmup_proportion: float = flag(
-        PerModel(0.1, None), "The share of all updates that is warm-up.", least=0, below=1
+        PerModel(0.1, None),
+        "The share of all updates that is warm-up.",
+        least=0,
+        below=1,
+        group=groups.UPDATES,
+        recorded=True,
     )
     warmup_step: int = flag(
-        PerModel(None, 0), "Updates of warm-up, in place of warmup_proportion.", least=0
+        PerModel(None, 0),
+        "Updates of warm-up, in place of warmup_proportion.",
+        least=0,
+        group=groups.UPDATES,
+        recorded=True,
     )
-    save_checkpoints_steps: int = flag(1000, "Updates between two checkpoints.", least=1)
     eval_every_steps: int = flag(
         0,
         "Updates between two evaluations while training, which choose the best checkpoint; 0: the "
         "last checkpoint is used. Where a task has no dev split, a twentieth of the training "
         "examples is held out for them.",
         least=0,
+        group=groups.EVALUATION,
     )
     patience: int = flag(
         0,
         "End training after this many evaluations in a row without a better result; 0: never.",
         least=0,
+        group=groups.EVALUATION,
     )
     early_stopping: int = flag(
-        0, "The same as patience: only one of the two may be given. 0: never.", least=0
+        0,
+        "The same as patience: only one of the two may be given. 0: never.",
+        least=0,
+        group=groups.EVALUATION,
     )
     max_train_examples: int = flag(
         0,
         "Train on this many examples, drawn by --random_seed, every class with about its share; "
         "0: all.",
         least=0,
+        group=groups.RUNS,
+        recorded=True,
     )
     num_seeds: int = flag(
         1,
@@ -119,28 +184,42 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "folder in --output_dir; prints mean and standard deviation.",
         least=1,
         most=MOST_SEEDS,
+        group=groups.RUNS,
+    )
+    save_checkpoints_steps: int = flag(
+        1000, "Updates between two checkpoints.", least=1, group=groups.RUNS
     )
     bucket_boundaries: str = flag(
         "auto",
         "Lengths that batches are padded to: batches are made of examples of about equal length. "
         "auto: one to seven, chosen by the examples and the amount of work, as each is compiled; "
         "none: all are padded to max_seq_length; or numbers separated by commas.",
+        group=groups.BATCHES,
     )
     classifier_dropout: float = flag(
         0.1,
         "The dropout rate before the task's head; the name is from ALBERT's paper.",
         least=0,
         below=1,
+        group=groups.HEAD,
+        recorded=True,
     )
-    freeze_encoder: bool = flag(False, "Train only the head, on the encoder's outputs.")
     feature_layers: str = flag(
         None,
         "Layers whose outputs the head reads, concatenated, for example -1,-2,-3,-4; 0 is the "
         "embedding output, 1 the first layer. Without it: the head's usual input.",
+        group=groups.LAYERS,
     )
-    cached_dir: str = flag(None, "Has no effect here: examples are encoded in seconds.")
+    freeze_encoder: bool = flag(
+        False, "Train only the head, on the encoder's outputs.", group=groups.LAYERS, recorded=True
+    )
+    cached_dir: str = flag(
+        None, "Has no effect here: examples are encoded in seconds.", group=groups.COMPATIBILITY
+    )
     albert_hub_module_handle: str = flag(
-        None, "Refused: download and unpack the module, and give its folder as --model_dir."
+        None,
+        "Refused: download and unpack the module, and give its folder as --model_dir.",
+        group=groups.COMPATIBILITY,
     )
 
 

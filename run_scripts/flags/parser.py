@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import errno
 import inspect
+import itertools
 import os
 import sys
 import textwrap
@@ -28,18 +29,10 @@ from bert_common.folders import check_utf8
 from bert_common.startup import exit_silently_on_interrupt, interruptible
 from run_scripts.flags.declaration import PerModel, check_bounds, value_type
 from run_scripts.flags.flag_files import expand, expand_home
-from run_scripts.flags.help_groups import (
-    COMPATIBILITY,
-    EXAMPLES,
-    GENERAL,
-    GROUPS,
-    REQUIRED,
-    TPU,
-    group_of,
-)
+from run_scripts.flags.groups import GENERAL_HEADING, TPU, by_heading
 from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.flags.path_kinds import check_path_kinds
-from run_scripts.flags.paths import check_paths, is_path_flag
+from run_scripts.flags.paths import check_paths
 
 
 def run_program(program, flags_class, argv=None):
@@ -160,7 +153,7 @@ def parse(flags_class, argv):
     chosen = {}
     for field in dataclasses.fields(flags_class):
         value = values[field.name].value
-        if isinstance(value, str) and is_path_flag(field.name):
+        if isinstance(value, str) and field.metadata["is_path"]:
             value = expand_home(value, field.name)
         chosen[field.name] = value
         if not values[field.name].present and isinstance(field.default, PerModel):
@@ -208,24 +201,20 @@ def help_text(flags_class, program, full=True):
     if _PACKAGE in parts:  # python -m
         package = ".".join(parts[parts.index(_PACKAGE) :])
         started = f"python -m {package}.{program.removesuffix('.py')}"
-    groups = {heading: {} for heading in (REQUIRED, *GROUPS, COMPATIBILITY, TPU)}
-    for field in dataclasses.fields(flags_class):
-        help, required = field.metadata["help"], field.metadata["required"]
-        groups[group_of(field.name, help, required)][field.name] = _help_lines(field)
-    groups[GENERAL]["flagfile"] = _described("flagfile=<path>", FLAGFILE_HELP)
-    groups[GENERAL]["version"] = _described("version", "Prints the release of this project.")
-    if groups[TPU] and not full:
-        del groups[TPU]
-        groups[GENERAL]["helpfull"] = _described("helpfull", "Shows the flags for TPUs too.")
+    fields = dataclasses.fields(flags_class)
+    shown = [field for field in fields if full or field.metadata["group"] != TPU]
+    general = {"flagfile=<path>": FLAGFILE_HELP, "version": "Prints the release of this project."}
+    if len(shown) < len(fields):
+        general["helpfull"] = "Shows the flags for TPUs too."
     lines = [f"{program}: {inspect.cleandoc(flags_class.__doc__)}"]
-    if example := EXAMPLES.get(flags_class.__name__):
+    if example := getattr(flags_class, "EXAMPLE", None):
         example = f"{started} {example}".replace(" --", " \\\n      --")
         lines += ["", "Example:", f"  {example}"]
-    order = [name for names in GROUPS.values() for name in names]
-    for heading, flags in groups.items():
-        names = sorted(flags, key=lambda name: order.index(name) if name in order else len(order))
-        if names:
-            lines += ["", f"{heading}:", *(line for name in names for line in flags[name])]
+    for heading, flags in by_heading(shown).items():
+        described = [*map(_help_lines, flags)]
+        if heading == GENERAL_HEADING:
+            described += [_described(name, help) for name, help in general.items()]
+        lines += ["", f"{heading}:", *itertools.chain(*described)]
     return "\n".join(lines)
 
 

@@ -7,40 +7,25 @@ import re
 
 from bert_common.errors import InputError
 from bert_common.folders import check_utf8, kind_of_path
-from run_scripts.flags.help_groups import COMPATIBILITY, group_of
-
-# The flags that name files or folders.
-_PATH_FLAG = re.compile(
-    r"(.*_)?(file|dir|checkpoint)|compare|model|add_tokens|corpus|held_out|reviews|begin_with|ledger"
-    r"|tokenizers"
-)
 
 # An address of a storage system, alone or in a list.
 _ADDRESS = re.compile(r"(^|,)\s*[A-Za-z][\w.+-]*://")
-
-
-def is_path_flag(name):
-    """Whether the values of a flag of this name are paths."""
-    return _PATH_FLAG.fullmatch(name) is not None
 
 
 def check_paths(values):
     """Refuses addresses such as gs://bucket/folder, which would become local folders.
 
     Nothing is read from or written to such storage: a rename there is not one step, and locks do
-    not hold. Flags without effect are not checked.
+    not hold.
 
     Raises:
         InputError: names the flag and its value.
     """
     for field in dataclasses.fields(values):
-        value, about = getattr(values, field.name), field.metadata
+        value = getattr(values, field.name)
         if isinstance(value, str) and "\0" in value:  # as a flag file may have it
             raise InputError(f"--{field.name} must not hold a zero byte. Received: {value!r}")
-        if not isinstance(value, str) or not is_path_flag(field.name):
-            continue
-        unused = group_of(field.name, about["help"], about["required"]) == COMPATIBILITY
-        if _ADDRESS.search(value) and not unused:
+        if field.metadata["is_path"] and _ADDRESS.search(value or ""):
             raise InputError(
                 f"--{field.name} must be a path in this machine's file system: mount the storage, "
                 f"or copy to it and from it. Received: {value}"

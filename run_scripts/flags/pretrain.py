@@ -17,6 +17,7 @@ from create_pretraining_data.records.metadata import (
 )
 from model_formats.config_file import CONFIG_NAMES, ConfigFile
 from model_formats.folder_tokenizer import check_table
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel, flag
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
@@ -24,6 +25,7 @@ from run_scripts.flags.limits import (
     LONGEST_SEQUENCE,
     MOST_PROCESSES,
 )
+from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from run_scripts.flags.training import (
     TrainingFlags,
@@ -44,90 +46,152 @@ class PretrainFlags(TrainingFlags):
     google-research/albert. A run that was stopped resumes from the newest checkpoint in
     --output_dir when it is started again."""
 
+    EXAMPLE = (
+        "--albert_config_file=run_scripts/flagfiles/albert_mini.json "
+        "--input_file=output/train.tfrecord --output_dir=output/model --do_train --do_eval "
+        "--train_batch_size=32 --learning_rate=5e-3 --num_train_steps=20000 "
+        "--num_warmup_steps=500"
+    )
+
     input_file: str = flag(
-        None, "TFRecord files: paths or globs, separated by commas.", required=True, is_input=True
+        None,
+        "TFRecord files: paths or globs, separated by commas.",
+        required=True,
+        is_input=True,
+        group=groups.FILES,
+        is_path=True,
     )
     init_checkpoint: str = flag(
         None,
         "Weights to start from: a checkpoint of Google's or of this program, a safetensors file "
         "of transformers, or a folder with one of them.",
         is_input=True,
+        group=groups.MODEL,
+        takes=(FILE, FOLDER, NOTHING),
     )
     allow_missing: str = flag(
         "",
         "What --init_checkpoint may lack: prefixes of Google's variable names, separated by "
         "commas; cls/ for the pre-training heads.",
+        group=groups.MODEL,
     )
     vocab_file: str = flag(
         None,
         "The records' vocabulary: checked against the configuration's vocab_size.",
         is_input=True,
+        group=groups.TOKENIZER,
+        takes=(FILE,),
     )
     tokenizer_dir: str = flag(
         None,
         "The records' tokenizer (a folder with tokenizer_config.json): checked likewise, and "
         "copied into --output_dir. Without it: the one beside the records.",
         is_input=True,
+        group=groups.TOKENIZER,
+        takes=(FOLDER,),
     )
     do_lower_case: bool = flag(
         None,
         "Whether the tokenizer of a released model in --model_dir lower-cases. Without it: as its "
         "name says (uncased_..., multi_cased_...), or false if its vocabulary has capital letters.",
+        group=groups.TOKENIZER,
     )
     max_seq_length: int = flag(
         PerModel(128, 512),
         "Length of the records' sequences. Without it: what the JSON file beside the records says.",
         least=1,
         most=LONGEST_SEQUENCE,
+        group=groups.ROWS,
+        recorded=True,
     )
     max_predictions_per_seq: int = flag(
         PerModel(20, 20),
         "Masked positions of a record. Without it: what the JSON file beside the records says.",
         least=1,
         most=LONGEST_SEQUENCE,
+        group=groups.ROWS,
+        recorded=True,
     )
-    do_train: bool = flag(PerModel(False, True), "Whether to train.")
-    do_eval: bool = flag(PerModel(False, False), "Whether to evaluate, after training if both.")
+    do_train: bool = flag(PerModel(False, True), "Whether to train.", group=groups.UPDATES)
+    do_eval: bool = flag(
+        PerModel(False, False),
+        "Whether to evaluate, after training if both.",
+        group=groups.EVALUATION,
+    )
     train_batch_size: int = flag(
-        PerModel(32, 4096), "Examples in an update, over all devices.", least=1, most=LARGEST_BATCH
+        PerModel(32, 4096),
+        "Examples in an update, over all devices.",
+        least=1,
+        most=LARGEST_BATCH,
+        group=groups.UPDATES,
+        recorded=True,
+    )
+    eval_input_file: str = flag(
+        None,
+        "Held-out TFRecord files to evaluate on. Without it: the training files.",
+        is_input=True,
+        group=groups.EVALUATION,
+        is_path=True,
     )
     eval_batch_size: int = flag(
         PerModel(8, 64),
         "Examples in an evaluation step, over all devices.",
         least=1,
         most=LARGEST_BATCH,
+        group=groups.EVALUATION,
     )
     optimizer: str = flag(
-        PerModel("adamw", "lamb"), "Google's AdamW or LAMB.", choices=OPTIMIZER_NAMES
+        PerModel("adamw", "lamb"),
+        "Google's AdamW or LAMB.",
+        choices=OPTIMIZER_NAMES,
+        group=groups.OPTIMIZER,
+        recorded=True,
     )
     learning_rate: float = flag(
         PerModel(5e-5, 0.00176),
         "The learning rate at the end of the warm-up.",
         above=0,
         most=HIGHEST_RATE,
+        group=groups.OPTIMIZER,
+        recorded=True,
     )
     poly_power: float = flag(
-        1.0, "The power of the polynomial decay of the learning rate.", above=0, most=100
+        1.0,
+        "The power of the polynomial decay of the learning rate.",
+        above=0,
+        most=100,
+        group=groups.OPTIMIZER,
     )
-    num_train_steps: int = flag(PerModel(100000, 125000), "Updates in all.", least=1)
-    num_warmup_steps: int = flag(PerModel(10000, 3125), "Updates of linear warm-up.", least=0)
-    start_warmup_step: int = flag(0, "The update at which the warm-up begins.", least=0)
+    num_train_steps: int = flag(
+        PerModel(100000, 125000), "Updates in all.", least=1, group=groups.UPDATES, recorded=True
+    )
+    num_warmup_steps: int = flag(
+        PerModel(10000, 3125),
+        "Updates of linear warm-up.",
+        least=0,
+        group=groups.UPDATES,
+        recorded=True,
+    )
+    start_warmup_step: int = flag(
+        0, "The update at which the warm-up begins.", least=0, group=groups.UPDATES
+    )
     save_checkpoints_steps: int = flag(
-        PerModel(1000, 5000), "Updates between two checkpoints.", least=1
+        PerModel(1000, 5000), "Updates between two checkpoints.", least=1, group=groups.RUNS
     )
-    eval_input_file: str = flag(
-        None,
-        "Held-out TFRecord files to evaluate on. Without it: the training files.",
-        is_input=True,
+    max_eval_steps: int = flag(
+        100, "The most batches to evaluate.", least=1, group=groups.EVALUATION
     )
     eval_every_steps: int = flag(
-        0, "Updates between two evaluations on --eval_input_file; 0: only one, at the end.", least=0
+        0,
+        "Updates between two evaluations on --eval_input_file; 0: only one, at the end.",
+        least=0,
+        group=groups.EVALUATION,
     )
-    max_eval_steps: int = flag(100, "The most batches to evaluate.", least=1)
     bucket_boundaries: str = flag(
         None,
         "Shorter lengths that batches may be cut to, separated by commas, for example 128,256: "
         "batches are made of examples of about equal length. Not for packed records.",
+        group=groups.BATCHES,
     )
     mask_processes: int = flag(
         None,
@@ -136,14 +200,24 @@ class PretrainFlags(TrainingFlags):
         "machine, if there are as many cores besides the first; none on a CPU.",
         least=0,
         most=MOST_PROCESSES,
+        group=groups.PROCESSES,
     )
     export_dir: str = flag(
-        None, "After training, also write weights (no moments), configuration and tokenizer here."
+        None,
+        "After training, also write weights (no moments), configuration and tokenizer here.",
+        group=groups.EXPORT,
+        takes=(FOLDER, NOTHING),
     )
     masked_lm_budget: float = flag(
-        0.0, "Accepted at 0: it did nothing in Google's program.", least=0, most=1
+        0.0,
+        "Accepted at 0: it did nothing in Google's program.",
+        least=0,
+        most=1,
+        group=groups.COMPATIBILITY,
     )
-    init_from_group0: bool = flag(False, "Accepted while off: it failed in Google's program.")
+    init_from_group0: bool = flag(
+        False, "Accepted while off: it failed in Google's program.", group=groups.COMPATIBILITY
+    )
 
 
 def check_flags(values):

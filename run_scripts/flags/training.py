@@ -8,10 +8,11 @@ from bert_common.errors import InputError
 from bert_tf.names import ATTENTION_NAMES
 from model_formats.config_file import CONFIG_NAMES, ConfigFile
 from model_formats.weights import check_weights
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags
-from run_scripts.flags.help_groups import TPU_FLAGS
 from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES
+from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,11 +25,19 @@ class ModelFlags:
         "the configuration, the checkpoint (the best, else the newest) and the tokenizer, where no "
         "other flag names them.",
         is_input=True,
+        group=groups.MODEL,
+        takes=(FOLDER,),
     )
     bert_config_file: str = flag(
-        None, "BERT's sizes, a bert_config.json or transformers' config.json.", is_input=True
+        None,
+        "BERT's sizes, a bert_config.json or transformers' config.json.",
+        is_input=True,
+        group=groups.MODEL,
+        takes=(FILE,),
     )
-    albert_config_file: str = flag(None, "ALBERT's sizes, likewise.", is_input=True)
+    albert_config_file: str = flag(
+        None, "ALBERT's sizes, likewise.", is_input=True, group=groups.MODEL, takes=(FILE,)
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,31 +45,42 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     """Devices, checkpoints, curves: what does not depend on the task."""
 
     output_dir: str = flag(
-        None, "Where checkpoints, TensorBoard curves and results are written.", required=True
+        None,
+        "Where checkpoints, TensorBoard curves and results are written.",
+        required=True,
+        group=groups.OUTPUT,
+        takes=(FOLDER, NOTHING),
     )
     keep_checkpoint_max: int = flag(
-        5, "How many of the newest checkpoints are kept; 0 keeps all.", least=0
-    )
-    save_summary_steps: int = flag(100, "Updates between two points on TensorBoard.", least=1)
-    histogram_steps: int = flag(
-        0,
-        "Updates between two histograms of weights and gradients on TensorBoard, for each layer; 0 "
-        "for none.",
-        least=0,
+        5, "How many of the newest checkpoints are kept; 0 keeps all.", least=0, group=groups.UPKEEP
     )
     keep_checkpoint_every_steps: int = flag(
         0,
         "Checkpoints at multiples of this are saved, and kept besides the newest; 0 for none.",
         least=0,
+        group=groups.UPKEEP,
+    )
+    save_summary_steps: int = flag(
+        100, "Updates between two points on TensorBoard.", least=1, group=groups.UPKEEP
+    )
+    histogram_steps: int = flag(
+        0,
+        "Updates between two histograms of weights and gradients on TensorBoard, for each layer; 0 "
+        "for none.",
+        least=0,
+        group=groups.UPKEEP,
     )
     max_bad_steps: int = flag(
         10,
         "How many steps in a row may have a non-finite loss or gradient, and so change no weight, "
         "before the run stops.",
         least=0,
+        group=groups.UPKEEP,
     )
     profile_steps: str = flag(
-        None, "The first and the last update to trace for TensorBoard's profiler: FROM,TO."
+        None,
+        "The first and the last update to trace for TensorBoard's profiler: FROM,TO.",
+        group=groups.UPKEEP,
     )
     encoder_dropout: float = flag(
         None,
@@ -69,40 +89,42 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "it: the configuration's.",
         least=0,
         below=1,
+        group=groups.HEAD,
+        recorded=True,
     )
     random_seed: int = flag(
-        12345, "Determines new weights, the order of examples and dropout.", least=0, most=MAX_SEED
+        12345,
+        "Determines new weights, the order of examples and dropout.",
+        least=0,
+        most=MAX_SEED,
+        recorded=True,
     )
     distribution_strategy: str = flag(
         "auto",
         "Devices: one; all GPUs of this machine; those of all workers in TF_CONFIG.",
         choices=("auto", "one_device", "mirrored", "multi_worker"),
+        group=groups.DEVICES,
     )
     num_gpus: int = flag(
-        None, "How many GPUs (of each worker). Without it: all.", least=1, most=MOST_DEVICES
+        None,
+        "How many GPUs (of each worker). Without it: all.",
+        least=1,
+        most=MOST_DEVICES,
+        group=groups.DEVICES,
     )
     all_reduce: str = flag(
         "auto",
         "How gradients are added up over the devices. auto: by NCCL between GPUs. ring: without "
         "NCCL, by gRPC connections between workers, by copies within a machine.",
         choices=("auto", "nccl", "ring"),
-    )
-    gradient_accumulation_steps: int = flag(
-        1,
-        "Microbatches that a device splits its share of a batch into, to need less memory.",
-        least=1,
-        most=LARGEST_BATCH,
-    )
-    steps_per_loop: int = flag(
-        None,
-        "The most updates without returning to Python. Without it: 10 on GPUs, 1 on a CPU.",
-        least=1,
+        group=groups.DEVICES,
     )
     all_reduce_precision: str = flag(
         "float32",
         "The type in which gradients are added up over the devices. bfloat16 halves what is sent, "
         "for GPUs that are connected by PCIe or Ethernet, and rounds the sums.",
         choices=("float32", "bfloat16"),
+        group=groups.DEVICES,
     )
     precision: str = flag(
         None,
@@ -110,12 +132,29 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "auto: bfloat16 where the hardware supports it. None has been tried on a GPU, where "
         "TensorFlow multiplies float32 in TF32 (docs/training.md). Without it: float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
+        group=groups.DEVICES,
+    )
+    xla: str = flag(
+        "auto",
+        "Whether XLA compiles the training step. auto: yes, unless it cannot, or fine-tuning is "
+        "too short to benefit; with bfloat16 on a CPU only operations between matrix products.",
+        choices=("auto", "on", "off"),
+        group=groups.DEVICES,
+    )
+    compilation_cache_dir: str = flag(
+        None,
+        "Where XLA keeps what it compiled, for a faster next start; none: nowhere. Without it: "
+        "compilation_cache in --output_dir on GPUs, nowhere on a CPU, whose compiled code need not "
+        "run on another one.",
+        group=groups.DEVICES,
+        takes=(FOLDER, NOTHING),
     )
     recompute: str = flag(
         "none",
         "block: keep only the input of each block for the backward pass and recompute the rest; "
         "far less memory, for a second forward pass.",
         choices=("none", "block"),
+        group=groups.DEVICES,
     )
     attention: str = flag(
         "auto",
@@ -123,26 +162,32 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "that its memory grows with the length and not with its square. auto: for rows of "
         "1,024 tokens and more.",
         choices=ATTENTION_NAMES,
+        group=groups.DEVICES,
     )
-    xla: str = flag(
-        "auto",
-        "Whether XLA compiles the training step. auto: yes, unless it cannot, or fine-tuning is "
-        "too short to benefit; with bfloat16 on a CPU only operations between matrix products.",
-        choices=("auto", "on", "off"),
+    gradient_accumulation_steps: int = flag(
+        1,
+        "Microbatches that a device splits its share of a batch into, to need less memory.",
+        least=1,
+        most=LARGEST_BATCH,
+        group=groups.DEVICES,
     )
-    compilation_cache_dir: str = flag(
+    steps_per_loop: int = flag(
         None,
-        "Where XLA keeps what it compiled, for a faster next start; none: nowhere. Without it: "
-        "compilation_cache in --output_dir on GPUs, nowhere on a CPU, whose compiled code need not "
-        "run on another one.",
+        "The most updates without returning to Python. Without it: 10 on GPUs, 1 on a CPU.",
+        least=1,
+        group=groups.DEVICES,
     )
-    iterations_per_loop: int = flag(None, "For TPUs; has no effect here.", least=0)
-    use_tpu: bool = flag(False, "Accepted while off: this program trains on GPUs and CPUs.")
-    tpu_name: str = flag(None, "For TPUs; has no effect here.")
-    tpu_zone: str = flag(None, "For TPUs; has no effect here.")
-    gcp_project: str = flag(None, "For TPUs; has no effect here.")
-    master: str = flag(None, "For TPUs; has no effect here.")
-    num_tpu_cores: int = flag(None, "For TPUs; has no effect here.", least=0)
+    iterations_per_loop: int = flag(
+        None, "For TPUs; has no effect here.", least=0, group=groups.TPU
+    )
+    use_tpu: bool = flag(
+        False, "Accepted while off: this program trains on GPUs and CPUs.", group=groups.TPU
+    )
+    tpu_name: str = flag(None, "For TPUs; has no effect here.", group=groups.TPU)
+    tpu_zone: str = flag(None, "For TPUs; has no effect here.", group=groups.TPU)
+    gcp_project: str = flag(None, "For TPUs; has no effect here.", group=groups.TPU)
+    master: str = flag(None, "For TPUs; has no effect here.", group=groups.TPU)
+    num_tpu_cores: int = flag(None, "For TPUs; has no effect here.", least=0, group=groups.TPU)
 
 
 def check_training_flags(values):
@@ -150,7 +195,9 @@ def check_training_flags(values):
     if values.use_tpu:
         raise InputError("--use_tpu must be off: this program trains on GPUs and CPUs")
     read_profile_steps(values)
-    note_unused(values, TPU_FLAGS, "for TPUs, without effect here")
+    for_tpus = (f for f in dataclasses.fields(values) if f.metadata["group"] == groups.TPU)
+    names = [field.name for field in for_tpus if field.default is None]
+    note_unused(values, names, "for TPUs, without effect here")
 
 
 def note_unused(values, names, reason="without effect here"):

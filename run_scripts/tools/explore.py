@@ -6,9 +6,11 @@ import sys
 
 from bert_common.errors import InputError
 from model_formats.model_folder import REFERENCE_MODEL
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 from run_scripts.flags.paths import split_list
 from tokenization.comparison import open_vocabulary
 
@@ -25,19 +27,29 @@ class ExploreFlags(DeviceFlags):
     model the labels, entities or answers. The page is at 127.0.0.1, for this machine alone; from
     another one, ssh -L 8017:127.0.0.1:8017 leads to it."""
 
+    EXAMPLE = "--model_dir=output/model --tokenizers=data/vocab,data/other_vocab"
+
     model_dir: str = flag(
         None,
         "The folder of a model, of this project, as released, or of transformers, or one of its "
         "checkpoints. Without it: the model that comes with this project.",
         is_input=True,
+        group=groups.MODEL,
+        takes=(FOLDER,),
     )
     tokenizer_dir: str = flag(
-        None, "The folder of the model's tokenizer, where the model's own has none.", is_input=True
+        None,
+        "The folder of the model's tokenizer, where the model's own has none.",
+        is_input=True,
+        group=groups.TOKENIZER,
+        takes=(FOLDER,),
     )
     tokenizers: str = flag(
         None,
         "Other vocabularies, to show how they cut the same text, comma-separated: a tokenizer's "
         "folder, vocab.txt, a SentencePiece .model, a tokenizer.json of Hugging Face.",
+        group=groups.TOKENIZER,
+        takes=(FILE, FOLDER, NOTHING),
     )
     port: int = flag(8017, "The page's port; 0: any that is free.", least=0, most=HIGHEST_PORT)
 

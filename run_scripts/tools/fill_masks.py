@@ -9,10 +9,12 @@ from bert_common.errors import InputError
 from korean_bert.masked_text import MASK, encode_with_masks
 from model_formats.model_folder import ModelFolder, warn_of_untrained_positions
 from model_formats.weights import check_weights, open_weights
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.limits import LARGEST_VOCABULARY
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FOLDER
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.given_model import find_directory, open_model_tokenizer
 from tokenization.unknown_share import warn_of_unknown
@@ -29,16 +31,26 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
     For example --text='어제 친구를 [MASK] 밥을 먹었다.' or, for a particle,
     --text='나는 학교[MASK] 갔다.'"""
 
+    EXAMPLE = "--text='나는 학교[MASK] 갔다.'"
+
     model_dir: str = flag(
         None,
         "The folder of a pre-trained model, of this project, as released, or of transformers: "
         "provides the configuration, the checkpoint (the best, else the newest) and, unless "
         "another flag names it, the tokenizer. Without it: the model that comes with this project.",
         is_input=True,
+        group=groups.MODEL,
+        takes=(FOLDER,),
     )
-    text: str = flag(None, "Sentences with [MASK], separated by |.", required=True)
+    text: str = flag(
+        None, "Sentences with [MASK], separated by |.", required=True, group=groups.VOCABULARY
+    )
     guesses: int = flag(
-        5, "How many guesses to show for each [MASK].", least=1, most=LARGEST_VOCABULARY
+        5,
+        "How many guesses to show for each [MASK].",
+        least=1,
+        most=LARGEST_VOCABULARY,
+        group=groups.ANSWERS,
     )
 
 

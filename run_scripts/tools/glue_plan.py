@@ -16,10 +16,12 @@ from finetuning.ner.data import FORMATS
 from finetuning.readers import find_file
 from model_formats.model_folder import ModelFolder
 from model_formats.weights import check_weights, find_weights
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import measured_splits
 from run_scripts.flags.flag_files import SHIPPED
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FOLDER, NOTHING
 
 BENCHMARKS = {
     "glue": ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli"),
@@ -77,12 +79,36 @@ def find_task(name):
 class PlanFlags:
     """Prints name, program and flags of each task of a benchmark whose data exists."""
 
-    benchmark: str = flag(None, "The benchmark.", required=True, choices=tuple(BENCHMARKS))
-    model: str = flag(
-        None, "A pre-trained model: its folder or a checkpoint.", required=True, is_input=True
+    EXAMPLE = (
+        "--benchmark=glue --model=uncased_L-12_H-768_A-12 --data_dir=data/glue "
+        "--output_dir=output/glue"
     )
-    data_dir: str = flag(None, "The folder that holds one sub-folder per task.", required=True)
-    output_dir: str = flag(None, "The folder that holds one sub-folder per task.", required=True)
+
+    benchmark: str = flag(
+        None, "The benchmark.", required=True, choices=tuple(BENCHMARKS), group=groups.TASK
+    )
+    model: str = flag(
+        None,
+        "A pre-trained model: its folder or a checkpoint.",
+        required=True,
+        is_input=True,
+        group=groups.MODEL,
+        is_path=True,
+    )
+    data_dir: str = flag(
+        None,
+        "The folder that holds one sub-folder per task.",
+        required=True,
+        group=groups.FILES,
+        takes=(FOLDER,),
+    )
+    output_dir: str = flag(
+        None,
+        "The folder that holds one sub-folder per task.",
+        required=True,
+        group=groups.OUTPUT,
+        takes=(FOLDER, NOTHING),
+    )
 
 
 def main(argv=None):

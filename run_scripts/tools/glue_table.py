@@ -7,9 +7,11 @@ import sys
 
 from bert_common.errors import InputError
 from finetuning.tables import read_lines
+from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import TRAIN_PART
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FOLDER, NOTHING
 from run_scripts.tools.glue_plan import BENCHMARKS, find_task
 
 # The metrics that count for GLUE's average, where more are measured here.
@@ -23,8 +25,18 @@ GLUE_NOT_COUNTED = ("wnli",)
 class TableFlags:
     """Prints the results of all fine-tuned tasks of a benchmark."""
 
-    benchmark: str = flag(None, "The benchmark.", required=True, choices=tuple(BENCHMARKS))
-    output_dir: str = flag(None, "The folder that holds one sub-folder per task.", required=True)
+    EXAMPLE = "--benchmark=glue --output_dir=output/glue"
+
+    benchmark: str = flag(
+        None, "The benchmark.", required=True, choices=tuple(BENCHMARKS), group=groups.TASK
+    )
+    output_dir: str = flag(
+        None,
+        "The folder that holds one sub-folder per task.",
+        required=True,
+        group=groups.OUTPUT,
+        takes=(FOLDER, NOTHING),
+    )
 
 
 def main(argv=None):

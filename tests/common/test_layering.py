@@ -283,7 +283,7 @@ LIGHT = (
     "run_scripts.pretrain",
     "run_scripts.create_data",
     "run_scripts.build_vocab",
-    "run_scripts.sizes.program",
+    "run_scripts.plan",
     "run_scripts.tools.explore",
     "run_scripts.tools.fill_masks",
     "run_scripts.conversion.adapt_checkpoint",

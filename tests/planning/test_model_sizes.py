@@ -1,4 +1,4 @@
-"""The program sizes: counts of real models and of the papers, every kind of configuration file."""
+"""The tables of models: counts of real models and of the papers, every kind of configuration."""
 
 import json
 import shutil
@@ -11,7 +11,8 @@ from tiny_models import SIZES, tiny_model
 from bert_tf.config import BertConfig
 from bert_tf.costs.flops import forward_flops, training_flops
 from bert_tf.memory_estimate import GIB, count_parts, estimate_bytes, inference_bytes
-from run_scripts.sizes.program import main, published_sizes, read_config_file
+from run_scripts.plan import main
+from run_scripts.planning.sizes import published_sizes, read_config_file
 
 # The parts by the beginnings of our variables' paths below the encoder's or the model's name.
 PATHS = {

@@ -13,24 +13,26 @@ from bad_input_programs import FLAG_CLASSES
 from paths import ROOT
 
 from bert_common.errors import InputError
+from run_scripts.classifier import ClassifierFlags
 from run_scripts.conversion.export_model import ExportFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags
-from run_scripts.flags.declaration import PerModel, value_type
-from run_scripts.flags.help_groups import COMPATIBILITY, EXAMPLES, GROUPS, REQUIRED, TPU, group_of
+from run_scripts.flags.declaration import PerModel, names_of, value_type
+from run_scripts.flags.finetune import FinetuneFlags
+from run_scripts.flags.groups import HEADINGS, REQUIRED, TPU, has_effect
 from run_scripts.flags.parser import help_text, parse
 from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.ner import NerFlags
+from run_scripts.race import RaceFlags
+from run_scripts.squad import SquadFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
-
-# Headings that follow from a flag's own help.
-OUTSIDE = (REQUIRED, COMPATIBILITY, TPU)
 
 
 @pytest.mark.parametrize("flags_class", FLAG_CLASSES)
 def test_groups_of_the_help(flags_class):
     short, full = (help_text(flags_class, "x.py", full=full) for full in (False, True))
     headings = [line for line in full.splitlines() if re.fullmatch(r"[A-Z].*[^.]:", line)]
-    order = [f"{name}:" for name in ("Example", REQUIRED, *GROUPS, COMPATIBILITY, TPU)]
+    order = [f"{name}:" for name in ("Example", REQUIRED, *HEADINGS)]
     assert headings == [heading for heading in order if heading in headings]
     before, *_ = full.partition(f"\n{headings[2]}\n")
     for field in dataclasses.fields(flags_class):
@@ -38,37 +40,42 @@ def test_groups_of_the_help(flags_class):
         assert (f"\n  --{field.name}=<" in short) != is_for_tpus(field)
         if field.metadata["required"]:
             assert f"\n  --{field.name}=<" in before
-    listed = [name for names in GROUPS.values() for name in names]
-    others = {f.name for f in dataclasses.fields(flags_class) if heading_of(f) not in OUTSIDE}
-    assert others <= set(listed) and len(listed) == len(set(listed))
     assert max(map(len, full.partition("Example:")[2].splitlines())) <= 100
 
 
 @pytest.mark.parametrize("flags_class", FLAG_CLASSES)
 def test_example_of_the_help(flags_class):
-    parse(flags_class, ["x", *shlex.split(EXAMPLES[flags_class.__name__])])
+    parse(flags_class, ["x", *shlex.split(flags_class.EXAMPLE)])
 
 
-# String flags whose values are no paths; spark_master alone may be an address.
-NO_PATHS = """
-    tokenizer objective masking input_format input_file_mode compression engine spark_master text
-    analyser user_symbols profile_steps distribution_strategy precision recompute xla optimizer
-    bucket_boundaries allow_missing tpu_name tpu_zone gcp_project master layers pooling
-    feature_layers predict_split task_name task_type text_column second_column label_column
-    id_column text_key labels metrics albert_hub_module_handle benchmark corpus_gb
-    max_shard_size max_size train_articles predict_articles lengths
-"""
+# Names of flags that name files or folders.
+PATH = re.compile(r"(.*_)?(file|dir|checkpoint)")
+
+
+@pytest.mark.parametrize("flags_class", FLAG_CLASSES)
+def test_what_is_declared_fits_the_name_and_the_help(flags_class):
+    for field in dataclasses.fields(flags_class):
+        about = field.metadata
+        begins = ("Accepted ", "Has no effect ", "Another name ", "Refused:", "For TPUs")
+        assert has_effect(field) != about["help"].startswith(begins), field.name
+        if has_effect(field) and PATH.fullmatch(field.name):
+            assert about["is_path"], field.name
+
+
+@pytest.mark.parametrize("flags_class", (ClassifierFlags, NerFlags, SquadFlags, RaceFlags))
+def test_a_redeclared_flag_is_recorded_still(flags_class):
+    assert names_of(flags_class, "recorded") == names_of(FinetuneFlags, "recorded")
 
 
 @pytest.mark.parametrize("flags_class", FLAG_CLASSES)
 def test_addresses_of_storage_are_refused(flags_class):
-    example = ["x", *shlex.split(EXAMPLES[flags_class.__name__])]
+    example = ["x", *shlex.split(flags_class.EXAMPLE)]
     for field in dataclasses.fields(flags_class):
         if value_type(field) is not str or field.metadata["choices"]:
             continue
         for value in ("gs://bucket/x", "s3://b/x,local", "local,hdfs://b/x", "file:///tmp/x"):
             argv = [*example, f"--{field.name}={value}"]
-            if field.name in NO_PATHS.split() or heading_of(field) == COMPATIBILITY:
+            if not field.metadata["is_path"]:
                 parse(flags_class, argv)
                 continue
             with pytest.raises(InputError, match=f"--{field.name} must be a path in .*Received: "):
@@ -80,11 +87,9 @@ def test_a_home_folder_is_no_folder_named_tilde(flags_class, tmp_path, monkeypat
     """bash leaves ~ alone after "="; a folder of that name would one day be removed with rm -r."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    example = ["x", *shlex.split(EXAMPLES[flags_class.__name__])]
+    example = ["x", *shlex.split(flags_class.EXAMPLE)]
     for field in dataclasses.fields(flags_class):
-        if value_type(field) is not str or field.metadata["choices"]:
-            continue
-        if field.name in NO_PATHS.split() or heading_of(field) == COMPATIBILITY:
+        if not field.metadata["is_path"]:
             continue
         for given, wanted in (
             ("~/x/t.out", f"{tmp_path}/x/t.out"),
@@ -181,14 +186,9 @@ def check_help(text, program, flags_class):
             assert f"default: {'none' if default == '' else default}".lower() in line.lower()
 
 
-def heading_of(field):
-    """The heading that a flag is shown under."""
-    return group_of(field.name, field.metadata["help"], field.metadata["required"])
-
-
 def is_for_tpus(field):
     """Whether a flag is shown by --helpfull alone."""
-    return heading_of(field) == TPU
+    return field.metadata["group"] == TPU
 
 
 def test_a_few_lines_of_the_help():

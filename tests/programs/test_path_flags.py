@@ -9,11 +9,7 @@ import keras
 import pytest
 from bad_input import Case, run_program, stop_before_work
 from bad_input_files import make_world
-from bad_input_programs import FLAG_CLASSES, PROGRAMS
-
-from run_scripts.flags.help_groups import COMPATIBILITY, TPU, group_of
-from run_scripts.flags.path_kinds import TAKEN
-from run_scripts.flags.paths import is_path_flag
+from bad_input_programs import PROGRAMS
 
 # A path of each kind -> what is said to be there, one of these.
 KINDS = {
@@ -33,7 +29,12 @@ OTHERS = {
     "predict_file": ("file",),
     "model": ("folder",),
 }
-MAY_BE = {flag: tuple(SAYS_KIND[said] for said in taken) for flag, taken in TAKEN.items()} | OTHERS
+
+
+def may_be(field):
+    """The kinds of what may lie at a flag's path."""
+    return tuple(SAYS_KIND[kind] for kind in field.metadata["takes"]) or OTHERS[field.name]
+
 
 # Refused for other reasons, whatever is there, or read once: a pipe too.
 OTHER_REASONS = {
@@ -43,19 +44,15 @@ OTHER_REASONS = {
 
 
 def path_flags(program):
-    for field in dataclasses.fields(program.flags_class):
-        group = group_of(field.name, field.metadata["help"], field.metadata["required"])
-        is_path = is_path_flag(field.name) and not field.metadata["choices"]
-        if is_path and group not in (COMPATIBILITY, TPU):
-            yield field.name
+    return [f for f in dataclasses.fields(program.flags_class) if f.metadata["is_path"]]
 
 
 CASES = [
-    (name, flag)
+    pytest.param(name, field, id=f"{name}-{field.name}")
     for name, program in PROGRAMS.items()
     if " on " not in name and "," not in name  # the same program with other files
-    for flag in path_flags(program)
-    if (name, flag) not in OTHER_REASONS
+    for field in path_flags(program)
+    if (name, field.name) not in OTHER_REASONS
 ]
 
 
@@ -99,41 +96,24 @@ def make_path(folder, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("name", "flag"), CASES)
-def test_messages_are_true(world, tmp_path, name, flag, kind):
-    path = make_path(tmp_path, kind)
+@pytest.mark.parametrize(("name", "field"), CASES)
+def test_messages_are_true(world, tmp_path, name, field, kind):
+    path, flag = make_path(tmp_path, kind), field.name
     with at_most(60):
         status, lines, trace = run_program(world, name, Case("", {flag: path}))
     assert trace is None, trace
     assert status in (0, 1, "started")
     if status != 1:
-        assert kind in MAY_BE[flag]
+        assert kind in may_be(field)
         return
     (line,) = lines
     found = line.replace(str(tmp_path), "")
     said = {kind_said for words, kind_said in SAYS_KIND.items() if words in found}
-    if kind not in MAY_BE[flag]:
+    if kind not in may_be(field):
         assert kind in said and str(path) in line
     if "must be" in found.split("Received:")[0] and f"--{flag} " in found:  # of this path itself
         said -= {SAYS_KIND[word] for word in SAYS_KIND if word in found.split("Received:")[0]}
         assert said <= {kind}
-
-
-LISTS = {
-    "corpus",
-    "held_out",
-    "reviews",
-    "eval_input_file",
-    "config_file",
-}  # `paths.expand_globs` checks them
-WHERE_USED = {"ledger", "names"}
-
-
-@pytest.mark.parametrize("flags_class", FLAG_CLASSES)
-def test_what_a_path_flag_takes_is_known(flags_class):
-    """A new flag gets a row of `TAKEN`, or its program looks at the path itself."""
-    named = set(path_flags(PROGRAMS["build_vocab"]._replace(flags_class=flags_class)))
-    assert named <= {*MAY_BE, *LISTS, *WHERE_USED}
 
 
 @pytest.mark.parametrize("kind", ["nothing", "folder"])

@@ -16,7 +16,6 @@ from run_scripts import (
 from run_scripts.conversion import adapt_checkpoint, export_model
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.sizes import program as sizes
 from run_scripts.tools import explore, fill_masks, glue_plan
 from run_scripts.tools import glue_table as benchmark_table
 
@@ -296,9 +295,9 @@ PROGRAMS = {
         FLAG_FILE,
         {"corpus_gb": ("x", "0", "-1", "1,,2", "nan", "inf", "9" * 5000, "1,2,3,4,5,6,7")},
     ),
-    "sizes": Program(
-        sizes.main,
-        sizes.SizesFlags,
+    "plan of models": Program(
+        plan.main,
+        plan.CorpusPlanFlags,
         {"config_file": "{}/model/bert_config.json", "lengths": "16"},
         {"model/bert_config.json": "config alone", **FLAG_FILE},
         {"lengths": ("x", "0", "1", "1,,2", "-1", "9" * 5000, "2,3,4,5,6")},

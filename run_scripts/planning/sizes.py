@@ -1,7 +1,14 @@
-"""Prints what models need, a table for each kind of cost."""
+"""The tables of models: what any size needs, a table for each kind of cost."""
 
 import math
+import os
 
+from albert_tf.config import PRESETS as ALBERT_PRESETS
+from albert_tf.config import AlbertConfig
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
+from bert_tf.config import PRESETS as BERT_PRESETS
+from bert_tf.config import BertConfig, is_of_transformers
 from bert_tf.costs.flops import block_flops, forward_flops, training_flops
 from bert_tf.memory_estimate import (
     GIB,
@@ -12,7 +19,12 @@ from bert_tf.memory_estimate import (
     inference_bytes,
 )
 from bert_tf.names import is_blockwise
+from model_formats.config_file import CONFIGS
+from model_formats.transformers_files.config import from_huggingface
 from run_scripts.planning.table import number, print_columns
+
+# The vocabularies of Google's English models, uncased and version 2, whose sizes the papers print.
+BERT_VOCABULARY, ALBERT_VOCABULARY = 30522, 30000
 
 # The share of the pieces that pre-training masks, in both papers.
 MASKED_SHARE = 0.15
@@ -21,6 +33,27 @@ PRECISIONS = [name for name in KEPT_BYTES if name != "float16"]  # which needs a
 
 # Where a model has fewer positions than a length.
 NONE = "-"
+
+
+def published_sizes():
+    """Name -> configuration of every size that the papers and the repositories publish."""
+    bert = {f"BERT-{name}": BertConfig.from_preset(name, BERT_VOCABULARY) for name in BERT_PRESETS}
+    albert = {
+        f"ALBERT-{name}": AlbertConfig.from_preset(name, ALBERT_VOCABULARY)
+        for name in ALBERT_PRESETS
+    }
+    return bert | albert
+
+
+def read_config_file(path):
+    """The `BertConfig` or `AlbertConfig` of a file; which of them, its keys say."""
+    values = read_json(read_bytes(path), path)
+    if isinstance(values, dict) and is_of_transformers(values):
+        return from_huggingface(values, path).config
+    # Google's configurations of BERT have no such key.
+    albert = isinstance(values, dict) and "embedding_size" in values
+    albert |= os.path.basename(path).startswith("albert")
+    return CONFIGS["albert" if albert else "bert"].from_json_file(path)
 
 
 def print_tables(models, lengths, batch):

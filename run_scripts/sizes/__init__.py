@@ -1,1 +1,0 @@
-"""The program that prints what models of any size need; open program first, then tables."""
