@@ -287,18 +287,19 @@ class TrainingStep:
             A dict of scalars, and a list of dense tensors in `reduced_dtype`, None for a weight
             without a gradient.
         """
-        count, seeds = self.config.gradient_accumulation_steps, self._seeds(step, replica)
+        count = self.config.gradient_accumulation_steps  # M
+        seeds = self._seeds(step, replica)  # [M, L, 2]
         if count == 1:
             sums, gradients = self._microbatch(weights, seeds[0], batch, denominators, scale)
             return sums, self._as_reduced(gradients)
-        split = {k: tf.reshape(v, [count, -1, *v.shape[1:]]) for k, v in batch.items()}
+        split = {k: tf.reshape(v, [count, -1, *v.shape[1:]]) for k, v in batch.items()}  # [M, ...]
         losses = self.model.objective.losses
         zero = tf.zeros([], self.dtype)
         sums = {f"{name}_{part}": zero for name in denominators for part in losses[name].sums}
         gradients, has_gradient = [tf.zeros_like(w) for w in weights], []
 
         def add_microbatch(i, sums, gradients):
-            part = {k: v[i] for k, v in split.items()}
+            part = {k: v[i] for k, v in split.items()}  # [B / M, ...]
             new_sums, new_gradients = self._microbatch(weights, seeds[i], part, denominators, scale)
             has_gradient[:] = [new is not None for new in new_gradients]
             sums = {name: total + new_sums[name] for name, total in sums.items()}
@@ -338,10 +339,11 @@ class TrainingStep:
         """New seeds for every dropout layer in every microbatch.
 
         Returns:
-            [microbatches, dropout layers, 2] uint32, a function of (seed, step, replica).
+            [M, L, 2] uint32, a function of (seed, step, replica).
         """
         seed = tf.constant([self.config.seed, 0], tf.uint32)
         for number in (step, replica):
             seed = random_bits(tf.cast(number, tf.int32), 2, seed)
         count, layers = self.config.gradient_accumulation_steps, len(self.seed_states)
-        return tf.reshape(random_bits(tf.range(count * layers), 2, seed), [count, layers, 2])
+        bits = random_bits(tf.range(count * layers), 2, seed)  # [M * L, 2]
+        return tf.reshape(bits, [count, layers, 2])  # [M, L, 2]
