@@ -91,9 +91,7 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         group=groups.OUTPUT,
         takes=(FOLDER, NOTHING),
     )
-    format: str = flag(
-        None, "What to write.", required=True, choices=tuple(FORMATS), group=groups.EXPORT
-    )
+    format: str = flag(None, "What to write.", required=True, choices=FORMATS, group=groups.EXPORT)
     init_checkpoint: str = flag(
         None,
         "A checkpoint of the folder, where it is not the best or newest one.",
