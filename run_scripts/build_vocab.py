@@ -31,122 +31,93 @@ class BuildVocabFlags:
 
     EXAMPLE = "--input_file='data/*.txt' --output_dir=data/vocab --vocab_size=32000"
 
-    input_file: str = flag(
+    input_file: str = groups.FILES.flag(
         None,
         "The text: paths, globs and folders, comma-separated. Plain text and JSON lines, also "
         "compressed with gzip; Parquet files and what Hugging Face's datasets saved (the extra "
         "parquet).",
         is_input=True,
-        group=groups.FILES,
         is_path=True,
     )
-    input_format: str = flag(
+    input_format: str = groups.FILES.flag(
         None,
         'text: any number of lines; jsonl: one object a line, whose "text" is used. Default: jsonl '
         "for files named .jsonl, .ndjson or .json, text for others.",
         choices=FORMATS,
-        group=groups.FILES,
     )
-    text_key: str = flag(
+    text_key: str = groups.FILES.flag(
         TEXT_KEY,
         "The key of JSON objects, or the column of tables, that holds the text; meta.body is the "
         "key body of an object under meta.",
-        group=groups.FILES,
     )
-    output_dir: str = flag(
-        None,
-        "The folder to write to, for use as --tokenizer_dir.",
-        group=groups.OUTPUT,
-        takes=(FOLDER, NOTHING),
+    output_dir: str = groups.OUTPUT.flag(
+        None, "The folder to write to, for use as --tokenizer_dir.", takes=(FOLDER, NOTHING)
     )
-    overwrite: bool = flag(
-        False, "Replace another vocabulary in --output_dir.", group=groups.OUTPUT
-    )
-    compare: str = flag(
+    overwrite: bool = groups.OUTPUT.flag(False, "Replace another vocabulary in --output_dir.")
+    compare: str = groups.VOCABULARY.flag(
         None,
         "Vocabularies to compare, comma-separated: a tokenizer's folder, vocab.txt, a "
         "SentencePiece .model, a tokenizer.json of Hugging Face.",
         is_input=True,
-        group=groups.VOCABULARY,
         takes=(FILE, FOLDER, NOTHING),
     )
-    text: str = flag(
-        None,
-        "Sentences for --compare, separated by |. Without it: a few examples.",
-        group=groups.VOCABULARY,
+    text: str = groups.VOCABULARY.flag(
+        None, "Sentences for --compare, separated by |. Without it: a few examples."
     )
-    vocab_size: int = flag(
-        32000,
-        "The maximum number of lines in the vocabulary.",
-        least=1,
-        most=LARGEST_VOCABULARY,
-        group=groups.VOCABULARY,
+    vocab_size: int = groups.VOCABULARY.flag(
+        32000, "The maximum number of lines in the vocabulary.", least=1, most=LARGEST_VOCABULARY
     )
-    analyser: str = flag(
+    analyser: str = groups.VOCABULARY.flag(
         None,
         "kiwi: kiwipiepy finds the morphemes; none: statistics with a table of particles and "
         "endings. Without it: kiwi if kiwipiepy is installed, else none.",
         choices=("kiwi", "none"),
-        group=groups.VOCABULARY,
     )
-    normalization: str = flag(
+    normalization: str = groups.VOCABULARY.flag(
         "NFC",
         "NFC: compose decomposed Hangul; NFKC: also full-width letters, circled numbers, ligatures "
         "and the like become the usual characters. ㅋㅋ and ㅠㅠ stay with both.",
         choices=("NFC", "NFKC"),
-        group=groups.VOCABULARY,
     )
-    unknown: str = flag(
+    unknown: str = groups.VOCABULARY.flag(
         "character",
         "What becomes of a character without a piece. character: [UNK]; bytes: the pieces of its "
         "UTF-8 bytes, for which 307 lines are reserved.",
         choices=("character", "bytes"),
-        group=groups.VOCABULARY,
     )
-    num_unused: int = flag(
+    num_unused: int = groups.VOCABULARY.flag(
         0,
         "The number of lines [unused0], [unused1], ... after the special tokens.",
         least=0,
         most=LARGEST_VOCABULARY,
-        group=groups.VOCABULARY,
     )
-    user_symbols: str = flag(
-        None,
-        "Pieces to keep whole whatever the text, comma-separated; ##X for one inside words.",
-        group=groups.VOCABULARY,
+    user_symbols: str = groups.VOCABULARY.flag(
+        None, "Pieces to keep whole whatever the text, comma-separated; ##X for one inside words."
     )
-    character_coverage: float = flag(
+    character_coverage: float = groups.VOCABULARY.flag(
         0.9995,
         "The share of character occurrences that get pieces, or are Hangul syllables, which the "
         "jamo can spell.",
         above=0,
         most=1,
-        group=groups.VOCABULARY,
     )
-    do_lower_case: bool = flag(
-        False, "Lower-case the text, here and in the tokenizer.", group=groups.TOKENIZER
+    do_lower_case: bool = groups.TOKENIZER.flag(
+        False, "Lower-case the text, here and in the tokenizer."
     )
-    most_megabytes: int = flag(
-        32,
-        "Larger text is sampled down to about this size, by lines.",
-        least=1,
-        most=2**20,
-        group=groups.VOCABULARY,
+    most_megabytes: int = groups.VOCABULARY.flag(
+        32, "Larger text is sampled down to about this size, by lines.", least=1, most=2**20
     )
     random_seed: int = flag(
         12345, "Determines which lines are in the sample.", least=-(2**63), most=2**63 - 1
     )
-    strict_utf8: bool = flag(
-        False,
-        "Refuse text that is not UTF-8; without it such bytes are skipped and counted.",
-        group=groups.FILES,
+    strict_utf8: bool = groups.FILES.flag(
+        False, "Refuse text that is not UTF-8; without it such bytes are skipped and counted."
     )
-    num_threads: int = flag(
+    num_threads: int = groups.THREADS.flag(
         2,
         "The analyser's threads; the vocabulary does not depend on their number.",
         least=1,
         most=MOST_PROCESSES,
-        group=groups.THREADS,
     )
 
 

@@ -22,7 +22,6 @@ from finetuning.readers import read_split
 from finetuning.tables import column_names
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import (
     FinetuneFlags,
     check_is_file,
@@ -58,114 +57,89 @@ class ClassifierFlags(FinetuneFlags):
         "--init_checkpoint=output/model/model.ckpt-20000 --do_train --do_eval"
     )
 
-    data_dir: str = flag(
+    data_dir: str = groups.FILES.flag(
         None,
         "The folder with the task's files; not needed with --data_file or --train_file.",
         is_input=True,
-        group=groups.FILES,
         takes=(FOLDER,),
     )
-    data_file: str = flag(
+    data_file: str = groups.FILES.flag(
         None,
         "One file of your own, .csv, .tsv, .jsonl, .json or .parquet: a tenth of it is held out to "
         "evaluate on.",
         is_input=True,
-        group=groups.FILES,
         takes=(FILE,),
     )
-    train_file: str = flag(
-        None,
-        "Your own training file, of one of these types.",
-        is_input=True,
-        group=groups.FILES,
-        is_path=True,
+    train_file: str = groups.FILES.flag(
+        None, "Your own training file, of one of these types.", is_input=True, is_path=True
     )
-    dev_file: str = flag(
-        None, "Your own file to evaluate on.", is_input=True, group=groups.FILES, takes=(FILE,)
+    dev_file: str = groups.FILES.flag(
+        None, "Your own file to evaluate on.", is_input=True, takes=(FILE,)
     )
-    test_file: str = flag(
-        None,
-        "Your own file to test on; it need not have labels.",
-        is_input=True,
-        group=groups.FILES,
-        takes=(FILE,),
+    test_file: str = groups.FILES.flag(
+        None, "Your own file to test on; it need not have labels.", is_input=True, takes=(FILE,)
     )
-    predict_file: str = flag(
+    predict_file: str = groups.FILES.flag(
         None,
         "A file to predict with --do_predict: NAME_predictions.csv in --output_dir has its "
         "columns, the label with its probability, and the second-best label with its.",
         is_input=True,
-        group=groups.FILES,
         is_path=True,
     )
-    task_name: str = flag(
+    task_name: str = groups.TASK.flag(
         None,
         f"One of {', '.join(DATASETS)}; or csv, tsv or jsonl for files of your own in --data_dir: "
         "train, dev and test, not all of which need exist. Default with --data_file and the like: "
         "files. A trained model takes any of these four.",
-        group=groups.TASK,
     )
-    task_type: str = flag(
-        None,
-        "For your own files: the type of task. Without it: single_label.",
-        choices=TASK_TYPES,
-        group=groups.COLUMNS,
+    task_type: str = groups.COLUMNS.flag(
+        None, "For your own files: the type of task. Without it: single_label.", choices=TASK_TYPES
     )
-    text_column: str = flag(
+    text_column: str = groups.COLUMNS.flag(
         None,
         "For your own files: the column of the text, by its name in the header or its key; by its "
         "number from 0 where a .tsv has no header. Without it: text.",
-        group=groups.COLUMNS,
     )
-    second_column: str = flag(
-        None, "Likewise the column of the second text, if there is one.", group=groups.COLUMNS
+    second_column: str = groups.COLUMNS.flag(
+        None, "Likewise the column of the second text, if there is one."
     )
-    encoding: str = flag(
+    encoding: str = groups.COLUMNS.flag(
         None,
         "The encoding of your own files. Default: each file's is recognised, and said if it is "
         "not UTF-8.",
         choices=tuple(NAMES),
-        group=groups.COLUMNS,
     )
-    label_column: str = flag(
-        None,
-        "Likewise that of the label, or several, separated by commas. Without it: label.",
-        group=groups.COLUMNS,
+    label_column: str = groups.COLUMNS.flag(
+        None, "Likewise that of the label, or several, separated by commas. Without it: label."
     )
-    id_column: str = flag(
-        None, "Likewise that of the example's id. Without it: file and line.", group=groups.COLUMNS
+    id_column: str = groups.COLUMNS.flag(
+        None, "Likewise that of the example's id. Without it: file and line."
     )
-    labels: str = flag(
-        None,
-        "For your own files: all labels, separated by commas. Without it: those in train.",
-        group=groups.COLUMNS,
+    labels: str = groups.COLUMNS.flag(
+        None, "For your own files: all labels, separated by commas. Without it: those in train."
     )
-    metrics: str = flag(
+    metrics: str = groups.COLUMNS.flag(
         None,
         "For your own files: the metrics, separated by commas; the first chooses the best "
         "checkpoint. Without it: accuracy and macro_f1, or what suits the type.",
-        group=groups.COLUMNS,
     )
-    class_weights: str = flag(
+    class_weights: str = groups.OPTIMIZER.flag(
         "none",
         "balanced: an example weighs the more in the training loss the rarer its class is (number "
         "of examples / (classes * examples of the class)); for texts of very uneven classes.",
         choices=("none", "balanced"),
-        group=groups.OPTIMIZER,
     )
-    export_dir: str = flag(
+    export_dir: str = groups.EXPORT.flag(
         None,
         "Write a SavedModel of the final weights (the best, if evaluations chose them) into a new "
         "folder in this one. It takes tf.Examples of max_seq_length pieces, as ALBERT's does.",
-        group=groups.EXPORT,
         takes=(FOLDER, NOTHING),
     )
-    threshold_to_export: float = flag(
+    threshold_to_export: float = groups.EXPORT.flag(
         None,
         'A number that the SavedModel returns beside its predictions, as "threshold".',
         least=-1e9,
         most=1e9,
-        group=groups.EXPORT,
     )
 
 

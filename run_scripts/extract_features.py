@@ -16,7 +16,6 @@ from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.sentence_transformers import read_pooling
 from model_formats.weights import open_weights
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.finetune import read_layers
 from run_scripts.flags.limits import LARGEST_BATCH, LONGEST_SEQUENCE
@@ -47,75 +46,61 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         "--layers=-1,-2 --pooling=mean"
     )
 
-    input_file: str = flag(
+    input_file: str = groups.FILES.flag(
         None,
         "UTF-8 text, a sentence or a pair a line; with --word_embeddings a word a line.",
         is_input=True,
-        group=groups.FILES,
         is_path=True,
     )
-    output_file: str = flag(
-        None,
-        "Where to write: JSON lines, or NumPy arrays if it ends in .npz.",
-        group=groups.OUTPUT,
-        is_path=True,
+    output_file: str = groups.OUTPUT.flag(
+        None, "Where to write: JSON lines, or NumPy arrays if it ends in .npz.", is_path=True
     )
-    projector_dir: str = flag(
+    projector_dir: str = groups.OUTPUT.flag(
         None,
         "Write the vectors of the lines, a layer each, or of the words for TensorBoard's "
         "projector: tensorboard --logdir with this folder shows them.",
-        group=groups.OUTPUT,
         takes=(FOLDER, NOTHING),
     )
-    layers: str = flag(
+    layers: str = groups.LAYERS.flag(
         "-1,-2,-3,-4",
         "Which layers, separated by commas, as papers count them: 0 is the embedding output, 1 the "
         "first layer, -1 the last. (google-research/bert calls the first layer 0.)",
-        group=groups.LAYERS,
     )
-    pooling: str = flag(
+    pooling: str = groups.LAYERS.flag(
         None,
         "For .npz: one vector for each line, the mean or the largest over its pieces, or that of "
         "[CLS]; none: a vector for each piece. Default: the pooling of a sentence-transformers "
         "folder, else mean.",
         choices=("mean", "cls", "max", "none"),
-        group=groups.LAYERS,
     )
-    word_embeddings: bool = flag(
+    word_embeddings: bool = groups.LAYERS.flag(
         False,
         "Write the vectors of the words in --input_file out of context, rows of the embedding "
         "table; a word of several pieces has their mean. Without --input_file: of every piece of "
         "the vocabulary.",
-        group=groups.LAYERS,
     )
-    init_checkpoint: str = flag(
+    init_checkpoint: str = groups.MODEL.flag(
         None,
         "The weights, fine-tuned or not: a checkpoint of Google's or of this project, a "
         "safetensors file of transformers, or a folder with one of them.",
         is_input=True,
-        group=groups.MODEL,
         takes=(FILE, FOLDER, NOTHING),
     )
-    max_seq_length: int = flag(
+    max_seq_length: int = groups.ROWS.flag(
         128,
         "The most pieces of a line, special tokens included; the rest is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
-        group=groups.ROWS,
     )
-    batch_size: int = flag(
-        32,
-        "Lines that are processed together.",
-        least=1,
-        most=LARGEST_BATCH,
-        group=groups.PROCESSES,
+    batch_size: int = groups.PROCESSES.flag(
+        32, "Lines that are processed together.", least=1, most=LARGEST_BATCH
     )
-    use_tpu: bool = flag(
-        False, "Accepted while off: this program runs on GPUs and CPUs.", group=groups.TPU
+    use_tpu: bool = groups.TPU.flag(
+        False, "Accepted while off: this program runs on GPUs and CPUs."
     )
-    master: str = flag(None, "For TPUs; has no effect here.", group=groups.TPU)
-    num_tpu_cores: int = flag(None, "For TPUs; has no effect here.", least=0, group=groups.TPU)
-    use_one_hot_embeddings: bool = flag(False, "For TPUs; has no effect here.", group=groups.TPU)
+    master: str = groups.TPU.flag(None, "For TPUs; has no effect here.")
+    num_tpu_cores: int = groups.TPU.flag(None, "For TPUs; has no effect here.", least=0)
+    use_one_hot_embeddings: bool = groups.TPU.flag(False, "For TPUs; has no effect here.")
 
 
 def main(argv=None):

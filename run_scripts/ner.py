@@ -15,7 +15,6 @@ from finetuning.ner.untagged import (
 )
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import FinetuneFlags, choose_predicted_file, head_options
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.path_kinds import FOLDER
@@ -37,37 +36,31 @@ class NerFlags(FinetuneFlags):
         "--init_checkpoint=output/model/model.ckpt-20000 --do_train --do_eval"
     )
 
-    data_dir: str = flag(
+    data_dir: str = groups.FILES.flag(
         None,
         "The folder with the task's files; required unless --predict_file is all that is read.",
         is_input=True,
-        group=groups.FILES,
         takes=(FOLDER,),
     )
-    predict_file: str = flag(
+    predict_file: str = groups.FILES.flag(
         None,
         "With --do_predict: a file without tags to find entities in: plain text, a sentence a "
         "line, or tokens as in the training file without their tags. Default: --predict_split.",
         is_input=True,
-        group=groups.FILES,
         is_path=True,
     )
-    predict_format: str = flag(
+    predict_format: str = groups.PREDICTION.flag(
         "auto",
         "What --predict_file holds: text, tokens (without tags) or tagged; auto: recognized.",
         choices=("auto", *FORMS),
-        group=groups.PREDICTION,
     )
-    task_name: str = flag(
+    task_name: str = groups.TASK.flag(
         None,
         f"The format of the files, one of {', '.join(FORMATS)}; conll stands for train.txt, "
         "dev.txt and test.txt with a token and its tag a line, B-X, I-X or O.",
-        group=groups.TASK,
     )
-    labels: str = flag(
-        None,
-        "All tags, separated by commas. Without it: the format's, or those in train.",
-        group=groups.COLUMNS,
+    labels: str = groups.COLUMNS.flag(
+        None, "All tags, separated by commas. Without it: the format's, or those in train."
     )
 
 

@@ -15,7 +15,7 @@ from bert_tf.costs.cards import CARDS
 from create_pretraining_data.engine.work_plan import COMPRESSIONS
 from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag, resolve_model_defaults
+from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.flag_files import SHIPPED
 from run_scripts.flags.limits import (
     LARGEST_BATCH,
@@ -66,96 +66,71 @@ class CorpusPlanFlags:
 
     EXAMPLE = "--corpus_gb=1,10,100 --model=bert_base --gpus=8"
 
-    corpus_gb: str = flag(
+    corpus_gb: str = groups.TASK.flag(
         None,
         "Gigabytes (10^9 bytes) of UTF-8 text; several, comma-separated, give a column each. "
         "Default: none, which prints the tables of models.",
-        group=groups.TASK,
     )
-    config_file: str = flag(
+    config_file: str = groups.MODEL.flag(
         None,
         "For the tables of models: bert_config.json, albert_config.json, or config.json of "
         "transformers, separated by commas. Default: all published sizes, with the vocabularies "
         "of the English models.",
         is_input=True,
-        group=groups.MODEL,
         takes=(FILE,),
         is_list=True,
     )
-    lengths: str = flag(
-        "128,512",
-        "For the tables of models: the lengths of rows, separated by commas.",
-        group=groups.UPDATES,
+    lengths: str = groups.UPDATES.flag(
+        "128,512", "For the tables of models: the lengths of rows, separated by commas."
     )
-    batch_size: int = flag(
+    batch_size: int = groups.PROCESSES.flag(
         32,
         "For the tables of models: how many rows are trained or used at once.",
         least=1,
         most=LARGEST_BATCH,
-        group=groups.PROCESSES,
     )
-    model: str = flag(
-        "bert_base",
-        "The model, and with it the shipped job.",
-        choices=tuple(JOBS),
-        group=groups.MODEL,
+    model: str = groups.MODEL.flag(
+        "bert_base", "The model, and with it the shipped job.", choices=tuple(JOBS)
     )
-    vocab_size: int = flag(
+    vocab_size: int = groups.VOCABULARY.flag(
         None,
         "The pieces of the vocabulary. Without it: the shipped job's.",
         least=1,
         most=LARGEST_VOCABULARY,
-        group=groups.VOCABULARY,
     )
-    gpus: int = flag(
-        8, "How many GPUs train together.", least=1, most=MOST_DEVICES, group=groups.PROCESSES
+    gpus: int = groups.PROCESSES.flag(
+        8, "How many GPUs train together.", least=1, most=MOST_DEVICES
     )
-    gpu: str = flag(
-        None,
-        "Their kind. Without it: a line for every kind that is known.",
-        choices=tuple(CARDS),
-        group=groups.PROCESSES,
+    gpu: str = groups.PROCESSES.flag(
+        None, "Their kind. Without it: a line for every kind that is known.", choices=tuple(CARDS)
     )
-    utilisation: float = flag(
+    utilisation: float = groups.PROCESSES.flag(
         0.35,
         "The share of a GPU's peak speed in bfloat16 that training reaches: an assumption, until "
         "benchmarks.speed.devices has measured it on yours.",
         above=0,
         most=1,
-        group=groups.PROCESSES,
     )
-    num_passes: float = flag(
+    num_passes: float = groups.UPDATES.flag(
         40.0,
         "Passes over the text, beside the updates of the shipped job (BERT's paper: about 40).",
         above=0,
         most=10_000,
-        group=groups.UPDATES,
     )
-    cores: int = flag(
-        16,
-        "The cores of the machine that makes the records.",
-        least=1,
-        most=MOST_PROCESSES,
-        group=groups.PROCESSES,
+    cores: int = groups.PROCESSES.flag(
+        16, "The cores of the machine that makes the records.", least=1, most=MOST_PROCESSES
     )
-    masking: str = flag(
+    masking: str = groups.ROWS.flag(
         "dynamic",
         "dynamic: packed rows whose masks are drawn while training, as in the jobs for eight "
         "GPUs; static: one sequence a row with stored masks, as in Google's programs and in "
         "bert_mini's job.",
         choices=("dynamic", "static"),
-        group=groups.ROWS,
     )
-    dupe_factor: int = flag(
-        10,
-        "For --masking=static: passes over the text that are stored.",
-        least=1,
-        most=10_000,
-        group=groups.ROWS,
+    dupe_factor: int = groups.ROWS.flag(
+        10, "For --masking=static: passes over the text that are stored.", least=1, most=10_000
     )
-    compression: str = flag(
-        "none", "Of the record files.", choices=COMPRESSIONS, group=groups.OUTPUT
-    )
+    compression: str = groups.OUTPUT.flag("none", "Of the record files.", choices=COMPRESSIONS)
 
 
 def main(argv=None):

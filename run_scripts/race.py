@@ -18,7 +18,7 @@ from finetuning.multiple_choice.data import (
 )
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag, for_both
+from run_scripts.flags.declaration import for_both
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, refuse_feature_flags
 from run_scripts.flags.limits import HIGHEST_RATE, LONGEST_SEQUENCE, MOST_EPOCHS
 from run_scripts.flags.parser import run_program
@@ -44,81 +44,69 @@ class RaceFlags(FinetuneFlags):
         "--spm_model_file=albert_base/30k.model --init_checkpoint=albert_base/model.ckpt-best"
     )
 
-    task_name: str = flag(
+    task_name: str = groups.TASK.flag(
         for_both("race"),
         "race: --data_dir has train, dev, test with folders middle and high of articles; jsonl: it "
         "has train.jsonl, dev.jsonl, test.jsonl, an object a line with context, question, options "
         "(the same number in every question), label (from 0, or a letter).",
         choices=("race", "jsonl"),
-        group=groups.TASK,
     )
-    high_only: bool = flag(False, "Use only RACE's high-school questions.", group=groups.COLUMNS)
-    middle_only: bool = flag(
-        False, "Use only RACE's middle-school questions.", group=groups.COLUMNS
-    )
-    do_train: bool = flag(None, "Whether to train.", group=groups.UPDATES)
-    do_eval: bool = flag(
-        None, "Whether to evaluate the model on dev and test.", group=groups.EVALUATION
-    )
-    do_predict: bool = flag(None, "Whether to write predictions for test.", group=groups.PREDICTION)
-    max_seq_length: int = flag(
+    high_only: bool = groups.COLUMNS.flag(False, "Use only RACE's high-school questions.")
+    middle_only: bool = groups.COLUMNS.flag(False, "Use only RACE's middle-school questions.")
+    do_train: bool = groups.UPDATES.flag(None, "Whether to train.")
+    do_eval: bool = groups.EVALUATION.flag(None, "Whether to evaluate the model on dev and test.")
+    do_predict: bool = groups.PREDICTION.flag(None, "Whether to write predictions for test.")
+    max_seq_length: int = groups.ROWS.flag(
         for_both(512),
         "The most pieces of a row, special tokens included; the end of the text is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
-        group=groups.ROWS,
     )
-    max_qa_length: int = flag(
+    max_qa_length: int = groups.ROWS.flag(
         for_both(128),
         "The most pieces of a question with an option; the beginning of a longer one is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
-        group=groups.ROWS,
     )
-    learning_rate: float = flag(
+    learning_rate: float = groups.OPTIMIZER.flag(
         1e-5,
         "The learning rate at the end of the warm-up.",
         above=0,
         most=HIGHEST_RATE,
-        group=groups.OPTIMIZER,
         recorded=True,
     )
-    num_train_epochs: float = flag(
+    num_train_epochs: float = groups.UPDATES.flag(
         for_both(None),
         "Passes over the data, in place of train_step.",
         above=0,
         most=MOST_EPOCHS,
-        group=groups.UPDATES,
         recorded=True,
     )
-    train_step: int = flag(
-        for_both(12000), "Updates in all.", least=1, group=groups.UPDATES, recorded=True
+    train_step: int = groups.UPDATES.flag(
+        for_both(12000), "Updates in all.", least=1, recorded=True
     )
-    warmup_proportion: float = flag(
+    warmup_proportion: float = groups.UPDATES.flag(
         for_both(None),
         "The share of all updates that is warm-up, in place of warmup_step.",
         least=0,
         below=1,
-        group=groups.UPDATES,
         recorded=True,
     )
-    warmup_step: int = flag(
-        for_both(1000), "Updates of warm-up.", least=0, group=groups.UPDATES, recorded=True
+    warmup_step: int = groups.UPDATES.flag(
+        for_both(1000), "Updates of warm-up.", least=0, recorded=True
     )
-    save_checkpoints_steps: int = flag(
-        100, "Updates between two checkpoints.", least=1, group=groups.RUNS
+    save_checkpoints_steps: int = groups.RUNS.flag(100, "Updates between two checkpoints.", least=1)
+    num_keep_checkpoint: int = groups.COMPATIBILITY.flag(
+        None, "Another name of keep_checkpoint_max.", least=0
     )
-    num_keep_checkpoint: int = flag(
-        None, "Another name of keep_checkpoint_max.", least=0, group=groups.COMPATIBILITY
+    dropout_prob: float = groups.COMPATIBILITY.flag(
+        None, "Another name of classifier_dropout.", least=0, below=1
     )
-    dropout_prob: float = flag(
-        None, "Another name of classifier_dropout.", least=0, below=1, group=groups.COMPATIBILITY
+    train_file: str = groups.COMPATIBILITY.flag(
+        None, "Has no effect here: rows are made in memory."
     )
-    train_file: str = flag(
-        None, "Has no effect here: rows are made in memory.", group=groups.COMPATIBILITY
-    )
-    eval_file: str = flag(None, "Has no effect here.", group=groups.COMPATIBILITY)
-    predict_file: str = flag(None, "Has no effect here.", group=groups.COMPATIBILITY)
+    eval_file: str = groups.COMPATIBILITY.flag(None, "Has no effect here.")
+    predict_file: str = groups.COMPATIBILITY.flag(None, "Has no effect here.")
 
 
 def main(argv=None):

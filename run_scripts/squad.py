@@ -20,7 +20,7 @@ from finetuning.question_answering.scores import BENCHMARKS
 from finetuning.question_answering.windows import SPECIALS
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag, for_both
+from run_scripts.flags.declaration import for_both
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, refuse_feature_flags
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_EPOCHS, MOST_SHOWN
 from run_scripts.flags.parser import run_program
@@ -56,181 +56,135 @@ class SquadFlags(FinetuneFlags):
         "--init_checkpoint=output/model/model.ckpt-20000 --do_train --do_predict"
     )
 
-    data_dir: str = flag(
+    data_dir: str = groups.FILES.flag(
         None,
         "The folder of both files. Without it, the names are used as paths.",
         is_input=True,
-        group=groups.FILES,
         takes=(FOLDER,),
     )
-    train_file: str = flag(
-        None, "The questions to train on, JSON in SQuAD's format.", group=groups.FILES, is_path=True
+    train_file: str = groups.FILES.flag(
+        None, "The questions to train on, JSON in SQuAD's format.", is_path=True
     )
-    predict_file: str = flag(
+    predict_file: str = groups.FILES.flag(
         None,
         "The questions to answer; if the file has answers, the model's are scored.",
-        group=groups.FILES,
         is_path=True,
     )
-    train_articles: str = flag(
+    train_articles: str = groups.FILES.flag(
         None,
         "Which articles of --train_file to train on, by their numbers in the file from 0: 0:100 "
         "are the first hundred. So one file can be split by article. Without it: all.",
-        group=groups.FILES,
     )
-    predict_articles: str = flag(
-        None, "Likewise of --predict_file, for example 100:140.", group=groups.FILES
+    predict_articles: str = groups.FILES.flag(
+        None, "Likewise of --predict_file, for example 100:140."
     )
-    skip_bad_answers: bool = flag(
+    skip_bad_answers: bool = groups.FILES.flag(
         False,
         "Whether answers that do not occur in their texts are left out of the training, with "
         "questions that have no other, and the score compares with their text alone. Default: they "
         "are an error that names them.",
-        group=groups.FILES,
     )
-    task_name: str = flag(
+    task_name: str = groups.TASK.flag(
         for_both("squad"),
         "The data set whose rules the answers are scored by.",
         choices=tuple(BENCHMARKS),
-        group=groups.TASK,
     )
-    max_query_length: int = flag(
+    max_query_length: int = groups.ROWS.flag(
         for_both(64),
         "The most pieces of a question; the rest is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
-        group=groups.ROWS,
     )
-    doc_stride: int = flag(
+    doc_stride: int = groups.ROWS.flag(
         for_both(128),
         "The distance in pieces between the beginnings of two windows of a text.",
         least=1,
         most=LONGEST_SEQUENCE,
-        group=groups.ROWS,
     )
-    version_2_with_negative: bool = flag(
-        for_both(False),
-        "Whether there may be questions without an answer, as in SQuAD 2.0.",
-        group=groups.ROWS,
+    version_2_with_negative: bool = groups.ROWS.flag(
+        for_both(False), "Whether there may be questions without an answer, as in SQuAD 2.0."
     )
-    do_predict: bool = flag(
-        False,
-        "Whether to answer --predict_file, and to score the answers as --do_eval does.",
-        group=groups.PREDICTION,
+    do_predict: bool = groups.PREDICTION.flag(
+        False, "Whether to answer --predict_file, and to score the answers as --do_eval does."
     )
-    do_eval: bool = flag(
-        False, "Whether to score the answers to --predict_file.", group=groups.EVALUATION
-    )
-    max_seq_length: int = flag(
+    do_eval: bool = groups.EVALUATION.flag(False, "Whether to score the answers to --predict_file.")
+    max_seq_length: int = groups.ROWS.flag(
         for_both(384),
         "The most pieces of a window, special tokens included.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
-        group=groups.ROWS,
     )
-    n_best_size: int = flag(
-        for_both(20),
-        "How many answers of each question are written.",
-        least=1,
-        most=MOST_SHOWN,
-        group=groups.ANSWERS,
+    n_best_size: int = groups.ANSWERS.flag(
+        for_both(20), "How many answers of each question are written.", least=1, most=MOST_SHOWN
     )
-    max_answer_length: int = flag(
-        for_both(30),
-        "The most pieces of an answer.",
-        least=1,
-        most=LONGEST_SEQUENCE,
-        group=groups.ANSWERS,
+    max_answer_length: int = groups.ANSWERS.flag(
+        for_both(30), "The most pieces of an answer.", least=1, most=LONGEST_SEQUENCE
     )
-    null_score_diff_threshold: float = flag(
+    null_score_diff_threshold: float = groups.ANSWERS.flag(
         for_both(0.0),
         "With SQuAD 2.0: no answer is given where the null score difference is above this.",
         least=-1e9,
         most=1e9,
-        group=groups.ANSWERS,
     )
-    google_answers: bool = flag(
+    google_answers: bool = groups.ANSWERS.flag(
         False,
         "Select and extract answers as google-research/bert does, to compare results: spans start "
         "and end only at the n_best_size best pieces, and the answer is cut at whole words where "
         "the tokenizer changed characters. With --bucket_boundaries=none the candidates are the "
         "same too.",
-        group=groups.ANSWERS,
     )
-    start_n_top: int = flag(
+    start_n_top: int = groups.HEAD.flag(
         None,
         "The number of starts to follow, with ALBERT's head for SQuAD 2.0: that of ALBERT with "
         "--version_2_with_negative, and of BERT where this is given. Without it: "
         f"{START_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
-        group=groups.HEAD,
     )
-    end_n_top: int = flag(
+    end_n_top: int = groups.HEAD.flag(
         None,
         f"The number of ends to follow for each start. Without it: {END_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
-        group=groups.HEAD,
     )
-    dropout_prob: float = flag(
-        0.1, "The dropout rate in that head.", least=0, below=1, group=groups.HEAD
+    dropout_prob: float = groups.HEAD.flag(0.1, "The dropout rate in that head.", least=0, below=1)
+    classifier_dropout: float = groups.COMPATIBILITY.flag(
+        0.1, "Has no effect here.", least=0, below=1, recorded=True
     )
-    classifier_dropout: float = flag(
-        0.1, "Has no effect here.", least=0, below=1, group=groups.COMPATIBILITY, recorded=True
-    )
-    num_train_epochs: float = flag(
+    num_train_epochs: float = groups.UPDATES.flag(
         for_both(3.0),
         "Passes, counted in questions, not in windows.",
         above=0,
         most=MOST_EPOCHS,
-        group=groups.UPDATES,
         recorded=True,
     )
-    train_step: int = flag(
-        for_both(None),
-        "Updates in all, in place of num_train_epochs.",
-        least=1,
-        group=groups.UPDATES,
-        recorded=True,
+    train_step: int = groups.UPDATES.flag(
+        for_both(None), "Updates in all, in place of num_train_epochs.", least=1, recorded=True
     )
-    warmup_proportion: float = flag(
-        for_both(0.1),
-        "The share of all updates that is warm-up.",
-        least=0,
-        below=1,
-        group=groups.UPDATES,
-        recorded=True,
+    warmup_proportion: float = groups.UPDATES.flag(
+        for_both(0.1), "The share of all updates that is warm-up.", least=0, below=1, recorded=True
     )
-    warmup_step: int = flag(
-        for_both(None),
-        "Updates of warm-up, in place of warmup_proportion.",
-        least=0,
-        group=groups.UPDATES,
-        recorded=True,
+    warmup_step: int = groups.UPDATES.flag(
+        for_both(None), "Updates of warm-up, in place of warmup_proportion.", least=0, recorded=True
     )
-    train_feature_file: str = flag(
+    train_feature_file: str = groups.BATCHES.flag(
         None,
         "Where the encoded questions are saved for the next run with the same flags. Without it: "
         "train_features.npz in --output_dir.",
-        group=groups.BATCHES,
         takes=(FILE, NOTHING),
     )
-    predict_feature_file: str = flag(
+    predict_feature_file: str = groups.BATCHES.flag(
         None,
         "Likewise for --predict_file. Without it: predict_features.npz.",
-        group=groups.BATCHES,
         takes=(FILE, NOTHING),
     )
-    predict_feature_left_file: str = flag(
-        None, "Has no effect here: one file holds all.", group=groups.COMPATIBILITY
+    predict_feature_left_file: str = groups.COMPATIBILITY.flag(
+        None, "Has no effect here: one file holds all."
     )
-    verbose_logging: bool = flag(None, "Has no effect here.", group=groups.COMPATIBILITY)
-    use_einsum: bool = flag(None, "Has no effect here.", group=groups.COMPATIBILITY)
-    export_dir: str = flag(
-        None,
-        "Refused: export_model.py --format=saved_model writes a SavedModel of the result.",
-        group=groups.COMPATIBILITY,
+    verbose_logging: bool = groups.COMPATIBILITY.flag(None, "Has no effect here.")
+    use_einsum: bool = groups.COMPATIBILITY.flag(None, "Has no effect here.")
+    export_dir: str = groups.COMPATIBILITY.flag(
+        None, "Refused: export_model.py --format=saved_model writes a SavedModel of the result."
     )
 
 

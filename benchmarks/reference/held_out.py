@@ -18,7 +18,6 @@ from bert_common.folders import make_writable
 from bert_common.startup import begin
 from create_pretraining_data.records.metadata import tokenizer_beside
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.limits import LARGEST_BATCH
 from run_scripts.flags.parser import run_program
@@ -39,31 +38,21 @@ class HeldOutFlags(DeviceFlags):
         "--model_dir=output/model --input_file=output/heldout.tfrecord --output_dir=output/heldout"
     )
 
-    model_dir: str = flag(
-        None,
-        "The model's folder.",
-        required=True,
-        is_input=True,
-        group=groups.MODEL,
-        takes=(FOLDER,),
+    model_dir: str = groups.MODEL.flag(
+        None, "The model's folder.", required=True, is_input=True, takes=(FOLDER,)
     )
-    input_file: str = flag(
+    input_file: str = groups.FILES.flag(
         None,
         "Records of create_pretraining_data.py --masking=static: paths or globs, comma-separated.",
         required=True,
         is_input=True,
-        group=groups.FILES,
         is_path=True,
     )
-    output_dir: str = flag(
-        None,
-        "The folder for eval_results.txt.",
-        required=True,
-        group=groups.OUTPUT,
-        takes=(FOLDER, NOTHING),
+    output_dir: str = groups.OUTPUT.flag(
+        None, "The folder for eval_results.txt.", required=True, takes=(FOLDER, NOTHING)
     )
-    eval_batch_size: int = flag(
-        64, "Examples in a step.", least=1, most=LARGEST_BATCH, group=groups.EVALUATION
+    eval_batch_size: int = groups.EVALUATION.flag(
+        64, "Examples in a step.", least=1, most=LARGEST_BATCH
     )
 
 

@@ -45,94 +45,74 @@ class ReferenceFlags(DeviceFlags):
         "--tasks_dir=data --output_dir=output/reference"
     )
 
-    corpus: str = flag(
+    corpus: str = groups.TASK.flag(
         SAMPLE_CORPUS,
         "Text files, plain or gzip, one sentence a line, a blank line between documents: paths or "
         "globs, comma-separated.",
         is_input=True,
-        group=groups.TASK,
         is_path=True,
     )
-    held_out: str = flag(
+    held_out: str = groups.TASK.flag(
         None,
         "Likewise, text to measure on. Without it: one document in a hundred of the corpus, which "
         "is then not trained on.",
         is_input=True,
-        group=groups.TASK,
         is_path=True,
     )
-    reviews: str = flag(
+    reviews: str = groups.TASK.flag(
         None,
         "More text to train on: a document a line, or NSMC's columns id, document, label.",
         is_input=True,
-        group=groups.TASK,
         is_path=True,
     )
-    repeat_reviews: int = flag(
-        1,
-        "How often the reviews are in the text, for their weight.",
-        least=1,
-        most=1000,
-        group=groups.TASK,
+    repeat_reviews: int = groups.TASK.flag(
+        1, "How often the reviews are in the text, for their weight.", least=1, most=1000
     )
-    size: str = flag(
+    size: str = groups.UPDATES.flag(
         "mini",
         "The model, its vocabulary and its phases of pre-training, as in run_scripts/flagfiles/"
         "reference_SIZE*. tiny shows that the stages work.",
         choices=tuple(SIZES),
-        group=groups.UPDATES,
     )
-    begin_with: str = flag(
+    begin_with: str = groups.UPDATES.flag(
         None,
         "A folder with a model of --size, for example reference_model: pre-training goes on from "
         "its weights, with its vocabulary. Without it, both are made anew.",
         is_input=True,
-        group=groups.UPDATES,
         takes=(FILE, FOLDER, NOTHING),
     )
-    lengths: str = flag(
+    lengths: str = groups.UPDATES.flag(
         None,
         "The phases to run, by the lengths of their rows, comma-separated. Without it: all of the "
         "size's.",
-        group=groups.UPDATES,
     )
-    hours: float = flag(
+    hours: float = groups.UPDATES.flag(
         0.25,
         "Hours of pre-training, all phases together; a trial on this machine measures how many "
         "updates those are. 0: the model of --begin_with is measured as it is.",
         least=0,
         most=100_000,
-        group=groups.UPDATES,
     )
-    tasks_dir: str = flag(
+    tasks_dir: str = groups.TASK.flag(
         None,
         "The folder with the Korean tasks' folders as they are published (see run_korean.sh); "
         "without one, and where a task has none, there is no fine-tuning.",
         is_input=True,
-        group=groups.TASK,
         takes=(FOLDER,),
     )
-    seeds: int = flag(
-        3,
-        "Seeds of fine-tuning: 1, 2, ... for each task.",
-        least=1,
-        most=1000,
-        group=groups.UPDATES,
+    seeds: int = groups.UPDATES.flag(
+        3, "Seeds of fine-tuning: 1, 2, ... for each task.", least=1, most=1000
     )
-    pretraining_seed: int = flag(
-        1, "The seed of pre-training.", least=0, most=MAX_SEED, group=groups.UPDATES
+    pretraining_seed: int = groups.UPDATES.flag(
+        1, "The seed of pre-training.", least=0, most=MAX_SEED
     )
-    output_dir: str = flag(
-        "output/reference",
-        "Where everything is written.",
-        group=groups.OUTPUT,
-        takes=(FOLDER, NOTHING),
+    output_dir: str = groups.OUTPUT.flag(
+        "output/reference", "Where everything is written.", takes=(FOLDER, NOTHING)
     )
-    docs_dir: str = flag(
+    docs_dir: str = groups.TASK.flag(
         None,
         "Where the folder results with the ledger and the curves is written; docs for the "
         "project's own. Default: docs in --output_dir.",
-        group=groups.TASK,
         takes=(FOLDER, NOTHING),
     )
     name: str = flag(

@@ -22,7 +22,6 @@ from bert_common.progress import progress
 from bert_common.startup import begin
 from create_pretraining_data.engine.plain_text import TEXT_KEY, open_plain, recognise
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.path_kinds import FOLDER, NOTHING
 from run_scripts.flags.paths import expand_globs
@@ -47,45 +46,40 @@ class TextFlags:
 
     EXAMPLE = "--corpus='data/*.gz' --reviews=data/nsmc/ratings_train.txt --output_dir=output/text"
 
-    corpus: str = flag(
+    corpus: str = groups.TASK.flag(
         None,
         "Text files, plain or gzip, one sentence a line, a blank line between documents: paths or "
         "globs, comma-separated.",
         required=True,
         is_input=True,
-        group=groups.TASK,
         is_path=True,
     )
-    held_out: str = flag(
+    held_out: str = groups.TASK.flag(
         None,
         "Likewise, text to measure on; documents of the corpus that are in it are left out. "
         f"Without it: one document in {HELD_OUT_EVERY} of the corpus.",
         is_input=True,
-        group=groups.TASK,
         is_path=True,
     )
-    reviews: str = flag(
+    reviews: str = groups.TASK.flag(
         None,
         "More text to train on, plain or gzip: a document a line, or NSMC's columns id, document, "
         "label below a header.",
         is_input=True,
-        group=groups.TASK,
         is_path=True,
     )
-    repeat_reviews: int = flag(
+    repeat_reviews: int = groups.TASK.flag(
         1, "How often the reviews are written, for their weight beside the corpus.", least=1,
-        most=1000,
-     group=groups.TASK,)  # fmt: skip
-    tasks_dir: str = flag(
+        most=1000)  # fmt: skip
+    tasks_dir: str = groups.TASK.flag(
         None,
         "The folder with the Korean tasks' folders as they are published (see run_korean.sh): "
         "documents and reviews that share text with a dev or test part are left out.",
         is_input=True,
-        group=groups.TASK,
         takes=(FOLDER,),
     )
-    output_dir: str = flag(
-        None, "The folder to write to.", required=True, group=groups.OUTPUT, takes=(FOLDER, NOTHING)
+    output_dir: str = groups.OUTPUT.flag(
+        None, "The folder to write to.", required=True, takes=(FOLDER, NOTHING)
     )
 
 

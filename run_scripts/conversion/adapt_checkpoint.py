@@ -43,70 +43,61 @@ class AdaptFlags:
 
     EXAMPLE = "--model_dir=output/model --tokenizer_dir=data/bank_vocab --output_dir=output/bank"
 
-    model_dir: str = flag(
+    model_dir: str = groups.MODEL.flag(
         None,
         "The model's folder: one that this project or transformers wrote, or a released one, "
         "unpacked.",
         required=True,
         is_input=True,
-        group=groups.MODEL,
         takes=(FOLDER,),
     )
-    output_dir: str = flag(
+    output_dir: str = groups.OUTPUT.flag(
         None,
         "The folder for the adapted model, without a checkpoint so far.",
         required=True,
-        group=groups.OUTPUT,
         takes=(FOLDER, NOTHING),
     )
-    init_checkpoint: str = flag(
+    init_checkpoint: str = groups.MODEL.flag(
         None,
         "The checkpoint to adapt. Without it: the folder's best, else its newest.",
-        group=groups.MODEL,
         takes=(FILE, FOLDER, NOTHING),
     )
-    tokenizer_dir: str = flag(
+    tokenizer_dir: str = groups.TOKENIZER.flag(
         None,
         "The new vocabulary: a folder with tokenizer_config.json, as build_vocab writes it.",
         is_input=True,
-        group=groups.TOKENIZER,
         takes=(FOLDER,),
     )
-    add_tokens: str = flag(
+    add_tokens: str = groups.RESIZING.flag(
         None,
         "A file of words, one a line, that become single pieces of the model's own vocabulary, "
         "##X one inside words: its [unused] rows are filled first.",
         is_input=True,
-        group=groups.RESIZING,
         takes=(FILE,),
     )
-    new_rows: str = flag(
+    new_rows: str = groups.RESIZING.flag(
         "mean",
         "How the rows of new pieces begin. mean: as the mean of the old pieces of their text; "
         "random: drawn like a typical old row, for comparison.",
         choices=("mean", "random"),
-        group=groups.RESIZING,
     )
-    max_position_embeddings: int = flag(
+    max_position_embeddings: int = groups.RESIZING.flag(
         None,
         "How many positions the model will have: more than it has, or as many, if not all of them "
         "were trained so far.",
         least=1,
         most=LARGEST_SIZE,
-        group=groups.RESIZING,
     )
-    new_positions: str = flag(
+    new_positions: str = groups.RESIZING.flag(
         None,
         "Where new positions come from. repeat: the trained ones over and over, which leaves these "
         "as they are; interpolate: the trained ones stretched, so that nearly all change. Without "
         "it: repeat.",
         choices=tuple(METHODS),
-        group=groups.RESIZING,
     )
-    do_lower_case: bool = flag(
+    do_lower_case: bool = groups.TOKENIZER.flag(
         None,
         "Whether the model's own tokenizer lower-cases text, where its folder does not say so.",
-        group=groups.TOKENIZER,
     )
     random_seed: int = flag(12345, "Determines the random rows.", least=0, most=MAX_SEED)
 

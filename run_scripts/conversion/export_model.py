@@ -13,7 +13,6 @@ from model_formats.export_folder import check_output_dir, export_folder
 from model_formats.model_folder import ModelFolder
 from model_formats.weights import find_weights
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
@@ -75,57 +74,50 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
 
     EXAMPLE = "--model_dir=output/model --output_dir=output/transformers --format=huggingface"
 
-    model_dir: str = flag(
+    model_dir: str = groups.MODEL.flag(
         None,
         "The folder of a model, of this project or as released: configuration, checkpoint (the "
         "best, else the newest), tokenizer and, of a fine-tuned model, its task.",
         required=True,
         is_input=True,
-        group=groups.MODEL,
         takes=(FOLDER,),
     )
-    output_dir: str = flag(
+    output_dir: str = groups.OUTPUT.flag(
         None,
         "The folder to write: a new one, or an earlier export, which is then replaced.",
         required=True,
-        group=groups.OUTPUT,
         takes=(FOLDER, NOTHING),
     )
-    format: str = flag(None, "What to write.", required=True, choices=FORMATS, group=groups.EXPORT)
-    init_checkpoint: str = flag(
+    format: str = groups.EXPORT.flag(None, "What to write.", required=True, choices=FORMATS)
+    init_checkpoint: str = groups.MODEL.flag(
         None,
         "A checkpoint of the folder, where it is not the best or newest one.",
         is_input=True,
-        group=groups.MODEL,
         takes=(FILE, FOLDER, NOTHING),
     )
-    precision: str = flag(
+    precision: str = groups.DEVICES.flag(
         None,
         "The type of the weights in the file. For huggingface, onnx and litert: float16 halves it. "
         "For onnx and litert: int8 quantizes the matrices and computes in integers. Without it: "
         "float32.",
         choices=("float32", "float16", "int8"),
-        group=groups.DEVICES,
     )
-    max_shard_size: str = flag(
+    max_shard_size: str = groups.EXPORT.flag(
         None,
         "For huggingface: the most bytes of a file of weights, for example 500MB. Without it: one "
         "file.",
-        group=groups.EXPORT,
     )
-    card_file: str = flag(
+    card_file: str = groups.EXPORT.flag(
         None,
         "For huggingface: Markdown for the model card, in the place of its title: what the model "
         "is for, its licence. Lines between two --- at its top become the card's metadata.",
         is_input=True,
-        group=groups.EXPORT,
         takes=(FILE,),
     )
-    max_size: str = flag(
+    max_size: str = groups.EXPORT.flag(
         None,
         "The most bytes of the whole export, for example 20MB; a larger one is an error. Without "
         "it: any size.",
-        group=groups.EXPORT,
     )
 
 

@@ -44,214 +44,176 @@ class CreateDataFlags(TokenizerFlags):
         "--tokenizer_dir=data/vocab --objective=sop --max_seq_length=128"
     )
 
-    input_file: str = flag(
+    input_file: str = groups.FILES.flag(
         None,
         "The text: paths, globs and folders, comma-separated. Plain text and JSON lines, also "
         "compressed with gzip; Parquet files and what Hugging Face's datasets saved (the extra "
         "parquet).",
         required=True,
         is_input=True,
-        group=groups.FILES,
         is_path=True,
         in_manifest=False,
     )
-    input_format: str = flag(
+    input_format: str = groups.FILES.flag(
         None,
         "text: one sentence a line, a blank line between documents; jsonl: on each line an object "
         'with "text", a document with one sentence a line. Default: jsonl for files named .jsonl, '
         ".ndjson or .json, text for others.",
         choices=FORMATS,
-        group=groups.FILES,
     )
-    text_key: str = flag(
+    text_key: str = groups.FILES.flag(
         TEXT_KEY,
         "The key of JSON objects, or the column of tables, that holds a document; meta.body is the "
         "key body of an object under meta.",
-        group=groups.FILES,
         in_manifest=False,
     )
-    split_sentences: bool = flag(
+    split_sentences: bool = groups.FILES.flag(
         False,
         "Lines are running text, such as paragraphs: kiwipiepy (the extra korean) splits them into "
         "sentences.",
-        group=groups.FILES,
     )
-    long_lines: str = flag(
+    long_lines: str = groups.FILES.flag(
         "split",
         "Lines of more pieces than a row has. split: with pairs into sentences, by their "
         "punctuation, and between words; with --objective=none into rows, which then hold every "
         "piece of the text. truncate: rows are cut at random ends, as in Google's scripts; what is "
         "cut away is lost.",
         choices=LONG_LINES,
-        group=groups.FILES,
     )
-    drop_duplicates: str = flag(
+    drop_duplicates: str = groups.FILES.flag(
         "none",
         "Text that occurs more than once is always counted. none: it is kept; documents: of equal "
         "documents only the first is kept; lines: also of equal lines of 10 characters or more.",
         choices=tuple(DROPPED_KINDS),
-        group=groups.FILES,
     )
-    output_file: str = flag(
+    output_file: str = groups.OUTPUT.flag(
         None,
         "Record files to write, comma-separated; ko.tfrecord@64 stands for 64 files, "
         "ko-00000-of-00064.tfrecord and so on. Examples are shuffled over all of them. "
         "Without it: each input file's name with .tfrecord appended.",
-        group=groups.OUTPUT,
         is_path=True,
         in_manifest=False,
     )
-    model_dir: str = flag(
+    model_dir: str = groups.MODEL.flag(
         None,
         "The folder of the model to continue training: provides the tokenizer, unless another flag "
         "names one, and the objective: sop for an ALBERT, nsp for a BERT.",
         is_input=True,
-        group=groups.MODEL,
         takes=(FOLDER,),
         in_manifest=False,
     )
-    objective: str = flag(
+    objective: str = groups.ROWS.flag(
         None,
         "nsp: is B the sentence after A or a random one; sop: are A and B in order; none: a single "
         "segment without a sentence label. Without it: that of --model_dir; else sop if a flag "
         "that only ALBERT's script has is given, else nsp.",
         choices=OBJECTIVES,
-        group=groups.ROWS,
     )
-    max_seq_length: int = flag(
+    max_seq_length: int = groups.ROWS.flag(
         PerModel(128, 512),
         "The maximum number of pieces in an example, including special tokens.",
         least=SHORTEST_SEQUENCE,
         most=LONGEST_SEQUENCE,
-        group=groups.ROWS,
     )
-    max_predictions_per_seq: int = flag(
+    max_predictions_per_seq: int = groups.ROWS.flag(
         None,
         "The maximum number of masked pieces in an example; max_seq_length * masked_lm_prob is "
         "enough. Without it: 20, or with --packing the number that full rows need.",
         least=1,
         most=LONGEST_SEQUENCE,
-        group=groups.ROWS,
     )
-    packing: bool = flag(
+    packing: bool = groups.ROWS.flag(
         False,
         "Fill rows of max_seq_length with several sequences that do not attend to each other: less "
         "padding, so fewer records and faster training, especially with long rows.",
-        group=groups.ROWS,
     )
-    masking: str = flag(
+    masking: str = groups.ROWS.flag(
         "static",
         "static: masks are stored in the records, different ones for each pass over the text; "
         "dynamic: run_pretraining masks the records, differently in every epoch.",
         choices=MASKINGS,
-        group=groups.ROWS,
     )
-    masked_lm_prob: float = flag(
-        0.15, "The share of the pieces to mask.", least=0, below=1, group=groups.ROWS
+    masked_lm_prob: float = groups.ROWS.flag(
+        0.15, "The share of the pieces to mask.", least=0, below=1
     )
-    do_whole_word_mask: bool = flag(
-        PerModel(False, True),
-        "Mask all pieces of a word at once; the tokenizer defines words.",
-        group=groups.ROWS,
+    do_whole_word_mask: bool = groups.ROWS.flag(
+        PerModel(False, True), "Mask all pieces of a word at once; the tokenizer defines words."
     )
-    ngram: int = flag(
+    ngram: int = groups.ROWS.flag(
         PerModel(1, 3),
         "The most consecutive words (or pieces) to mask together.",
         least=1,
         most=LONGEST_NGRAM,
-        group=groups.ROWS,
     )
-    favor_shorter_ngram: bool = flag(
+    favor_shorter_ngram: bool = groups.ROWS.flag(
         PerModel(True, True),
         "Draw n-grams of length n with weight 1/n; if false, reverse the weights.",
-        group=groups.ROWS,
     )
-    do_permutation: bool = flag(
+    do_permutation: bool = groups.ROWS.flag(
         PerModel(False, False),
         "In addition to masking, shuffle the same number of pieces and predict them too; records "
         "then have places for 2 * max_predictions_per_seq predictions.",
-        group=groups.ROWS,
     )
-    random_next_sentence: bool = flag(
+    random_next_sentence: bool = groups.ROWS.flag(
         PerModel(False, False),
         "ALBERT's name for the objective nsp (with ALBERT's defaults).",
-        group=groups.ROWS,
         in_manifest=False,
     )
-    short_seq_prob: float = flag(
-        0.1,
-        "The share of passes over a document with shorter examples.",
-        least=0,
-        most=1,
-        group=groups.ROWS,
+    short_seq_prob: float = groups.ROWS.flag(
+        0.1, "The share of passes over a document with shorter examples.", least=0, most=1
     )
-    dupe_factor: int = flag(
+    dupe_factor: int = groups.ROWS.flag(
         PerModel(10, 40),
         "The number of passes over the text, each with different segments and masks. With "
         "--masking=dynamic 1 is enough, and is the default.",
         least=1,
         most=MOST_PASSES,
-        group=groups.ROWS,
     )
     random_seed: int = flag(
         12345, "The same seed gives the same bytes.", least=-(2**63), most=2**63 - 1
     )
-    compression: str = flag(
-        "none",
-        "The record files' compression; run_pretraining reads both.",
-        choices=COMPRESSIONS,
-        group=groups.OUTPUT,
+    compression: str = groups.OUTPUT.flag(
+        "none", "The record files' compression; run_pretraining reads both.", choices=COMPRESSIONS
     )
-    num_workers: int = flag(
+    num_workers: int = groups.PROCESSES.flag(
         None,
         "The number of processes, which does not change the output. Without it: one per core.",
         least=1,
         most=MOST_PROCESSES,
-        group=groups.PROCESSES,
         in_manifest=False,
     )
-    num_tasks: int = flag(
+    num_tasks: int = groups.PROCESSES.flag(
         1,
         "The number of runs of this program that share the work, on machines with a common file "
         "system; the last one to finish writes the record files.",
         least=1,
         most=MOST_PROCESSES,
-        group=groups.PROCESSES,
         in_manifest=False,
     )
-    task_index: int = flag(
+    task_index: int = groups.PROCESSES.flag(
         0,
         "The number of this run among them, from 0.",
         least=0,
         most=MOST_PROCESSES - 1,
-        group=groups.PROCESSES,
         in_manifest=False,
     )
-    engine: str = flag(
+    engine: str = groups.PROCESSES.flag(
         "local",
         "local: processes on this machine; spark: Apache Spark, whose executors share files and "
         "Python installation. Both write the same bytes.",
         choices=("local", "spark"),
-        group=groups.PROCESSES,
         in_manifest=False,
     )
-    spark_master: str = flag(
+    spark_master: str = groups.PROCESSES.flag(
         None,
         "For --engine=spark: spark://host:7077, yarn, k8s://..., or local[4] to try it.",
-        group=groups.PROCESSES,
         in_manifest=False,
     )
-    input_file_mode: str = flag(
-        None,
-        "Accepted for ALBERT's command lines; has no effect.",
-        group=groups.COMPATIBILITY,
-        in_manifest=False,
+    input_file_mode: str = groups.COMPATIBILITY.flag(
+        None, "Accepted for ALBERT's command lines; has no effect.", in_manifest=False
     )
-    parallel: bool = flag(
-        None,
-        "Accepted for ALBERT's command lines; has no effect.",
-        group=groups.COMPATIBILITY,
-        in_manifest=False,
+    parallel: bool = groups.COMPATIBILITY.flag(
+        None, "Accepted for ALBERT's command lines; has no effect.", in_manifest=False
     )
 
 

@@ -11,7 +11,6 @@ import types
 import typing
 
 from bert_common.errors import InputError
-from run_scripts.flags.groups import GENERAL
 from run_scripts.flags.limits import MOST_STEPS
 
 
@@ -32,7 +31,7 @@ def flag(
     default,
     help,
     *,
-    group=GENERAL,
+    group=None,
     required=False,
     is_input=False,
     is_path=False,
@@ -51,7 +50,7 @@ def flag(
     Args:
         default: the value without the flag; None for "not given"; a `PerModel` for two defaults.
         help: the sentence that `--help` shows.
-        group: where `--help` shows it, one of `run_scripts.flags.groups`.
+        group: where `--help` shows it: `groups.Group.flag` sets it. None: among the general flags.
         required: whether a run without the flag is refused.
         is_input: whether the value names files to read, which `flag_files` looks for outside the
             working folder too.

@@ -5,7 +5,6 @@ import os
 
 from bert_common.import_tensorflow import import_tensorflow
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag
 
 # More than any machine has cores.
 MOST_THREADS = 4096
@@ -15,24 +14,20 @@ MOST_THREADS = 4096
 class DeviceFlags:
     """The flags of every program that computes with a model."""
 
-    device: str = flag(
+    device: str = groups.DEVICES.flag(
         "auto",
         "auto: the GPUs; the program ends where the machine has one that TensorFlow cannot use. "
         "cpu: no GPU.",
         choices=("auto", "cpu"),
-        group=groups.DEVICES,
     )
-    ignore_compute_capability: bool = flag(
-        False,
-        "Try a GPU that this TensorFlow has no code for, which may end the process.",
-        group=groups.DEVICES,
+    ignore_compute_capability: bool = groups.DEVICES.flag(
+        False, "Try a GPU that this TensorFlow has no code for, which may end the process."
     )
-    num_threads: int = flag(
+    num_threads: int = groups.THREADS.flag(
         None,
         "The most threads that TensorFlow computes with on the CPU. Default: one for each core.",
         least=1,
         most=MOST_THREADS,
-        group=groups.THREADS,
     )
 
 

@@ -12,7 +12,7 @@ from finetuning.inputs import SHORTEST
 from finetuning.readers import split_of_file
 from model_formats.weights import check_weights, find_weights
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import PerModel, check_bounds, flag
+from run_scripts.flags.declaration import PerModel, check_bounds
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
     LARGEST_BATCH,
@@ -38,188 +38,145 @@ TRAIN_PART = "train_part"
 class FinetuneFlags(TokenizerFlags, TrainingFlags):
     """The flags of all fine-tuning programs, which add those of their task."""
 
-    data_dir: str = flag(
-        None,
-        "The folder with the task's files.",
-        required=True,
-        is_input=True,
-        group=groups.FILES,
-        takes=(FOLDER,),
+    data_dir: str = groups.FILES.flag(
+        None, "The folder with the task's files.", required=True, is_input=True, takes=(FOLDER,)
     )
-    init_checkpoint: str = flag(
+    init_checkpoint: str = groups.MODEL.flag(
         None,
         "The pre-trained weights: a checkpoint of Google's or of this project, or a safetensors "
         "file of transformers. Without --do_train: fine-tuned ones. A folder stands for its best "
         "or newest checkpoint.",
         is_input=True,
-        group=groups.MODEL,
         takes=(FILE, FOLDER, NOTHING),
     )
-    max_seq_length: int = flag(
+    max_seq_length: int = groups.ROWS.flag(
         PerModel(128, 512),
         "The most pieces of an example, special tokens included; the rest is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
-        group=groups.ROWS,
     )
-    do_train: bool = flag(False, "Whether to train.", group=groups.UPDATES)
-    do_eval: bool = flag(
-        False, "Whether to evaluate the model on all splits with labels.", group=groups.EVALUATION
+    do_train: bool = groups.UPDATES.flag(False, "Whether to train.")
+    do_eval: bool = groups.EVALUATION.flag(
+        False, "Whether to evaluate the model on all splits with labels."
     )
-    do_predict: bool = flag(
-        False, "Whether to write predictions for --predict_split.", group=groups.PREDICTION
+    do_predict: bool = groups.PREDICTION.flag(
+        False, "Whether to write predictions for --predict_split."
     )
-    eval_on: str = flag(
+    eval_on: str = groups.EVALUATION.flag(
         "own",
         "own: evaluate on the task's own dev and test; train_part: on about a tenth of the "
         "training examples, the same ones for every seed, which are then not trained on. So "
         "settings can be chosen without a look at dev or test.",
         choices=("own", TRAIN_PART),
-        group=groups.EVALUATION,
     )
-    predict_split: str = flag(
+    predict_split: str = groups.PREDICTION.flag(
         None,
         "Which split to predict. Without it: test where there is one, else dev; with "
         "--eval_on=train_part that part.",
-        group=groups.PREDICTION,
     )
-    train_batch_size: int = flag(
-        32,
-        "Examples in an update, over all devices.",
-        least=1,
-        most=LARGEST_BATCH,
-        group=groups.UPDATES,
-        recorded=True,
+    train_batch_size: int = groups.UPDATES.flag(
+        32, "Examples in an update, over all devices.", least=1, most=LARGEST_BATCH, recorded=True
     )
-    eval_batch_size: int = flag(
-        8,
-        "Examples in an evaluation step, over all devices.",
-        least=1,
-        most=LARGEST_BATCH,
-        group=groups.EVALUATION,
+    eval_batch_size: int = groups.EVALUATION.flag(
+        8, "Examples in an evaluation step, over all devices.", least=1, most=LARGEST_BATCH
     )
-    predict_batch_size: int = flag(
-        8,
-        "Examples that are predicted together, over all devices.",
-        least=1,
-        most=LARGEST_BATCH,
-        group=groups.ANSWERS,
+    predict_batch_size: int = groups.ANSWERS.flag(
+        8, "Examples that are predicted together, over all devices.", least=1, most=LARGEST_BATCH
     )
-    optimizer: str = flag(
-        "adamw",
-        "Google's AdamW or LAMB.",
-        choices=OPTIMIZER_NAMES,
-        group=groups.OPTIMIZER,
-        recorded=True,
+    optimizer: str = groups.OPTIMIZER.flag(
+        "adamw", "Google's AdamW or LAMB.", choices=OPTIMIZER_NAMES, recorded=True
     )
-    learning_rate: float = flag(
+    learning_rate: float = groups.OPTIMIZER.flag(
         5e-5,
         "The learning rate at the end of the warm-up.",
         above=0,
         most=HIGHEST_RATE,
-        group=groups.OPTIMIZER,
         recorded=True,
     )
-    num_train_epochs: float = flag(
+    num_train_epochs: float = groups.UPDATES.flag(
         PerModel(3.0, None),
         "Passes over the training examples.",
         above=0,
         most=MOST_EPOCHS,
-        group=groups.UPDATES,
         recorded=True,
     )
-    train_step: int = flag(
+    train_step: int = groups.UPDATES.flag(
         PerModel(None, 1000),
         "Updates in all, in place of num_train_epochs.",
         least=1,
-        group=groups.UPDATES,
         recorded=True,
     )
-    warmup_proportion: float = flag(
+    warmup_proportion: float = groups.UPDATES.flag(
         PerModel(0.1, None),
         "The share of all updates that is warm-up.",
         least=0,
         below=1,
-        group=groups.UPDATES,
         recorded=True,
     )
-    warmup_step: int = flag(
+    warmup_step: int = groups.UPDATES.flag(
         PerModel(None, 0),
         "Updates of warm-up, in place of warmup_proportion.",
         least=0,
-        group=groups.UPDATES,
         recorded=True,
     )
-    eval_every_steps: int = flag(
+    eval_every_steps: int = groups.EVALUATION.flag(
         0,
         "Updates between two evaluations while training, which choose the best checkpoint; 0: the "
         "last checkpoint is used. Where a task has no dev split, a twentieth of the training "
         "examples is held out for them.",
         least=0,
-        group=groups.EVALUATION,
     )
-    patience: int = flag(
+    patience: int = groups.EVALUATION.flag(
         0,
         "End training after this many evaluations in a row without a better result; 0: never.",
         least=0,
-        group=groups.EVALUATION,
     )
-    early_stopping: int = flag(
-        0,
-        "The same as patience: only one of the two may be given. 0: never.",
-        least=0,
-        group=groups.EVALUATION,
+    early_stopping: int = groups.EVALUATION.flag(
+        0, "The same as patience: only one of the two may be given. 0: never.", least=0
     )
-    max_train_examples: int = flag(
+    max_train_examples: int = groups.RUNS.flag(
         0,
         "Train on this many examples, drawn by --random_seed, every class with about its share; "
         "0: all.",
         least=0,
-        group=groups.RUNS,
         recorded=True,
     )
-    num_seeds: int = flag(
+    num_seeds: int = groups.RUNS.flag(
         1,
         "The number of trainings, with --random_seed and the seeds after it, each in its own "
         "folder in --output_dir; prints mean and standard deviation.",
         least=1,
         most=MOST_SEEDS,
-        group=groups.RUNS,
     )
-    save_checkpoints_steps: int = flag(
-        1000, "Updates between two checkpoints.", least=1, group=groups.RUNS
+    save_checkpoints_steps: int = groups.RUNS.flag(
+        1000, "Updates between two checkpoints.", least=1
     )
-    bucket_boundaries: str = flag(
+    bucket_boundaries: str = groups.BATCHES.flag(
         "auto",
         "Lengths that batches are padded to: batches are made of examples of about equal length. "
         "auto: one to seven, chosen by the examples and the amount of work, as each is compiled; "
         "none: all are padded to max_seq_length; or numbers separated by commas.",
-        group=groups.BATCHES,
     )
-    classifier_dropout: float = flag(
+    classifier_dropout: float = groups.HEAD.flag(
         0.1,
         "The dropout rate before the task's head; the name is from ALBERT's paper.",
         least=0,
         below=1,
-        group=groups.HEAD,
         recorded=True,
     )
-    feature_layers: str = flag(
+    feature_layers: str = groups.LAYERS.flag(
         None,
         "Layers whose outputs the head reads, concatenated, for example -1,-2,-3,-4; 0 is the "
         "embedding output, 1 the first layer. Without it: the head's usual input.",
-        group=groups.LAYERS,
     )
-    freeze_encoder: bool = flag(
-        False, "Train only the head, on the encoder's outputs.", group=groups.LAYERS, recorded=True
+    freeze_encoder: bool = groups.LAYERS.flag(
+        False, "Train only the head, on the encoder's outputs.", recorded=True
     )
-    cached_dir: str = flag(
-        None, "Has no effect here: examples are encoded in seconds.", group=groups.COMPATIBILITY
+    cached_dir: str = groups.COMPATIBILITY.flag(
+        None, "Has no effect here: examples are encoded in seconds."
     )
-    albert_hub_module_handle: str = flag(
-        None,
-        "Refused: download and unpack the module, and give its folder as --model_dir.",
-        group=groups.COMPATIBILITY,
+    albert_hub_module_handle: str = groups.COMPATIBILITY.flag(
+        None, "Refused: download and unpack the module, and give its folder as --model_dir."
     )
 
 

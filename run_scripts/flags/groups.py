@@ -1,18 +1,36 @@
-"""The groups that `--help` shows flags in, and their order.
+"""The groups that `--help` shows flags in, and their order; a group declares its flags.
 
-`flag(group=…)` names a group. Within it flags are shown as their classes declare them, those of a
-base class first.
+    batch_size: int = groups.EVALUATION.flag(8, "Examples in a step.", least=1)
+
+Within a group flags are shown as their classes declare them, those of a base class first.
 """
 
-MODEL, TOKENIZER, RESIZING, LAYERS, HEAD = "model", "tokenizer", "resizing", "layers", "head"
-TASK, FILES, OUTPUT, COLUMNS = "task", "files", "output", "columns"
-VOCABULARY, ROWS, BATCHES = "vocabulary", "rows", "batches"
-UPDATES, OPTIMIZER, RUNS, UPKEEP = "updates", "optimizer", "runs", "upkeep"
-EVALUATION, PREDICTION, ANSWERS, EXPORT = "evaluation", "prediction", "answers", "export"
-DEVICES, PROCESSES, THREADS = "devices", "processes", "threads"
-GENERAL = "general"
-COMPATIBILITY = "compatibility"  # flags that exist only for Google's command lines
-TPU = "tpu"  # those of them that have an effect only on a TPU; shown only by --helpfull
+from typing import NamedTuple
+
+from run_scripts.flags import declaration
+
+
+class Group(NamedTuple):
+    """Flags that are shown together."""
+
+    name: str
+
+    def flag(self, default, help, **about):
+        """Declares a flag of this group; the arguments as for `declaration.flag`."""
+        return declaration.flag(default, help, group=self, **about)
+
+
+MODEL, TOKENIZER, RESIZING = map(Group, ("model", "tokenizer", "resizing"))
+LAYERS, HEAD = map(Group, ("layers", "head"))
+TASK, FILES, OUTPUT, COLUMNS = map(Group, ("task", "files", "output", "columns"))
+VOCABULARY, ROWS, BATCHES = map(Group, ("vocabulary", "rows", "batches"))
+UPDATES, OPTIMIZER, RUNS, UPKEEP = map(Group, ("updates", "optimizer", "runs", "upkeep"))
+EVALUATION, PREDICTION = map(Group, ("evaluation", "prediction"))
+ANSWERS, EXPORT = map(Group, ("answers", "export"))
+DEVICES, PROCESSES, THREADS = map(Group, ("devices", "processes", "threads"))
+GENERAL = Group("general")
+COMPATIBILITY = Group("compatibility")  # flags that exist only for Google's command lines
+TPU = Group("tpu")  # those of them that have an effect only on a TPU; shown only by --helpfull
 
 REQUIRED = "Required"
 GENERAL_HEADING = "General"  # where the flags are too that every program has
@@ -33,6 +51,11 @@ _ORDER = [group for groups in HEADINGS.values() for group in groups]
 _HEADING = {group: heading for heading, groups in HEADINGS.items() for group in groups}
 
 
+def group_of(field):
+    """The group of a flag; it is general where the declaration names none."""
+    return field.metadata["group"] or GENERAL
+
+
 def by_heading(fields):
     """Heading -> the flags shown under it, in order; no heading without flags but the general one.
 
@@ -40,12 +63,12 @@ def by_heading(fields):
         fields: of a program's dataclass.
     """
     found = {heading: [] for heading in (REQUIRED, *HEADINGS)}
-    for field in sorted(fields, key=lambda field: _ORDER.index(field.metadata["group"])):
-        about = field.metadata
-        found[REQUIRED if about["required"] else _HEADING[about["group"]]].append(field)
+    for field in sorted(fields, key=lambda field: _ORDER.index(group_of(field))):
+        heading = REQUIRED if field.metadata["required"] else _HEADING[group_of(field)]
+        found[heading].append(field)
     return {h: flags for h, flags in found.items() if flags or h == GENERAL_HEADING}
 
 
 def has_effect(field):
     """Whether a flag exists for more than Google's command lines."""
-    return field.metadata["group"] not in (COMPATIBILITY, TPU)
+    return group_of(field) not in (COMPATIBILITY, TPU)

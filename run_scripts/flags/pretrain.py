@@ -18,7 +18,7 @@ from create_pretraining_data.records.metadata import (
 from model_formats.config_file import CONFIG_NAMES, ConfigFile
 from model_formats.folder_tokenizer import check_table
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import PerModel, flag
+from run_scripts.flags.declaration import PerModel
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
     LARGEST_BATCH,
@@ -53,170 +53,132 @@ class PretrainFlags(TrainingFlags):
         "--num_warmup_steps=500"
     )
 
-    input_file: str = flag(
+    input_file: str = groups.FILES.flag(
         None,
         "TFRecord files: paths or globs, separated by commas.",
         required=True,
         is_input=True,
-        group=groups.FILES,
         is_path=True,
     )
-    init_checkpoint: str = flag(
+    init_checkpoint: str = groups.MODEL.flag(
         None,
         "Weights to start from: a checkpoint of Google's or of this program, a safetensors file "
         "of transformers, or a folder with one of them.",
         is_input=True,
-        group=groups.MODEL,
         takes=(FILE, FOLDER, NOTHING),
     )
-    allow_missing: str = flag(
+    allow_missing: str = groups.MODEL.flag(
         "",
         "What --init_checkpoint may lack: prefixes of Google's variable names, separated by "
         "commas; cls/ for the pre-training heads.",
-        group=groups.MODEL,
     )
-    vocab_file: str = flag(
+    vocab_file: str = groups.TOKENIZER.flag(
         None,
         "The records' vocabulary: checked against the configuration's vocab_size.",
         is_input=True,
-        group=groups.TOKENIZER,
         takes=(FILE,),
     )
-    tokenizer_dir: str = flag(
+    tokenizer_dir: str = groups.TOKENIZER.flag(
         None,
         "The records' tokenizer (a folder with tokenizer_config.json): checked likewise, and "
         "copied into --output_dir. Without it: the one beside the records.",
         is_input=True,
-        group=groups.TOKENIZER,
         takes=(FOLDER,),
     )
-    do_lower_case: bool = flag(
+    do_lower_case: bool = groups.TOKENIZER.flag(
         None,
         "Whether the tokenizer of a released model in --model_dir lower-cases. Without it: as its "
         "name says (uncased_..., multi_cased_...), or false if its vocabulary has capital letters.",
-        group=groups.TOKENIZER,
     )
-    max_seq_length: int = flag(
+    max_seq_length: int = groups.ROWS.flag(
         PerModel(128, 512),
         "Length of the records' sequences. Without it: what the JSON file beside the records says.",
         least=1,
         most=LONGEST_SEQUENCE,
-        group=groups.ROWS,
         recorded=True,
     )
-    max_predictions_per_seq: int = flag(
+    max_predictions_per_seq: int = groups.ROWS.flag(
         PerModel(20, 20),
         "Masked positions of a record. Without it: what the JSON file beside the records says.",
         least=1,
         most=LONGEST_SEQUENCE,
-        group=groups.ROWS,
         recorded=True,
     )
-    do_train: bool = flag(PerModel(False, True), "Whether to train.", group=groups.UPDATES)
-    do_eval: bool = flag(
-        PerModel(False, False),
-        "Whether to evaluate, after training if both.",
-        group=groups.EVALUATION,
+    do_train: bool = groups.UPDATES.flag(PerModel(False, True), "Whether to train.")
+    do_eval: bool = groups.EVALUATION.flag(
+        PerModel(False, False), "Whether to evaluate, after training if both."
     )
-    train_batch_size: int = flag(
+    train_batch_size: int = groups.UPDATES.flag(
         PerModel(32, 4096),
         "Examples in an update, over all devices.",
         least=1,
         most=LARGEST_BATCH,
-        group=groups.UPDATES,
         recorded=True,
     )
-    eval_input_file: str = flag(
+    eval_input_file: str = groups.EVALUATION.flag(
         None,
         "Held-out TFRecord files to evaluate on. Without it: the training files.",
         is_input=True,
-        group=groups.EVALUATION,
         is_path=True,
     )
-    eval_batch_size: int = flag(
+    eval_batch_size: int = groups.EVALUATION.flag(
         PerModel(8, 64),
         "Examples in an evaluation step, over all devices.",
         least=1,
         most=LARGEST_BATCH,
-        group=groups.EVALUATION,
     )
-    optimizer: str = flag(
-        PerModel("adamw", "lamb"),
-        "Google's AdamW or LAMB.",
-        choices=OPTIMIZER_NAMES,
-        group=groups.OPTIMIZER,
-        recorded=True,
+    optimizer: str = groups.OPTIMIZER.flag(
+        PerModel("adamw", "lamb"), "Google's AdamW or LAMB.", choices=OPTIMIZER_NAMES, recorded=True
     )
-    learning_rate: float = flag(
+    learning_rate: float = groups.OPTIMIZER.flag(
         PerModel(5e-5, 0.00176),
         "The learning rate at the end of the warm-up.",
         above=0,
         most=HIGHEST_RATE,
-        group=groups.OPTIMIZER,
         recorded=True,
     )
-    poly_power: float = flag(
-        1.0,
-        "The power of the polynomial decay of the learning rate.",
-        above=0,
-        most=100,
-        group=groups.OPTIMIZER,
+    poly_power: float = groups.OPTIMIZER.flag(
+        1.0, "The power of the polynomial decay of the learning rate.", above=0, most=100
     )
-    num_train_steps: int = flag(
-        PerModel(100000, 125000), "Updates in all.", least=1, group=groups.UPDATES, recorded=True
+    num_train_steps: int = groups.UPDATES.flag(
+        PerModel(100000, 125000), "Updates in all.", least=1, recorded=True
     )
-    num_warmup_steps: int = flag(
-        PerModel(10000, 3125),
-        "Updates of linear warm-up.",
-        least=0,
-        group=groups.UPDATES,
-        recorded=True,
+    num_warmup_steps: int = groups.UPDATES.flag(
+        PerModel(10000, 3125), "Updates of linear warm-up.", least=0, recorded=True
     )
-    start_warmup_step: int = flag(
-        0, "The update at which the warm-up begins.", least=0, group=groups.UPDATES
+    start_warmup_step: int = groups.UPDATES.flag(
+        0, "The update at which the warm-up begins.", least=0
     )
-    save_checkpoints_steps: int = flag(
-        PerModel(1000, 5000), "Updates between two checkpoints.", least=1, group=groups.RUNS
+    save_checkpoints_steps: int = groups.RUNS.flag(
+        PerModel(1000, 5000), "Updates between two checkpoints.", least=1
     )
-    max_eval_steps: int = flag(
-        100, "The most batches to evaluate.", least=1, group=groups.EVALUATION
+    max_eval_steps: int = groups.EVALUATION.flag(100, "The most batches to evaluate.", least=1)
+    eval_every_steps: int = groups.EVALUATION.flag(
+        0, "Updates between two evaluations on --eval_input_file; 0: only one, at the end.", least=0
     )
-    eval_every_steps: int = flag(
-        0,
-        "Updates between two evaluations on --eval_input_file; 0: only one, at the end.",
-        least=0,
-        group=groups.EVALUATION,
-    )
-    bucket_boundaries: str = flag(
+    bucket_boundaries: str = groups.BATCHES.flag(
         None,
         "Shorter lengths that batches may be cut to, separated by commas, for example 128,256: "
         "batches are made of examples of about equal length. Not for packed records.",
-        group=groups.BATCHES,
     )
-    mask_processes: int = flag(
+    mask_processes: int = groups.PROCESSES.flag(
         None,
         "Processes that draw the masks of records made with --masking=dynamic, which are the same "
         "with any number. 0: the training process alone. Without it: one for each GPU of this "
         "machine, if there are as many cores besides the first; none on a CPU.",
         least=0,
         most=MOST_PROCESSES,
-        group=groups.PROCESSES,
     )
-    export_dir: str = flag(
+    export_dir: str = groups.EXPORT.flag(
         None,
         "After training, also write weights (no moments), configuration and tokenizer here.",
-        group=groups.EXPORT,
         takes=(FOLDER, NOTHING),
     )
-    masked_lm_budget: float = flag(
-        0.0,
-        "Accepted at 0: it did nothing in Google's program.",
-        least=0,
-        most=1,
-        group=groups.COMPATIBILITY,
+    masked_lm_budget: float = groups.COMPATIBILITY.flag(
+        0.0, "Accepted at 0: it did nothing in Google's program.", least=0, most=1
     )
-    init_from_group0: bool = flag(
-        False, "Accepted while off: it failed in Google's program.", group=groups.COMPATIBILITY
+    init_from_group0: bool = groups.COMPATIBILITY.flag(
+        False, "Accepted while off: it failed in Google's program."
     )
 
 

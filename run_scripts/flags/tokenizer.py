@@ -6,7 +6,6 @@ import warnings
 
 from bert_common.errors import InputError
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag
 from run_scripts.flags.path_kinds import FILE, FOLDER
 from tokenization import (
     FullTokenizer,
@@ -22,45 +21,36 @@ from tokenization.loading import CONFIG_FILE
 class TokenizerFlags:
     """The flags that every program with a tokenizer has."""
 
-    vocab_file: str = flag(
-        None,
-        "The vocabulary, one piece a line.",
-        is_input=True,
-        group=groups.TOKENIZER,
-        takes=(FILE,),
-        in_manifest=False,
+    vocab_file: str = groups.TOKENIZER.flag(
+        None, "The vocabulary, one piece a line.", is_input=True, takes=(FILE,), in_manifest=False
     )
-    spm_model_file: str = flag(
+    spm_model_file: str = groups.TOKENIZER.flag(
         None,
         "A SentencePiece model, instead of vocab_file.",
         is_input=True,
-        group=groups.TOKENIZER,
         takes=(FILE,),
         in_manifest=False,
     )
-    tokenizer: str = flag(
+    tokenizer: str = groups.TOKENIZER.flag(
         None,
         "full: google-research/bert's; korean: keeps Hangul syllables and words whole; "
         "sentencepiece. Without it: sentencepiece if spm_model_file is given, else full.",
         choices=("full", "korean", "sentencepiece"),
-        group=groups.TOKENIZER,
         in_manifest=False,
     )
-    tokenizer_dir: str = flag(
+    tokenizer_dir: str = groups.TOKENIZER.flag(
         None,
         "A folder with tokenizer_config.json and its vocabulary, ours or Hugging Face's, instead "
         "of the three above.",
         is_input=True,
-        group=groups.TOKENIZER,
         takes=(FOLDER,),
         in_manifest=False,
     )
-    do_lower_case: bool = flag(
+    do_lower_case: bool = groups.TOKENIZER.flag(
         None,
         "Lower-case the text. Without it: for a released model in --model_dir as its name says "
         "(uncased_..., multi_cased_...), or false if its vocabulary has capital letters; else "
         "true for full and sentencepiece, false for korean.",
-        group=groups.TOKENIZER,
         in_manifest=False,
     )
 

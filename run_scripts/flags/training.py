@@ -19,24 +19,22 @@ from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 class ModelFlags:
     """The flags that name a model."""
 
-    model_dir: str = flag(
+    model_dir: str = groups.MODEL.flag(
         None,
         "A model's folder, written by this project or by transformers, or released and unpacked: "
         "the configuration, the checkpoint (the best, else the newest) and the tokenizer, where no "
         "other flag names them.",
         is_input=True,
-        group=groups.MODEL,
         takes=(FOLDER,),
     )
-    bert_config_file: str = flag(
+    bert_config_file: str = groups.MODEL.flag(
         None,
         "BERT's sizes, a bert_config.json or transformers' config.json.",
         is_input=True,
-        group=groups.MODEL,
         takes=(FILE,),
     )
-    albert_config_file: str = flag(
-        None, "ALBERT's sizes, likewise.", is_input=True, group=groups.MODEL, takes=(FILE,)
+    albert_config_file: str = groups.MODEL.flag(
+        None, "ALBERT's sizes, likewise.", is_input=True, takes=(FILE,)
     )
 
 
@@ -44,52 +42,45 @@ class ModelFlags:
 class TrainingFlags(DeviceFlags, ModelFlags):
     """Devices, checkpoints, curves: what does not depend on the task."""
 
-    output_dir: str = flag(
+    output_dir: str = groups.OUTPUT.flag(
         None,
         "Where checkpoints, TensorBoard curves and results are written.",
         required=True,
-        group=groups.OUTPUT,
         takes=(FOLDER, NOTHING),
     )
-    keep_checkpoint_max: int = flag(
-        5, "How many of the newest checkpoints are kept; 0 keeps all.", least=0, group=groups.UPKEEP
+    keep_checkpoint_max: int = groups.UPKEEP.flag(
+        5, "How many of the newest checkpoints are kept; 0 keeps all.", least=0
     )
-    keep_checkpoint_every_steps: int = flag(
+    keep_checkpoint_every_steps: int = groups.UPKEEP.flag(
         0,
         "Checkpoints at multiples of this are saved, and kept besides the newest; 0 for none.",
         least=0,
-        group=groups.UPKEEP,
     )
-    save_summary_steps: int = flag(
-        100, "Updates between two points on TensorBoard.", least=1, group=groups.UPKEEP
+    save_summary_steps: int = groups.UPKEEP.flag(
+        100, "Updates between two points on TensorBoard.", least=1
     )
-    histogram_steps: int = flag(
+    histogram_steps: int = groups.UPKEEP.flag(
         0,
         "Updates between two histograms of weights and gradients on TensorBoard, for each layer; 0 "
         "for none.",
         least=0,
-        group=groups.UPKEEP,
     )
-    max_bad_steps: int = flag(
+    max_bad_steps: int = groups.UPKEEP.flag(
         10,
         "How many steps in a row may have a non-finite loss or gradient, and so change no weight, "
         "before the run stops.",
         least=0,
-        group=groups.UPKEEP,
     )
-    profile_steps: str = flag(
-        None,
-        "The first and the last update to trace for TensorBoard's profiler: FROM,TO.",
-        group=groups.UPKEEP,
+    profile_steps: str = groups.UPKEEP.flag(
+        None, "The first and the last update to trace for TensorBoard's profiler: FROM,TO."
     )
-    encoder_dropout: float = flag(
+    encoder_dropout: float = groups.HEAD.flag(
         None,
         "The dropout rate of hidden states and of attention while training, for example 0 for a "
         "small model on much text. The folder that is written keeps the configuration's. Without "
         "it: the configuration's.",
         least=0,
         below=1,
-        group=groups.HEAD,
         recorded=True,
     )
     random_seed: int = flag(
@@ -99,95 +90,79 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         most=MAX_SEED,
         recorded=True,
     )
-    distribution_strategy: str = flag(
+    distribution_strategy: str = groups.DEVICES.flag(
         "auto",
         "Devices: one; all GPUs of this machine; those of all workers in TF_CONFIG.",
         choices=("auto", "one_device", "mirrored", "multi_worker"),
-        group=groups.DEVICES,
     )
-    num_gpus: int = flag(
-        None,
-        "How many GPUs (of each worker). Without it: all.",
-        least=1,
-        most=MOST_DEVICES,
-        group=groups.DEVICES,
+    num_gpus: int = groups.DEVICES.flag(
+        None, "How many GPUs (of each worker). Without it: all.", least=1, most=MOST_DEVICES
     )
-    all_reduce: str = flag(
+    all_reduce: str = groups.DEVICES.flag(
         "auto",
         "How gradients are added up over the devices. auto: by NCCL between GPUs. ring: without "
         "NCCL, by gRPC connections between workers, by copies within a machine.",
         choices=("auto", "nccl", "ring"),
-        group=groups.DEVICES,
     )
-    all_reduce_precision: str = flag(
+    all_reduce_precision: str = groups.DEVICES.flag(
         "float32",
         "The type in which gradients are added up over the devices. bfloat16 halves what is sent, "
         "for GPUs that are connected by PCIe or Ethernet, and rounds the sums.",
         choices=("float32", "bfloat16"),
-        group=groups.DEVICES,
     )
-    precision: str = flag(
+    precision: str = groups.DEVICES.flag(
         None,
         "The type of matrix products; weights, moments, norms and losses are always float32. "
         "auto: bfloat16 where the hardware supports it. None has been tried on a GPU, where "
         "TensorFlow multiplies float32 in TF32 (docs/training.md). Without it: float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
-        group=groups.DEVICES,
     )
-    xla: str = flag(
+    xla: str = groups.DEVICES.flag(
         "auto",
         "Whether XLA compiles the training step. auto: yes, unless it cannot, or fine-tuning is "
         "too short to benefit; with bfloat16 on a CPU only operations between matrix products.",
         choices=("auto", "on", "off"),
-        group=groups.DEVICES,
     )
-    compilation_cache_dir: str = flag(
+    compilation_cache_dir: str = groups.DEVICES.flag(
         None,
         "Where XLA keeps what it compiled, for a faster next start; none: nowhere. Without it: "
         "compilation_cache in --output_dir on GPUs, nowhere on a CPU, whose compiled code need not "
         "run on another one.",
-        group=groups.DEVICES,
         takes=(FOLDER, NOTHING),
     )
-    recompute: str = flag(
+    recompute: str = groups.DEVICES.flag(
         "none",
         "block: keep only the input of each block for the backward pass and recompute the rest; "
         "far less memory, for a second forward pass.",
         choices=("none", "block"),
-        group=groups.DEVICES,
     )
-    attention: str = flag(
+    attention: str = groups.DEVICES.flag(
         "auto",
         "blockwise: compute attention for one block of queries at a time, forward and backward, so "
         "that its memory grows with the length and not with its square. auto: for rows of "
         "1,024 tokens and more.",
         choices=ATTENTION_NAMES,
-        group=groups.DEVICES,
     )
-    gradient_accumulation_steps: int = flag(
+    gradient_accumulation_steps: int = groups.DEVICES.flag(
         1,
         "Microbatches that a device splits its share of a batch into, to need less memory.",
         least=1,
         most=LARGEST_BATCH,
-        group=groups.DEVICES,
     )
-    steps_per_loop: int = flag(
+    steps_per_loop: int = groups.DEVICES.flag(
         None,
         "The most updates without returning to Python. Without it: 10 on GPUs, 1 on a CPU.",
         least=1,
-        group=groups.DEVICES,
     )
-    iterations_per_loop: int = flag(
-        None, "For TPUs; has no effect here.", least=0, group=groups.TPU
+    iterations_per_loop: int = groups.TPU.flag(None, "For TPUs; has no effect here.", least=0)
+    use_tpu: bool = groups.TPU.flag(
+        False, "Accepted while off: this program trains on GPUs and CPUs."
     )
-    use_tpu: bool = flag(
-        False, "Accepted while off: this program trains on GPUs and CPUs.", group=groups.TPU
-    )
-    tpu_name: str = flag(None, "For TPUs; has no effect here.", group=groups.TPU)
-    tpu_zone: str = flag(None, "For TPUs; has no effect here.", group=groups.TPU)
-    gcp_project: str = flag(None, "For TPUs; has no effect here.", group=groups.TPU)
-    master: str = flag(None, "For TPUs; has no effect here.", group=groups.TPU)
-    num_tpu_cores: int = flag(None, "For TPUs; has no effect here.", least=0, group=groups.TPU)
+    tpu_name: str = groups.TPU.flag(None, "For TPUs; has no effect here.")
+    tpu_zone: str = groups.TPU.flag(None, "For TPUs; has no effect here.")
+    gcp_project: str = groups.TPU.flag(None, "For TPUs; has no effect here.")
+    master: str = groups.TPU.flag(None, "For TPUs; has no effect here.")
+    num_tpu_cores: int = groups.TPU.flag(None, "For TPUs; has no effect here.", least=0)
 
 
 def check_training_flags(values):

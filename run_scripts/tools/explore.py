@@ -29,26 +29,23 @@ class ExploreFlags(DeviceFlags):
 
     EXAMPLE = "--model_dir=output/model --tokenizers=data/vocab,data/other_vocab"
 
-    model_dir: str = flag(
+    model_dir: str = groups.MODEL.flag(
         None,
         "The folder of a model, of this project, as released, or of transformers, or one of its "
         "checkpoints. Without it: the model that comes with this project.",
         is_input=True,
-        group=groups.MODEL,
         takes=(FOLDER,),
     )
-    tokenizer_dir: str = flag(
+    tokenizer_dir: str = groups.TOKENIZER.flag(
         None,
         "The folder of the model's tokenizer, where the model's own has none.",
         is_input=True,
-        group=groups.TOKENIZER,
         takes=(FOLDER,),
     )
-    tokenizers: str = flag(
+    tokenizers: str = groups.TOKENIZER.flag(
         None,
         "Other vocabularies, to show how they cut the same text, comma-separated: a tokenizer's "
         "folder, vocab.txt, a SentencePiece .model, a tokenizer.json of Hugging Face.",
-        group=groups.TOKENIZER,
         takes=(FILE, FOLDER, NOTHING),
     )
     port: int = flag(8017, "The page's port; 0: any that is free.", least=0, most=HIGHEST_PORT)

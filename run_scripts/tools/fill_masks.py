@@ -10,7 +10,6 @@ from korean_bert.masked_text import MASK, encode_with_masks
 from model_formats.model_folder import ModelFolder, warn_of_untrained_positions
 from model_formats.weights import check_weights, open_weights
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.limits import LARGEST_VOCABULARY
 from run_scripts.flags.parser import run_program
@@ -33,24 +32,19 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
 
     EXAMPLE = "--text='나는 학교[MASK] 갔다.'"
 
-    model_dir: str = flag(
+    model_dir: str = groups.MODEL.flag(
         None,
         "The folder of a pre-trained model, of this project, as released, or of transformers: "
         "provides the configuration, the checkpoint (the best, else the newest) and, unless "
         "another flag names it, the tokenizer. Without it: the model that comes with this project.",
         is_input=True,
-        group=groups.MODEL,
         takes=(FOLDER,),
     )
-    text: str = flag(
-        None, "Sentences with [MASK], separated by |.", required=True, group=groups.VOCABULARY
+    text: str = groups.VOCABULARY.flag(
+        None, "Sentences with [MASK], separated by |.", required=True
     )
-    guesses: int = flag(
-        5,
-        "How many guesses to show for each [MASK].",
-        least=1,
-        most=LARGEST_VOCABULARY,
-        group=groups.ANSWERS,
+    guesses: int = groups.ANSWERS.flag(
+        5, "How many guesses to show for each [MASK].", least=1, most=LARGEST_VOCABULARY
     )
 
 

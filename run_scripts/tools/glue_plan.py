@@ -17,7 +17,6 @@ from finetuning.readers import find_file
 from model_formats.model_folder import ModelFolder
 from model_formats.weights import check_weights, find_weights
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import measured_splits
 from run_scripts.flags.flag_files import SHIPPED
 from run_scripts.flags.parser import run_program
@@ -84,29 +83,23 @@ class PlanFlags:
         "--output_dir=output/glue"
     )
 
-    benchmark: str = flag(
-        None, "The benchmark.", required=True, choices=tuple(BENCHMARKS), group=groups.TASK
+    benchmark: str = groups.TASK.flag(
+        None, "The benchmark.", required=True, choices=tuple(BENCHMARKS)
     )
-    model: str = flag(
+    model: str = groups.MODEL.flag(
         None,
         "A pre-trained model: its folder or a checkpoint.",
         required=True,
         is_input=True,
-        group=groups.MODEL,
         is_path=True,
     )
-    data_dir: str = flag(
-        None,
-        "The folder that holds one sub-folder per task.",
-        required=True,
-        group=groups.FILES,
-        takes=(FOLDER,),
+    data_dir: str = groups.FILES.flag(
+        None, "The folder that holds one sub-folder per task.", required=True, takes=(FOLDER,)
     )
-    output_dir: str = flag(
+    output_dir: str = groups.OUTPUT.flag(
         None,
         "The folder that holds one sub-folder per task.",
         required=True,
-        group=groups.OUTPUT,
         takes=(FOLDER, NOTHING),
     )
 

@@ -8,7 +8,6 @@ import sys
 from bert_common.errors import InputError
 from finetuning.tables import read_lines
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag
 from run_scripts.flags.finetune import TRAIN_PART
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.path_kinds import FOLDER, NOTHING
@@ -27,14 +26,13 @@ class TableFlags:
 
     EXAMPLE = "--benchmark=glue --output_dir=output/glue"
 
-    benchmark: str = flag(
-        None, "The benchmark.", required=True, choices=tuple(BENCHMARKS), group=groups.TASK
+    benchmark: str = groups.TASK.flag(
+        None, "The benchmark.", required=True, choices=tuple(BENCHMARKS)
     )
-    output_dir: str = flag(
+    output_dir: str = groups.OUTPUT.flag(
         None,
         "The folder that holds one sub-folder per task.",
         required=True,
-        group=groups.OUTPUT,
         takes=(FOLDER, NOTHING),
     )
 
