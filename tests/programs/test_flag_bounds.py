@@ -46,7 +46,7 @@ def command_line(program, *arguments):
     given = []
     for field in dataclasses.fields(program):
         if field.metadata["required"]:
-            given.append(f"--{field.name}={(field.metadata['choices'] or ['x'])[0]}")
+            given.append(f"--{field.name}={next(iter(field.metadata['choices'] or ['x']))}")
     return ["program", *given, *arguments]
 
 
