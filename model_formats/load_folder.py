@@ -48,7 +48,7 @@ def load(folder, tokenizer=None):
         check_settings(task, settings, folder.record[0])
     arrays = open_weights(checkpoint, folder)
     check_shapes(config, arrays)
-    encoder = folder.encoder.model_class(config)
+    encoder = ENCODERS[folder.model_type](config)
     try:
         model, labels = make_model(folder.task, encoder, settings)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
