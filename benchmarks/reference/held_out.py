@@ -73,8 +73,8 @@ def measure_held_out(flags):
         raise InputError(f"a tokenizer must lie beside the records. Received: none at {files[0]}")
     tokenizer = load_tokenizer(folder)
     make_writable(flags.output_dir, "--output_dir must be a directory that can be written")
-    names = [field.name for field in dataclasses.fields(flags)]  # `PretrainFlags` has them all
-    given = [f"--{name}={getattr(flags, name)}" for name in names]
+    values = dataclasses.asdict(flags)  # `PretrainFlags` has them all
+    given = [f"--{name}={value}" for name, value in values.items() if value is not None]
     given += [f"--max_eval_steps={ALL_BATCHES}", "--do_eval", "--nodo_train"]
     pretrain(parse(PretrainFlags, ["held_out", *given]))
 
