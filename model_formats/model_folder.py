@@ -199,7 +199,7 @@ class ModelFolder:
 
     @functools.cached_property
     def task(self):
-        """What the model was trained for, one of `loaded_model.TASKS`."""
+        """What the model was trained for: "pretraining", or a key of `finetuning.tasks.TASKS`."""
         path, record = self.record
         return find_task(record, path)
 
@@ -248,7 +248,8 @@ class ModelFolder:
             config: the model's configuration.
             tokenizer: the model's, or None.
             positions: the number of trained positions, or None if unknown.
-            task: what the model was trained for, one of `loaded_model.TASKS`.
+            task: what the model was trained for: a task of `finetuning.tasks.TASKS`, or
+                "pretraining".
             settings: the settings of that task, a dict.
             stages: how it was trained, as `training_record` has it.
         """

@@ -32,7 +32,7 @@ class DownstreamJob:
     tokenizer: object  # the model's
     dataset: object  # what `Program.read_data` returned
     boundaries: tuple | None  # the lengths that batches are cut to; None: chosen by the examples
-    task: str  # one of `model_formats.loaded_model.TASKS`
+    task: str  # a key of `finetuning.tasks.TASKS`
     settings: dict  # the task flags, for the model's folder to record
     cluster: Cluster | None
 

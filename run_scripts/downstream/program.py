@@ -37,7 +37,7 @@ TRAIN_PART_DIVISOR = 10
 class Program(NamedTuple):
     """The parts of the program of one kind of task."""
 
-    task: str  # one of `model_formats.loaded_model.TASKS`
+    task: str  # a key of `finetuning.tasks.TASKS`
     task_flags: tuple  # the flags that the model's folder records
     # (flags) -> a data set with `splits`, a dict split -> whether it has labels.
     read_data: Callable
