@@ -4,10 +4,10 @@ import dataclasses
 import math
 
 import pytest
-from memory import largest_batch
 from tiny_models import tiny_model
 
 from albert_tf import AlbertConfig
+from benchmarks.speed.memory import largest_batch
 from bert_tf import BertConfig
 from bert_tf.memory_estimate import (
     GIB,

@@ -63,7 +63,7 @@ def world(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def no_work(monkeypatch):
-    stop_before_work(monkeypatch)
+    stop_before_work(monkeypatch, "tokenization.vocab_learning.learn.learn_vocabulary")
     yield
     keras.backend.clear_session()
 
