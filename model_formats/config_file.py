@@ -2,16 +2,12 @@
 
 import functools
 
-from albert_tf.config import AlbertConfig
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from bert_tf.config import BertConfig, is_of_transformers
+from bert_tf.config import is_of_transformers
+from model_formats.encoders import ENCODERS
 from model_formats.transformers_files.config import from_huggingface
-
-# Model type -> the class of its configurations, and the file that this project writes them to.
-CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
-CONFIG_NAMES = {"bert": "bert_config.json", "albert": "albert_config.json"}
 
 
 class ConfigFile:
@@ -21,7 +17,7 @@ class ConfigFile:
 
     Attributes:
         path: the file.
-        expected: the model type that its name or its flag says, "bert" or "albert"; None: the
+        expected: the model type that its name or its flag says, a key of `ENCODERS`; None: the
             file says it, as those of transformers do.
     """
 
@@ -48,7 +44,7 @@ class ConfigFile:
 
     @property
     def model_type(self):
-        """The model type, a key of `CONFIGS`."""
+        """The model type, a key of `ENCODERS`."""
         return self.expected or self.transformers_model.model_type
 
     @functools.cached_property
@@ -63,7 +59,7 @@ class ConfigFile:
     def config_with(self, vocab_size=None):
         """The same, with this vocab_size where the file leaves it out; None: it must not."""
         if not self.is_of_transformers:
-            config = CONFIGS[self.model_type]
+            config = ENCODERS[self.model_type].config
             if not isinstance(self.values, dict):
                 return config.from_json_file(self.path)  # which says what is wrong
             default = {} if vocab_size is None else {"vocab_size": vocab_size}

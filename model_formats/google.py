@@ -9,18 +9,12 @@ import numpy as np
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables, write_arrays
 from bert_tf.config import LAYER_NORM_EPSILON
-from model_formats.config_file import CONFIG_NAMES
-from model_formats.model_folder import BEST_NAME, write_description
+from model_formats.encoders import ENCODERS
+from model_formats.model_folder import write_description
 from tokenization.loading import KINDS
-
-# As in the released folders.
-CHECKPOINT_NAMES = {"bert": "bert_model.ckpt", "albert": BEST_NAME}
 
 # The flag for the vocabulary, by the kind of the tokenizer.
 VOCABULARY_FLAGS = {"full": "vocab_file", "sentencepiece": "spm_model_file"}
-
-# The kinds of tokenizers that each repository has.
-TOKENIZER_KINDS = {"bert": ("full",), "albert": ("full", "sentencepiece")}
 
 
 def check(loaded):
@@ -40,7 +34,7 @@ def check(loaded):
             f"layer_norm_eps must be {LAYER_NORM_EPSILON}, which google-research's code has fixed. "
             f"Received: {config.layer_norm_eps}"
         )
-    if tokenizer is not None and tokenizer.kind not in TOKENIZER_KINDS[loaded.model_type]:
+    if tokenizer is not None and tokenizer.kind not in ENCODERS[loaded.model_type].tokenizers:
         warnings.warn(
             f"google-research/{loaded.model_type} has no tokenizer of the kind {tokenizer.kind}: "
             "its programs may cut text into other pieces; give them ids that this project has made",
@@ -70,14 +64,15 @@ def export(loaded, directory):
         for name, variable in google_variables(loaded.model).items()
         if name not in loaded.missing
     }
-    checkpoint = CHECKPOINT_NAMES[loaded.model_type]
+    encoder = ENCODERS[loaded.model_type]
+    checkpoint = encoder.checkpoint
     write_arrays(os.path.join(directory, checkpoint), arrays)
     config = loaded.config
     if (config.hidden_act or "").lower() == "gelu_tanh":
         config = dataclasses.replace(config, hidden_act="gelu")  # Google's name for it
     write_description(dataclasses.replace(loaded, config=config), directory)
     flags = {
-        f"{loaded.model_type}_config_file": f"{{folder}}/{CONFIG_NAMES[loaded.model_type]}",
+        f"{loaded.model_type}_config_file": f"{{folder}}/{encoder.config_file}",
         "init_checkpoint": f"{{folder}}/{checkpoint}",
         **_tokenizer_flags(loaded.tokenizer),
     }

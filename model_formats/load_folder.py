@@ -3,9 +3,8 @@
 import re
 import warnings
 
-from albert_tf import AlbertModel
 from bert_common.errors import InputError
-from bert_tf import BertModel, PretrainingModel
+from bert_tf import PretrainingModel
 from bert_tf.checkpoint import TASK_HEAD_NAMES, check_shapes, load_arrays
 from finetuning.tasks import TASKS
 from model_formats.folder_tokenizer import check_table
@@ -13,8 +12,6 @@ from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import ModelFolder
 from model_formats.task_records import SETTINGS_FILE, check_settings
 from model_formats.weights import open_weights
-
-ENCODERS = {"bert": BertModel, "albert": AlbertModel}
 
 # Prefixes of the weights that a pre-trained model's files may lack, all of one prefix or none.
 MAY_LACK = ("cls/predictions/", "cls/seq_relationship/", "bert/pooler/")
@@ -48,7 +45,7 @@ def load(folder, tokenizer=None):
         check_settings(task, settings, folder.record[0])
     arrays = open_weights(checkpoint, folder)
     check_shapes(config, arrays)
-    encoder = ENCODERS[folder.model_type](config)
+    encoder = folder.encoder.model_class(config)
     try:
         model, labels = make_model(folder.task, encoder, settings)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

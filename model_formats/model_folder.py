@@ -25,7 +25,8 @@ from bert_tf.checkpoint_files import (
     latest_checkpoint,
     list_other_checkpoints,
 )
-from model_formats.config_file import CONFIG_NAMES, ConfigFile
+from model_formats.config_file import ConfigFile
+from model_formats.encoders import ALBERT, ENCODERS
 from model_formats.folder_tokenizer import find_tokenizer_files, open_tokenizer_files
 from model_formats.task_records import SETTINGS_FILE, TASK_KEY, find_task, read_settings_file
 from model_formats.training_record import read_stages, write_stages
@@ -37,9 +38,6 @@ from tokenization import save_tokenizer
 # Where a model's folder records how many positions were trained: a separate file, as some tools
 # refuse configurations with unknown keys.
 POSITIONS_FILE, POSITIONS_KEY = "pretraining.json", "trained_positions"
-
-# google-research/albert's name for its best checkpoint, and for its released ones.
-BEST_NAME = "model.ckpt-best"
 
 # The model that comes with this project, at the root of a checkout and beside the packages of an
 # installation: what `export_model.py --format=huggingface --precision=float16` wrote.
@@ -91,7 +89,7 @@ class ModelFolder:
             return folder
         if not folders:
             raise InputError(
-                f"{what} must hold {' or '.join(CONFIG_NAMES.values())}, or {CONFIG_FILE} of "
+                f"{what} must hold {_config_names()}, or {CONFIG_FILE} of "
                 f"transformers. Received: {directory}"
             )
         if len(folders) > 1:
@@ -119,8 +117,8 @@ class ModelFolder:
     def config_files(self):
         """The `ConfigFile`s of the folder: one, unless it is no model's."""
         files = [
-            ConfigFile(os.path.join(self.path, name), model_type)
-            for model_type, name in CONFIG_NAMES.items()
+            ConfigFile(os.path.join(self.path, encoder.config_file), encoder.name)
+            for encoder in ENCODERS.values()
         ]
         found = [file for file in files if os.path.isfile(file.path)]
         return found or list(filter(None, [self.transformers_config]))
@@ -130,15 +128,20 @@ class ModelFolder:
         """The one `ConfigFile` of the folder."""
         if len(self.config_files) != 1:
             raise InputError(
-                f"a model's folder must hold {' or '.join(CONFIG_NAMES.values())}. Received: "
+                f"a model's folder must hold {_config_names()}. Received: "
                 f"{self.path} with {'both' if self.config_files else 'neither'}"
             )
         return self.config_files[0]
 
     @property
     def model_type(self):
-        """The model type, "bert" or "albert"."""
+        """The model type, a key of `ENCODERS`."""
         return self.config_file.model_type
+
+    @property
+    def encoder(self):
+        """The `Encoder` of the model type."""
+        return ENCODERS[self.model_type]
 
     @property
     def config(self):
@@ -244,7 +247,7 @@ class ModelFolder:
 
         Args:
             directory: the folder of the checkpoints.
-            model_type: "bert" or "albert".
+            model_type: a key of `ENCODERS`.
             config: the model's configuration.
             tokenizer: the model's, or None.
             positions: the number of trained positions, or None if unknown.
@@ -253,7 +256,7 @@ class ModelFolder:
             settings: the settings of that task, a dict.
             stages: how it was trained, as `training_record` has it.
         """
-        write_json(os.path.join(directory, CONFIG_NAMES[model_type]), config.to_dict())
+        write_json(os.path.join(directory, ENCODERS[model_type].config_file), config.to_dict())
         write_trained_positions(directory, positions)
         if tokenizer is not None:
             save_tokenizer(tokenizer, directory)
@@ -276,6 +279,10 @@ def write_description(loaded, directory):
     )
 
 
+def _config_names():
+    return " or ".join(encoder.config_file for encoder in ENCODERS.values())
+
+
 def _find_checkpoint(directory):
     """The best checkpoint if an evaluation has chosen one, else the newest, else an export.
 
@@ -286,7 +293,7 @@ def _find_checkpoint(directory):
     is_best = os.path.basename(os.path.normpath(directory)) == BEST_FOLDER
     for prefix in (
         best_checkpoint(os.path.join(directory, BEST_FOLDER)),
-        os.path.join(directory, BEST_NAME),
+        os.path.join(directory, ALBERT.checkpoint),  # its best one, released or not
         best_checkpoint(directory) if is_best else latest_checkpoint(directory),
         os.path.join(directory, EXPORTED_NAME),
     ):

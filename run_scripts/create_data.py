@@ -47,11 +47,11 @@ from create_pretraining_data.records.metadata import (
     remove_sidecars,
     write_sidecars,
 )
+from model_formats.encoders import ENCODERS
 from model_formats.model_folder import ModelFolder
 from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
 from run_scripts.flags.corpora import find_texts
 from run_scripts.flags.create_data import (
-    MODEL_NAMES,
     CreateDataFlags,
     check_engine,
     choose_objective,
@@ -83,7 +83,7 @@ def create_data(flags):
     folder = ModelFolder.open(flags.model_dir) if flags.model_dir else None
     defaults = choose_objective(flags, folder)
     print(
-        f"objective: {defaults.objective}, defaults: {MODEL_NAMES[defaults.model_type]}'s, "
+        f"objective: {defaults.objective}, defaults: {ENCODERS[defaults.model_type].title}'s, "
         f"{defaults.reason}"
     )
     tokenizer_flags = named_tokenizer(flags, *filter(None, [folder]))

@@ -154,13 +154,10 @@ def extract_features(values):
 def open_encoder(values, model):
     """Imports TensorFlow and loads the encoder."""
     start_tensorflow(values)
-    from albert_tf import AlbertModel
-    from bert_tf import BertModel
     from bert_tf.blockwise_attention import automatic_attention
     from bert_tf.checkpoint import load_arrays
 
-    encoder = BertModel if model.model_type == "bert" else AlbertModel
-    encoder = encoder(model.config, attention_function=automatic_attention)
+    encoder = model.encoder.model_class(model.config, attention_function=automatic_attention)
     load_arrays(encoder, open_weights(model.checkpoint, model.folder), UNUSED)
     return encoder
 

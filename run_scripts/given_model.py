@@ -6,6 +6,7 @@ import os
 from typing import Self
 
 from bert_common.errors import InputError
+from model_formats.encoders import ENCODERS
 from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import REFERENCE_MODEL, ModelFolder
 from model_formats.weights import find_weights
@@ -70,8 +71,13 @@ class GivenModel:
 
     @property
     def model_type(self):
-        """The model type, "bert" or "albert"."""
+        """The model type, a key of `ENCODERS`."""
         return self.config_file.model_type
+
+    @property
+    def encoder(self):
+        """The `Encoder` of the model type."""
+        return ENCODERS[self.model_type]
 
     @property
     def config(self):

@@ -10,9 +10,7 @@ import functools
 import keras
 import tensorflow as tf
 
-from albert_tf import AlbertModel
 from bert_common.errors import InputError
-from bert_tf import BertModel
 from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS
 from bert_tf.memory_estimate import memory_line
 from bert_tf.names import is_blockwise
@@ -35,8 +33,6 @@ from bert_tf.training.state import TrainingState, restore
 from bert_tf.training.xla import Compilation, choose_compilation, enable_auto_clustering
 from model_formats.weights import open_weights
 from run_scripts.flags.training import library_seed, read_profile_steps
-
-ENCODERS = {"bert": BertModel, "albert": AlbertModel}
 
 
 @contextlib.contextmanager
@@ -146,7 +142,7 @@ class Session:
         with self.strategy.scope():
             policy = POLICIES[self.precision]
             attention = ATTENTION_FUNCTIONS[job.flags.attention]
-            encoder = ENCODERS[job.model.model_type]
+            encoder = job.model.encoder.model_class
             config = _with_dropout(job.config, job.flags.encoder_dropout)
             model = add_head(encoder(config, attention_function=attention, dtype=policy))
             self.print(f"model: {config}")

@@ -6,12 +6,11 @@ Source: modeling_bert.py and modeling_albert.py of transformers, version 5.
 from bert_common.errors import InputError
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.tasks import TASKS, TransformersClass
+from model_formats.encoders import ENCODERS
 
 ENCODER = TransformersClass("Model", "feature-extraction", ("cls/",))
 MASKED_LM = TransformersClass("ForMaskedLM", "fill-mask", ("bert/pooler/", "cls/seq_relationship/"))
 PRETRAINING = TransformersClass("ForPreTraining", "fill-mask")
-
-PREFIXES = {"bert": "Bert", "albert": "Albert"}
 
 
 def choose_architecture(loaded):
@@ -61,7 +60,7 @@ def _check_wiring(loaded):
 
 def class_name(loaded, architecture):
     """For example "BertForMaskedLM"."""
-    return PREFIXES[loaded.model_type] + architecture.suffix
+    return ENCODERS[loaded.model_type].prefix + architecture.suffix
 
 
 def predicts_scores(loaded):

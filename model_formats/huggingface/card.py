@@ -9,12 +9,11 @@ import json
 from bert_tf.checkpoint_files import step_of
 from bert_tf.training.evaluation import as_shown, read_results
 from finetuning.tasks import TASKS
+from model_formats.encoders import ENCODERS
 from model_formats.huggingface.architectures import class_name, predicts_scores
 from model_formats.huggingface.tokenizer_files import needs_own_code
 from model_formats.model_folder import POSITIONS_KEY, ModelFolder
 from model_formats.transformers_files.config import to_huggingface
-
-MODEL_NAMES = {"bert": "BERT", "albert": "ALBERT"}
 
 PRETRAINING = "pre-trained on masked words"
 SCORES = "fine-tuned to predict a score for texts"
@@ -32,7 +31,7 @@ def make_card(loaded, architecture, tokenization, card_text=""):
     """
     name = class_name(loaded, architecture)
     metadata, body = split_metadata(card_text)
-    lines = [body or f"# {MODEL_NAMES[loaded.model_type]}, {_purpose(loaded)}", ""]
+    lines = [body or f"# {ENCODERS[loaded.model_type].title}, {_purpose(loaded)}", ""]
     lines += ["## With transformers", "", "```python", *loading_lines(name, loaded.tokenizer)]
     lines += ["```", ""]
     lines += [f"{tokenization[0].upper()}{tokenization[1:]}.", ""]

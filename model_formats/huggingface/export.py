@@ -6,9 +6,9 @@ import numpy as np
 
 from bert_common.atomic_write import atomic_write, write_json
 from bert_tf.checkpoint import google_variables
+from model_formats.encoders import ENCODERS
 from model_formats.huggingface.architectures import (
     ENCODER,
-    PREFIXES,
     choose_architecture,
     class_name,
     label_keys,
@@ -22,9 +22,7 @@ from model_formats.runtimes.check import check_file
 from model_formats.runtimes.ids_graph import input_names, make_graph
 from model_formats.training_record import write_stages
 from model_formats.transformers_files.config import CONFIG_FILE, to_huggingface
-from model_formats.transformers_files.names import ALBERT_NAMES, BERT_NAMES, translate_back
-
-NAMES = {"bert": BERT_NAMES, "albert": ALBERT_NAMES}
+from model_formats.transformers_files.names import translate_back
 
 # ALBERT's projection from the embeddings to the layers.
 PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
@@ -75,8 +73,9 @@ def named_arrays(loaded, architecture):
         loaded: a `LoadedModel`.
         architecture: what `choose_architecture` returned.
     """
-    table, arrays = NAMES[loaded.model_type], {}
-    prefix = f"{PREFIXES[loaded.model_type].lower()}." if architecture is ENCODER else ""
+    encoder, arrays = ENCODERS[loaded.model_type], {}
+    table = encoder.names
+    prefix = f"{encoder.prefix.lower()}." if architecture is ENCODER else ""
     for google_name, variable in google_variables(loaded.model).items():
         if google_name in loaded.missing or google_name.startswith(architecture.without):
             continue

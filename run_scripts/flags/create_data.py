@@ -227,7 +227,6 @@ ALBERT_ONLY = (
 # The default of both reference scripts, whatever max_seq_length is.
 GOOGLES_PREDICTIONS = 20
 
-MODEL_NAMES = {"bert": "BERT", "albert": "ALBERT"}
 MODEL_TYPE_OF_OBJECTIVE = {"nsp": "bert", "sop": "albert", "none": "bert"}
 
 
@@ -271,9 +270,8 @@ def choose_objective(flags, folder=None):
         return ObjectiveDefaults(flags.objective, model_type, reason)
     given = [name for name in ALBERT_ONLY if is_given(flags, name)]
     if folder and not is_given(flags, "random_next_sentence"):
-        objective = {"bert": "nsp", "albert": "sop"}[folder.model_type]
         reason = f"because of {folder.config_file.path}"
-        return ObjectiveDefaults(objective, folder.model_type, reason)
+        return ObjectiveDefaults(folder.encoder.objective, folder.model_type, reason)
     if not given:
         reason = "because neither --objective nor a flag of ALBERT's is given"
         return ObjectiveDefaults("nsp", "bert", reason)

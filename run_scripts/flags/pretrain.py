@@ -15,7 +15,8 @@ from create_pretraining_data.records.metadata import (
     sidecar_path,
     tokenizer_beside,
 )
-from model_formats.config_file import CONFIG_NAMES, ConfigFile
+from model_formats.config_file import ConfigFile
+from model_formats.encoders import ENCODERS
 from model_formats.folder_tokenizer import check_table
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel
@@ -282,7 +283,7 @@ def vocabulary_size(values, model_type, tokenizer, files):
     Raises:
         InputError: nothing says which vocabulary it is.
     """
-    begun = os.path.join(values.output_dir or "", CONFIG_NAMES[model_type])
+    begun = os.path.join(values.output_dir or "", ENCODERS[model_type].config_file)
     if latest_checkpoint(values.output_dir) and os.path.isfile(begun):
         return ConfigFile(begun, model_type).config.vocab_size
     if tokenizer is not None:

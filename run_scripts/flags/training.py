@@ -6,7 +6,8 @@ import re
 
 from bert_common.errors import InputError
 from bert_tf.names import ATTENTION_NAMES
-from model_formats.config_file import CONFIG_NAMES, ConfigFile
+from model_formats.config_file import ConfigFile
+from model_formats.encoders import ENCODERS
 from model_formats.weights import check_weights
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
@@ -223,7 +224,7 @@ NO_CONFIG = (
 
 def given_config(values):
     """The `ConfigFile` that a flag names, or None; two are an InputError."""
-    paths = {name: getattr(values, f"{name}_config_file") for name in CONFIG_NAMES}
+    paths = {name: getattr(values, f"{name}_config_file", None) for name in ENCODERS}
     given = [ConfigFile(path, model_type) for model_type, path in paths.items() if path]
     if len(given) > 1:
         raise InputError(NO_CONFIG.format("both"))

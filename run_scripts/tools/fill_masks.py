@@ -74,12 +74,11 @@ def fill_masks(values):
     warn_of_untrained_positions(checkpoint, max(map(len, sequences)), "the longest sentence")
 
     start_tensorflow(values)
-    from albert_tf import AlbertModel
-    from bert_tf import BertModel, PretrainingModel
+    from bert_tf import PretrainingModel
     from bert_tf.checkpoint import load_arrays
     from bert_tf.summaries.mask_predictions import best_guesses
 
-    model = PretrainingModel((BertModel if folder.model_type == "bert" else AlbertModel)(config))
+    model = PretrainingModel(folder.encoder.model_class(config))
     load_arrays(model, open_weights(checkpoint, folder), UNUSED)
     for text, ids in zip(texts, sequences, strict=True):
         positions = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_id]

@@ -14,7 +14,8 @@ from released_models import write_albert, write_bert
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import write_arrays
-from model_formats.google import CHECKPOINT_NAMES, export
+from model_formats.encoders import ENCODERS
+from model_formats.google import export
 from model_formats.load_folder import load_folder
 
 # Of the optimizer and of training: no weights.
@@ -40,7 +41,7 @@ def through(folder, output, checkpoint=None):
     output.mkdir()
     loaded = load_folder(str(folder), checkpoint and str(checkpoint))
     export(loaded, str(output))
-    return output / CHECKPOINT_NAMES[loaded.model_type]
+    return output / ENCODERS[loaded.model_type].checkpoint
 
 
 def assert_same_bits(found, expected):

@@ -5,8 +5,7 @@ import json
 import numpy as np
 from paths import TEST_DATA
 
-from albert_tf import AlbertModel
-from bert_tf import BertModel, PretrainingModel
+from bert_tf import PretrainingModel
 from bert_tf.checkpoint import load_arrays
 from bert_tf.pretraining import example_losses
 from finetuning.classification.head import SequenceClassifier
@@ -33,7 +32,7 @@ HEADS = {
 def new_encoder(folder):
     """An encoder of a folder's configuration, with initial weights."""
     folder = ModelFolder.open(str(folder))
-    return {"bert": BertModel, "albert": AlbertModel}[folder.model_type](folder.config)
+    return folder.encoder.model_class(folder.config)
 
 
 def load_model(folder, allow_missing=("cls/predictions/",)):

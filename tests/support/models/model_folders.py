@@ -6,8 +6,8 @@ from tiny_models import SIZES
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
 from finetuning.tasks import TASKS
-from model_formats.config_file import CONFIGS
-from model_formats.load_folder import ENCODERS, make_model
+from model_formats.encoders import ENCODERS
+from model_formats.load_folder import make_model
 from model_formats.model_folder import ModelFolder
 from run_scripts import classifier, ner, race, squad
 from tokenization import FullTokenizer
@@ -59,10 +59,10 @@ def write_folder(folder, kind="bert", task="pretraining", sizes=None, **settings
     vocabulary.write_text("".join(f"{piece}\n" for piece in PIECES), encoding="utf-8")
     width = {"embedding_size": 16} if kind == "albert" else {}
     rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    config = CONFIGS[kind](**{**SIZES, **width, **rates, **(sizes or {})})
+    config = ENCODERS[kind].config(**{**SIZES, **width, **rates, **(sizes or {})})
     keras.utils.set_random_seed(5)
     recorded = settings_of(task, **settings)
-    model, _ = make_model(task, ENCODERS[kind](config), recorded)
+    model, _ = make_model(task, ENCODERS[kind].model_class(config), recorded)
     for variable in model.trainable_variables:  # no bias is zero, no scale is one
         variable.assign(variable + 0.05 * keras.random.normal(variable.shape))
     save_google_checkpoint(model, checkpoint_path(folder, 3))
