@@ -57,13 +57,14 @@ def encoder_inputs(inputs, config):
     return EncoderInputs(input_ids, input_mask, segment_ids, **packed)
 
 
-def run_last_block(run, sequence_starts, positions):
+def run_last_block(run, inputs, sequence_starts, positions):
     """Runs an encoder's last block at `positions` and at the [CLS] tokens.
 
     At the few masked positions of pre-training that saves most of the block's work.
 
     Args:
-        run: the block as a function of `positions`, as `TransformerBlock.call` takes them.
+        run: the block as a function of its `BlockInputs`.
+        inputs: those of the other blocks.
         sequence_starts: [B, S] integers, None for a row that is one sequence.
         positions: [B, P] integers or None; see `bert_tf.layers`.
 
@@ -71,11 +72,12 @@ def run_last_block(run, sequence_starts, positions):
         The output at the positions [B, P, H], and at the [CLS] tokens [B, H] or [B, S, H].
     """
     if positions is None:
-        x = run()  # [B, T, H]
+        x = run(inputs)  # [B, T, H]
         return x, x[:, 0] if sequence_starts is None else gather_positions(x, sequence_starts)
     starts = ops.zeros_like(positions[:, :1]) if sequence_starts is None else sequence_starts
     starts = ops.cast(starts, positions.dtype)  # [B, S]
-    x = run(positions=ops.concatenate([starts, positions], axis=1))  # [B, S + P, H]
+    wanted = ops.concatenate([starts, positions], axis=1)  # [B, S + P]
+    x = run(inputs._replace(positions=wanted))  # [B, S + P, H]
     # Not starts.shape[1], which a graph with P left open does not know.
     count = 1 if sequence_starts is None else ops.shape(sequence_starts)[1]
     return x[:, count:], x[:, 0] if sequence_starts is None else x[:, :count]
@@ -104,11 +106,11 @@ def run_inside(encoder, inputs, return_probabilities=False, call_block=call_bloc
     """
     hidden_states, attentions = [], []
 
-    def run_block(block, x, bias, positions=None, training=None):
+    def run_block(block, x, inputs, training=None):
         hidden_states.append(x)
         if not return_probabilities:
-            return call_block(block, x, bias, positions, training)
-        x, probabilities = block(x, bias, positions, training=training, return_probabilities=True)
+            return call_block(block, x, inputs, training)
+        x, probabilities = block(x, inputs, training=training, return_probabilities=True)
         attentions.append(probabilities)
         return x
 

@@ -11,14 +11,16 @@ hands `run_block` on:
                 nothing but the output reads, then computes these rows alone (and [CLS]); its keys
                 and values still come from all tokens. None: everywhere, P = T.
     run_block   the function that every block is called through, with the arguments of `call_block`,
-                the default. `bert_tf.training.recompute.recompute_block` is the other one: it keeps
-                only a block's input, and computes the rest again for the gradient.
+                the default. `infer_block` has a block compute its output without dropout, in
+                whatever way is fastest; `bert_tf.training.recompute.recompute_block` keeps only a
+                block's input, and computes the rest again for the gradient.
 
 Shapes: B batch, T tokens, N heads, D head size, H hidden, E embedding, I intermediate,
 P positions, Q queries: P with the [CLS] tokens, or T.
 """
 
 import math
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -230,6 +232,14 @@ class SelfAttention(keras.layers.Layer):
         return (context, probabilities) if return_probabilities else context
 
 
+class BlockInputs(NamedTuple):
+    """What a block is given besides the vectors [B, T, H]; it reads what it needs."""
+
+    bias: Any  # the `attention_bias`, [B, 1, 1 or T, T]
+    position_ids: Any = None  # [B, T] integers, of packed rows; None: 0, 1, 2, ...
+    positions: Any = None  # [B, Q] integers: the rows to compute; None: all of them, Q = T
+
+
 class TransformerBlock(keras.layers.Layer):
     """Attention, then the feed-forward part; after each: dropout, residual, layer norm.
 
@@ -262,20 +272,19 @@ class TransformerBlock(keras.layers.Layer):
         self.output_dense.build((None, None, self.config.intermediate_size))
         self.output_layer_norm.build(hidden)
 
-    def call(self, x, bias, positions=None, training=None, return_probabilities=False):
+    def call(self, x, inputs, training=None, return_probabilities=False):
         """Runs the block, at every position or at some.
 
         Args:
             x: [B, T, H].
-            bias: the `attention_bias`, [B, 1, 1 or T, T].
-            positions: [B, Q] integers: the rows to compute. None: all of them, Q = T.
+            inputs: `BlockInputs`.
             training: whether dropout is on.
             return_probabilities: as `SelfAttention.call` takes it.
 
         Returns:
             [B, Q, H]; with the probabilities of attention [B, N, Q, T] if asked for.
         """
-        queries = x
+        queries, bias, positions = x, inputs.bias, inputs.positions
         if positions is not None:
             queries = gather_positions(x, positions)  # [B, Q, H]
             if bias.shape[2] != 1:
@@ -291,7 +300,32 @@ class TransformerBlock(keras.layers.Layer):
         x = ops.cast(x, self.compute_dtype)
         return (x, probabilities) if return_probabilities else x
 
+    def infer(self, x, inputs):
+        """The output of `call` without dropout, in operations that TensorFlow fuses on a CPU."""
+        if keras.backend.backend() != "tensorflow":
+            return self(x, inputs, training=False)
+        from bert_tf.fused_block import fused_block
 
-def call_block(block, x, bias, positions=None, training=None):
-    """Calls a `TransformerBlock`, keeping what its gradient needs: the default `run_block`."""
-    return block(x, bias, positions, training=training)
+        return fused_block(self, x, inputs)
+
+
+def call_block(block, x, inputs, training=None):
+    """Calls a block, keeping what its gradient needs: the default `run_block`.
+
+    Args:
+        block: a `TransformerBlock`, or another layer with its `call`.
+        x: [B, T, H].
+        inputs: `BlockInputs`.
+        training: whether dropout is on.
+    """
+    return block(x, inputs, training=training)
+
+
+def infer_block(block, x, inputs, training=None):
+    """A block's output without dropout: by the `infer` of its own class, else by its `call`.
+
+    An inherited `infer` is not asked: a subclass may compute something else.
+    """
+    if "infer" in vars(type(block)):
+        return block.infer(x, inputs)
+    return block(x, inputs, training=False)

@@ -13,7 +13,7 @@ import keras
 from bert_tf.attention import attention, attention_bias
 from bert_tf.config import BertConfig
 from bert_tf.encoder import encoder_inputs, run_last_block
-from bert_tf.layers import Embeddings, TransformerBlock, call_block, dense
+from bert_tf.layers import BlockInputs, Embeddings, TransformerBlock, call_block, dense
 
 # Our variables (path below the model's own name) and Google's (google-research/bert); {w} is
 # kernel or bias, of a layer norm gamma or beta.
@@ -109,15 +109,16 @@ class BertModel(keras.Model):
         """
         inputs = encoder_inputs(inputs, self.config)
         bias = attention_bias(inputs.input_mask, inputs.segment_index)  # [B, 1, 1 or T, T]
+        of_blocks = BlockInputs(bias, inputs.position_ids)
         x = self.embeddings(
             inputs.input_ids, inputs.segment_ids, inputs.position_ids, training=training
         )  # [B, T, H]
         outputs = {"embedding_output": x, "encoder_input": x, "encoder_outputs": []}
         for block in self.blocks[:-1]:
-            x = run_block(block, x, bias, training=training)
+            x = run_block(block, x, of_blocks, training=training)
             outputs["encoder_outputs"].append(x)
-        last = functools.partial(run_block, self.blocks[-1], x, bias, training=training)
-        x, first = run_last_block(last, inputs.sequence_starts, positions)
+        last = functools.partial(run_block, self.blocks[-1], x, training=training)
+        x, first = run_last_block(last, of_blocks, inputs.sequence_starts, positions)
         outputs["encoder_outputs"].append(x)
         outputs = outputs if return_all_layers else {}
         return {"sequence_output": x, "pooled_output": self.pooler(first), **outputs}

@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 
-def recompute_block(scope, block, x, bias, positions=None, training=None):
+def recompute_block(scope, block, x, inputs, training=None):
     """Runs a block like `bert_tf.layers.call_block`, with equal results, but keeps only its input.
 
     Everything that the block depends on becomes an explicit argument of the recomputed function:
@@ -18,7 +18,7 @@ def recompute_block(scope, block, x, bias, positions=None, training=None):
 
     Args:
         scope: the `keras.StatelessScope` that holds the weights and the seeds.
-        block, x, bias, positions, training: as for `call_block`.
+        block, x, inputs, training: as for `call_block`.
     """
     # The scope's own values: a variable's `value` would be cast to the precision of the caller.
     weights = [scope.get_current_value(v) for v in block.trainable_variables]
@@ -28,7 +28,7 @@ def recompute_block(scope, block, x, bias, positions=None, training=None):
         state = [*zip(block.trainable_variables, weights, strict=True)]
         state += [*zip(block.non_trainable_variables, seeds, strict=True)]
         with keras.StatelessScope(state_mapping=state):
-            return block(x, bias, positions, training=training)
+            return block(x, inputs, training=training)
 
     y = tf.recompute_grad(run)(x, *weights)
     for variable, seed in zip(block.non_trainable_variables, seeds, strict=True):

@@ -14,8 +14,8 @@ import tensorflow as tf
 from bert_common.errors import InputError
 from bert_common.progress import progress
 from bert_tf.encoder import run_inside
+from bert_tf.layers import infer_block
 from finetuning.examples import LENGTH_STEP
-from finetuning.features.inference_block import infer_block
 from finetuning.inputs import ROW_INPUTS, pad_rows
 
 # TensorFlow's own threads leave gaps between small operations, which another batch fills. Of 6,000

@@ -8,7 +8,7 @@ from tiny_models import SIZES
 
 from bert_tf import BertConfig
 from bert_tf.attention import attention_bias
-from bert_tf.layers import TransformerBlock, gather_positions
+from bert_tf.layers import BlockInputs, TransformerBlock, gather_positions
 from bert_tf.pretraining import most_likely
 
 
@@ -30,7 +30,8 @@ def test_small_change_of_a_large_residual_is_kept(policy, part):
         block.attention_layer_norm.gamma.assign(np.zeros(config.hidden_size))
         block.attention_layer_norm.beta.assign(np.full(config.hidden_size, 256.0))
     x = tf.fill([1, 3, config.hidden_size], tf.cast(256.0, block.compute_dtype))
-    output = block(x, attention_bias(np.ones((1, 3), np.int32)))  # [1, 3, H]
+    inputs = BlockInputs(attention_bias(np.ones((1, 3), np.int32)))
+    output = block(x, inputs)  # [1, 3, H]
     np.testing.assert_allclose(tf.cast(output, tf.float32), np.tile(signs, (1, 3, 1)), atol=1e-2)
 
 

@@ -14,10 +14,10 @@ from paths import ROOT
 from tensorflow.python.framework import test_util
 from tiny_models import random_batch, tensors, tiny_model
 
+from bert_tf import fused_block
 from bert_tf.encoder import run_inside
-from bert_tf.layers import LayerNorm
-from finetuning.features import inference_block
-from finetuning.features.inference_block import has_one_layer_norm, infer_block, one_layer_norm
+from bert_tf.fused_block import has_one_layer_norm, one_layer_norm
+from bert_tf.layers import LayerNorm, TransformerBlock, infer_block
 
 
 @pytest.mark.parametrize("onednn", ("1", "0"))
@@ -34,6 +34,25 @@ def test_blocks_for_their_output_alone(kind, activation, onednn, monkeypatch):
     for state, other in zip(run(batch).hidden_states, expected, strict=True):
         np.testing.assert_allclose(state, other, atol=2e-5, rtol=0)
     assert np.std(expected[-1]) > 0.5
+
+
+class DoubledBlock(TransformerBlock):
+    """A block with other mathematics, and no form for inference of its own."""
+
+    def call(self, x, inputs, **options):
+        return 2 * super().call(x, inputs, **options)
+
+
+def test_a_block_of_another_kind_is_computed_by_its_own_call(monkeypatch):
+    monkeypatch.setattr("bert_tf.model.TransformerBlock", DoubledBlock)
+    model = tiny_model().encoder
+    batch = tensors(random_batch(0))
+    plain, inferred = (
+        run_inside(model, batch, **options).hidden_states
+        for options in ({}, {"call_block": infer_block})
+    )
+    np.testing.assert_array_equal(inferred[-1], plain[-1])
+    assert "infer" not in vars(DoubledBlock) and "infer" in vars(TransformerBlock)
 
 
 def random_layer_norm(rows, width):
@@ -71,7 +90,7 @@ def test_where_tensorflow_has_that_operation(monkeypatch):
         ("arm64", True, [], False),
     ):
         monkeypatch.setattr(platform, "machine", lambda answer=processor: answer)
-        monkeypatch.setattr(inference_block, "onednn_is_on", lambda answer=onednn: answer)
+        monkeypatch.setattr(fused_block, "onednn_is_on", lambda answer=onednn: answer)
         monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind, answer=gpus: answer)
         assert has_one_layer_norm() == expected
 
@@ -80,7 +99,7 @@ def onednn_of_process(**environment):
     """What TensorFlow itself and `onednn_is_on` say in a new process."""
     program = (
         "from tensorflow.python.framework import test_util\n"
-        "from finetuning.features.inference_block import onednn_is_on\n"
+        "from bert_tf.fused_block import onednn_is_on\n"
         "print(test_util.IsMklEnabled(), onednn_is_on())"
     )
     done = subprocess.run(
