@@ -5,6 +5,7 @@ import os
 from typing import Any, Self
 
 from bert_common.errors import InputError
+from bert_tf.block_costs import TransformerBlockCosts
 from bert_tf.config import (
     COMMON_KEYS,
     LAYER_NORM_EPSILON,
@@ -60,6 +61,8 @@ class AlbertConfig:
     type_vocab_size: int = 2
     initializer_range: float = 0.02
     layer_norm_eps: float = LAYER_NORM_EPSILON
+    # What a block of such a model costs; the block's own class imports Keras.
+    block = TransformerBlockCosts
 
     def __post_init__(self) -> None:
         check_sizes(self)

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
+from bert_tf.block_costs import TransformerBlockCosts
 
 # Keys of published configuration files that are no fields here, with the only value that this model
 # supports; ANY for a key that nothing has ever read. The pooler's keys describe no existing pooler.
@@ -81,6 +82,8 @@ class BertConfig:
     type_vocab_size: int = 16
     initializer_range: float = 0.02
     layer_norm_eps: float = LAYER_NORM_EPSILON
+    # What a block of such a model costs; the block's own class imports Keras.
+    block = TransformerBlockCosts
 
     def __post_init__(self) -> None:
         check_sizes(self)

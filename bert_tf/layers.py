@@ -26,6 +26,7 @@ import keras
 from keras import ops
 
 from bert_tf.attention import attention
+from bert_tf.block_costs import TransformerBlockCosts
 from bert_tf.config import LAYER_NORM_EPSILON
 from bert_tf.dropout import Dropout
 
@@ -240,7 +241,7 @@ class BlockInputs(NamedTuple):
     positions: Any = None  # [B, Q] integers: the rows to compute; None: all of them, Q = T
 
 
-class TransformerBlock(keras.layers.Layer):
+class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
     """Attention, then the feed-forward part; after each: dropout, residual, layer norm.
 
     The arguments are those of `SelfAttention`.

@@ -10,24 +10,12 @@ WEIGHT_BYTES = 4
 # What Adam and LAMB keep for each weight: two moments.
 ADAM_SLOTS = 2
 
-# Arrays that a block keeps for its gradient, by their shape (B examples of T tokens, H hidden,
-# I intermediate, N heads): counted in the block's code.
-HIDDEN_ARRAYS = 12  # [B, T, H]
-INTERMEDIATE_ARRAYS = 4  # [B, T, I]
-SCORE_ARRAYS = 3  # [B, N, T, T]
-
-# Bytes of an element of those arrays, fitted to peaks on a CPU (benchmarks.speed.memory): in a
+# Bytes of an element of a block's arrays, fitted to peaks on a CPU (benchmarks.speed.memory): in a
 # block that keeps its arrays for the gradient (XLA recomputes some of them), and in the one block
 # at a time that is recomputed, where scores count separately (their softmax is in float32).
 KEPT_BYTES = {"float32": 3.3, "bfloat16": 2.6, "float16": 2.6}
 RECOMPUTED_BYTES = {"float32": 4.0, "bfloat16": 1.5, "float16": 1.5}
 RECOMPUTED_SCORE_BYTES = {"float32": 4.0, "bfloat16": 8.1, "float16": 8.1}
-
-# Arrays that a block holds at a time where nothing is kept for a gradient, in attention and in the
-# feed-forward part: counted in its code. With them BERT-base's estimates are 7 and 12 % above the
-# peaks measured on a CPU, 32 rows of 512 and of 128 in float32.
-USED_IN_ATTENTION = {"hidden": 4, "scores": 2}
-USED_IN_FEED_FORWARD = {"hidden": 3, "intermediate": 4}
 
 # The logits [B, P, V], their softmax and their gradient; in float32.
 LOGIT_ARRAYS = 3
@@ -45,13 +33,12 @@ def count_parts(config):
         own), "pooler"; "heads" of both objectives.
     """
     c = config
-    h, i, e = c.hidden_size, c.intermediate_size, c.embedding_size
-    block = 4 * (h * h + h) + (h * i + i) + (i * h + h) + 4 * h
+    h, e = c.hidden_size, c.embedding_size
     return {
         "words": c.vocab_size * e,
         "positions": (c.type_vocab_size + c.max_position_embeddings) * e + 2 * e,
         "projection": 0 if e == h else e * h + h,
-        "blocks": c.num_blocks * block,
+        "blocks": c.num_blocks * c.block.count_weights(c),
         "pooler": h * h + h,
         "heads": (h * e + e + 2 * e + c.vocab_size) + (2 * h + 2),
     }
@@ -95,12 +82,13 @@ def estimate_bytes(
     Returns:
         Bytes: an estimate, in most cases within 20 %.
     """
-    c = config
+    c, arrays = config, config.block.KEPT
     hidden = batch * length * c.hidden_size
-    block = HIDDEN_ARRAYS * hidden + INTERMEDIATE_ARRAYS * batch * length * c.intermediate_size
+    block = arrays["hidden"] * hidden
+    block += arrays["intermediate"] * batch * length * c.intermediate_size
     blockwise = blockwise and length > BLOCK_QUERIES
     queries = BLOCK_QUERIES if blockwise else length
-    scores = SCORE_ARRAYS * batch * c.num_attention_heads * queries * length
+    scores = arrays["scores"] * batch * c.num_attention_heads * queries * length
     if recompute == "none":
         calls = c.num_block_calls
         kept = (calls * block + (1 if blockwise else calls) * scores) * KEPT_BYTES[precision]
@@ -134,7 +122,7 @@ def inference_bytes(config, batch, length, precision="float32"):
     }
     attention, feed_forward = (
         sum(count * sizes[name] for name, count in used.items())
-        for used in (USED_IN_ATTENTION, USED_IN_FEED_FORWARD)
+        for used in (config.block.IN_ATTENTION, config.block.IN_FEED_FORWARD)
     )
     return weights + batch * length * max(attention, feed_forward) + RUNTIME_BYTES
 

@@ -34,13 +34,8 @@ def forward_flops(config, length, predictions, sequences=1):
 
 def block_flops(config, length, predictions, sequences=1):
     """The operations of all blocks in a forward pass over one row; arguments as above."""
-    h = config.hidden_size
-    # Of a query: its projection, the one after attention, the two of the feed-forward part; its
-    # scores with all keys, and the sum of the values.
-    query = 4 * h * h + 4 * h * config.intermediate_size + 4 * length * h
-    keys_and_values = 4 * h * h * length
-    whole = length * query + keys_and_values
-    last = (sequences + predictions) * query + keys_and_values
+    whole = config.block.flops(config, length, length)
+    last = config.block.flops(config, length, sequences + predictions)
     return (config.num_block_calls - 1) * whole + last
 
 

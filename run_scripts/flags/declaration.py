@@ -16,10 +16,14 @@ from run_scripts.flags.limits import MOST_STEPS
 
 @dataclasses.dataclass(frozen=True)
 class PerModel:
-    """A default that differs between google-research/bert and google-research/albert."""
+    """A default by model type: that of google-research/bert and of google-research/albert."""
 
     bert: object
     albert: object
+
+    def of(self, model_type):
+        """The default of a model type; other encoders than these two have BERT's."""
+        return getattr(self, model_type, self.bert)
 
 
 def for_both(value):
@@ -136,13 +140,13 @@ def resolve_model_defaults(values, model_type):
 
     Args:
         values: an instance of a program's dataclass.
-        model_type: "bert" or "albert".
+        model_type: a key of `model_formats.encoders.ENCODERS`.
 
     Returns:
         A copy of `values` without any `PerModel` left.
     """
     given = {
-        field.name: getattr(getattr(values, field.name), model_type)
+        field.name: getattr(values, field.name).of(model_type)
         for field in dataclasses.fields(values)
         if isinstance(getattr(values, field.name), PerModel)
     }

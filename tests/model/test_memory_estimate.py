@@ -9,8 +9,11 @@ from tiny_models import tiny_model
 from albert_tf import AlbertConfig
 from benchmarks.speed.memory import largest_batch
 from bert_tf import BertConfig
+from bert_tf.block_costs import TransformerBlockCosts
+from bert_tf.costs.flops import block_flops
 from bert_tf.memory_estimate import (
     GIB,
+    count_parts,
     count_weights,
     estimate_bytes,
     memory_line,
@@ -35,6 +38,31 @@ def test_weights_are_counted(name):
     kind, sizes = CONFIGS[name]
     model = tiny_model(kind, **sizes)
     assert count_weights(model.config) == sum(math.prod(v.shape) for v in model.trainable_variables)
+
+
+class CheapBlock(TransformerBlockCosts):
+    """The costs of a block of another kind."""
+
+    @staticmethod
+    def count_weights(config):
+        return 7
+
+    @staticmethod
+    def flops(config, length, queries):
+        return 10 * length + queries
+
+
+@dataclasses.dataclass(frozen=True)
+class CheapConfig(BertConfig):
+    block = CheapBlock
+
+
+def test_a_block_says_what_it_costs():
+    model = tiny_model("bert")
+    assert model.config.block.count_weights(model.config) == model.encoder.blocks[0].count_params()
+    config = CheapConfig(vocab_size=9, num_hidden_layers=3)
+    assert count_parts(config)["blocks"] == 3 * 7
+    assert block_flops(config, length=5, predictions=1) == 2 * (50 + 5) + 50 + 2
 
 
 BASE = BertConfig.from_preset("base", vocab_size=30522)

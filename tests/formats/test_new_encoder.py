@@ -1,0 +1,82 @@
+"""A new encoder is a configuration, a model and a record: no file of the packages names it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from model_folders import write_folder
+from tiny_models import random_batch, tensors
+
+from bert_tf import BertConfig, BertModel
+from bert_tf.layers import TransformerBlock
+from korean_bert import load_model
+from model_formats.encoders import BERT, ENCODERS
+from model_formats.load_folder import load_folder
+from model_formats.model_folder import ModelFolder
+from run_scripts import extract_features
+
+
+@dataclasses.dataclass(frozen=True)
+class DummyConfig(BertConfig):
+    """BERT's sizes, of another encoder."""
+
+
+class DummyBlock(TransformerBlock):
+    """A block with other mathematics: its output is turned around."""
+
+    def call(self, x, inputs, **options):
+        return -super().call(x, inputs, **options)
+
+
+class DummyModel(BertModel):
+    """BERT with other blocks."""
+
+    def __init__(self, config, attention_function=None, **options):
+        super().__init__(config, **options)
+
+    def build(self, input_shape=None):
+        self.blocks = [
+            DummyBlock(self.config, name=block.name, dtype=self.dtype_policy)
+            for block in self.blocks
+        ]
+        super().build(input_shape)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of a pre-trained model of this kind."""
+    record = dataclasses.replace(
+        BERT,
+        name="dummy",
+        title="Dummy",
+        config=DummyConfig,
+        model=f"{__name__}.DummyModel",
+        config_file="dummy_config.json",
+    )
+    monkeypatch.setitem(ENCODERS, "dummy", record)
+    write_folder(tmp_path / "m", "dummy")
+    return tmp_path / "m"
+
+
+def test_a_folder_of_it(folder):
+    opened = ModelFolder.open(str(folder))
+    assert (opened.model_type, type(opened.config)) == ("dummy", DummyConfig)
+    loaded = load_folder(str(folder))
+    assert type(loaded.model.encoder) is DummyModel and loaded.missing == ()
+
+
+def test_its_vectors(folder, capsys):
+    """A program and Python compute what its own blocks compute."""
+    batch = random_batch(0)
+    model = load_model(folder)
+    (folder / "lines.txt").write_text("the book is red\n")
+    argv = [f"--model_dir={folder}", f"--input_file={folder}/lines.txt", "--layers=-1"]
+    argv += [f"--output_file={folder}/out.npz", "--max_seq_length=16", "--pooling=cls"]
+    assert extract_features.main(["extract_features", *argv]) == 0
+    with np.load(folder / "out.npz") as file:
+        (vector,) = file["features"]
+    ids = model.loaded.tokenizer.encode("the book is red")
+    row = [model.loaded.tokenizer.cls_id, *ids, model.loaded.tokenizer.sep_id]
+    expected = model.encoder({"input_ids": np.array([row])})["sequence_output"][0, 0]
+    np.testing.assert_allclose(np.ravel(vector), expected, atol=1e-5)
+    assert model.encoder(tensors(batch))["sequence_output"].shape[-1] == 32
