@@ -163,7 +163,7 @@ def run(job, session, folder):
         folder: the `TrainingFolder` of --output_dir; None in workers that write nothing.
     """
     flags, replicas = job.flags, session.strategy.num_replicas_in_sync
-    session.check_flags(flags, job.config)
+    session.check_flags(job)
     if (flags.do_eval or flags.eval_input_file) and flags.eval_batch_size % replicas:
         raise InputError(
             "--eval_batch_size must be a multiple of the number of devices. Received: "

@@ -106,18 +106,19 @@ class Session:
         """Refuses workers that differ in a setting: a dict of name -> number or text."""
         check_agreement(self.strategy, settings)
 
-    def check_flags(self, flags, config):
+    def check_flags(self, job):
         """Refuses workers with different flags, and batches that the devices cannot divide.
 
         Args:
-            flags: as for `open_session`.
-            config: the model's configuration.
+            job: as for `build`.
 
         Raises:
             InputError: names what differs or cannot be divided.
         """
+        flags, sizes = job.flags, vars(job.config)
         settings = {f"--{name}": value for name, value in vars(flags).items()}
-        settings |= {f"{name} of the configuration": size for name, size in vars(config).items()}
+        settings |= {f"{name} of the configuration": size for name, size in sizes.items()}
+        settings |= {"--init_checkpoint": job.model.checkpoint}  # also what --model_dir stands for
         # First of all: to the others, a worker that alone refuses something looks lost.
         self.check_agreement({**settings, "precision": self.precision})
         replicas = self.strategy.num_replicas_in_sync

@@ -185,7 +185,7 @@ class FineTuning:
     def run(self):
         """Trains, evaluates, predicts, exports; returns the results, or None after a signal."""
         flags, session = self.job.flags, self.session
-        session.check_flags(flags, self.job.config)
+        session.check_flags(self.job)
         session.check_agreement(
             {f"examples of {s}": len(e.lengths) for s, e in self.examples.items()}
         )
