@@ -19,7 +19,7 @@ from bert_tf.memory_estimate import (
     inference_bytes,
 )
 from bert_tf.names import is_blockwise
-from model_formats.config_file import CONFIGS
+from model_formats.encoders import ENCODERS
 from model_formats.transformers_files.config import from_huggingface
 from run_scripts.planning.table import number, print_columns
 
@@ -53,7 +53,7 @@ def read_config_file(path):
     # Google's configurations of BERT have no such key.
     albert = isinstance(values, dict) and "embedding_size" in values
     albert |= os.path.basename(path).startswith("albert")
-    return CONFIGS["albert" if albert else "bert"].from_json_file(path)
+    return ENCODERS["albert" if albert else "bert"].config.from_json_file(path)
 
 
 def print_tables(models, lengths, batch):
