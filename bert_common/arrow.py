@@ -1,4 +1,4 @@
-"""Imports pyarrow, which is optional, and says in one line what is wrong with a file it reads."""
+"""Imports the optional pyarrow; its errors on damaged files become errors of one line."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""Declares a value that a fine-tuned model's folder records, and reads lists that are one text."""
+"""Declares the values that a fine-tuned model's folder records, with readers of their lists."""
 
 from typing import NamedTuple
 

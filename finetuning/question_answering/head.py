@@ -1,4 +1,4 @@
-"""Chooses between the two heads: one of starts and ends alone, and one that searches with beams."""
+"""Chooses the head that a folder's settings describe: spans scored at once, or by a beam search."""
 
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.span_head import SpanModel
