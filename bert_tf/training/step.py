@@ -162,7 +162,7 @@ class TrainingStep:
 
         def run(length):
             def step(batch, worker_metrics):
-                return self._replica_step(cut(batch, length), worker_metrics)
+                return self._replica_step(cut(batch, length), worker_metrics, all_reduce)
 
             metrics = self.strategy.run(step, args=(batch, worker_metrics))
             # Every replica returns the same numbers: they were reduced inside.
@@ -174,13 +174,13 @@ class TrainingStep:
         branches = [functools.partial(run, length) for length in self.config.bucket_boundaries]
         return tf.switch_case(local_values(self.strategy, bucket)[0], branches)
 
-    def _replica_step(self, batch, worker_metrics, reduce=all_reduce):
+    def _replica_step(self, batch, worker_metrics, reduce):
         """The whole update, as one replica runs it.
 
         Args:
             batch: its part of the global batch: features [B, ...], for example "input_ids" [B, T].
             worker_metrics: scalars whose means over the replicas are returned.
-            reduce: adds up tensors over all replicas.
+            reduce: `all_reduce`, or what takes its place.
 
         Returns:
             What `__call__` returns, the same on all replicas.
