@@ -1,6 +1,8 @@
 """Reads a model's configuration file once, whichever project wrote it."""
 
+import dataclasses
 import functools
+import os
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
@@ -17,8 +19,8 @@ class ConfigFile:
 
     Attributes:
         path: the file.
-        expected: the model type that its name or its flag says, a key of `ENCODERS`; None: the
-            file says it, as those of transformers do.
+        expected: the model type that its folder or its flag says, a key of `ENCODERS`; None: the
+            file says it.
     """
 
     def __init__(self, path, expected=None):
@@ -45,7 +47,20 @@ class ConfigFile:
     @property
     def model_type(self):
         """The model type, a key of `ENCODERS`."""
-        return self.expected or self.transformers_model.model_type
+        if self.expected:
+            return self.expected
+        return self.transformers_model.model_type if self.is_of_transformers else self._nearest()
+
+    def _nearest(self):
+        """The encoder whose keys the file has; of several the one that its name begins with."""
+        name = os.path.basename(self.path)
+        keys = set(self.values) if isinstance(self.values, dict) else set()
+
+        def distance(encoder):
+            known = {field.name for field in dataclasses.fields(encoder.config)}
+            return len(keys - known), not name.startswith(encoder.name)
+
+        return min(ENCODERS.values(), key=distance).name
 
     @functools.cached_property
     def config(self):
@@ -67,7 +82,8 @@ class ConfigFile:
         model = self.transformers_model
         if model.model_type != self.model_type:
             raise InputError(
-                f"{self.path} must describe a model of --{self.expected}_config_file's kind. "
-                f"Received: {model.kind}, which is --{model.model_type}_config_file here"
+                f"{self.path} must describe a model of the kind {ENCODERS[self.expected].title}. "
+                f"Received: {model.kind}, which is {ENCODERS[model.model_type].title} here "
+                "(--config_file takes any)"
             )
         return model.config

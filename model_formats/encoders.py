@@ -23,6 +23,14 @@ class Encoder:
         objective: the sentence objective that records for it are made for, if no flag says.
         prefix: how the names of its classes in transformers begin.
         names: its table of weights in transformers; see `transformers_files.names`.
+        defaults: the encoder whose defaults the flags have that name none of its own, as a key of
+            `ENCODERS`: "bert" or "albert", as those defaults are of Google's programs for these.
+        token_boundary: whether records for it have that feature, which Google's training program
+            for it reads.
+        beams: whether Google's code for it answers SQuAD 2.0 with a head that searches with beams.
+        special_ids: a key of transformers' config.json -> the attribute of the tokenizer.
+        always_projects: whether its class in transformers has a projection of the embeddings where
+            they are as wide as the hidden states, too.
     """
 
     name: str
@@ -35,6 +43,11 @@ class Encoder:
     objective: str
     prefix: str
     names: dict
+    defaults: str
+    token_boundary: bool = False
+    beams: bool = False
+    special_ids: dict = dataclasses.field(default_factory=lambda: {"pad_token_id": "pad_id"})
+    always_projects: bool = False
 
     @property
     def model_class(self):
@@ -54,6 +67,7 @@ BERT = Encoder(
     objective="nsp",
     prefix="Bert",
     names=BERT_NAMES,
+    defaults="bert",
 )
 ALBERT = Encoder(
     name="albert",
@@ -66,5 +80,14 @@ ALBERT = Encoder(
     objective="sop",
     prefix="Albert",
     names=ALBERT_NAMES,
+    defaults="albert",
+    token_boundary=True,
+    beams=True,
+    special_ids={  # transformers' own defaults are the released models' ids
+        "pad_token_id": "pad_id",
+        "bos_token_id": "cls_id",
+        "eos_token_id": "sep_id",
+    },
+    always_projects=True,
 )
 ENCODERS = {encoder.name: encoder for encoder in (BERT, ALBERT)}

@@ -260,15 +260,15 @@ def read_examples(dataset, split, data_dir):
     return examples, {f"left out ({why})": count for why, count in left_out.items()}
 
 
-def make_task(values, dataset, config, tokenizer):
-    """The task of the flags as a `Classification`."""
+def make_task(job):
+    """The task of a `DownstreamJob` as a `Classification`."""
     from finetuning.classification.task import Classification
 
     return Classification(
-        dataset,
-        tokenizer,
-        *head_options(values, config),
-        balanced=values.class_weights == "balanced",
+        job.dataset,
+        job.tokenizer,
+        *head_options(job.flags, job.config),
+        balanced=job.flags.class_weights == "balanced",
     )
 
 

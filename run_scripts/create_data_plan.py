@@ -16,6 +16,7 @@ from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
 from create_pretraining_data.instances.sentences import describe_splitter
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
+from model_formats.encoders import ENCODERS
 from run_scripts.flags.declaration import names_of
 
 
@@ -49,8 +50,7 @@ def make_settings(flags, defaults, tokenizer):
         max_seq_length=flags.max_seq_length,
         max_predictions_per_seq=masking_rules.max_predictions,
         sentence_label=defaults.objective != "none",
-        # As in ALBERT's script, whose training program reads it.
-        token_boundary=defaults.model_type == "albert",
+        token_boundary=ENCODERS[defaults.model_type].token_boundary,
         packed_sequences=MAX_SEQUENCES if flags.packing else 0,
         masking=masking_rules if flags.masking == "dynamic" else None,
     )

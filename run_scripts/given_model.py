@@ -16,10 +16,10 @@ from run_scripts.flags.tokenizer import (
     open_tokenizer,
     source_of,
 )
-from run_scripts.flags.training import NO_CONFIG, given_config
+from run_scripts.flags.training import NO_CONFIG, ModelFlags, given_config
 
 # The flags that name a model, each alone or with others.
-MODEL_FLAGS = ("model_dir", "init_checkpoint", "bert_config_file", "albert_config_file")
+MODEL_FLAGS = ("init_checkpoint", *(field.name for field in dataclasses.fields(ModelFlags)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +66,7 @@ class GivenModel:
         """
         file = given_config(self.flags)
         if not (file or self.folders):
-            raise InputError(NO_CONFIG.format("neither"))
+            raise InputError(NO_CONFIG.format("none"))
         return file or self.folders[0].config_file
 
     @property

@@ -107,11 +107,11 @@ def read_data(values):
     return dataset
 
 
-def make_task(values, dataset, config, tokenizer):
-    """The task as a `NamedEntityRecognition`."""
+def make_task(job):
+    """The task of a `DownstreamJob` as a `NamedEntityRecognition`."""
     from finetuning.ner.task import NamedEntityRecognition
 
-    return NamedEntityRecognition(dataset, tokenizer, *head_options(values, config))
+    return NamedEntityRecognition(job.dataset, job.tokenizer, *head_options(job.flags, job.config))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from bert_common.errors import InputError
 from bert_tf.costs.cards import CARDS
 from create_pretraining_data.engine.work_plan import COMPRESSIONS
 from create_pretraining_data.instances.packing import MAX_SEQUENCES
+from model_formats.config_file import ConfigFile
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.flag_files import SHIPPED
@@ -29,7 +30,7 @@ from run_scripts.flags.path_kinds import FILE
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import given_config
 from run_scripts.planning.measured import KOREAN_WIKIPEDIA
-from run_scripts.planning.sizes import print_tables, published_sizes, read_config_file
+from run_scripts.planning.sizes import print_tables, published_sizes
 from run_scripts.planning.table import GIGABYTE, print_plan
 from run_scripts.planning.training import Phase
 
@@ -167,7 +168,7 @@ def show_sizes(flags):
     lengths = read_lengths(flags.lengths)
     models = published_sizes()
     if flags.config_file:
-        models = {path: read_config_file(path) for path in flags.config_file.split(",")}
+        models = {path: ConfigFile(path).config for path in flags.config_file.split(",")}
     print_tables(models, lengths, flags.batch_size)
 
 

@@ -18,7 +18,7 @@ from finetuning.multiple_choice.data import (
 )
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import for_both
+from run_scripts.flags.declaration import PerModel
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, refuse_feature_flags
 from run_scripts.flags.limits import HIGHEST_RATE, LONGEST_SEQUENCE, MOST_EPOCHS
 from run_scripts.flags.parser import run_program
@@ -45,7 +45,7 @@ class RaceFlags(FinetuneFlags):
     )
 
     task_name: str = groups.TASK.flag(
-        for_both("race"),
+        PerModel("race"),
         "race: --data_dir has train, dev, test with folders middle and high of articles; jsonl: it "
         "has train.jsonl, dev.jsonl, test.jsonl, an object a line with context, question, options "
         "(the same number in every question), label (from 0, or a letter).",
@@ -57,13 +57,13 @@ class RaceFlags(FinetuneFlags):
     do_eval: bool = groups.EVALUATION.flag(None, "Whether to evaluate the model on dev and test.")
     do_predict: bool = groups.PREDICTION.flag(None, "Whether to write predictions for test.")
     max_seq_length: int = groups.ROWS.flag(
-        for_both(512),
+        PerModel(512),
         "The most pieces of a row, special tokens included; the end of the text is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
     )
     max_qa_length: int = groups.ROWS.flag(
-        for_both(128),
+        PerModel(128),
         "The most pieces of a question with an option; the beginning of a longer one is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
@@ -76,24 +76,24 @@ class RaceFlags(FinetuneFlags):
         recorded=True,
     )
     num_train_epochs: float = groups.UPDATES.flag(
-        for_both(None),
+        PerModel(None),
         "Passes over the data, in place of train_step.",
         above=0,
         most=MOST_EPOCHS,
         recorded=True,
     )
     train_step: int = groups.UPDATES.flag(
-        for_both(12000), "Updates in all.", least=1, recorded=True
+        PerModel(12000), "Updates in all.", least=1, recorded=True
     )
     warmup_proportion: float = groups.UPDATES.flag(
-        for_both(None),
+        PerModel(None),
         "The share of all updates that is warm-up, in place of warmup_step.",
         least=0,
         below=1,
         recorded=True,
     )
     warmup_step: int = groups.UPDATES.flag(
-        for_both(1000), "Updates of warm-up.", least=0, recorded=True
+        PerModel(1000), "Updates of warm-up.", least=0, recorded=True
     )
     save_checkpoints_steps: int = groups.RUNS.flag(100, "Updates between two checkpoints.", least=1)
     num_keep_checkpoint: int = groups.COMPATIBILITY.flag(
@@ -172,12 +172,17 @@ def read_split(values, split):
     return read_race(values.data_dir, split, levels)
 
 
-def make_task(values, dataset, config, tokenizer):
-    """The task as a `MultipleChoice`."""
+def make_task(job):
+    """The task of a `DownstreamJob` as a `MultipleChoice`."""
     from finetuning.multiple_choice.task import MultipleChoice
 
+    flags = job.flags
     return MultipleChoice(
-        dataset, tokenizer, values.max_seq_length, values.max_qa_length, values.classifier_dropout
+        job.dataset,
+        job.tokenizer,
+        flags.max_seq_length,
+        flags.max_qa_length,
+        flags.classifier_dropout,
     )
 
 

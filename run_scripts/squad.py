@@ -1,12 +1,12 @@
 """The program run_squad: fine-tunes a pre-trained model to answer questions about texts."""
 
 import dataclasses
+import functools
 import operator
 import os
 import re
 import sys
 
-from albert_tf.config import AlbertConfig
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
 from finetuning.inputs import SHORTEST
@@ -20,7 +20,7 @@ from finetuning.question_answering.scores import BENCHMARKS
 from finetuning.question_answering.windows import SPECIALS
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import for_both
+from run_scripts.flags.declaration import PerModel
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, refuse_feature_flags
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_EPOCHS, MOST_SHOWN
 from run_scripts.flags.parser import run_program
@@ -85,43 +85,43 @@ class SquadFlags(FinetuneFlags):
         "are an error that names them.",
     )
     task_name: str = groups.TASK.flag(
-        for_both("squad"),
+        PerModel("squad"),
         "The data set whose rules the answers are scored by.",
         choices=tuple(BENCHMARKS),
     )
     max_query_length: int = groups.ROWS.flag(
-        for_both(64),
+        PerModel(64),
         "The most pieces of a question; the rest is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
     doc_stride: int = groups.ROWS.flag(
-        for_both(128),
+        PerModel(128),
         "The distance in pieces between the beginnings of two windows of a text.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
     version_2_with_negative: bool = groups.ROWS.flag(
-        for_both(False), "Whether there may be questions without an answer, as in SQuAD 2.0."
+        PerModel(False), "Whether there may be questions without an answer, as in SQuAD 2.0."
     )
     do_predict: bool = groups.PREDICTION.flag(
         False, "Whether to answer --predict_file, and to score the answers as --do_eval does."
     )
     do_eval: bool = groups.EVALUATION.flag(False, "Whether to score the answers to --predict_file.")
     max_seq_length: int = groups.ROWS.flag(
-        for_both(384),
+        PerModel(384),
         "The most pieces of a window, special tokens included.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
     )
     n_best_size: int = groups.ANSWERS.flag(
-        for_both(20), "How many answers of each question are written.", least=1, most=MOST_SHOWN
+        PerModel(20), "How many answers of each question are written.", least=1, most=MOST_SHOWN
     )
     max_answer_length: int = groups.ANSWERS.flag(
-        for_both(30), "The most pieces of an answer.", least=1, most=LONGEST_SEQUENCE
+        PerModel(30), "The most pieces of an answer.", least=1, most=LONGEST_SEQUENCE
     )
     null_score_diff_threshold: float = groups.ANSWERS.flag(
-        for_both(0.0),
+        PerModel(0.0),
         "With SQuAD 2.0: no answer is given where the null score difference is above this.",
         least=-1e9,
         most=1e9,
@@ -152,20 +152,20 @@ class SquadFlags(FinetuneFlags):
         0.1, "Has no effect here.", least=0, below=1, recorded=True
     )
     num_train_epochs: float = groups.UPDATES.flag(
-        for_both(3.0),
+        PerModel(3.0),
         "Passes, counted in questions, not in windows.",
         above=0,
         most=MOST_EPOCHS,
         recorded=True,
     )
     train_step: int = groups.UPDATES.flag(
-        for_both(None), "Updates in all, in place of num_train_epochs.", least=1, recorded=True
+        PerModel(None), "Updates in all, in place of num_train_epochs.", least=1, recorded=True
     )
     warmup_proportion: float = groups.UPDATES.flag(
-        for_both(0.1), "The share of all updates that is warm-up.", least=0, below=1, recorded=True
+        PerModel(0.1), "The share of all updates that is warm-up.", least=0, below=1, recorded=True
     )
     warmup_step: int = groups.UPDATES.flag(
-        for_both(None), "Updates of warm-up, in place of warmup_proportion.", least=0, recorded=True
+        PerModel(None), "Updates of warm-up, in place of warmup_proportion.", least=0, recorded=True
     )
     train_feature_file: str = groups.BATCHES.flag(
         None,
@@ -283,21 +283,22 @@ def read_data(values):
     return QuestionDataset(values.task_name, null, questions)
 
 
-def make_task(values, dataset, config, tokenizer):
-    """The task as a `QuestionAnswering`."""
+def make_task(job):
+    """The task of a `DownstreamJob` as a `QuestionAnswering`."""
     from finetuning.question_answering.task import QuestionAnswering
 
-    folder, beams = values.output_dir, None
-    albert_2 = isinstance(config, AlbertConfig) and values.version_2_with_negative
-    if albert_2 or values.start_n_top or values.end_n_top:
+    values, tokenizer, beams = job.flags, job.tokenizer, None
+    answers_with_beams = job.model.encoder.beams and values.version_2_with_negative
+    if answers_with_beams or values.start_n_top or values.end_n_top:
         beams = values.start_n_top or START_N_TOP, values.end_n_top or END_N_TOP
     if values.google_answers and (beams or not isinstance(tokenizer, FullTokenizer)):
         raise InputError(
             "--google_answers requires BERT's head and google-research/bert's tokenizer. "
             f"Received: {'a head with beams' if beams else type(tokenizer).__name__}"
         )
+    in_folder = functools.partial(os.path.join, values.output_dir)
     return QuestionAnswering(
-        dataset=dataset,
+        dataset=job.dataset,
         tokenizer=tokenizer,
         max_length=values.max_seq_length,
         doc_stride=values.doc_stride,
@@ -306,8 +307,8 @@ def make_task(values, dataset, config, tokenizer):
         max_answer_length=values.max_answer_length,
         threshold=values.null_score_diff_threshold,
         beams=beams,
-        train_cache=values.train_feature_file or os.path.join(folder, "train_features.npz"),
-        predict_cache=values.predict_feature_file or os.path.join(folder, "predict_features.npz"),
+        train_cache=values.train_feature_file or in_folder("train_features.npz"),
+        predict_cache=values.predict_feature_file or in_folder("predict_features.npz"),
         dropout=values.dropout_prob,
         google_answers=values.google_answers,
     )

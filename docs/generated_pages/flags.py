@@ -45,7 +45,7 @@ Every flag of every program, as `--help` shows them. Names without `.py` are sta
 `python -m NAME`. Every program also has `--flagfile=FILE` (flags of a file, one a line), `--help`,
 `--helpfull` and `--version`. (`python -m run_scripts.tools.check_devices --help` shows the few
 options of the check of devices.) A switch is `--name`, `--noname`, `--name=true` or `--name=false`.
-Two defaults, such as "BERT 128, ALBERT 512", are those of the two reference repositories.
+Several defaults, such as "BERT 128, ALBERT 512", are those of the reference repositories.
 
 This page is made from the code by `python docs/generated_pages`; a test compares it.
 """
@@ -91,9 +91,9 @@ def _default(field):
     default = field.default
     if field.metadata["required"]:
         return "required"
-    if isinstance(default, PerModel) and default.bert != default.albert:
-        return f"BERT {shown(default.bert)}, ALBERT {shown(default.albert)}"
-    return shown(default.bert if isinstance(default, PerModel) else default)
+    if isinstance(default, PerModel) and default.by_encoder:
+        return ", ".join(f"{title} {shown(value)}" for title, value in default.by_title().items())
+    return shown(default.default if isinstance(default, PerModel) else default)
 
 
 def shown(value):

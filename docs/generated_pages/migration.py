@@ -173,5 +173,5 @@ def same_default(field, model, program):
     """Whether a flag's default here is that of a reference program."""
     default = field.default
     if isinstance(default, PerModel):
-        default = getattr(default, model)
+        default = default.of(model)
     return default == PROGRAMS[model, program][field.name]

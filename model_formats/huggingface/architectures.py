@@ -46,16 +46,16 @@ def _check_wiring(loaded):
             "a head for transformers must read the encoder's last layer. Received: "
             f"{loaded.source}, trained with --feature_layers={','.join(map(str, layers))}"
         )
-    if loaded.model_type == "albert":
-        total, groups = config.num_hidden_layers, config.num_hidden_groups
-        ours = [i * groups // total for i in range(total)]
-        theirs = [int(i / (total / groups)) for i in range(total)]  # as AlbertTransformer.forward
-        if ours != theirs:
-            raise InputError(
-                "num_hidden_layers must be divided into num_hidden_groups as transformers does "
-                f"it. Received: num_hidden_layers={total}, num_hidden_groups={groups}, whose "
-                f"layers use the groups {ours}, there {theirs}"
-            )
+    total = config.num_hidden_layers
+    groups = getattr(config, "num_hidden_groups", total)
+    ours = [i * groups // total for i in range(total)]
+    theirs = [int(i / (total / groups)) for i in range(total)]  # as AlbertTransformer.forward
+    if ours != theirs:
+        raise InputError(
+            "num_hidden_layers must be divided into num_hidden_groups as transformers does it. "
+            f"Received: num_hidden_layers={total}, num_hidden_groups={groups}, whose layers use "
+            f"the groups {ours}, there {theirs}"
+        )
 
 
 def class_name(loaded, architecture):

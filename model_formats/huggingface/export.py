@@ -85,8 +85,8 @@ def named_arrays(loaded, architecture):
         array = np.asarray(variable.value)
         arrays[name.removeprefix(prefix)] = np.ascontiguousarray(array.T if transposed else array)
     config = loaded.config
-    if loaded.model_type == "albert" and config.embedding_size == config.hidden_size:
-        # Google's ALBERT has no projection where the widths are equal; transformers' always has.
+    if encoder.always_projects and config.embedding_size == config.hidden_size:
+        # Google's code has no projection where the widths are equal.
         size = config.hidden_size
         for word, array in (("kernel", np.eye(size)), ("bias", np.zeros(size))):
             name, _ = translate_back(f"{PROJECTION}/{word}", table)
@@ -117,12 +117,11 @@ def config_of(loaded, architecture):
     """
     tokenizer, special = loaded.tokenizer, {}
     if tokenizer is not None:
-        special = {"pad_token_id": tokenizer.pad_id}
-        if loaded.model_type == "albert":  # whose defaults are the released models' ids
-            special |= {"bos_token_id": tokenizer.cls_id, "eos_token_id": tokenizer.sep_id}
+        ids = ENCODERS[loaded.model_type].special_ids
+        special = {key: getattr(tokenizer, name) for key, name in ids.items()}
     return {
         "architectures": [class_name(loaded, architecture)],
-        **to_huggingface(loaded.config),
+        **to_huggingface(loaded.config, loaded.model_type),
         **special,
         **label_keys(loaded),
         "tie_word_embeddings": True,

@@ -214,15 +214,15 @@ def _roberta(values):
 _CONVERTERS = {"bert": _bert, "albert": _albert, "electra": _electra, "roberta": _roberta}
 
 
-def to_huggingface(config):
+def to_huggingface(config, model_type):
     """The keys of a config.json that describe the network of one of our configurations.
 
     Args:
-        config: a `BertConfig` or an `AlbertConfig`.
+        config: the configuration.
+        model_type: its encoder's name, which is transformers' name of it too.
 
     Returns:
-        A dict for transformers' BertConfig or AlbertConfig, model_type included.
+        A dict for transformers' class of configurations, model_type included.
     """
     activation = ACTIVATIONS_BACK[(config.hidden_act or "linear").lower()]
-    kind = "albert" if isinstance(config, AlbertConfig) else "bert"
-    return {"model_type": kind, **dataclasses.asdict(config), "hidden_act": activation}
+    return {"model_type": model_type, **dataclasses.asdict(config), "hidden_act": activation}

@@ -44,7 +44,7 @@ class Program(NamedTuple):
     # (dataset, split, data_dir) -> a list of examples, and a dict of how many rows were changed or
     # dropped: for example "left out (short)" -> 3. Needs no TensorFlow.
     read_split: Callable
-    make_task: Callable  # (flags, dataset, configuration, tokenizer) -> the `DownstreamTask`
+    make_task: Callable  # (`DownstreamJob`) -> the `DownstreamTask`
     # The task flags that may differ from those that the model was trained with.
     changeable: tuple = ("max_seq_length",)
     alike: dict = {}  # a task flag -> values that may stand in the place of one another
@@ -72,7 +72,7 @@ def finetune(given, program):
         start_tensorflow(flags, functools.partial(compilation_cache, flags))
         from run_scripts.downstream.training import run
 
-        task = program.make_task(flags, job.dataset, job.config, job.tokenizer)
+        task = program.make_task(job)
         run(job, task, splits, folders, refusal_reason)
 
 

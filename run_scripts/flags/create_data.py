@@ -15,6 +15,7 @@ from create_pretraining_data.instances.long_lines import LONG_LINES
 from create_pretraining_data.instances.packing import row_predictions
 from create_pretraining_data.instances.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.records.shard_names import expand_output_file
+from model_formats.encoders import BERT, ENCODERS
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel, flag, resolve_model_defaults
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_PROCESSES
@@ -110,7 +111,7 @@ class CreateDataFlags(TokenizerFlags):
         choices=OBJECTIVES,
     )
     max_seq_length: int = groups.ROWS.flag(
-        PerModel(128, 512),
+        PerModel(128, {"albert": 512}),
         "The maximum number of pieces in an example, including special tokens.",
         least=SHORTEST_SEQUENCE,
         most=LONGEST_SEQUENCE,
@@ -137,25 +138,26 @@ class CreateDataFlags(TokenizerFlags):
         0.15, "The share of the pieces to mask.", least=0, below=1
     )
     do_whole_word_mask: bool = groups.ROWS.flag(
-        PerModel(False, True), "Mask all pieces of a word at once; the tokenizer defines words."
+        PerModel(False, {"albert": True}),
+        "Mask all pieces of a word at once; the tokenizer defines words.",
     )
     ngram: int = groups.ROWS.flag(
-        PerModel(1, 3),
+        PerModel(1, {"albert": 3}),
         "The most consecutive words (or pieces) to mask together.",
         least=1,
         most=LONGEST_NGRAM,
     )
     favor_shorter_ngram: bool = groups.ROWS.flag(
-        PerModel(True, True),
+        PerModel(True),
         "Draw n-grams of length n with weight 1/n; if false, reverse the weights.",
     )
     do_permutation: bool = groups.ROWS.flag(
-        PerModel(False, False),
+        PerModel(False),
         "In addition to masking, shuffle the same number of pieces and predict them too; records "
         "then have places for 2 * max_predictions_per_seq predictions.",
     )
     random_next_sentence: bool = groups.ROWS.flag(
-        PerModel(False, False),
+        PerModel(False),
         "ALBERT's name for the objective nsp (with ALBERT's defaults).",
         in_manifest=False,
     )
@@ -163,7 +165,7 @@ class CreateDataFlags(TokenizerFlags):
         0.1, "The share of passes over a document with shorter examples.", least=0, most=1
     )
     dupe_factor: int = groups.ROWS.flag(
-        PerModel(10, 40),
+        PerModel(10, {"albert": 40}),
         "The number of passes over the text, each with different segments and masks. With "
         "--masking=dynamic 1 is enough, and is the default.",
         least=1,
@@ -227,14 +229,12 @@ ALBERT_ONLY = (
 # The default of both reference scripts, whatever max_seq_length is.
 GOOGLES_PREDICTIONS = 20
 
-MODEL_TYPE_OF_OBJECTIVE = {"nsp": "bert", "sop": "albert", "none": "bert"}
-
 
 class ObjectiveDefaults(NamedTuple):
     """The objective, and the model whose defaults apply."""
 
     objective: str
-    model_type: str  # "bert" or "albert"
+    model_type: str  # a key of `ENCODERS`
     reason: str
 
 
@@ -265,9 +265,9 @@ def choose_objective(flags, folder=None):
                 f"Received: --objective={flags.objective}, "
                 f"--random_next_sentence={str(wants_random).lower()}"
             )
-        model_type = MODEL_TYPE_OF_OBJECTIVE[flags.objective]
+        encoders = (e for e in ENCODERS.values() if e.objective == flags.objective)
         reason = f"because of --objective={flags.objective}"
-        return ObjectiveDefaults(flags.objective, model_type, reason)
+        return ObjectiveDefaults(flags.objective, next(encoders, BERT).name, reason)
     given = [name for name in ALBERT_ONLY if is_given(flags, name)]
     if folder and not is_given(flags, "random_next_sentence"):
         reason = f"because of {folder.config_file.path}"

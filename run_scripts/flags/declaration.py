@@ -1,8 +1,8 @@
 """Declares the flags of a program as the fields of a frozen dataclass.
 
 A field is the only declaration of its flag: what lists flags reads the metadata of the fields.
-Where the two reference repositories have different defaults for one flag, the default is a
-`PerModel`; `resolve_model_defaults` chooses one of the two once it is known which model is meant.
+Where the reference repositories have different defaults for one flag, the default is a `PerModel`;
+`resolve_model_defaults` chooses one of its values once it is known which model is meant.
 """
 
 import dataclasses
@@ -11,24 +11,31 @@ import types
 import typing
 
 from bert_common.errors import InputError
+from model_formats.encoders import BERT, ENCODERS
 from run_scripts.flags.limits import MOST_STEPS
 
 
 @dataclasses.dataclass(frozen=True)
 class PerModel:
-    """A default by model type: that of google-research/bert and of google-research/albert."""
+    """A default by the model's encoder; unlike a plain default it differs from every given value.
 
-    bert: object
-    albert: object
+    Attributes:
+        default: google-research/bert's, which all encoders have that the table does not name.
+        by_encoder: a key of `ENCODERS` -> its own default, for example google-research/albert's.
+    """
+
+    default: object
+    by_encoder: dict = dataclasses.field(default_factory=dict)
 
     def of(self, model_type):
-        """The default of a model type; other encoders than these two have BERT's."""
-        return getattr(self, model_type, self.bert)
+        """The default of an encoder: its own, else that of the encoder that its record names."""
+        names = (model_type, ENCODERS[model_type].defaults)
+        return next((self.by_encoder[n] for n in names if n in self.by_encoder), self.default)
 
-
-def for_both(value):
-    """A `PerModel` of one value: unlike a plain default it differs from every given value."""
-    return PerModel(value, value)
+    def by_title(self):
+        """The title of an encoder -> its default, BERT's first."""
+        values = {BERT.name: self.default, **self.by_encoder}
+        return {ENCODERS[name].title: value for name, value in values.items()}
 
 
 def flag(
@@ -52,7 +59,7 @@ def flag(
     """Declares one flag as a dataclass field.
 
     Args:
-        default: the value without the flag; None for "not given"; a `PerModel` for two defaults.
+        default: the value without the flag; None for "not given"; a `PerModel` for several.
         help: the sentence that `--help` shows.
         group: where `--help` shows it: `groups.Group.flag` sets it. None: among the general flags.
         required: whether a run without the flag is refused.

@@ -50,7 +50,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         takes=(FILE, FOLDER, NOTHING),
     )
     max_seq_length: int = groups.ROWS.flag(
-        PerModel(128, 512),
+        PerModel(128, {"albert": 512}),
         "The most pieces of an example, special tokens included; the rest is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
@@ -94,27 +94,27 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         recorded=True,
     )
     num_train_epochs: float = groups.UPDATES.flag(
-        PerModel(3.0, None),
+        PerModel(3.0, {"albert": None}),
         "Passes over the training examples.",
         above=0,
         most=MOST_EPOCHS,
         recorded=True,
     )
     train_step: int = groups.UPDATES.flag(
-        PerModel(None, 1000),
+        PerModel(None, {"albert": 1000}),
         "Updates in all, in place of num_train_epochs.",
         least=1,
         recorded=True,
     )
     warmup_proportion: float = groups.UPDATES.flag(
-        PerModel(0.1, None),
+        PerModel(0.1, {"albert": None}),
         "The share of all updates that is warm-up.",
         least=0,
         below=1,
         recorded=True,
     )
     warmup_step: int = groups.UPDATES.flag(
-        PerModel(None, 0),
+        PerModel(None, {"albert": 0}),
         "Updates of warm-up, in place of warmup_proportion.",
         least=0,
         recorded=True,

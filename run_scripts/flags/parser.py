@@ -230,10 +230,11 @@ def _described(flag, help):
 def _help_lines(field):
     """The lines about a flag, with its values and its default."""
     default = field.default
-    if isinstance(default, PerModel) and default.bert == default.albert:
-        default = default.bert
+    if isinstance(default, PerModel) and not default.by_encoder:
+        default = default.default
     if isinstance(default, PerModel):
-        shown = f"default: BERT {_shown(default.bert)}, ALBERT {_shown(default.albert)}"
+        values = (f"{title} {_shown(value)}" for title, value in default.by_title().items())
+        shown = f"default: {', '.join(values)}"
     elif field.metadata["required"]:
         shown = "required"
     else:

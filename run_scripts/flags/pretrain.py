@@ -42,10 +42,10 @@ from tokenization.vocabulary import load_vocabulary
 class PretrainFlags(TrainingFlags):
     """Pre-trains BERT or ALBERT on the records of create_pretraining_data.py.
 
-    Give --bert_config_file or --albert_config_file, or --model_dir to continue from a model: that
-    chooses between BERT and ALBERT, and with it the defaults of google-research/bert or of
-    google-research/albert. A run that was stopped resumes from the newest checkpoint in
-    --output_dir when it is started again."""
+    Give --config_file (or --bert_config_file or --albert_config_file, as Google's programs), or
+    --model_dir to continue from a model: that chooses between BERT and ALBERT, and with it the
+    defaults of google-research/bert or of google-research/albert. A run that was stopped resumes
+    from the newest checkpoint in --output_dir when it is started again."""
 
     EXAMPLE = (
         "--albert_config_file=run_scripts/flagfiles/albert_mini.json "
@@ -92,25 +92,25 @@ class PretrainFlags(TrainingFlags):
         "name says (uncased_..., multi_cased_...), or false if its vocabulary has capital letters.",
     )
     max_seq_length: int = groups.ROWS.flag(
-        PerModel(128, 512),
+        PerModel(128, {"albert": 512}),
         "Length of the records' sequences. Without it: what the JSON file beside the records says.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
     )
     max_predictions_per_seq: int = groups.ROWS.flag(
-        PerModel(20, 20),
+        PerModel(20),
         "Masked positions of a record. Without it: what the JSON file beside the records says.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
     )
-    do_train: bool = groups.UPDATES.flag(PerModel(False, True), "Whether to train.")
+    do_train: bool = groups.UPDATES.flag(PerModel(False, {"albert": True}), "Whether to train.")
     do_eval: bool = groups.EVALUATION.flag(
-        PerModel(False, False), "Whether to evaluate, after training if both."
+        PerModel(False), "Whether to evaluate, after training if both."
     )
     train_batch_size: int = groups.UPDATES.flag(
-        PerModel(32, 4096),
+        PerModel(32, {"albert": 4096}),
         "Examples in an update, over all devices.",
         least=1,
         most=LARGEST_BATCH,
@@ -123,16 +123,19 @@ class PretrainFlags(TrainingFlags):
         is_path=True,
     )
     eval_batch_size: int = groups.EVALUATION.flag(
-        PerModel(8, 64),
+        PerModel(8, {"albert": 64}),
         "Examples in an evaluation step, over all devices.",
         least=1,
         most=LARGEST_BATCH,
     )
     optimizer: str = groups.OPTIMIZER.flag(
-        PerModel("adamw", "lamb"), "Google's AdamW or LAMB.", choices=OPTIMIZER_NAMES, recorded=True
+        PerModel("adamw", {"albert": "lamb"}),
+        "Google's AdamW or LAMB.",
+        choices=OPTIMIZER_NAMES,
+        recorded=True,
     )
     learning_rate: float = groups.OPTIMIZER.flag(
-        PerModel(5e-5, 0.00176),
+        PerModel(5e-5, {"albert": 0.00176}),
         "The learning rate at the end of the warm-up.",
         above=0,
         most=HIGHEST_RATE,
@@ -142,16 +145,16 @@ class PretrainFlags(TrainingFlags):
         1.0, "The power of the polynomial decay of the learning rate.", above=0, most=100
     )
     num_train_steps: int = groups.UPDATES.flag(
-        PerModel(100000, 125000), "Updates in all.", least=1, recorded=True
+        PerModel(100000, {"albert": 125000}), "Updates in all.", least=1, recorded=True
     )
     num_warmup_steps: int = groups.UPDATES.flag(
-        PerModel(10000, 3125), "Updates of linear warm-up.", least=0, recorded=True
+        PerModel(10000, {"albert": 3125}), "Updates of linear warm-up.", least=0, recorded=True
     )
     start_warmup_step: int = groups.UPDATES.flag(
         0, "The update at which the warm-up begins.", least=0
     )
     save_checkpoints_steps: int = groups.RUNS.flag(
-        PerModel(1000, 5000), "Updates between two checkpoints.", least=1
+        PerModel(1000, {"albert": 5000}), "Updates between two checkpoints.", least=1
     )
     max_eval_steps: int = groups.EVALUATION.flag(100, "The most batches to evaluate.", least=1)
     eval_every_steps: int = groups.EVALUATION.flag(

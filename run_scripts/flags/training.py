@@ -28,6 +28,13 @@ class ModelFlags:
         is_input=True,
         takes=(FOLDER,),
     )
+    config_file: str = groups.MODEL.flag(
+        None,
+        f"The model's sizes: {', '.join(e.config_file for e in ENCODERS.values())}, or "
+        "transformers' config.json; its name or its keys say which encoder it is.",
+        is_input=True,
+        takes=(FILE,),
+    )
     bert_config_file: str = groups.MODEL.flag(
         None,
         "BERT's sizes, a bert_config.json or transformers' config.json.",
@@ -218,17 +225,18 @@ def library_seed(values):
 
 
 NO_CONFIG = (
-    "one of --bert_config_file and --albert_config_file must be given, or --model_dir. Received: {}"
+    "one of --config_file, --bert_config_file and --albert_config_file must be given, or "
+    "--model_dir. Received: {}"
 )
 
 
 def given_config(values):
     """The `ConfigFile` that a flag names, or None; two are an InputError."""
-    paths = {name: getattr(values, f"{name}_config_file", None) for name in ENCODERS}
-    given = [ConfigFile(path, model_type) for model_type, path in paths.items() if path]
+    types = {"config_file": None, "bert_config_file": "bert", "albert_config_file": "albert"}
+    given = {name: path for name in types if (path := getattr(values, name, None))}
     if len(given) > 1:
-        raise InputError(NO_CONFIG.format("both"))
-    return given[0] if given else None
+        raise InputError(NO_CONFIG.format(" and ".join(f"--{name}" for name in given)))
+    return next((ConfigFile(path, types[name]) for name, path in given.items()), None)
 
 
 def compilation_cache(values, gpus):

@@ -1,14 +1,11 @@
 """The tables of models: what any size needs, a table for each kind of cost."""
 
 import math
-import os
 
 from albert_tf.config import PRESETS as ALBERT_PRESETS
 from albert_tf.config import AlbertConfig
-from bert_common.folders import read_bytes
-from bert_common.json_text import read_json
 from bert_tf.config import PRESETS as BERT_PRESETS
-from bert_tf.config import BertConfig, is_of_transformers
+from bert_tf.config import BertConfig
 from bert_tf.costs.flops import block_flops, forward_flops, training_flops
 from bert_tf.memory_estimate import (
     GIB,
@@ -19,8 +16,6 @@ from bert_tf.memory_estimate import (
     inference_bytes,
 )
 from bert_tf.names import is_blockwise
-from model_formats.encoders import ENCODERS
-from model_formats.transformers_files.config import from_huggingface
 from run_scripts.planning.table import number, print_columns
 
 # The vocabularies of Google's English models, uncased and version 2, whose sizes the papers print.
@@ -43,17 +38,6 @@ def published_sizes():
         for name in ALBERT_PRESETS
     }
     return bert | albert
-
-
-def read_config_file(path):
-    """The `BertConfig` or `AlbertConfig` of a file; which of them, its keys say."""
-    values = read_json(read_bytes(path), path)
-    if isinstance(values, dict) and is_of_transformers(values):
-        return from_huggingface(values, path).config
-    # Google's configurations of BERT have no such key.
-    albert = isinstance(values, dict) and "embedding_size" in values
-    albert |= os.path.basename(path).startswith("albert")
-    return ENCODERS["albert" if albert else "bert"].config.from_json_file(path)
 
 
 def print_tables(models, lengths, batch):

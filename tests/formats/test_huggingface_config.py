@@ -27,7 +27,8 @@ BASE = {"vocab_size": 99, "model_type": "bert"}
 def test_the_two_forms_of_gelu():
     for theirs, ours in (("gelu", "gelu_erf"), ("gelu_new", "gelu"), ("gelu_pytorch_tanh", "gelu")):
         assert from_huggingface({**BASE, "hidden_act": theirs}, "x").config.hidden_act == ours
-    back = {a: to_huggingface(BertConfig(9, hidden_act=a))["hidden_act"] for a in ACTIVATIONS_BACK}
+    configs = {a: BertConfig(9, hidden_act=a) for a in ACTIVATIONS_BACK}
+    back = {a: to_huggingface(c, "bert")["hidden_act"] for a, c in configs.items()}
     assert back["gelu"] == back["gelu_tanh"] == "gelu_new" and back["gelu_erf"] == "gelu"
     # Without the key: what transformers' class has.
     assert from_huggingface(BASE, "x").config.hidden_act == "gelu_erf"
@@ -40,7 +41,8 @@ def test_the_two_forms_of_gelu():
 def test_there_and_back(config_class, act):
     sizes = {"hidden_size": 24, "num_attention_heads": 3, "num_hidden_layers": 5}
     config = config_class(77, **sizes, hidden_act=act, layer_norm_eps=1e-6)
-    found = from_huggingface(to_huggingface(config), "x").config
+    kind = "bert" if config_class is BertConfig else "albert"
+    found = from_huggingface(to_huggingface(config, kind), "x").config
     assert found == config_class(77, **sizes, hidden_act=found.hidden_act, layer_norm_eps=1e-6)
     same = {"gelu_tanh": "gelu", "": "linear"}
     assert found.hidden_act == same.get(act, act)
@@ -99,7 +101,7 @@ def test_files_without_a_model_type():
 def test_a_file_given_as_ours_is_recognised(tmp_path):
     path = str(FOLDERS / "bert_erf" / "config.json")
     assert ConfigFile(path, "bert").config.hidden_act == "gelu_erf"
-    with pytest.raises(InputError, match="must describe a model of --albert_config_file's kind"):
+    with pytest.raises(InputError, match="must describe a model of the kind ALBERT"):
         ConfigFile(path, "albert").config_with()
     with pytest.raises(InputError, match="korean_bert.load_model reads folders of trans"):
         BertConfig.from_json_file(path)

@@ -11,8 +11,9 @@ from tiny_models import SIZES, tiny_model
 from bert_tf.config import BertConfig
 from bert_tf.costs.flops import forward_flops, training_flops
 from bert_tf.memory_estimate import GIB, count_parts, estimate_bytes, inference_bytes
+from model_formats.config_file import ConfigFile
 from run_scripts.plan import main
-from run_scripts.planning.sizes import published_sizes, read_config_file
+from run_scripts.planning.sizes import published_sizes
 
 # The parts by the beginnings of our variables' paths below the encoder's or the model's name.
 PATHS = {
@@ -95,7 +96,7 @@ def test_any_configuration_file(tmp_path, capsys):
         (tmp_path / name).write_text(json.dumps(values))
     shutil.copy(TEST_DATA / "transformers" / "electra_small" / "config.json", tmp_path)
     paths = [str(tmp_path / name) for name in (*files, "config.json")]
-    assert [read_config_file(path).embedding_size for path in paths] == [32, 16, 16]
+    assert [ConfigFile(path).config.embedding_size for path in paths] == [32, 16, 16]
     argv = ["sizes", f"--config_file={','.join(paths)}", "--lengths=16,24,99", "--batch_size=8"]
     assert main(argv) == 0
     output = capsys.readouterr().out

@@ -285,7 +285,7 @@ def empty_folder(job):
         (without_layer, ("part.ckpt", "- bert/encoder/layer_1/output/dense/bias: missing")),
         ({"init_checkpoint": "nowhere.ckpt"}, ("nowhere.ckpt.index", "nothing there")),
         ({"init_checkpoint": None}, ("--init_checkpoint, --model_dir", "none")),
-        ({"bert_config_file": None}, ("--bert_config_file", "neither")),
+        ({"bert_config_file": None}, ("--bert_config_file", "none")),
         ({"vocab_file": None}, ("--vocab_file", "none")),
         (large_vocabulary, ("vocab_size=60", "vocab.txt has 74 entries")),
         ({"max_seq_length": 129}, ("max_position_embeddings", "129 and 128")),

@@ -177,8 +177,9 @@ def check_help(text, program, flags_class):
         assert " ".join(map(str.strip, described)) == field.metadata["help"]
         default = field.default
         if isinstance(default, PerModel):
-            bert, albert = (str(value) for value in (default.bert, default.albert))
-            shown = bert if bert == albert else f"BERT {bert}, ALBERT {albert}"
+            values = {title: str(value) for title, value in default.by_title().items()}
+            shown = ", ".join(" ".join(pair) for pair in values.items())
+            shown = shown if default.by_encoder else values["BERT"]
             assert f"default: {shown})".lower() in line.lower()
         elif default is None:
             assert "required" in line if field.metadata["required"] else "not set" in line

@@ -23,8 +23,8 @@ class CopyFlags:
     source: str = flag(None, "The file to copy.", required=True)
     times: int = flag(1, "How often.")
     limit: int | None = flag(None, "At most so many bytes.")
-    rate: float = flag(PerModel(0.5, 2.0), "Copies a second.")
-    overwrite: bool = flag(PerModel(False, True), "Whether files are replaced.")
+    rate: float = flag(PerModel(0.5, {"albert": 2.0}), "Copies a second.")
+    overwrite: bool = flag(PerModel(False, {"albert": True}), "Whether files are replaced.")
     quiet: bool = flag(False, "Whether to be silent.")
     mode: str = flag("fast", "The way to copy.", choices=("fast", "slow"))
 
@@ -68,7 +68,9 @@ def test_value_with_commas_globs_or_hangul_comes_through():
 def test_defaults():
     values = read()
     assert (values.times, values.limit, values.quiet, values.mode) == (1, None, False, "fast")
-    assert values.rate == PerModel(0.5, 2.0) and values.overwrite == PerModel(False, True)
+    assert values.rate == PerModel(0.5, {"albert": 2.0}) and values.overwrite == PerModel(
+        False, {"albert": True}
+    )
 
 
 def test_model_type_defaults_fill_only_what_is_not_given():

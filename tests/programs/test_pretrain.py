@@ -182,8 +182,8 @@ def test_guesses_are_shown_at_every_evaluation(job, record_format):
 
 # flags, what the line must hold
 BAD_FLAGS = (
-    ({"albert_config_file": "albert.json"}, ("both",)),
-    ({"bert_config_file": None}, ("neither",)),
+    ({"albert_config_file": "albert.json"}, ("--bert_config_file and --albert_config_file",)),
+    ({"bert_config_file": None}, ("must be given", "none")),
     ({"bert_config_file": "no.json"}, ("no.json", "nothing there")),
     ({"input_file": "nothing-*.tfrecord"}, ("--input_file", "nothing-*.tfrecord")),
     ({"input_file": None}, ("--input_file must be given",)),

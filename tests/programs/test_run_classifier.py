@@ -311,8 +311,8 @@ def without_data(job):
         ({"do_train": False}, ("a model's folder must hold a checkpoint", "data")),
         ({"predict_split": "best", "do_predict": True}, ("must have best", "train, dev, test")),
         ({"albert_hub_module_handle": "hub"}, ("--albert_hub_module_handle", "hub")),
-        ({"albert_config_file": "albert.json"}, ("both",)),
-        ({"bert_config_file": None}, ("neither",)),
+        ({"albert_config_file": "albert.json"}, ("--bert_config_file and --albert_config_file",)),
+        ({"bert_config_file": None}, ("must be given", "none")),
         ({"vocab_file": None}, ("--vocab_file", "none")),
     ),
 )
