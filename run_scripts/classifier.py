@@ -20,10 +20,13 @@ from finetuning.classification.custom_data import (
 from finetuning.datasets import DATASETS
 from finetuning.readers import read_split
 from finetuning.tables import column_names
+from finetuning.tasks import TASKS
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
+from run_scripts.flags.declaration import UNTRAINED, names_of, redeclare
 from run_scripts.flags.finetune import (
     FinetuneFlags,
+    HeadInputFlags,
     check_is_file,
     choose_predicted_file,
     head_options,
@@ -31,20 +34,12 @@ from run_scripts.flags.finetune import (
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 
-# The flags that describe the user's own files.
-CUSTOM_FLAGS = (
-    "task_type", "text_column", "second_column", "label_column", "id_column", "labels", "metrics",
-)  # fmt: skip
-
-# Those that say how a file calls its columns, which is no property of the model.
-COLUMN_FLAGS = ("text_column", "second_column", "label_column", "id_column")
-
-# The flags that a fine-tuned model's folder records.
-TASK_FLAGS = ("task_name", *CUSTOM_FLAGS, "feature_layers", "max_seq_length")
+# What --task_name is where flags name the files.
+OWN_FILES = "files"
 
 
 @dataclasses.dataclass(frozen=True)
-class ClassifierFlags(FinetuneFlags):
+class ClassifierFlags(HeadInputFlags):
     """Fine-tunes BERT or ALBERT to classify sentences or pairs, or to predict a number for them.
 
     With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and the
@@ -57,11 +52,11 @@ class ClassifierFlags(FinetuneFlags):
         "--init_checkpoint=output/model/model.ckpt-20000 --do_train --do_eval"
     )
 
-    data_dir: str = groups.FILES.flag(
-        None,
-        "The folder with the task's files; not needed with --data_file or --train_file.",
-        is_input=True,
-        takes=(FOLDER,),
+    data_dir: str = redeclare(
+        FinetuneFlags,
+        "data_dir",
+        help="The folder with the task's files; not needed with --data_file or --train_file.",
+        required=False,
     )
     data_file: str = groups.FILES.flag(
         None,
@@ -91,17 +86,26 @@ class ClassifierFlags(FinetuneFlags):
         f"One of {', '.join(DATASETS)}; or csv, tsv or jsonl for files of your own in --data_dir: "
         "train, dev and test, not all of which need exist. Default with --data_file and the like: "
         "files. A trained model takes any of these four.",
+        alike=(OWN_FILES, *FILE_TYPES),
     )
     task_type: str = groups.COLUMNS.flag(
-        None, "For your own files: the type of task. Without it: single_label.", choices=TASK_TYPES
+        None,
+        "For your own files: the type of task. Without it: single_label.",
+        choices=TASK_TYPES,
+        of_own_files=True,
     )
     text_column: str = groups.COLUMNS.flag(
         None,
         "For your own files: the column of the text, by its name in the header or its key; by its "
         "number from 0 where a .tsv has no header. Without it: text.",
+        of_own_files=True,
+        changeable=UNTRAINED,
     )
     second_column: str = groups.COLUMNS.flag(
-        None, "Likewise the column of the second text, if there is one."
+        None,
+        "Likewise the column of the second text, if there is one.",
+        of_own_files=True,
+        changeable=UNTRAINED,
     )
     encoding: str = groups.COLUMNS.flag(
         None,
@@ -110,18 +114,27 @@ class ClassifierFlags(FinetuneFlags):
         choices=tuple(NAMES),
     )
     label_column: str = groups.COLUMNS.flag(
-        None, "Likewise that of the label, or several, separated by commas. Without it: label."
+        None,
+        "Likewise that of the label, or several, separated by commas. Without it: label.",
+        of_own_files=True,
+        changeable=UNTRAINED,
     )
     id_column: str = groups.COLUMNS.flag(
-        None, "Likewise that of the example's id. Without it: file and line."
+        None,
+        "Likewise that of the example's id. Without it: file and line.",
+        of_own_files=True,
+        changeable=UNTRAINED,
     )
     labels: str = groups.COLUMNS.flag(
-        None, "For your own files: all labels, separated by commas. Without it: those in train."
+        None,
+        "For your own files: all labels, separated by commas. Without it: those in train.",
+        of_own_files=True,
     )
     metrics: str = groups.COLUMNS.flag(
         None,
         "For your own files: the metrics, separated by commas; the first chooses the best "
         "checkpoint. Without it: accuracy and macro_f1, or what suits the type.",
+        of_own_files=True,
     )
     class_weights: str = groups.OPTIMIZER.flag(
         "none",
@@ -154,25 +167,11 @@ def classify(values):
         values = dataclasses.replace(values, task_name=values.task_name.lower())
     values = check_own_files(choose_predicted_file(values))
     check_export(values)
-    program = Program(
-        "classification",
-        TASK_FLAGS,
-        read_data,
-        read_examples,
-        make_task,
-        changeable=("max_seq_length", *(() if values.do_train else COLUMN_FLAGS)),
-        alike={} if values.do_train else {"task_name": (OWN_FILES, *FILE_TYPES)},
-        texts=operator.attrgetter("text", "second"),
-        count_classes=count_dataset_classes,
-    )
-    finetune(values, program)
+    finetune(values, PROGRAM)
 
 
 # The flags that name files of the user's own, and the splits that they are.
 FILE_FLAGS = {"data_file": "data", "train_file": "train", "dev_file": "dev", "test_file": "test"}
-
-# What --task_name is where flags name the files.
-OWN_FILES = "files"
 
 
 def check_own_files(values):
@@ -284,7 +283,7 @@ def read_data(values):
 def _read_data(values):
     """The data set that --task_name names, or one of the user's own files."""
     if values.task_name in DATASETS:
-        given = [name for name in CUSTOM_FLAGS if getattr(values, name)]
+        given = [name for name in names_of(values, "of_own_files") if getattr(values, name)]
         if given:
             raise InputError(
                 f"--{given[0]} is for --task_name=csv, tsv and jsonl. Received: "
@@ -340,6 +339,16 @@ def add_predicted(dataset, values):
 def _names(text):
     """The names in a list separated by commas; None where no flag was given."""
     return [name.strip() for name in text.split(",")] if text else None
+
+
+PROGRAM = Program(
+    TASKS["classification"],
+    read_data,
+    read_examples,
+    make_task,
+    texts=operator.attrgetter("text", "second"),
+    count_classes=count_dataset_classes,
+)
 
 
 if __name__ == "__main__":

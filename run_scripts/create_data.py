@@ -60,6 +60,7 @@ from run_scripts.flags.create_data import (
     list_files_read,
     resolve_defaults,
 )
+from run_scripts.flags.declaration import names_of
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import check_tokenizer_flags, open_tokenizer
 from run_scripts.given_model import named_tokenizer
@@ -136,7 +137,7 @@ def resolve_flags(flags, defaults):
     Raises:
         InputError: flags contradict each other, or a package that they need is not installed.
     """
-    for name in ("input_file_mode", "parallel"):
+    for name in names_of(flags, "no_effect"):
         if is_given(flags, name):
             print(f"--{name} has no effect here (text is read as UTF-8, by --num_workers)")
     flags = resolve_defaults(flags, defaults.model_type)

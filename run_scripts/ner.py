@@ -13,18 +13,21 @@ from finetuning.ner.untagged import (
     count_kinds,
     read_dataset_split,
 )
+from finetuning.tasks import TASKS
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
-from run_scripts.flags.finetune import FinetuneFlags, choose_predicted_file, head_options
+from run_scripts.flags.declaration import redeclare
+from run_scripts.flags.finetune import (
+    FinetuneFlags,
+    HeadInputFlags,
+    choose_predicted_file,
+    head_options,
+)
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FOLDER
-
-# The flags that a fine-tuned model's folder records.
-TASK_FLAGS = ("task_name", "labels", "feature_layers", "max_seq_length")
 
 
 @dataclasses.dataclass(frozen=True)
-class NerFlags(FinetuneFlags):
+class NerFlags(HeadInputFlags):
     """Fine-tunes BERT or ALBERT to find named entities, or to tag tokens in any other way.
 
     With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and --data_dir
@@ -36,11 +39,12 @@ class NerFlags(FinetuneFlags):
         "--init_checkpoint=output/model/model.ckpt-20000 --do_train --do_eval"
     )
 
-    data_dir: str = groups.FILES.flag(
-        None,
-        "The folder with the task's files; required unless --predict_file is all that is read.",
-        is_input=True,
-        takes=(FOLDER,),
+    data_dir: str = redeclare(
+        FinetuneFlags,
+        "data_dir",
+        help="The folder with the task's files; required unless --predict_file is all that is "
+        "read.",
+        required=False,
     )
     predict_file: str = groups.FILES.flag(
         None,
@@ -76,10 +80,7 @@ def find_entities(values):
         raise InputError(
             "--data_dir must be given, or --do_predict with --predict_file. Received: neither"
         )
-    program = Program(
-        "ner", TASK_FLAGS, read_data, read_dataset_split, make_task, count_classes=count_kinds
-    )
-    finetune(values, program)
+    finetune(values, PROGRAM)
 
 
 def read_data(values):
@@ -112,6 +113,9 @@ def make_task(job):
     from finetuning.ner.task import NamedEntityRecognition
 
     return NamedEntityRecognition(job.dataset, job.tokenizer, *head_options(job.flags, job.config))
+
+
+PROGRAM = Program(TASKS["ner"], read_data, read_dataset_split, make_task, count_classes=count_kinds)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """The program run_race: fine-tunes a pre-trained model to answer multiple-choice questions."""
 
 import dataclasses
+import functools
 import operator
 import os
 import sys
 
 from bert_common.errors import InputError
-from finetuning.inputs import SHORTEST
 from finetuning.multiple_choice.data import (
     RACE_LEVELS,
     ChoiceDataset,
@@ -16,18 +16,15 @@ from finetuning.multiple_choice.data import (
     read_dataset_split,
     read_race,
 )
+from finetuning.tasks import TASKS
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import PerModel
-from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, refuse_feature_flags
-from run_scripts.flags.limits import HIGHEST_RATE, LONGEST_SEQUENCE, MOST_EPOCHS
+from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
+from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags
+from run_scripts.flags.limits import LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.training import note_unused
 
-# The flags that a fine-tuned model's folder records; a later run may give other values.
-TASK_FLAGS = ("task_name", "max_seq_length", "max_qa_length")
-
-NO_EFFECT = ("train_file", "eval_file", "predict_file")
+shared = functools.partial(redeclare, FinetuneFlags)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,52 +47,43 @@ class RaceFlags(FinetuneFlags):
         "has train.jsonl, dev.jsonl, test.jsonl, an object a line with context, question, options "
         "(the same number in every question), label (from 0, or a letter).",
         choices=("race", "jsonl"),
+        changeable=ALWAYS,
     )
     high_only: bool = groups.COLUMNS.flag(False, "Use only RACE's high-school questions.")
     middle_only: bool = groups.COLUMNS.flag(False, "Use only RACE's middle-school questions.")
-    do_train: bool = groups.UPDATES.flag(None, "Whether to train.")
-    do_eval: bool = groups.EVALUATION.flag(None, "Whether to evaluate the model on dev and test.")
-    do_predict: bool = groups.PREDICTION.flag(None, "Whether to write predictions for test.")
-    max_seq_length: int = groups.ROWS.flag(
-        PerModel(512),
-        "The most pieces of a row, special tokens included; the end of the text is cut off.",
-        least=SHORTEST,
-        most=LONGEST_SEQUENCE,
+    do_train: bool = shared("do_train", default=None)
+    do_eval: bool = shared(
+        "do_eval", default=None, help="Whether to evaluate the model on dev and test."
+    )
+    do_predict: bool = shared(
+        "do_predict", default=None, help="Whether to write predictions for test."
+    )
+    max_seq_length: int = shared(
+        "max_seq_length",
+        default=PerModel(512),
+        help="The most pieces of a row, special tokens included; the end of the text is cut off.",
     )
     max_qa_length: int = groups.ROWS.flag(
         PerModel(128),
         "The most pieces of a question with an option; the beginning of a longer one is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
+        changeable=ALWAYS,
     )
-    learning_rate: float = groups.OPTIMIZER.flag(
-        1e-5,
-        "The learning rate at the end of the warm-up.",
-        above=0,
-        most=HIGHEST_RATE,
-        recorded=True,
+    learning_rate: float = shared("learning_rate", default=1e-5)
+    num_train_epochs: float = shared(
+        "num_train_epochs",
+        default=PerModel(None),
+        help="Passes over the data, in place of train_step.",
     )
-    num_train_epochs: float = groups.UPDATES.flag(
-        PerModel(None),
-        "Passes over the data, in place of train_step.",
-        above=0,
-        most=MOST_EPOCHS,
-        recorded=True,
+    train_step: int = shared("train_step", default=PerModel(12000), help="Updates in all.")
+    warmup_proportion: float = shared(
+        "warmup_proportion",
+        default=PerModel(None),
+        help="The share of all updates that is warm-up, in place of warmup_step.",
     )
-    train_step: int = groups.UPDATES.flag(
-        PerModel(12000), "Updates in all.", least=1, recorded=True
-    )
-    warmup_proportion: float = groups.UPDATES.flag(
-        PerModel(None),
-        "The share of all updates that is warm-up, in place of warmup_step.",
-        least=0,
-        below=1,
-        recorded=True,
-    )
-    warmup_step: int = groups.UPDATES.flag(
-        PerModel(1000), "Updates of warm-up.", least=0, recorded=True
-    )
-    save_checkpoints_steps: int = groups.RUNS.flag(100, "Updates between two checkpoints.", least=1)
+    warmup_step: int = shared("warmup_step", default=PerModel(1000), help="Updates of warm-up.")
+    save_checkpoints_steps: int = shared("save_checkpoints_steps", default=100)
     num_keep_checkpoint: int = groups.COMPATIBILITY.flag(
         None, "Another name of keep_checkpoint_max.", least=0
     )
@@ -103,10 +91,10 @@ class RaceFlags(FinetuneFlags):
         None, "Another name of classifier_dropout.", least=0, below=1
     )
     train_file: str = groups.COMPATIBILITY.flag(
-        None, "Has no effect here: rows are made in memory."
+        None, "Has no effect here: rows are made in memory.", no_effect=True
     )
-    eval_file: str = groups.COMPATIBILITY.flag(None, "Has no effect here.")
-    predict_file: str = groups.COMPATIBILITY.flag(None, "Has no effect here.")
+    eval_file: str = groups.COMPATIBILITY.flag(None, "Has no effect here.", no_effect=True)
+    predict_file: str = groups.COMPATIBILITY.flag(None, "Has no effect here.", no_effect=True)
 
 
 def main(argv=None):
@@ -124,16 +112,7 @@ def answer_multiple_choice(values):
             values = dataclasses.replace(values, **{meant: getattr(values, name)})
     if values.high_only and values.middle_only:
         raise InputError("--high_only and --middle_only: only one may be on. Received: both")
-    refuse_feature_flags(values, "pooled vector")
-    note_unused(values, NO_EFFECT)
-    parts = (TASK_FLAGS, read_data, read_dataset_split, make_task)
-    options = {
-        "changeable": TASK_FLAGS,
-        "uses_libraries": False,
-        "shared_text": operator.attrgetter("context"),
-        "texts": operator.attrgetter("context", "question", "options"),
-    }
-    finetune(values, Program("multiple_choice", *parts, **options))
+    finetune(values, PROGRAM)
 
 
 def read_data(values):
@@ -184,6 +163,17 @@ def make_task(job):
         flags.max_qa_length,
         flags.classifier_dropout,
     )
+
+
+PROGRAM = Program(
+    TASKS["multiple_choice"],
+    read_data,
+    read_dataset_split,
+    make_task,
+    uses_libraries=False,
+    shared_text=operator.attrgetter("context"),
+    texts=operator.attrgetter("context", "question", "options"),
+)
 
 
 if __name__ == "__main__":

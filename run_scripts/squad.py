@@ -9,7 +9,6 @@ import sys
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
-from finetuning.inputs import SHORTEST
 from finetuning.question_answering.data import (
     QuestionDataset,
     has_answers,
@@ -18,27 +17,20 @@ from finetuning.question_answering.data import (
 )
 from finetuning.question_answering.scores import BENCHMARKS
 from finetuning.question_answering.windows import SPECIALS
+from finetuning.tasks import TASKS
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import PerModel
-from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, refuse_feature_flags
-from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_EPOCHS, MOST_SHOWN
+from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
+from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags
+from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_SHOWN
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
-from run_scripts.flags.training import note_unused
+from run_scripts.flags.path_kinds import FILE, NOTHING
 from tokenization import FullTokenizer
-
-# The flags that a fine-tuned model's folder records; a later run may give other values of these.
-CHANGEABLE = (
-    "task_name", "max_seq_length", "doc_stride", "max_query_length", "n_best_size",
-    "max_answer_length", "null_score_diff_threshold",
-)  # fmt: skip
-TASK_FLAGS = (*CHANGEABLE, "version_2_with_negative", "start_n_top", "end_n_top")
 
 # As google-research/albert run_squad_v2.py.
 START_N_TOP = END_N_TOP = 5
 
-NO_EFFECT = ("predict_feature_left_file", "verbose_logging", "use_einsum")
+shared = functools.partial(redeclare, FinetuneFlags)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,11 +48,10 @@ class SquadFlags(FinetuneFlags):
         "--init_checkpoint=output/model/model.ckpt-20000 --do_train --do_predict"
     )
 
-    data_dir: str = groups.FILES.flag(
-        None,
-        "The folder of both files. Without it, the names are used as paths.",
-        is_input=True,
-        takes=(FOLDER,),
+    data_dir: str = shared(
+        "data_dir",
+        help="The folder of both files. Without it, the names are used as paths.",
+        required=False,
     )
     train_file: str = groups.FILES.flag(
         None, "The questions to train on, JSON in SQuAD's format.", is_path=True
@@ -88,43 +79,55 @@ class SquadFlags(FinetuneFlags):
         PerModel("squad"),
         "The data set whose rules the answers are scored by.",
         choices=tuple(BENCHMARKS),
+        changeable=ALWAYS,
     )
     max_query_length: int = groups.ROWS.flag(
         PerModel(64),
         "The most pieces of a question; the rest is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
+        changeable=ALWAYS,
     )
     doc_stride: int = groups.ROWS.flag(
         PerModel(128),
         "The distance in pieces between the beginnings of two windows of a text.",
         least=1,
         most=LONGEST_SEQUENCE,
+        changeable=ALWAYS,
     )
     version_2_with_negative: bool = groups.ROWS.flag(
         PerModel(False), "Whether there may be questions without an answer, as in SQuAD 2.0."
     )
-    do_predict: bool = groups.PREDICTION.flag(
-        False, "Whether to answer --predict_file, and to score the answers as --do_eval does."
+    do_predict: bool = shared(
+        "do_predict",
+        help="Whether to answer --predict_file, and to score the answers as --do_eval does.",
     )
-    do_eval: bool = groups.EVALUATION.flag(False, "Whether to score the answers to --predict_file.")
-    max_seq_length: int = groups.ROWS.flag(
-        PerModel(384),
-        "The most pieces of a window, special tokens included.",
-        least=SHORTEST,
-        most=LONGEST_SEQUENCE,
+    do_eval: bool = shared("do_eval", help="Whether to score the answers to --predict_file.")
+    max_seq_length: int = shared(
+        "max_seq_length",
+        default=PerModel(384),
+        help="The most pieces of a window, special tokens included.",
     )
     n_best_size: int = groups.ANSWERS.flag(
-        PerModel(20), "How many answers of each question are written.", least=1, most=MOST_SHOWN
+        PerModel(20),
+        "How many answers of each question are written.",
+        least=1,
+        most=MOST_SHOWN,
+        changeable=ALWAYS,
     )
     max_answer_length: int = groups.ANSWERS.flag(
-        PerModel(30), "The most pieces of an answer.", least=1, most=LONGEST_SEQUENCE
+        PerModel(30),
+        "The most pieces of an answer.",
+        least=1,
+        most=LONGEST_SEQUENCE,
+        changeable=ALWAYS,
     )
     null_score_diff_threshold: float = groups.ANSWERS.flag(
         PerModel(0.0),
         "With SQuAD 2.0: no answer is given where the null score difference is above this.",
         least=-1e9,
         most=1e9,
+        changeable=ALWAYS,
     )
     google_answers: bool = groups.ANSWERS.flag(
         False,
@@ -148,25 +151,17 @@ class SquadFlags(FinetuneFlags):
         most=MOST_SHOWN,
     )
     dropout_prob: float = groups.HEAD.flag(0.1, "The dropout rate in that head.", least=0, below=1)
-    classifier_dropout: float = groups.COMPATIBILITY.flag(
-        0.1, "Has no effect here.", least=0, below=1, recorded=True
+    classifier_dropout: float = shared(
+        "classifier_dropout", help="Has no effect here.", group=groups.COMPATIBILITY
     )
-    num_train_epochs: float = groups.UPDATES.flag(
-        PerModel(3.0),
-        "Passes, counted in questions, not in windows.",
-        above=0,
-        most=MOST_EPOCHS,
-        recorded=True,
+    num_train_epochs: float = shared(
+        "num_train_epochs",
+        default=PerModel(3.0),
+        help="Passes, counted in questions, not in windows.",
     )
-    train_step: int = groups.UPDATES.flag(
-        PerModel(None), "Updates in all, in place of num_train_epochs.", least=1, recorded=True
-    )
-    warmup_proportion: float = groups.UPDATES.flag(
-        PerModel(0.1), "The share of all updates that is warm-up.", least=0, below=1, recorded=True
-    )
-    warmup_step: int = groups.UPDATES.flag(
-        PerModel(None), "Updates of warm-up, in place of warmup_proportion.", least=0, recorded=True
-    )
+    train_step: int = shared("train_step", default=PerModel(None))
+    warmup_proportion: float = shared("warmup_proportion", default=PerModel(0.1))
+    warmup_step: int = shared("warmup_step", default=PerModel(None))
     train_feature_file: str = groups.BATCHES.flag(
         None,
         "Where the encoded questions are saved for the next run with the same flags. Without it: "
@@ -179,10 +174,10 @@ class SquadFlags(FinetuneFlags):
         takes=(FILE, NOTHING),
     )
     predict_feature_left_file: str = groups.COMPATIBILITY.flag(
-        None, "Has no effect here: one file holds all."
+        None, "Has no effect here: one file holds all.", no_effect=True
     )
-    verbose_logging: bool = groups.COMPATIBILITY.flag(None, "Has no effect here.")
-    use_einsum: bool = groups.COMPATIBILITY.flag(None, "Has no effect here.")
+    verbose_logging: bool = groups.COMPATIBILITY.flag(None, "Has no effect here.", no_effect=True)
+    use_einsum: bool = groups.COMPATIBILITY.flag(None, "Has no effect here.", no_effect=True)
     export_dir: str = groups.COMPATIBILITY.flag(
         None, "Refused: export_model.py --format=saved_model writes a SavedModel of the result."
     )
@@ -215,7 +210,6 @@ def check_squad_flags(values):
             "--export_dir must not be given: export_model.py --format=saved_model writes a "
             f"SavedModel of --output_dir. Received: {values.export_dir}"
         )
-    refuse_feature_flags(values, "last layer")
     needed = {"train_file": "--do_train"} if values.do_train else {}
     for name in ("train_articles", "predict_articles"):
         read_articles(values, name)
@@ -230,7 +224,6 @@ def check_squad_flags(values):
             raise InputError(
                 f"--{name} must be a file that this program wrote, or a new one. Received: {path}"
             )
-    note_unused(values, NO_EFFECT)
 
 
 def read_articles(values, name):
@@ -314,14 +307,15 @@ def make_task(job):
     )
 
 
-OPTIONS = {
-    "changeable": CHANGEABLE,
-    "uses_libraries": False,
-    "shared_text": operator.attrgetter("article"),
-    "texts": operator.attrgetter("question", "context"),
-}
-PARTS = (TASK_FLAGS, read_data, read_dataset_split, make_task)
-PROGRAM = Program("question_answering", *PARTS, **OPTIONS)
+PROGRAM = Program(
+    TASKS["question_answering"],
+    read_data,
+    read_dataset_split,
+    make_task,
+    uses_libraries=False,
+    shared_text=operator.attrgetter("article"),
+    texts=operator.attrgetter("question", "context"),
+)
 
 
 if __name__ == "__main__":

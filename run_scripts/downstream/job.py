@@ -33,7 +33,7 @@ class DownstreamJob:
     dataset: object  # what `Program.read_data` returned
     boundaries: tuple | None  # the lengths that batches are cut to; None: chosen by the examples
     task: str  # a key of `finetuning.tasks.TASKS`
-    settings: dict  # the task flags, for the model's folder to record
+    settings: dict  # the task's settings, for the model's folder to record
     cluster: Cluster | None
 
 
@@ -46,7 +46,7 @@ def make_job(given, program):
     refuse_hub_handle(given)
     given = resolve_patience(given)
     model = find_model(given)
-    filled = fill_in_task_flags(given, model, program)
+    filled = fill_in_task_flags(given, model, program.task)
     if (given.do_eval or given.do_predict) and not given.do_train:
         find_fine_tuned(given, model)  # before the configuration is missed of what is not there
     flags = resolve_steps(resolve_model_defaults(filled, model.model_type), given)
@@ -72,7 +72,7 @@ def make_job(given, program):
         tokenizer=tokenizer,
         dataset=dataset,
         boundaries=boundaries,
-        task=program.task,
-        settings={name: getattr(flags, name) for name in program.task_flags},
+        task=program.task.name,
+        settings={name: getattr(flags, name) for name in program.task.settings},
         cluster=read_cluster(os.environ),
     )

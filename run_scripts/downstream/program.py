@@ -14,6 +14,7 @@ from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.training.cluster import shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
 from finetuning.classes import describe_classes, draw_examples, warn_of_thin_classes
+from finetuning.tasks import Task
 from model_formats.model_folder import ModelFolder
 from run_scripts.downstream.job import make_job
 from run_scripts.flags.devices import start_tensorflow
@@ -37,17 +38,13 @@ TRAIN_PART_DIVISOR = 10
 class Program(NamedTuple):
     """The parts of the program of one kind of task."""
 
-    task: str  # a key of `finetuning.tasks.TASKS`
-    task_flags: tuple  # the flags that the model's folder records
+    task: Task  # its settings are flags of the program, which the model's folder records
     # (flags) -> a data set with `splits`, a dict split -> whether it has labels.
     read_data: Callable
     # (dataset, split, data_dir) -> a list of examples, and a dict of how many rows were changed or
     # dropped: for example "left out (short)" -> 3. Needs no TensorFlow.
     read_split: Callable
     make_task: Callable  # (`DownstreamJob`) -> the `DownstreamTask`
-    # The task flags that may differ from those that the model was trained with.
-    changeable: tuple = ("max_seq_length",)
-    alike: dict = {}  # a task flag -> values that may stand in the place of one another
     uses_libraries: bool = True  # whether its metrics come from optional libraries
     # (example) -> the text of which examples share a side when a part of train is taken away.
     shared_text: Callable = operator.attrgetter("text")

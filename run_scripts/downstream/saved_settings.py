@@ -7,7 +7,7 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
 from finetuning.datasets import DATASETS
 from model_formats.model_folder import ModelFolder
-from run_scripts.flags.declaration import PerModel, value_type
+from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, value_type
 from run_scripts.given_model import GivenModel
 
 
@@ -29,13 +29,13 @@ def find_model(given):
     return dataclasses.replace(model, fine_tuned=fine_tuned)
 
 
-def fill_in_task_flags(given, model, program):
+def fill_in_task_flags(given, model, task):
     """The flags with what the fine-tuned folder has saved in the place of those not given.
 
     Args:
         given: `FinetuneFlags` of a program, as parsed.
         model: what `find_model` returned for them.
-        program: the `Program`.
+        task: the `Task` of the program.
 
     Raises:
         InputError: a flag contradicts what the folder's model was trained for, or another
@@ -45,26 +45,33 @@ def fill_in_task_flags(given, model, program):
     if folder is None:
         return dataclasses.replace(given, **_labels_of_transformers(given, model))
     (path, _), saved = folder.record, folder.settings
-    missing = [name for name in program.task_flags if name not in saved]
-    if missing or folder.task != program.task:
+    missing = [name for name in task.settings if name not in saved]
+    if missing or folder.task != task.name:
         lacks = f"without {missing[0]}" if missing else f"of the task {folder.task}"
         raise InputError(
             f"the model's folder must be one that this program trained. Received: {path} {lacks}"
         )
-    _check_types(given, program.task_flags, saved, path)
+    _check_types(given, task.settings, saved, path)
     filled = {}
-    for name in program.task_flags:
-        value = getattr(given, name)
+    for field in dataclasses.fields(given):
+        name, value = field.name, getattr(given, field.name)
+        if name not in task.settings:
+            continue
         if value is None or isinstance(value, PerModel):
             filled[name] = saved[name]
-        elif {value, saved[name]} <= {*program.alike.get(name, ())}:
-            continue
-        elif value != saved[name] and name not in program.changeable:
+        elif value != saved[name] and not _may_differ(field, value, saved[name], given.do_train):
             raise InputError(
                 f"--{name} must be what the model in {folder.path} was trained with: "
                 f"{saved[name]}. Received: {value}"
             )
     return dataclasses.replace(given, **filled)
+
+
+def _may_differ(field, value, saved, do_train):
+    """Whether a flag may have a value where the fine-tuned folder has saved another one."""
+    alike = {value, saved} <= {*field.metadata["alike"]}
+    changeable = field.metadata["changeable"]
+    return changeable == ALWAYS or (not do_train and (changeable == UNTRAINED or alike))
 
 
 def _labels_of_transformers(given, model):

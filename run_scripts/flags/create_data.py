@@ -212,10 +212,16 @@ class CreateDataFlags(TokenizerFlags):
         in_manifest=False,
     )
     input_file_mode: str = groups.COMPATIBILITY.flag(
-        None, "Accepted for ALBERT's command lines; has no effect.", in_manifest=False
+        None,
+        "Accepted for ALBERT's command lines; has no effect.",
+        in_manifest=False,
+        no_effect=True,
     )
     parallel: bool = groups.COMPATIBILITY.flag(
-        None, "Accepted for ALBERT's command lines; has no effect.", in_manifest=False
+        None,
+        "Accepted for ALBERT's command lines; has no effect.",
+        in_manifest=False,
+        no_effect=True,
     )
 
 

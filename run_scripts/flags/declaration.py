@@ -38,6 +38,11 @@ class PerModel:
         return {ENCODERS[name].title: value for name, value in values.items()}
 
 
+# When a value that a fine-tuned model's folder records may be another one: never, in runs that do
+# not train, always.
+NEVER, UNTRAINED, ALWAYS = "never", "untrained", "always"
+
+
 def flag(
     default,
     help,
@@ -50,6 +55,10 @@ def flag(
     is_list=False,
     recorded=False,
     in_manifest=True,
+    no_effect=False,
+    changeable=NEVER,
+    alike=(),
+    of_own_files=False,
     choices=None,
     least=None,
     above=None,
@@ -72,6 +81,12 @@ def flag(
         recorded: whether the record of a training, which model cards show, names the value.
         in_manifest: whether it decides the bytes of pre-training records, of those that
             create_pretraining_data resumes; no other flag is compared then.
+        no_effect: whether it exists only so that command lines that have it still work.
+        changeable: when a fine-tuned model may be given another value than its folder records:
+            `NEVER`, `UNTRAINED` or `ALWAYS`. It matters for the settings of the program's task.
+        alike: values of which one may take the place of another as if changeable were `UNTRAINED`.
+        of_own_files: whether it describes files of the user's own, which the data sets that the
+            project knows do without.
         choices: the allowed values, for a string flag.
         least, above: the lower bound, included or excluded; every number has one of the two.
         most, below: the upper bound, included or excluded. Without either: `MOST_STEPS`.
@@ -92,10 +107,27 @@ def flag(
             "is_list": is_list,
             "recorded": recorded,
             "in_manifest": in_manifest,
+            "no_effect": no_effect,
+            "changeable": changeable,
+            "alike": alike,
+            "of_own_files": of_own_files,
             "choices": choices,
             "bounds": given,
         },
     )
+
+
+def redeclare(base, name, **changes):
+    """Declares a flag of a base class for a program where it differs.
+
+    Args:
+        base: the dataclass that has the flag.
+        name: the flag's name.
+        changes: those of the arguments of `flag` that differ.
+    """
+    (field,) = (field for field in dataclasses.fields(base) if field.name == name)
+    about = {key: value for key, value in field.metadata.items() if key != "bounds"}
+    return flag(**{"default": field.default, **about, **field.metadata["bounds"], **changes})
 
 
 def names_of(flags, key):

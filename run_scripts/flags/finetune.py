@@ -12,7 +12,7 @@ from finetuning.inputs import SHORTEST
 from finetuning.readers import split_of_file
 from model_formats.weights import check_weights, find_weights
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import PerModel, check_bounds
+from run_scripts.flags.declaration import ALWAYS, PerModel, check_bounds
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
     LARGEST_BATCH,
@@ -54,6 +54,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "The most pieces of an example, special tokens included; the rest is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
+        changeable=ALWAYS,
     )
     do_train: bool = groups.UPDATES.flag(False, "Whether to train.")
     do_eval: bool = groups.EVALUATION.flag(
@@ -164,6 +165,18 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         below=1,
         recorded=True,
     )
+    cached_dir: str = groups.COMPATIBILITY.flag(
+        None, "Has no effect here: examples are encoded in seconds.", no_effect=True
+    )
+    albert_hub_module_handle: str = groups.COMPATIBILITY.flag(
+        None, "Refused: download and unpack the module, and give its folder as --model_dir."
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class HeadInputFlags(FinetuneFlags):
+    """The flags of programs whose heads can read any layers, of an encoder that may be frozen."""
+
     feature_layers: str = groups.LAYERS.flag(
         None,
         "Layers whose outputs the head reads, concatenated, for example -1,-2,-3,-4; 0 is the "
@@ -171,12 +184,6 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     freeze_encoder: bool = groups.LAYERS.flag(
         False, "Train only the head, on the encoder's outputs.", recorded=True
-    )
-    cached_dir: str = groups.COMPATIBILITY.flag(
-        None, "Has no effect here: examples are encoded in seconds."
-    )
-    albert_hub_module_handle: str = groups.COMPATIBILITY.flag(
-        None, "Refused: download and unpack the module, and give its folder as --model_dir."
     )
 
 
@@ -256,16 +263,6 @@ def choose_predicted_file(values):
     return dataclasses.replace(values, predict_split=split_of_file(values.predict_file))
 
 
-def refuse_feature_flags(values, head_input):
-    """Refuses --freeze_encoder and --feature_layers, for a head whose input is fixed."""
-    if values.freeze_encoder or values.feature_layers:
-        raise InputError(
-            "--freeze_encoder and --feature_layers must not be given: this head reads the "
-            f"{head_input} and trains with the encoder. Received: "
-            f"--freeze_encoder={values.freeze_encoder}, --feature_layers={values.feature_layers}"
-        )
-
-
 def resolve_steps(values, given):
     """Where one of two flags with the same meaning was given, sets the other to None.
 
@@ -328,7 +325,12 @@ def read_boundaries(text, longest):
 
 
 def head_options(values, config):
-    """The maximum length, the dropout rate, whether the encoder is frozen, the layers to read."""
+    """The maximum length, the dropout rate, whether the encoder is frozen, the layers to read.
+
+    Args:
+        values: `HeadInputFlags`.
+        config: the model's.
+    """
     layers = ()
     if values.feature_layers:
         layers = read_layers("feature_layers", values.feature_layers, config)

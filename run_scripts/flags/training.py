@@ -10,7 +10,7 @@ from model_formats.config_file import ConfigFile
 from model_formats.encoders import ENCODERS
 from model_formats.weights import check_weights
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag
+from run_scripts.flags.declaration import flag, names_of
 from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES
 from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
@@ -180,14 +180,10 @@ def check_training_flags(values):
     read_profile_steps(values)
     for_tpus = (f for f in dataclasses.fields(values) if f.metadata["group"] == groups.TPU)
     names = [field.name for field in for_tpus if field.default is None]
-    note_unused(values, names, "for TPUs, without effect here")
-
-
-def note_unused(values, names, reason="without effect here"):
-    """Prints which of the named flags, all without effect, were given."""
-    given = [name for name in names if getattr(values, name) is not None]
-    if given:
-        print(f"note: --{', --'.join(given)}: {reason}")
+    for unused, reason in ((names, "for TPUs, "), (names_of(values, "no_effect"), "")):
+        given = [name for name in unused if getattr(values, name) is not None]
+        if given:
+            print(f"note: --{', --'.join(given)}: {reason}without effect here")
 
 
 def check_checkpoint(path):

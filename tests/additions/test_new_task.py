@@ -38,8 +38,8 @@ POLARITY = Task(
 
 def train(values):
     """The program of the task."""
-    parts = (tuple(SETTINGS), classifier.read_data, classifier.read_examples, classifier.make_task)
-    finetune(values, Program("polarity", *parts))
+    parts = (classifier.read_data, classifier.read_examples, classifier.make_task)
+    finetune(values, Program(POLARITY, *parts))
 
 
 def main(argv=None):

@@ -240,7 +240,7 @@ REFUSED = {
     "--do_predict": "--do_predict requires --predict_file",
     "--do_eval": "--do_eval requires --predict_file",
     "--export_dir=a": "--export_dir must not be given",
-    "--freeze_encoder": "--freeze_encoder and --feature_layers must not be given",
+    "--freeze_encoder": "Unknown command line flag 'freeze_encoder'",
     "--dropout_prob=1": "--dropout_prob must be at least 0 and below 1",
     "--predict_file=dev.json --do_predict --doc_stride=0": "--doc_stride must be at least 1",
     "--predict_file=dev.json --do_predict --max_query_length=40": "greater than --max_query_length",

@@ -10,7 +10,7 @@ from tiny_models import tiny_model, write_config
 
 from bert_tf.checkpoint import save_google_checkpoint
 from finetuning.classification.head import SequenceClassifier
-from run_scripts import classifier
+from finetuning.tasks import TASKS
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = ["나", "##는", "학교", "##에", "갔", "##다", ".", "good", "bad", "the", "film", "red", "?"]
@@ -75,7 +75,10 @@ def make_world(folder):
     shutil.copytree(model, folder / "tuned", ignore=shutil.ignore_patterns("*ckpt*"))
     classifier_model = SequenceClassifier(tiny_model(num_hidden_layers=1).encoder, 2)
     save_google_checkpoint(classifier_model, str(folder / "tuned" / "model.ckpt-1"))
-    remembered = dict.fromkeys(classifier.TASK_FLAGS) | {"task_name": "tsv", "max_seq_length": 16}
+    remembered = dict.fromkeys(TASKS["classification"].settings) | {
+        "task_name": "tsv",
+        "max_seq_length": 16,
+    }
     remembered["task"] = "classification"
     (folder / "tuned" / "finetuning.json").write_text(json.dumps(remembered))
     (folder / "job.flags").write_text("--random_seed=1\n")

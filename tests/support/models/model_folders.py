@@ -9,7 +9,6 @@ from finetuning.tasks import TASKS
 from model_formats.encoders import ENCODERS
 from model_formats.load_folder import make_model
 from model_formats.model_folder import ModelFolder
-from run_scripts import classifier, ner, race, squad
 from tokenization import FullTokenizer
 
 PIECES = [
@@ -17,13 +16,7 @@ PIECES = [
     "학교", "##에", "갔", "##다", ".", "?",
 ]  # fmt: skip
 
-# Every name that a program records; a folder's settings are None where no value is given here.
-RECORDED = {
-    "classification": classifier.TASK_FLAGS,
-    "ner": ner.TASK_FLAGS,
-    "question_answering": squad.TASK_FLAGS,
-    "multiple_choice": race.TASK_FLAGS,
-}
+# A folder's settings are None where no value is given here.
 VALUES = {
     "classification": {"task_name": "tsv", "labels": "나쁨,보통,좋음", "max_seq_length": 16},
     "ner": {"task_name": "conll", "labels": "O,B-LC,I-LC", "max_seq_length": 16},
@@ -34,14 +27,14 @@ VALUES = {
     },
     "multiple_choice": {"task_name": "race", "max_seq_length": 24, "max_qa_length": 8},
 }  # fmt: skip
-assert set(RECORDED) == set(VALUES) == set(TASKS)
+assert set(VALUES) == set(TASKS)
 
 
 def settings_of(task, **values):
     """What finetuning.json holds; empty for "pretraining"."""
     if task == "pretraining":
         return {}
-    return {**dict.fromkeys(RECORDED[task]), **VALUES[task], **values}
+    return {**dict.fromkeys(TASKS[task].settings), **VALUES[task], **values}
 
 
 def write_folder(folder, kind="bert", task="pretraining", sizes=None, **settings):
