@@ -98,6 +98,25 @@ def test_files_without_a_model_type():
         from_huggingface({"vocab_size": 9, "pad_token_id": 0}, "x")
 
 
+@pytest.mark.parametrize(
+    "name, more, kind",
+    (
+        ("bert_config.json", {}, "bert"),
+        ("albert_config.json", {}, "albert"),
+        ("small.json", {}, "bert"),
+        ("small.json", {"embedding_size": 8}, "albert"),
+        ("bert_like.json", {"num_hidden_groups": 1}, "albert"),
+        ("config.json", {"model_type": "albert"}, "albert"),
+        ("albert_config.json", {"model_type": "bert"}, "bert"),
+    ),
+)
+def test_a_file_says_which_encoder_it_describes(name, more, kind, tmp_path):
+    (tmp_path / name).write_text(json.dumps({"vocab_size": 9, **more}))
+    file = ConfigFile(str(tmp_path / name))
+    assert file.model_type == kind
+    assert type(file.config) is (BertConfig if kind == "bert" else AlbertConfig)
+
+
 def test_a_file_given_as_ours_is_recognised(tmp_path):
     path = str(FOLDERS / "bert_erf" / "config.json")
     assert ConfigFile(path, "bert").config.hidden_act == "gelu_erf"

@@ -13,11 +13,12 @@ from bad_input_programs import FLAG_CLASSES
 from paths import ROOT
 
 from bert_common.errors import InputError
+from finetuning.tasks import TASKS
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.conversion.export_model import ExportFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags
-from run_scripts.flags.declaration import PerModel, names_of, value_type
+from run_scripts.flags.declaration import NEVER, UNTRAINED, PerModel, names_of, value_type
 from run_scripts.flags.finetune import FinetuneFlags
 from run_scripts.flags.groups import HEADINGS, REQUIRED, TPU, has_effect
 from run_scripts.flags.parser import help_text, parse
@@ -58,13 +59,53 @@ def test_what_is_declared_fits_the_name_and_the_help(flags_class):
         about = field.metadata
         begins = ("Accepted ", "Has no effect ", "Another name ", "Refused:", "For TPUs")
         assert has_effect(field) != about["help"].startswith(begins), field.name
+        says_so = "no effect" in about["help"] and field.metadata["group"] != TPU
+        assert about["no_effect"] == (says_so and field.default is None), field.name
         if has_effect(field) and PATH.fullmatch(field.name):
             assert about["is_path"], field.name
 
 
-@pytest.mark.parametrize("flags_class", (ClassifierFlags, NerFlags, SquadFlags, RaceFlags))
-def test_a_redeclared_flag_is_recorded_still(flags_class):
-    assert names_of(flags_class, "recorded") == names_of(FinetuneFlags, "recorded")
+FINE_TUNING = {
+    "classification": ClassifierFlags,
+    "ner": NerFlags,
+    "question_answering": SquadFlags,
+    "multiple_choice": RaceFlags,
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_settings_of_a_task_are_flags(task):
+    flags_class, settings = FINE_TUNING[task], TASKS[task].settings
+    fields = {field.name: field for field in dataclasses.fields(flags_class)}
+    for name, setting in settings.items():
+        assert value_type(fields[name]) is setting.kind
+    for field in fields.values():
+        about = field.metadata
+        declared = about["changeable"] != NEVER or about["alike"] or about["of_own_files"]
+        assert not declared or field.name in settings
+    recorded = names_of(flags_class, "recorded")
+    assert [n for n in recorded if n != "freeze_encoder"] == names_of(FinetuneFlags, "recorded")
+
+
+def test_which_settings_may_change():
+    found = {
+        (task, name): field.metadata["changeable"]
+        for task, flags_class in FINE_TUNING.items()
+        for field in dataclasses.fields(flags_class)
+        if (name := field.name) in TASKS[task].settings
+    }
+    never = {key for key, when in found.items() if when == NEVER}
+    untrained = {name for (_, name), when in found.items() if when == UNTRAINED}
+    assert untrained == {"text_column", "second_column", "label_column", "id_column"}
+    assert never == {
+        *(("classification", name) for name in ("task_name", "task_type", "labels", "metrics")),
+        *(("ner", name) for name in ("task_name", "labels")),
+        *((task, "feature_layers") for task in ("classification", "ner")),
+        *(
+            ("question_answering", name)
+            for name in ("version_2_with_negative", "start_n_top", "end_n_top")
+        ),
+    }
 
 
 @pytest.mark.parametrize("flags_class", FLAG_CLASSES)

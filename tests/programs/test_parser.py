@@ -8,6 +8,7 @@ import pytest
 
 from bert_common import VERSION
 from bert_common.errors import InputError
+from model_formats.encoders import ENCODERS
 from run_scripts.flags.create_data import choose_output_files
 from run_scripts.flags.declaration import PerModel, flag, resolve_model_defaults
 from run_scripts.flags.parser import parse, run_program
@@ -71,6 +72,19 @@ def test_defaults():
     assert values.rate == PerModel(0.5, {"albert": 2.0}) and values.overwrite == PerModel(
         False, {"albert": True}
     )
+
+
+def test_defaults_of_a_third_encoder(monkeypatch):
+    """They are those of the encoder that its record names, unless a table names it."""
+    for name, defaults in (("like_bert", "bert"), ("like_albert", "albert")):
+        record = dataclasses.replace(ENCODERS["bert"], name=name, title=name, defaults=defaults)
+        monkeypatch.setitem(ENCODERS, name, record)
+    table = PerModel(1, {"albert": 2})
+    found = [table.of(name) for name in ("bert", "albert", "like_bert", "like_albert")]
+    assert found == [1, 2, 1, 2] and table.by_title() == {"BERT": 1, "ALBERT": 2}
+    table = PerModel(1, {"albert": 2, "like_albert": 3})
+    assert table.of("like_albert") == 3
+    assert [*table.by_title().items()][2:] == [("like_albert", 3)]
 
 
 def test_model_type_defaults_fill_only_what_is_not_given():
