@@ -9,7 +9,14 @@ import numpy as np
 
 from bert_common.errors import InputError
 from finetuning.csv_tables import SEPARATORS
-from finetuning.tables import check_object, read_cells, read_header, read_objects, shortened
+from finetuning.tables import (
+    check_object,
+    first_of,
+    read_cells,
+    read_header,
+    read_objects,
+    shortened,
+)
 
 
 class Example(NamedTuple):
@@ -188,7 +195,7 @@ def read_label(dataset, value, where):
     unknown = [label for label in values if label not in dataset.labels]
     if unknown:
         raise InputError(
-            f"{where}: the label must be one of {', '.join(dataset.labels)}. "
+            f"{where}: the label must be one of {first_of(dataset.labels)}. "
             f"Received: {unknown[0]!r}"
         )
     if dataset.multi_label:

@@ -113,6 +113,17 @@ def shortened(value):
     return repr(value)[:60]
 
 
+# How many allowed values a message lists: a column of texts, taken for labels, has thousands.
+SHOWN_VALUES = 20
+
+
+def first_of(values):
+    """Lists allowed values for a message, the first ones where there are many."""
+    values = list(values)
+    more = len(values) - SHOWN_VALUES
+    return ", ".join(values[:SHOWN_VALUES]) + (f" and {more:,} more" if more > 0 else "")
+
+
 def read_table(path, has_header=True, encoding=None):
     """All rows of a file of examples, with every column: the columns' names, and lists of cells.
 

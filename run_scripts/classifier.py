@@ -141,6 +141,7 @@ class ClassifierFlags(HeadInputFlags):
         "balanced: an example weighs the more in the training loss the rarer its class is (number "
         "of examples / (classes * examples of the class)); for texts of very uneven classes.",
         choices=("none", "balanced"),
+        recorded=True,
     )
     export_dir: str = groups.EXPORT.flag(
         None,

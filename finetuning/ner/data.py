@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from finetuning.ner.labels import iob2_tag
 from finetuning.readers import find_file
-from finetuning.tables import read_lines
+from finetuning.tables import first_of, read_lines
 
 
 class TaggedFileFormat(NamedTuple):
@@ -190,7 +190,7 @@ def _read_tag(value, file_format, known, where):
     else:
         tag = iob2_tag(value) if file_format.any_form else None
     if tag is None or (known and tag not in known.values()):
-        allowed = ", ".join(known or [spell(file_format, tag) for tag in tags_of_kinds("X")])
+        allowed = first_of(known or [spell(file_format, tag) for tag in tags_of_kinds("X")])
         raise InputError(f"{where}: the tag must be one of {allowed}. Received: {value[:60]!r}")
     return tag
 

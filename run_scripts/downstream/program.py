@@ -60,7 +60,7 @@ def finetune(given, program):
     make_writable(flags.output_dir, "--output_dir must be a directory that can be written")
     trained = output_dirs(flags) if flags.do_train else []
     for folder in trained:
-        check_part(folder, flags.eval_on)
+        check_kept(folder, flags)
     with training_folders(trained, job.cluster) as (folders, refusal_reason):
         splits = read_splits(job, program)
         if job.cluster is None or job.cluster.is_chief:
@@ -73,16 +73,22 @@ def finetune(given, program):
         run(job, task, splits, folders, refusal_reason)
 
 
-def check_part(folder, eval_on):
-    """Refuses to go on in a folder whose training was begun with another --eval_on."""
+# The flags that a resumed training must keep, with what an unrecorded one was: another value would
+# measure on texts that were trained on, or change the loss on the way.
+KEPT = {"eval_on": "own", "class_weights": "none"}
+
+
+def check_kept(folder, flags):
+    """Refuses to resume the training in a folder with another value of a flag of `KEPT`."""
     stages = ModelFolder(folder).stages if latest_checkpoint(folder) else []
     settings = stages[-1].get("settings") if stages else None
-    begun = settings.get("eval_on", "own") if isinstance(settings, dict) else eval_on
-    if begun != eval_on:
-        raise InputError(
-            f"--eval_on must be that with which the training in {folder} began: {begun}. "
-            f"Received: --eval_on={eval_on}"
-        )
+    for name, default in KEPT.items() if isinstance(settings, dict) else ():
+        begun, given = settings.get(name, default), getattr(flags, name, default)
+        if begun != given:
+            raise InputError(
+                f"--{name} must be {begun}, with which the training in {folder} began. "
+                f"Received: --{name}={given}"
+            )
 
 
 def read_splits(job, program):

@@ -325,7 +325,7 @@ class FineTuning:
         job, stages = self.job, self.stages
         if job.flags.do_train:
             settings = recorded_values(job.flags)
-            if job.flags.eval_on == TRAIN_PART:  # `program.check_part` reads it
+            if job.flags.eval_on == TRAIN_PART:  # `program.check_kept` reads it
                 settings["eval_on"] = TRAIN_PART
             stages = [*stages, {"program": "fine-tuning", "settings": settings}]
         ModelFolder.write(

@@ -238,6 +238,14 @@ def test_a_wrong_label_names_its_column(tmp_path):
         read(tmp_path, split="dev")
 
 
+def test_a_message_lists_some_of_many_labels(tmp_path):
+    rows = [(f"글 {i}", f"c{i:02}") for i in range(25)]
+    (tmp_path / "train.csv").write_text(as_csv(rows), "utf-8")
+    (tmp_path / "dev.csv").write_text(as_csv([("가", "별점")]), "utf-8")
+    with pytest.raises(InputError, match="one of c00, .*c19 and 5 more. Received: '별점'"):
+        read(tmp_path, split="dev")
+
+
 @pytest.mark.parametrize("words", HEADER_NAMES)
 def test_every_name_that_is_guessed_is_known_in_a_header(tmp_path, words):
     lines = [words, ("가", "x"), ("나", "y")]

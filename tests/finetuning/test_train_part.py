@@ -75,8 +75,8 @@ def test_evaluation_on_the_part(job, capsys):
 def test_a_finished_training_is_not_measured_on_what_it_has_seen(job, capsys):
     assert job.run(do_train=True, labels="bad,good") == 1
     line = one_line(capsys)
-    assert "--eval_on must be that with which the training in" in line
-    assert line.endswith("began: train_part. Received: --eval_on=own")
+    assert "--eval_on must be train_part, with which the training in" in line
+    assert line.endswith("began. Received: --eval_on=own")
 
 
 def test_without_training(job, capsys):

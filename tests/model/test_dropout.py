@@ -21,6 +21,7 @@ from tiny_models import (
 )
 
 from bert_tf.dropout import dropout, random_bits
+from bert_tf.training.replicas import all_reduce
 
 RATE = 0.3
 
@@ -66,7 +67,7 @@ def test_replicas_drop_different_units():
 
     class KeepReplicas(ProbedStep):
         def _distributed_step(self, batch, worker_metrics):
-            return strategy.run(self._replica_step, args=(batch, worker_metrics))
+            return strategy.run(self._replica_step, args=(batch, worker_metrics, all_reduce))
 
         def _accumulate(self, *arguments):
             sums, gradients = super()._accumulate(*arguments)

@@ -18,6 +18,11 @@ def world(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def no_work(monkeypatch):
     stop_before_work(monkeypatch)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_models():
+    """Once: it collects the garbage of the whole process, half a second."""
     yield
     keras.backend.clear_session()
 

@@ -64,6 +64,11 @@ def world(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def no_work(monkeypatch):
     stop_before_work(monkeypatch, "tokenization.vocab_learning.learn.learn_vocabulary")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_models():
+    """Once: it collects the garbage of the whole process, half a second."""
     yield
     keras.backend.clear_session()
 

@@ -77,7 +77,7 @@ def uneven(job):
     write_table(job.data / "train.tsv", TEXT_AND_LABEL, [rows[i] for i in rng.permutation(64)])
 
 
-def test_balanced_weights_change_the_training_alike_on_two_devices(job):
+def test_balanced_weights_change_the_training_alike_on_two_devices(job, capsys):
     uneven(job)
     flags = {"class_weights": "balanced", "train_step": 3, "optimizer": "adamw"}
     flags["classifier_dropout"] = 0
@@ -98,6 +98,10 @@ def test_balanced_weights_change_the_training_alike_on_two_devices(job):
                 found[other][name], found["one"][name], rtol=1e-4, atol=1e-6, err_msg=name
             )
     assert any(np.abs(found["none"][n] - found["one"][n]).max() > 1e-4 for n in weights)
+    capsys.readouterr()
+    resumed = {**flags, "class_weights": "none", "train_step": 4}
+    assert job.run(**resumed, output_dir=job.folder / "one") == 1
+    assert "--class_weights must be balanced, with which the training in" in one_line(capsys)
 
 
 def test_weights_of_several_labels(job):
