@@ -177,6 +177,7 @@ EACH_ONCE = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @EACH_ONCE
 def test_results_of_the_products_are_all_there(model, precision):
     for xla in ("auto", "on", "off"):
@@ -192,6 +193,7 @@ def test_results_of_the_products_are_all_there(model, precision):
             assert 1e-6 < size.mean() < 1e6, "neither denormal nor infinite numbers"
 
 
+@pytest.mark.slow
 @EACH_ONCE
 @pytest.mark.parametrize("kind", ("project", "update"))
 def test_contenders_run(kind, model, precision):
@@ -199,6 +201,7 @@ def test_contenders_run(kind, model, precision):
     assert run(2) > 0
 
 
+@pytest.mark.slow
 @EACH_ONCE
 @pytest.mark.parametrize(
     "kind, module", (("kerashub", "keras_hub"), ("transformers", "transformers"))

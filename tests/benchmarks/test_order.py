@@ -115,6 +115,7 @@ def test_the_model_is_as_right_as_its_evaluation_says(records, tmp_path):
     assert together == accuracy_of_all
 
 
+@pytest.mark.slow
 def test_other_records_are_refused(tmp_path):
     other = make_records(tmp_path / "packed.tfrecord", "--objective=sop", "--packing")
     error = error_of(

@@ -73,7 +73,10 @@ def test_two_exports_are_equal_byte_by_byte(tmp_path):
     assert found[0] == found[1] and {"model.safetensors", "export.json"} < found[0].keys()
 
 
-@pytest.mark.parametrize("head", ["both", "no sentence head", "encoder"])
+@pytest.mark.parametrize(
+    "head",
+    ["both", *(pytest.param(h, marks=pytest.mark.slow) for h in ("no sentence head", "encoder"))],
+)
 def test_what_is_loaded_again_must_compute_the_same(head, tmp_path, monkeypatch):
     """Also where the folder has fewer outputs than the model."""
     write_folder(tmp_path / "in")

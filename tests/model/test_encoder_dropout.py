@@ -26,6 +26,7 @@ JOBS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", JOBS)
 def test_the_rate_of_the_flag(kind, tmp_path):
     """The same weights as with the configuration's rate, which the folder keeps."""

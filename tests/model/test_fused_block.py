@@ -112,6 +112,7 @@ def onednn_of_process(**environment):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_onednn_is_asked_of_tensorflow():
     assert onednn_of_process(TF_ENABLE_ONEDNN_OPTS="0") == ["False", "False"]
     on = str(platform.machine() in ("x86_64", "AMD64"))

@@ -47,7 +47,7 @@ def make(head, task, tokenizer, **settings):
     )
 
 
-@pytest.mark.parametrize("task", ("klue-ner", "conll"))
+@pytest.mark.parametrize("task", ("klue-ner", pytest.param("conll", marks=pytest.mark.slow)))
 def test_entities(tokenizer, task):
     head = lambda encoder: TokenClassifier(encoder, 5)  # noqa: E731
     loaded = make(head, "ner", tokenizer, labels=TAGS, task_name=task)
@@ -71,8 +71,15 @@ def test_units_without_a_piece_do_not_count():
     assert entity_probability(alignment, [0.5, 1.0, 0.7], 0, 1) == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("head", (SpanModel, BeamSpanModel))
-@pytest.mark.parametrize("negative", (True, False))
+@pytest.mark.parametrize(
+    ("head", "negative"),
+    (
+        (SpanModel, True),
+        pytest.param(SpanModel, False, marks=pytest.mark.slow),
+        pytest.param(BeamSpanModel, True, marks=pytest.mark.slow),
+        pytest.param(BeamSpanModel, False, marks=pytest.mark.slow),
+    ),
+)
 def test_answers(tokenizer, head, negative):
     settings = {**QUESTIONS, "version_2_with_negative": negative}
     loaded = make(head, "question_answering", tokenizer, **settings)

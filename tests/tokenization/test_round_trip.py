@@ -79,7 +79,9 @@ def spm_tokenizers():
     return [(name, SentencePieceTokenizer(DATA / name, lower)) for name, lower in MODELS]
 
 
-@pytest.mark.parametrize("check", [check_round_trip, check_offsets])
+@pytest.mark.parametrize(
+    "check", [check_round_trip, pytest.param(check_offsets, marks=pytest.mark.slow)]
+)
 def test_sentencepiece(check):
     @EXAMPLES
     @given(ANY_TEXT)

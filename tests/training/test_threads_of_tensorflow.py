@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import pytest
 from paths import ROOT
 
 PROGRAM = """
@@ -15,6 +16,7 @@ print(threading.get_intra_op_parallelism_threads(), threading.get_inter_op_paral
 """
 
 
+@pytest.mark.slow
 def test_tensorflow_computes_with_as_many_threads_as_are_allowed():
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

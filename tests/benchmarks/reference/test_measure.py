@@ -60,6 +60,7 @@ def test_a_run_is_measured_once(tmp_path):
         run_program(tmp_path, dies_at="xxx")
 
 
+@pytest.mark.slow
 def test_starts_of_a_killed_run_add_up(tmp_path):
     for _ in range(2):
         with pytest.raises(InputError, match="exit status 0. Received: -9"):
@@ -165,6 +166,7 @@ def test_signals_are_passed_on_to_the_program(tmp_path):
     assert json.loads((tmp_path / "a.cost.json").read_text())["seconds"] > 0.2
 
 
+@pytest.mark.slow
 def test_a_program_that_ended_before_its_signal_is_still_waited_for(tmp_path):
     """As if all processes were told to stop: this one learns of it once the program has ended."""
     slow = STOPPED.replace("measure.SAVE", "measure.POLL_INTERVAL = 1.5\nmeasure.SAVE")
@@ -223,6 +225,7 @@ def test_a_wrong_flag_at_the_start_can_be_mended(tmp_path, monkeypatch):
     assert start("").scores == {"b": 1}
 
 
+@pytest.mark.slow
 def test_the_code_of_a_run_is_that_of_its_start(tmp_path, monkeypatch):
     """With "+" where a later start had another; what is committed meanwhile does not count."""
     versions = iter(("first", "second", "third"))

@@ -110,6 +110,7 @@ MINI_STAGES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_stages(fake, capsys):
     runs = fake.run()
     assert tuple(runs) == tuple(f"reference/{name}" for name in MINI_STAGES)
@@ -160,6 +161,7 @@ KILLED = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_killed_stage_is_all_that_is_repeated(fake):
     """Each stage that is killed once runs twice, every other once; then nothing is left to do."""
     (fake.folder / "die").write_text(" ".join(KILLED))
@@ -225,6 +227,7 @@ def test_positions_of_the_model_to_begin_with(tmp_path, trained, adapted):
     assert not any("positions" in stage.name for stage in make_stages(flags))
 
 
+@pytest.mark.slow
 def test_measuring_a_model_as_it_is(fake):
     fake.flags.__dict__.update(hours=0.0, begin_with="model")
     runs = fake.run()
