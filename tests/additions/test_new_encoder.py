@@ -1,11 +1,14 @@
 """A new encoder is a configuration, a model and a record: no file of the packages names it."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 from model_folders import write_folder
-from tiny_models import random_batch, tensors
+from programs import ClassifierJob, PretrainingJob, results
+from task_data import single_rows, write_splits
+from tiny_models import ONE_LAYER, SIZES, random_batch, tensors
 
 from bert_tf import BertConfig, BertModel
 from bert_tf.layers import TransformerBlock
@@ -18,7 +21,9 @@ from run_scripts import extract_features
 
 @dataclasses.dataclass(frozen=True)
 class DummyConfig(BertConfig):
-    """BERT's sizes, of another encoder."""
+    """BERT's sizes, and a key by which a file is known."""
+
+    turned: bool = True
 
 
 class DummyBlock(TransformerBlock):
@@ -42,18 +47,24 @@ class DummyModel(BertModel):
         super().build(input_shape)
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder of a pre-trained model of this kind."""
-    record = dataclasses.replace(
+@pytest.fixture(autouse=True)
+def record(monkeypatch):
+    """The row of the table, with ALBERT's defaults of flags."""
+    row = dataclasses.replace(
         BERT,
         name="dummy",
         title="Dummy",
         config=DummyConfig,
         model=f"{__name__}.DummyModel",
         config_file="dummy_config.json",
+        defaults="albert",
     )
-    monkeypatch.setitem(ENCODERS, "dummy", record)
+    monkeypatch.setitem(ENCODERS, "dummy", row)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of a pre-trained model of this kind."""
     write_folder(tmp_path / "m", "dummy")
     return tmp_path / "m"
 
@@ -80,3 +91,23 @@ def test_its_vectors(folder, capsys):
     expected = model.encoder({"input_ids": np.array([row])})["sequence_output"][0, 0]
     np.testing.assert_allclose(np.ravel(vector), expected, atol=1e-5)
     assert model.encoder(tensors(batch))["sequence_output"].shape[-1] == 32
+
+
+def test_it_is_pre_trained_then_fine_tuned(tmp_path):
+    """By its configuration alone; then by the folder that the pre-training wrote."""
+    sizes = tmp_path / "sizes.json"
+    sizes.write_text(json.dumps({**SIZES, **ONE_LAYER, "turned": True}))
+    job = PretrainingJob(tmp_path)
+    assert job.run(bert_config_file=None, config_file=sizes, num_train_steps=2) == 0
+    assert json.loads((job.output / "dummy_config.json").read_text())["turned"] is True
+    (stage,) = ModelFolder(str(job.output)).stages
+    assert stage["settings"]["optimizer"] == "lamb"  # ALBERT's
+    tuned = ClassifierJob(tmp_path)
+    tuned.output = tmp_path / "tuned"
+    write_splits(tuned.data, ["text", "label"], single_rows(80), train=(0, 64), dev=(64, 80))
+    assert tuned.run(bert_config_file=None, model_dir=job.output, do_eval=True) == 0
+    assert results(tuned.output)["eval_accuracy"] > 0.9
+    model = load_model(tuned.output)
+    assert type(model.encoder) is DummyModel
+    text = next(text for text, label in single_rows(80) if label == "good")
+    assert model.predict(text).label == "good"
