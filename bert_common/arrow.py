@@ -1,11 +1,13 @@
 """Imports the optional pyarrow; its errors on damaged files become errors of one line."""
 
 import contextlib
+import types
+from collections.abc import Iterator
 
 from bert_common.errors import InputError
 
 
-def import_pyarrow(path, kind):
+def import_pyarrow(path: str, kind: str) -> types.ModuleType:
     """Returns pyarrow, with its compute functions and its reader of Parquet.
 
     Args:
@@ -28,7 +30,7 @@ def import_pyarrow(path, kind):
 
 
 @contextlib.contextmanager
-def report_damage(path, kind):
+def report_damage(path: str, kind: str) -> Iterator[None]:
     """Turns pyarrow's errors about the contents of a file into an `InputError`."""
     import pyarrow
 

@@ -4,12 +4,14 @@ import contextlib
 import json
 import os
 import secrets
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
 
 _PARTIAL = ".partial"
 
 
 @contextlib.contextmanager
-def atomic_write(path):
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Opens a file for writing; it takes its name when the block ends without an error.
 
     Until then it is a hidden file in the same folder, which is removed if anything fails.
@@ -41,14 +43,14 @@ def atomic_write(path):
             os.remove(partial)
 
 
-def write_json(path, value):
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Writes a value as a JSON file with `atomic_write`."""
     text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
     with atomic_write(path) as file:
         file.write(text.encode("utf-8"))
 
 
-def remove_partial_files(paths):
+def remove_partial_files(paths: Iterable[str]) -> None:
     """Removes what killed processes left of files that they wrote with `atomic_write`.
 
     The folders of the paths need not exist any more.

@@ -1,6 +1,9 @@
 """Runs one task at a time in a thread, beside the work of the caller."""
 
 import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
 
 NAME = "background"  # of the thread
 
@@ -11,20 +14,25 @@ class Background:
     A context: leaving it waits for the last task, so that nothing is left half done.
     """
 
-    def __init__(self):
-        self._thread = None
-        self._error = None
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind, error, traceback):
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         if kind is None:
             self.wait()
         elif self._thread is not None:  # the error that ends the work is the one to report
             self._thread.join()
 
-    def start(self, task):
+    def start(self, task: Callable[[], Any]) -> None:
         """Waits for the task before, then runs `task`, a function without arguments.
 
         Raises:
@@ -34,7 +42,7 @@ class Background:
         self._thread = threading.Thread(target=self._run, args=(task,), name=NAME)
         self._thread.start()
 
-    def wait(self):
+    def wait(self) -> None:
         """Returns once no task is running.
 
         Raises:

@@ -14,9 +14,9 @@ class CPU(NamedTuple):
 
     name: str
     vendor: str
-    flags: frozenset  # the names of its instructions and features
+    flags: frozenset[str]  # the names of its instructions and features
 
-    def bfloat16_flags(self):
+    def bfloat16_flags(self) -> tuple[str, ...]:
         """Those of its instructions that multiply bfloat16: a tuple of names."""
         return tuple(flag for flag in BFLOAT16_FLAGS if flag in self.flags)
 
@@ -28,7 +28,7 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def this_cpu(path="/proc/cpuinfo"):
+def this_cpu(path: str | os.PathLike[str] = "/proc/cpuinfo") -> CPU:
     """The first `CPU` of this machine.
 
     Args:

@@ -5,10 +5,11 @@ import fcntl
 import os
 import socket
 import time
+from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def locked(path, wait=False):
+def locked(path: str | os.PathLike[str], wait: bool = False) -> Iterator[str | None]:
     """Holds the lock of a file; the system releases it when the process ends, however it ends.
 
     On a file system shared by several machines, the lock holds on all of them if the file system

@@ -7,7 +7,7 @@ import tempfile
 from bert_common.errors import InputError
 
 
-def make_writable(folder: str | os.PathLike, requirement: str) -> None:
+def make_writable(folder: str | os.PathLike[str], requirement: str) -> None:
     """Creates a folder if it is missing, and checks that a file can be written to it.
 
     Raises:
@@ -23,7 +23,7 @@ def make_writable(folder: str | os.PathLike, requirement: str) -> None:
         ) from None
 
 
-def read_bytes(path: str | os.PathLike) -> bytes:
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """Returns a file's contents; raises InputError if it is missing, unreadable or empty."""
     kind = kind_of_path(path)
     if kind not in ("a file", "a folder", "nothing there"):  # a pipe would be waited for
@@ -40,7 +40,7 @@ def read_bytes(path: str | os.PathLike) -> bytes:
     return content
 
 
-def check_utf8(text, what):
+def check_utf8(text: str, what: str) -> None:
     """Raises InputError for bytes that Python could not decode: they cannot be written again."""
     try:
         text.encode("utf-8")
@@ -48,7 +48,7 @@ def check_utf8(text, what):
         raise InputError(f"{what} must be UTF-8. Received: {text!r}") from None
 
 
-def kind_of_path(path: str | os.PathLike) -> str:
+def kind_of_path(path: str | os.PathLike[str]) -> str:
     """What lies at a path, for messages: "a file", "a folder", "a pipe", …, "nothing there"."""
     try:
         mode = os.stat(path).st_mode

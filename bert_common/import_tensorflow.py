@@ -1,6 +1,9 @@
 """Imports TensorFlow without the messages that it prints while loading."""
 
 import os
+import types
+from collections.abc import Callable
+from typing import Any
 
 from bert_common import startup
 
@@ -8,7 +11,7 @@ from bert_common import startup
 CLUSTERING_FLAGS = "--tf_xla_cpu_global_jit --tf_xla_ops_to_cluster=FUSIBLE"
 
 
-def import_tensorflow(set_flags=None):
+def import_tensorflow(set_flags: Callable[[], Any] | None = None) -> types.ModuleType:
     """Imports TensorFlow and lists its devices, and discards standard error meanwhile.
 
     TensorFlow prints its first lines from C++ before any of its log settings apply.
@@ -38,6 +41,6 @@ def import_tensorflow(set_flags=None):
         return tf
 
 
-def add_flags(variable, flags):
+def add_flags(variable: str, flags: str) -> None:
     """Puts flags before those in the environment: of two equal ones the user's, the later, wins."""
     os.environ[variable] = f"{flags} {os.environ.get(variable, '')}".strip()

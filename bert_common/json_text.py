@@ -2,13 +2,14 @@
 
 import json
 import re
+from typing import Any
 
 from bert_common.errors import InputError
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
-def parse_json(text):
+def parse_json(text: str | bytes) -> Any:
     """Parses JSON text, and replaces every lone surrogate in it by U+FFFD.
 
     JSON can express half of a surrogate pair ("\\ud83d", an emoji that was cut in two), UTF-8
@@ -24,7 +25,7 @@ def parse_json(text):
         raise ValueError("brackets nested too deeply") from None
 
 
-def read_json(text, where):
+def read_json(text: str | bytes, where: str) -> Any:
     """Parses JSON text as `parse_json` does; an InputError names `where`, the file and the line."""
     try:
         return parse_json(text)

@@ -1,11 +1,13 @@
 """Names of a package that are loaded when they are first used."""
 
 import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from bert_common.startup import check_packages
 
 
-def load_lazily(package, homes):
+def load_lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """Makes the `__getattr__` of a package (PEP 562), so that importing it imports nothing heavy.
 
     Args:

@@ -11,11 +11,15 @@ import signal
 import tempfile
 import threading
 import traceback
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from bert_common.errors import InputError
 from bert_common.startup import redirect_standard_error
 from bert_common.stop_signals import block_signals
+
+# What calls a task with each of some numbers, and yields (number, result).
+Run = Callable[[Callable[..., Any], Sequence[int]], Iterator[tuple[int, Any]]]
 
 # What `Process.start` raises when the system cannot create another process, or when the server
 # that forks them was killed.
@@ -28,7 +32,9 @@ class _Worker(NamedTuple):
 
 
 @contextlib.contextmanager
-def start_workers(shared, count, remedy, preload=()):
+def start_workers(
+    shared: tuple[Any, ...], count: int, remedy: str, preload: Sequence[str] = ()
+) -> Iterator[Run]:
     """Starts worker processes, which end with the context or with this process.
 
     Args:
@@ -47,7 +53,7 @@ def start_workers(shared, count, remedy, preload=()):
     if count == 1:
         yield lambda task, numbers: ((n, _call(task, shared, n, remedy)) for n in numbers)
         return
-    workers = []
+    workers: list[_Worker] = []
     with tempfile.TemporaryFile() as errors:
         try:
             try:

@@ -3,9 +3,13 @@
 import contextlib
 import sys
 from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
+from typing import Any, Protocol, Self, TypeVar
 
 from tqdm import tqdm
+
+Item = TypeVar("Item")
 
 # Seconds between two lines when the output is not a terminal.
 LINE_INTERVAL = 60
@@ -17,7 +21,26 @@ RATE_LINES = 10
 BAR_DELAY = 1
 
 
-def progress(what, total, unit, done=0, shown=True):
+class Display(Protocol):
+    """What shows the progress; as a context it is closed at the end."""
+
+    n: int  # the units done, those of an earlier run included
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: Any) -> None: ...
+
+    def update(self, n: int = 1) -> Any:
+        """Counts `n` more units."""
+
+    def set_postfix(self, values: Mapping[str, Any], refresh: bool = True) -> None:
+        """Shows the values after the time left; `refresh`: now, not at the next update."""
+
+    def close(self) -> None:
+        """Removes the bar, or prints the last line."""
+
+
+def progress(what: str, total: int, unit: str, done: int = 0, shown: bool = True) -> Display:
     """Opens a progress display on standard error.
 
     On a terminal it is a bar, which disappears when it is closed. Elsewhere (a batch system's log,
@@ -32,8 +55,7 @@ def progress(what, total, unit, done=0, shown=True):
         shown: whether to show anything; False on all workers but the first.
 
     Returns:
-        A context manager with `update(n=1)`, `set_postfix(values)` (a dict to show after the time
-        left) and `close()`.
+        The display, open.
     """
     shown = shown and sys.stderr is not None  # None: closed before the program started
     if shown and not sys.stderr.isatty():
@@ -45,7 +67,7 @@ def progress(what, total, unit, done=0, shown=True):
     )  # fmt: skip
 
 
-def with_progress(items, what, unit):
+def with_progress(items: Sequence[Item], what: str, unit: str) -> Iterator[Item]:
     """Yields the items of a list, and shows how many of them have been processed."""
     with progress(what, len(items), unit) as bar:
         for item in items:
@@ -132,7 +154,7 @@ def _divide(a, b):
     return a / b if b else 0
 
 
-def format_bytes(count):
+def format_bytes(count: float) -> str:
     """A number of bytes in readable form: 12.3 GB."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 999.5:
@@ -141,7 +163,7 @@ def format_bytes(count):
     return f"{count:.3g} TB"
 
 
-def format_duration(seconds):
+def format_duration(seconds: float) -> str:
     """A duration in readable form: 45 s, 12 min, 1 h 20 min, 3 days 4 h."""
     if seconds < 59.5:
         return f"{seconds:.0f} s"

@@ -9,6 +9,12 @@ import os
 import signal
 import sys
 import threading
+import types
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+# What Python calls at a signal.
+Handler = Callable[[int, types.FrameType | None], Any]
 
 # The descriptor that `_exit` writes to, as descriptor 2 is discarded while TensorFlow is imported;
 # None before `begin`, that is in a process that is not one of the programs.
@@ -18,7 +24,7 @@ _messages = None
 _READER_GONE = (errno.EPIPE, errno.EIO)
 
 
-def begin():
+def begin() -> None:
     """Prepares the process; a program calls it before it imports anything heavy.
 
     Closed standard streams become /dev/null. Output is discarded once its reader has gone: closing
@@ -45,7 +51,7 @@ def begin():
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
-def check_packages():
+def check_packages() -> None:
     """Checks that no file of another repository shadows this project's packages.
 
     Raises:
@@ -61,7 +67,7 @@ def check_packages():
             )
 
 
-def open_missing_descriptors():
+def open_missing_descriptors() -> None:
     """Opens /dev/null for each of the descriptors 0 to 2 that is closed.
 
     Otherwise the next file to be opened, say a checkpoint, would get that descriptor, and whatever
@@ -75,7 +81,7 @@ def open_missing_descriptors():
 
 
 @contextlib.contextmanager
-def redirect_standard_error(file):
+def redirect_standard_error(file: IO[bytes]) -> Iterator[None]:
     """Redirects descriptor 2 to a file, for C++ code and for processes started in the block."""
     try:
         standard_error = os.dup(2)
@@ -122,7 +128,7 @@ def _replace_streams():
         setattr(sys, name, replacement)
 
 
-def interruptible():
+def interruptible() -> contextlib.AbstractContextManager[None]:
     """A context in which Ctrl-C raises KeyboardInterrupt, so that resources are closed.
 
     Outside it, while modules are imported or the interpreter shuts down, there is nothing to close,
@@ -132,7 +138,7 @@ def interruptible():
     return replace_interrupt_handler(signal.default_int_handler, instead_of=_exit)
 
 
-def exit_on_interrupt():
+def exit_on_interrupt() -> contextlib.AbstractContextManager[None]:
     """The opposite of `interruptible`, for imports inside it."""
     if _messages is None:
         return contextlib.nullcontext()
@@ -140,7 +146,7 @@ def exit_on_interrupt():
 
 
 @contextlib.contextmanager
-def replace_interrupt_handler(handler, instead_of):
+def replace_interrupt_handler(handler: Handler, instead_of: Handler) -> Iterator[None]:
     """A context with another handler of SIGINT, if the present one is `instead_of`."""
     main = threading.current_thread() is threading.main_thread()
     ours = main and signal.getsignal(signal.SIGINT) == instead_of
@@ -153,7 +159,7 @@ def replace_interrupt_handler(handler, instead_of):
             signal.signal(signal.SIGINT, instead_of)
 
 
-def exit_silently_on_interrupt():
+def exit_silently_on_interrupt() -> None:
     """Makes another Ctrl-C end the process without a message, after one has been printed."""
     if _messages is not None:
         signal.signal(signal.SIGINT, lambda *_: os._exit(1))

@@ -3,19 +3,22 @@
 import contextlib
 import signal
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 # Ctrl-C; sent by `kill` and by schedulers; sent when the terminal is closed.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
-def interrupt_once():
+def interrupt_once() -> Iterator[None]:
     """Lets the first of the signals raise KeyboardInterrupt; ignores others during the clean-up.
 
     A signal that was ignored when the process started (nohup) stays ignored. Outside the main
     thread nothing changes.
     """
-    handlers, stopped = {}, []
+    handlers: dict[signal.Signals, Any] = {}
+    stopped: list[int] = []
 
     def stop(number, frame):
         if not stopped:
@@ -36,7 +39,7 @@ def interrupt_once():
 
 
 @contextlib.contextmanager
-def block_signals():
+def block_signals() -> Iterator[None]:
     """Delays the signals until the block ends; processes started inside it never receive them."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
@@ -46,7 +49,7 @@ def block_signals():
 
 
 @contextlib.contextmanager
-def block_signals_for_java():
+def block_signals_for_java() -> Iterator[None]:
     """Like `block_signals`, for starting Java, which unblocks the signals and sets handlers."""
     with block_signals():
         handlers = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}

@@ -14,6 +14,9 @@ USE = ROOT / "tests" / "documentation" / "typed_use.py"
 # korean_bert's own names are not annotated yet.
 PACKAGES = [package for package in reference.PACKAGES if package != "korean_bert"]
 
+# The packages whose every function that others may call is annotated, the public names or not.
+ANNOTATED = ("bert_common",)
+
 PUBLIC = [(name, home) for p in PACKAGES for name, home in reference.homes(p).items()]
 
 
@@ -43,9 +46,34 @@ def test_public_names_are_annotated(name, home):
     assert {n: found for n, d in public_functions(name, home) if (found := incomplete(d))} == {}
 
 
+def functions(node, prefix=""):
+    """(name, definition) of functions and methods without a leading underscore, or with two."""
+    for child in node.body:
+        if isinstance(child, ast.FunctionDef | ast.ClassDef):
+            is_special = child.name.startswith("__")
+            if child.name.startswith("_") and not is_special:
+                continue
+            if isinstance(child, ast.FunctionDef):
+                yield prefix + child.name, child
+            else:
+                yield from functions(child, f"{prefix}{child.name}.")
+
+
+@pytest.mark.parametrize("package", ANNOTATED)
+def test_functions_that_others_may_call_are_annotated(package):
+    found = {}
+    for path in sorted((ROOT / package).rglob("*.py")):
+        for name, definition in functions(ast.parse(path.read_text("utf-8"))):
+            if missing := incomplete(definition):
+                found[f"{path.relative_to(ROOT)}: {name}"] = missing
+    assert found == {}
+
+
 def test_missing_annotations_are_noticed():
     (function,) = ast.parse("def f(self, a, *b: int, c: int, **d): pass").body
     assert incomplete(function) == ["a", "d", "return"]
+    text = "def f(): pass\ndef _g(): pass\nclass C:\n  def __init__(self): pass\n  def _h(): pass"
+    assert [name for name, _ in functions(ast.parse(text))] == ["f", "C.__init__"]
 
 
 def test_every_public_name_is_used():
