@@ -137,6 +137,10 @@ class TokenizerInterface:
         part = self.encode_part(text)
         return part.ids, part.spans
 
+    def tokenize_words(self, text: str) -> list[list[str]]:
+        """Cuts a text into words, each a list of pieces."""
+        raise NotImplementedError
+
     def encode_part(
         self, text: str, follows_mask: bool = False, precedes_mask: bool = False
     ) -> EncodedPart:

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import struct
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 import google_crc32c
@@ -37,7 +38,13 @@ class ChunkSummary(NamedTuple):
     sizes: list[int]  # for each shard, the bytes of its framed records
 
 
-def write_chunk_file(path, passes, shards, buckets_per_shard, seed):
+def write_chunk_file(
+    path: str,
+    passes: Generator[list[bytes], None, CorpusStatistics],
+    shards: int,
+    buckets_per_shard: int,
+    seed: int,
+) -> None:
     """Distributes shuffled records to buckets, round robin from a random start.
 
     Only one pass is in memory at a time. The file is written atomically.
@@ -100,7 +107,7 @@ def _add_checksum(content):
     return content + _CHECKSUM.pack(google_crc32c.value(content))
 
 
-def read_chunk_summary(path):
+def read_chunk_summary(path: str) -> ChunkSummary | None:
     """Reads the `ChunkSummary` of a chunk from its file; None if there is no complete file."""
     try:
         with open(path, "rb") as file:
@@ -131,7 +138,7 @@ def _read_footer(file):
     return footer if is_complete and magic == _MAGIC else None
 
 
-def read_bucket(path, bucket):
+def read_bucket(path: str, bucket: int) -> Iterator[bytes]:
     """Yields the framed records of one bucket of a chunk file, pass by pass, as bytes.
 
     Buckets are numbered over all shards.

@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from bert_common.arrow import import_pyarrow, report_damage
 from bert_common.errors import InputError
@@ -20,12 +22,12 @@ _BATCH_BYTES, _BATCH_ROWS = 4_000_000, 256
 _BUFFER_BYTES = 1 << 20
 
 
-def table_kind(head):
+def table_kind(head: bytes) -> str | None:
     """The kind of table, by the first bytes of a file; None for other files."""
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
-def read_column(path, kind, key):
+def read_column(path: str, kind: str, key: str) -> Iterator[tuple[str | None, float]]:
     """Yields the texts of a column.
 
     Args:
@@ -50,7 +52,7 @@ def read_column(path, kind, key):
                 yield _as_text(value, path, row), share
 
 
-def check_column(path, kind, key):
+def check_column(path: str, kind: str, key: str) -> None:
     """Checks that a file is a table with a column of texts, without reading it.
 
     Raises:
@@ -141,7 +143,7 @@ def _find_column(pa, schema, path, key):
     return names
 
 
-def saved_dataset_files(folder, state):
+def saved_dataset_files(folder: str, state: Mapping[str, Any]) -> list[str]:
     """The Arrow files of a data set that Hugging Face's `datasets` saved, in their order.
 
     Args:

@@ -6,9 +6,11 @@ import shutil
 from bert_common.errors import InputError
 from bert_common.progress import format_bytes
 from create_pretraining_data.engine.shards import find_unfinished_shards
+from create_pretraining_data.engine.size_estimate import SizeEstimate
+from create_pretraining_data.engine.work_plan import WorkPlan
 
 
-def check_free_space(plan, estimate):
+def check_free_space(plan: WorkPlan, estimate: SizeEstimate) -> None:
     """Checks the free space of every disk that the run of a `WorkPlan` writes to.
 
     While the last shard is written, all records exist twice: in the chunk files and in the shards.
@@ -25,7 +27,8 @@ def check_free_space(plan, estimate):
     chunk_paths = map(plan.chunk_path, range(len(plan.chunks)))
     existing = plan.existing_files()
     done = sum(os.path.getsize(path) for path in chunk_paths if path in existing)
-    needed, folders = {}, {}
+    needed: dict[int, float] = {}
+    folders: dict[int, str] = {}
 
     def need(folder, size):
         device = os.stat(folder).st_dev

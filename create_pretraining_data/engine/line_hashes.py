@@ -10,6 +10,7 @@ import hashlib
 import os
 import struct
 import unicodedata
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import google_crc32c
@@ -17,6 +18,8 @@ import numpy as np
 
 from bert_common.atomic_write import atomic_write
 from create_pretraining_data.engine.splitting import read_chunk_text
+from create_pretraining_data.engine.work_plan import WorkPlan
+from tokenization.base import TokenizerInterface
 
 # A shorter line, in characters, may repeat as often as it likes: "네, 알겠습니다." in a dialogue.
 SHORTEST_LINE = 10
@@ -40,7 +43,7 @@ class HashedDocument(NamedTuple):
     kinds: list[str | None]  # of each line LINES or SHORT_LINES; None if nothing in it is visible
 
 
-def hash_document(document):
+def hash_document(document: Iterable[str]) -> HashedDocument:
     """Hashes a document, a list of lines: a `HashedDocument`."""
     digests, kinds = [], []
     for line in document:
@@ -60,12 +63,12 @@ def _number(digest):
     return int.from_bytes(digest, "little")
 
 
-def hashes_path(plan, number):
+def hashes_path(plan: WorkPlan, number: int) -> str:
     """The file of the hashes of a chunk of a `WorkPlan`."""
     return os.path.join(plan.folder, f"hashes-{number:06d}")
 
 
-def make_hash_file(plan, tokenizer, number):
+def make_hash_file(plan: WorkPlan, tokenizer: TokenizerInterface, number: int) -> None:
     """Writes the hashes of one chunk, atomically; a task of the pass before the first.
 
     Args:
@@ -78,7 +81,7 @@ def make_hash_file(plan, tokenizer, number):
         OSError: the file cannot be written.
     """
     hashed = [hash_document(document) for document in read_chunk_text(plan.chunks[number])]
-    values = {kind: [] for kind in KINDS}
+    values: dict[str, list[int]] = {kind: [] for kind in KINDS}
     for one in hashed:
         if any(one.kinds):
             values[DOCUMENTS].append(one.document)
@@ -95,7 +98,7 @@ def make_hash_file(plan, tokenizer, number):
         file.write(content + footer + _CHECKSUM.pack(google_crc32c.value(footer)))
 
 
-def read_sizes(path):
+def read_sizes(path: str) -> list[int] | None:
     """How many hashes of each kind a file has, [3]; None if there is no complete file."""
     try:
         with open(path, "rb") as file:
@@ -113,7 +116,7 @@ def read_sizes(path):
     return sizes if is_whole else None
 
 
-def read_part(path, part, parts):
+def read_part(path: str, part: int, parts: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Reads the hashes of a part of all possible hashes.
 
     Args:

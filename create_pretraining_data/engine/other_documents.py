@@ -7,7 +7,7 @@ book.
 import random
 
 from create_pretraining_data.engine.repeats import read_kept_text
-from create_pretraining_data.engine.work_plan import derive_seed
+from create_pretraining_data.engine.work_plan import WorkPlan, derive_seed
 from create_pretraining_data.instances.sentences import split_documents
 
 # The number of excerpts, each from another chunk, and their length: some thousand sentences, which
@@ -15,7 +15,7 @@ from create_pretraining_data.instances.sentences import split_documents
 EXCERPTS, EXCERPT_CHARACTERS = 8, 30_000
 
 
-def read_other_documents(plan, number):
+def read_other_documents(plan: WorkPlan, number: int) -> list[list[str]]:
     """Reads excerpts of documents other than the single one that a `WorkPlan`'s chunk belongs to.
 
     Only one chunk is in memory at a time. The excerpts depend on nothing but the plan.

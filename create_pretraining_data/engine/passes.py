@@ -5,10 +5,17 @@ of workers nor on the assignment of tasks to them.
 """
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from bert_common.errors import InputError
+from bert_common.process_pool import Run
 from bert_common.progress import progress
-from create_pretraining_data.engine.chunk_file import read_chunk_summary, write_chunk_file
+from create_pretraining_data.engine.chunk_file import (
+    ChunkSummary,
+    read_chunk_summary,
+    write_chunk_file,
+)
 from create_pretraining_data.engine.other_documents import read_other_documents
 from create_pretraining_data.engine.repeats import read_kept_text
 from create_pretraining_data.engine.shards import (
@@ -16,13 +23,16 @@ from create_pretraining_data.engine.shards import (
     make_shard_file,
     read_finished_shard,
 )
-from create_pretraining_data.engine.work_plan import derive_seed
+from create_pretraining_data.engine.work_plan import WorkPlan, derive_seed
 from create_pretraining_data.instances.coverage import REPEATED
 from create_pretraining_data.instances.make_instances import CorpusStatistics, make_records
 from create_pretraining_data.instances.sentences import split_documents
+from tokenization.base import TokenizerInterface
 
 
-def make_chunk_file(plan, tokenizer, number):
+def make_chunk_file(
+    plan: WorkPlan, tokenizer: TokenizerInterface, number: int
+) -> ChunkSummary | None:
     """Creates the file of one chunk and returns its `ChunkSummary`; a task of pass 1."""
     documents, dropped = read_kept_text(plan, number)
     documents = list(filter(None, documents))
@@ -47,7 +57,12 @@ def _count_dropped(passes, dropped):
     return statistics
 
 
-def make_chunk_files(plan, run, numbers, inspect_first):
+def make_chunk_files(
+    plan: WorkPlan,
+    run: Run,
+    numbers: Sequence[int],
+    inspect_first: Callable[[CorpusStatistics], Any],
+) -> None:
     """Runs pass 1: creates the chunk files that do not exist yet.
 
     Args:
@@ -72,7 +87,7 @@ def make_chunk_files(plan, run, numbers, inspect_first):
                 inspect_first(summary.statistics)
 
 
-def read_summaries(plan):
+def read_summaries(plan: WorkPlan) -> tuple[CorpusStatistics, list[tuple[int, int]]] | None:
     """Adds up the summaries of all chunks of a `WorkPlan`.
 
     Returns:
@@ -91,7 +106,9 @@ def read_summaries(plan):
     return statistics, list(zip(records, sizes, strict=True))
 
 
-def make_shard_files(plan, run, expected):
+def make_shard_files(
+    plan: WorkPlan, run: Run, expected: Sequence[tuple[int, int]]
+) -> list[dict[str, int]]:
     """Runs pass 2: creates the shards that do not exist yet.
 
     Args:
@@ -111,10 +128,12 @@ def make_shard_files(plan, run, expected):
     with progress("shuffling records", total, "B", done=done) as bar:
         for shard, _ in run(make_shard_file, missing):
             bar.update(expected[shard][1])
-    finished = [read_finished_shard(plan, shard) for shard in range(len(expected))]
-    for path, shard, (records, size) in zip(plan.output_files, finished, expected, strict=True):
+    finished = []
+    for number, (path, (records, size)) in enumerate(zip(plan.output_files, expected, strict=True)):
+        shard = read_finished_shard(plan, number)
         if shard is None or shard["records"] != records:
             raise InputError(f"{path} must hold {records} records. Received: {shard}")
         if plan.compression == "none" and shard["size"] != size:
             raise InputError(f"{path} must have {size} bytes. Received: {shard['size']}")
+        finished.append(shard)
     return finished

@@ -3,6 +3,7 @@
 import functools
 import io
 import os
+from collections.abc import Iterable
 
 from bert_common.progress import progress
 from create_pretraining_data.engine.plain_text import TEXT_KEY, open_plain, recognise_all
@@ -10,7 +11,9 @@ from create_pretraining_data.engine.splitting import document_text
 from tokenization.vocab_learning.text_sample import TextFile, decode_line, split_lines
 
 
-def open_texts(paths, input_format=None, text_key=TEXT_KEY):
+def open_texts(
+    paths: Iterable[str], input_format: str | None = None, text_key: str = TEXT_KEY
+) -> list[TextFile]:
     """Opens input files as a list of `TextFile`, for `tokenization.vocab_learning.learn`.
 
     Files that are not plain text are read once to measure the text in them.

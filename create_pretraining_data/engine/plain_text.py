@@ -7,7 +7,7 @@ import io
 import json
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
 from bert_common.atomic_write import atomic_write
@@ -42,17 +42,17 @@ class Source(NamedTuple):
     encoding: str  # of its plain text, a key of `text_encoding.NAMES`
 
     @property
-    def is_plain(self):
+    def is_plain(self) -> bool:
         """Whether the file itself is plain UTF-8 text."""
         return self.kind == "plain" and self.encoding in _UTF8
 
     @property
-    def is_table(self):
+    def is_table(self) -> bool:
         """Whether its rows become lines of JSON."""
         return self.kind not in ("plain", "gzip")
 
     @property
-    def plain_key(self):
+    def plain_key(self) -> str:
         """Where the lines of its plain text have the text, if they are JSON."""
         return TEXT_KEY if self.is_table else self.text_key
 
@@ -65,7 +65,7 @@ class OpenedText(NamedTuple):
     left_out: Callable[[], int] = int  # how many rows without a text were left out so far
 
 
-def recognise(path, input_format=None, text_key=TEXT_KEY):
+def recognise(path: str, input_format: str | None = None, text_key: str = TEXT_KEY) -> Source:
     """Finds out what a file holds, by its first bytes and its name: a `Source`.
 
     Args:
@@ -90,7 +90,7 @@ def recognise(path, input_format=None, text_key=TEXT_KEY):
     return Source(path, kind, input_format, text_key, encoding)
 
 
-def recognise_all(paths, input_format, text_key):
+def recognise_all(paths: Iterable[str], input_format: str | None, text_key: str) -> list[Source]:
     """As `recognise`, for several files; prints which are not UTF-8, a line for each encoding."""
     sources = [recognise(path, input_format, text_key) for path in paths]
     for encoding, name in NAMES.items():
@@ -102,7 +102,7 @@ def recognise_all(paths, input_format, text_key):
 
 
 @contextlib.contextmanager
-def report_damaged_gzip(path):
+def report_damaged_gzip(path: str) -> Iterator[None]:
     """Turns the errors of reading a damaged gzip file into an InputError that names the file."""
     try:
         yield
@@ -111,7 +111,7 @@ def report_damaged_gzip(path):
 
 
 @contextlib.contextmanager
-def open_plain(source):
+def open_plain(source: Source) -> Iterator[OpenedText]:
     """Opens a source; yields its `OpenedText`. A table's rows are lines of JSON with "text".
 
     Raises:
@@ -182,7 +182,7 @@ class _Blocks(io.RawIOBase):
         return size
 
 
-def write_plain(source, target):
+def write_plain(source: Source, target: str) -> int:
     """Writes the plain text of a source, atomically; returns how many rows were left out.
 
     Raises:

@@ -1,5 +1,8 @@
 """Says how much of the text repeats earlier text, and gives examples of what does."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from create_pretraining_data.engine.line_hashes import (
     DOCUMENTS,
     LINES,
@@ -8,6 +11,10 @@ from create_pretraining_data.engine.line_hashes import (
     hash_document,
 )
 from create_pretraining_data.engine.splitting import read_chunk_text
+from create_pretraining_data.engine.work_plan import WorkPlan
+
+# As `repeats.count_repeats` returns them: for each kind of text, its counts.
+Repeats = Mapping[str, Mapping[str, Any]]
 
 # The shares of repeats above which a warning says so. In Wikipedia and in reviews of films 3 % of
 # the lines are repeats, most of them short.
@@ -18,7 +25,7 @@ WORTH_A_WARNING_WITH_SHORT = 0.5
 _SHOWN = 50
 
 
-def describe_repeats(repeats):
+def describe_repeats(repeats: Repeats) -> dict[str, Any]:
     """The counts of `count_repeats` for the JSON file beside the records."""
     return {
         kind: {"count": counts["count"], "repeats": _repeats(counts), "share": _share(counts)}
@@ -26,7 +33,7 @@ def describe_repeats(repeats):
     }
 
 
-def summarize_repeats(repeats):
+def summarize_repeats(repeats: Repeats) -> str:
     """A phrase about the counts of `count_repeats`, for the last line of the program."""
     counted = _with_all_lines(repeats)
     return (
@@ -35,7 +42,7 @@ def summarize_repeats(repeats):
     )
 
 
-def find_repeat_problems(repeats, plan):
+def find_repeat_problems(repeats: Repeats, plan: WorkPlan) -> list[str]:
     """Describes, one line each, kinds of text of which much repeats and is not left out.
 
     Args:

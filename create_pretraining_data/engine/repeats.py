@@ -7,13 +7,15 @@ memory does not grow with the text.
 
 import functools
 import os
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import google_crc32c
 import numpy as np
 
 from bert_common.atomic_write import atomic_write, write_json
 from bert_common.json_text import parse_json
+from bert_common.process_pool import Run
 from bert_common.progress import progress
 from create_pretraining_data.engine.line_hashes import (
     DOCUMENTS,
@@ -27,6 +29,8 @@ from create_pretraining_data.engine.line_hashes import (
 )
 from create_pretraining_data.engine.splitting import read_chunk_text
 from create_pretraining_data.engine.work_folder import locked
+from create_pretraining_data.engine.work_plan import WorkPlan
+from tokenization.base import TokenizerInterface
 
 # The choices of what to leave out, and the kinds of hashes each needs.
 DROPPED_KINDS = {"none": (), "documents": (DOCUMENTS,), "lines": (DOCUMENTS, LINES)}
@@ -48,7 +52,7 @@ class DroppedText(NamedTuple):
     lines: int  # of all documents
 
 
-def read_kept_text(plan, number):
+def read_kept_text(plan: WorkPlan, number: int) -> tuple[list[list[str]], DroppedText]:
     """Reads the documents of a chunk without the repeats that are to be left out.
 
     Returns:
@@ -106,7 +110,7 @@ def _read_repeated(plan, number):
     return found
 
 
-def count_repeats(plan, run, numbers):
+def count_repeats(plan: WorkPlan, run: Run, numbers: Sequence[int]) -> dict[str, dict[str, Any]]:
     """Counts the repeats of the whole text; with --drop_duplicates it also lists them by chunk.
 
     What an earlier start has finished is not done again. Tasks on several machines share the work,
@@ -162,7 +166,7 @@ def _make_hash_files(plan, run, numbers):
             bar.update(plan.chunk_size(number))
 
 
-def find_repeats(plan, tokenizer, part, parts):
+def find_repeats(plan: WorkPlan, tokenizer: TokenizerInterface, part: int, parts: int) -> None:
     """Finds the repeats among a part of all possible hashes; a task between the passes.
 
     Args:

@@ -8,14 +8,15 @@ from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 from create_pretraining_data.engine.chunk_file import read_bucket
-from create_pretraining_data.engine.work_plan import derive_seed
+from create_pretraining_data.engine.work_plan import WorkPlan, derive_seed
 from create_pretraining_data.records.tfrecord import split_frames
+from tokenization.base import TokenizerInterface
 
 # zlib's compression level; a higher one takes several times as long and gains a few percent.
 COMPRESSION_LEVEL = 6
 
 
-def make_shard_file(plan, tokenizer, shard):
+def make_shard_file(plan: WorkPlan, tokenizer: TokenizerInterface, shard: int) -> None:
     """Writes a shard atomically, bucket after bucket, each shuffled; a task of pass 2.
 
     Args:
@@ -65,7 +66,7 @@ def _write_buckets(file, plan, shard):
     return records
 
 
-def find_unfinished_shards(plan):
+def find_unfinished_shards(plan: WorkPlan) -> list[int]:
     """Lists the numbers of the shards that are missing or incomplete."""
     existing = plan.existing_files()
     return [
@@ -75,7 +76,7 @@ def find_unfinished_shards(plan):
     ]
 
 
-def read_finished_shard(plan, shard):
+def read_finished_shard(plan: WorkPlan, shard: int) -> dict[str, int] | None:
     """Reads a finished shard's records and size; None if the shard is missing or incomplete."""
     try:
         with open(plan.shard_marker_path(shard), encoding="utf-8") as file:

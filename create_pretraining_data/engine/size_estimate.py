@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from create_pretraining_data.engine.shards import COMPRESSION_LEVEL
 from create_pretraining_data.engine.splitting import read_chunk_text
-from create_pretraining_data.engine.work_plan import derive_seed
+from create_pretraining_data.engine.work_plan import WorkPlan, derive_seed
 from create_pretraining_data.instances.long_lines import split_at_punctuation
 from create_pretraining_data.instances.make_instances import make_records
 from create_pretraining_data.records.tfrecord import FRAME
+from tokenization.base import TokenizerInterface
 
 # The chunks that the sample is from, and its characters: half a second's work.
 CHUNKS, CHARACTERS = 8, 200_000
@@ -28,7 +29,7 @@ class SizeEstimate(NamedTuple):
     files: int  # as they are written in the end, perhaps compressed
 
 
-def estimate_records_size(plan, tokenizer):
+def estimate_records_size(plan: WorkPlan, tokenizer: TokenizerInterface) -> SizeEstimate:
     """Estimates the size of the records: a `SizeEstimate`. Repeats count as other text.
 
     Args:

@@ -12,10 +12,14 @@ import shlex
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from bert_common.errors import InputError
+from bert_common.process_pool import Run
 from bert_common.stop_signals import block_signals_for_java
+from create_pretraining_data.engine.work_plan import WorkPlan
+from tokenization.base import TokenizerInterface
 
 # The folder of the packages, from which executors import them if they are not installed.
 _PACKAGES = str(Path(__file__).resolve().parents[2])
@@ -37,7 +41,7 @@ exec {java} "$@"
 
 
 @contextlib.contextmanager
-def start_executors(plan, tokenizer, master):
+def start_executors(plan: WorkPlan, tokenizer: TokenizerInterface, master: str) -> Iterator[Run]:
     """Starts Spark, which ends with the context.
 
     Args:
@@ -74,7 +78,7 @@ def start_executors(plan, tokenizer, master):
         yield functools.partial(_run, context, shared)
 
 
-def check_installed():
+def check_installed() -> None:
     """Raises InputError if pyspark is not installed."""
     try:
         import pyspark  # noqa: F401
@@ -85,7 +89,7 @@ def check_installed():
 
 
 @contextlib.contextmanager
-def java_for_spark():
+def java_for_spark() -> Iterator[None]:
     """Sets JAVA_HOME within the context to the Java of pip, unless the machine has another.
 
     Raises:

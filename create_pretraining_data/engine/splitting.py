@@ -7,6 +7,7 @@ with "text", a document with one sentence a line.
 import bisect
 import itertools
 import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from bert_common.errors import InputError
@@ -48,12 +49,12 @@ class TextRange(NamedTuple):
     pieces: int = 1
 
     @property
-    def size(self):
+    def size(self) -> int:
         """The approximate size in bytes."""
         return (self.end - self.start) // self.pieces
 
 
-def cut_into_chunks(sources):
+def cut_into_chunks(sources: Sequence[InputFile]) -> tuple[list[list[TextRange]], set[int]]:
     """Cuts all files, in their order, into equal chunks of about `CHUNK_BYTES`.
 
     A chunk may hold several small files; the end of a file ends a document. The chunks depend on
@@ -72,7 +73,8 @@ def cut_into_chunks(sources):
     ends = list(itertools.accumulate(source.size for source in sources))
     total = ends[-1]
     count = -(-total // CHUNK_BYTES)  # rounded up
-    cuts, inside = [0], set()
+    cuts = [0]
+    inside: set[int] = set()
     for number in range(1, count):
         target = number * total // count
         if target < cuts[-1]:
@@ -85,7 +87,8 @@ def cut_into_chunks(sources):
             inside.update(cuts[-1:] if is_inside else ())
     if total > cuts[-1]:
         cuts.append(total)
-    chunks, continued = [], set()
+    chunks: list[list[TextRange]] = []
+    continued: set[int] = set()
     for start, end in itertools.pairwise(cuts):
         continued.update([len(chunks)] if start in inside else ())
         ranges, index = [], bisect.bisect_right(ends, start)
@@ -150,7 +153,7 @@ def _check_length(part):
     )
 
 
-def read_chunk_text(ranges):
+def read_chunk_text(ranges: Iterable[TextRange]) -> list[list[str]]:
     """Reads the documents of one chunk, a list of `TextRange`.
 
     Returns:
@@ -259,7 +262,7 @@ def _json_documents(part, text):
         yield [sentence for sentence in map(str.strip, value.split("\n")) if sentence]
 
 
-def document_text(line, key, place):
+def document_text(line: str, key: str, place: Callable[[], str]) -> str:
     """Returns the text of a document from its line of JSON.
 
     Args:

@@ -7,6 +7,8 @@ import itertools
 import json
 import os
 import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from bert_common import file_lock
 from bert_common.atomic_write import write_json
@@ -17,7 +19,7 @@ MANIFEST = "manifest.json"
 LOCK = ".lock"
 
 
-def begin_or_resume(folder, manifest, may_clear):
+def begin_or_resume(folder: str, manifest: Mapping[str, Any], may_clear: bool) -> None:
     """Writes the manifest, or checks that the folder was begun with the same settings.
 
     Files in a folder without a manifest are left over from a removed run, and are deleted.
@@ -46,7 +48,7 @@ def begin_or_resume(folder, manifest, may_clear):
             write_json(os.path.join(folder, MANIFEST), manifest)
 
 
-def read_manifest(folder):
+def read_manifest(folder: str) -> dict[str, Any] | None:
     """Reads the manifest of an unfinished run; None if there is none, {} if it is damaged."""
     try:
         with open(os.path.join(folder, MANIFEST), encoding="utf-8") as file:
@@ -57,12 +59,12 @@ def read_manifest(folder):
         return {}
 
 
-def has_chunks(folder):
+def has_chunks(folder: str) -> bool:
     """Whether any chunk is finished."""
     return bool(glob.glob(os.path.join(glob.escape(folder), "chunk-*")))
 
 
-def describe_inputs(paths):
+def describe_inputs(paths: Iterable[str]) -> dict[str, str]:
     """The entries of a manifest for input files: a dict that has the size and time of each."""
     inputs = {}
     for path in paths:
@@ -72,7 +74,7 @@ def describe_inputs(paths):
     return inputs
 
 
-def describe_differences(old, manifest):
+def describe_differences(old: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
     """Describes the differences between two manifests in phrases."""
     new = json.loads(json.dumps(manifest))  # tuples become lists
     names = [name for name in {**new, **old} if new.get(name) != old.get(name)]
@@ -100,7 +102,7 @@ def _format(value):
 
 
 @contextlib.contextmanager
-def locked(folder, name, wait=False):
+def locked(folder: str, name: str, wait: bool = False) -> Iterator[bool]:
     """Holds a lock in the folder, which the system releases when the process ends.
 
     Args:
@@ -127,7 +129,7 @@ def locked(folder, name, wait=False):
         yield is_free
 
 
-def remove_work_folder(folder):
+def remove_work_folder(folder: str) -> None:
     """Removes the folder with everything in it.
 
     The locks are removed last: while they are held, no other run can start.

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import os
+from collections.abc import Sequence
 
 from create_pretraining_data.engine.splitting import TextRange
 from create_pretraining_data.instances.make_instances import InstanceSettings
@@ -37,11 +38,11 @@ class WorkPlan:
     buckets_per_shard: int  # the number of parts in which a shard is shuffled
     folder: str  # the work folder
 
-    def chunk_size(self, number):
+    def chunk_size(self, number: int) -> int:
         """The size of a chunk's text in bytes."""
         return sum(part.size for part in self.chunks[number])
 
-    def existing_files(self):
+    def existing_files(self) -> set[str]:
         """The paths of the files in the work folder.
 
         To be called before a file that may be missing is opened: a network file system may remember
@@ -49,21 +50,21 @@ class WorkPlan:
         """
         return {os.path.join(self.folder, name) for name in os.listdir(self.folder)}
 
-    def chunk_path(self, number):
+    def chunk_path(self, number: int) -> str:
         """The file that keeps the records of a chunk until the shards are written."""
         return os.path.join(self.folder, f"chunk-{number:06d}")
 
-    def shard_marker_path(self, shard):
+    def shard_marker_path(self, shard: int) -> str:
         """The file that marks a shard as finished."""
         return os.path.join(self.folder, f"shard-{shard:05d}.json")
 
 
-def derive_seed(*parts):
+def derive_seed(*parts: str | int) -> int:
     """Hashes names and numbers to a seed of 64 bits."""
     return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "little")
 
 
-def rough_records_size(text_bytes, settings):
+def rough_records_size(text_bytes: int, settings: InstanceSettings) -> int:
     """The rough uncompressed size, in bytes, of the records of a text of `text_bytes`.
 
     It decides on the buckets, hence on the order of the records, so it stays as it is. Short texts
@@ -87,12 +88,12 @@ def _record_size(record_format, filled):
     return size
 
 
-def count_buckets(estimated_bytes, shards):
+def count_buckets(estimated_bytes: int, shards: int) -> int:
     """The number of buckets per shard for buckets of about `BUCKET_BYTES`."""
     return max(1, round(estimated_bytes / shards / BUCKET_BYTES))
 
 
-def work_folder_for(output_files):
+def work_folder_for(output_files: Sequence[str]) -> str:
     """The hidden folder beside the first output file."""
     folder, name = os.path.split(without_shard(output_files[0]))
     return os.path.join(folder, f".{name}.work")

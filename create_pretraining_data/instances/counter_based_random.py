@@ -8,6 +8,7 @@ Generators): the key is its state, the counter the number of skipped steps.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 # SplitMix64's increment, and the two factors of its finalizer.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -26,7 +27,7 @@ def _bits(keys, counters):
     return bits
 
 
-def derive_keys(keys, numbers):
+def derive_keys(keys: ArrayLike, numbers: ArrayLike) -> np.ndarray:
     """Derives keys, uint64, that are independent of the given ones and of each other.
 
     Args:
@@ -37,7 +38,7 @@ def derive_keys(keys, numbers):
         return _bits(_bits(keys, numbers), 0)
 
 
-def uniform(keys, counters):
+def uniform(keys: ArrayLike, counters: ArrayLike) -> np.ndarray:
     """Draws random numbers in [0, 1), float64, for keys and counters as for `derive_keys`."""
     with np.errstate(over="ignore"):
         return (_bits(keys, counters) >> np.uint64(11)) * 2.0**-53  # the precision of float64

@@ -4,7 +4,8 @@ import collections
 
 import numpy as np
 
-from create_pretraining_data.instances.pairs import is_too_short_for_a_pair
+from create_pretraining_data.instances.pairs import PairRules, is_too_short_for_a_pair
+from create_pretraining_data.instances.text import TokenizedText
 
 # Reasons for leaving a document out.
 NO_PIECE = "no piece in it"
@@ -25,12 +26,12 @@ class Coverage:
         rules: `PairRules`.
     """
 
-    def __init__(self, text, rules):
+    def __init__(self, text: TokenizedText, rules: PairRules) -> None:
         self._text, self._rules = text, rules
         # [N + 1] how many ranges begin at a piece minus how many end there
         self._changes = np.zeros(len(text.ids) + 1, np.int64)
 
-    def add(self, pairs):
+    def add(self, pairs: np.ndarray) -> None:
         """Adds the rows of one pass: int64 [B, 5], each a `Pair`."""
         length = len(self._changes)
         # Random next sentences may come from a text that was appended.
@@ -38,7 +39,7 @@ class Coverage:
         for column, change in enumerate((1, -1, 1, -1)):
             self._changes += change * np.bincount(places[:, column], minlength=length)
 
-    def count_missing(self):
+    def count_missing(self) -> collections.Counter[str]:
         """From a reason to the number of pieces that are in no row: a Counter."""
         text = self._text
         is_missing = np.cumsum(self._changes[:-1]) == 0  # [N]

@@ -3,6 +3,8 @@
 Shapes: R records, N sequences, T positions of either, S slots for sequences in a record.
 """
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from create_pretraining_data.instances.counter_based_random import derive_keys
@@ -10,11 +12,14 @@ from create_pretraining_data.instances.features import by_piece, by_slot, make_f
 from create_pretraining_data.instances.masking import mask_sequences
 from create_pretraining_data.instances.packing import Layout
 from create_pretraining_data.instances.sequences import Sequences
+from create_pretraining_data.records.record_format import RecordFormat
 
 _DTYPES = {"int": np.int32, "float": np.float32}
 
 
-def make_dynamic_features(sequences, layout, record_format, pad_id=0):
+def make_dynamic_features(
+    sequences: Sequences, layout: Layout, record_format: RecordFormat, pad_id: int = 0
+) -> dict[str, np.ndarray]:
     """Creates the features of records that are to be masked when they are read.
 
     Args:
@@ -38,7 +43,9 @@ def make_dynamic_features(sequences, layout, record_format, pad_id=0):
     return features
 
 
-def mask_records(stored, record_format, keys):
+def mask_records(
+    stored: Mapping[str, np.ndarray], record_format: RecordFormat, keys: np.ndarray
+) -> dict[str, np.ndarray]:
     """Masks records; the same records and keys give the same masks.
 
     Args:
@@ -50,16 +57,24 @@ def mask_records(stored, record_format, keys):
         A dict from feature name to an array [R, values of the feature], with the features of
         `record_format.with_masks()`.
     """
+    rules = record_format.masking
+    assert rules is not None  # else the records would hold their masks
     sequences, layout = _read_sequences(stored, record_format)
     sequence_keys = derive_keys(keys[layout.rows], layout.slots)  # [N]
-    masked = mask_sequences(sequences, record_format.masking, sequence_keys)
+    masked = mask_sequences(sequences, rules, sequence_keys)
     features = make_features(sequences, masked, layout, record_format.with_masks())
     # Keeps the padding of the stored records.
     ids = np.where(features["input_mask"], features["input_ids"], stored["input_ids"])
     return {**features, "input_ids": ids}
 
 
-def draw_masks(stored, record_positions, record_format, seed, names):
+def draw_masks(
+    stored: Mapping[str, np.ndarray],
+    record_positions: np.ndarray,
+    record_format: RecordFormat,
+    seed: int,
+    names: Sequence[str],
+) -> list[np.ndarray]:
     """Masks records by their positions in the order of training.
 
     A mask depends on the seed and on the position alone: it differs from epoch to epoch, but not

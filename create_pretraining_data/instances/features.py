@@ -7,9 +7,21 @@ for sequences in a record, C predictions of all sequences.
 import functools
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from create_pretraining_data.instances.masking import MaskedSequences
+from create_pretraining_data.instances.packing import Layout
+from create_pretraining_data.instances.sequences import Sequences
+from create_pretraining_data.records.record_format import RecordFormat
 
 
-def make_features(sequences, masked, layout, record_format, pad_id=0):
+def make_features(
+    sequences: Sequences,
+    masked: MaskedSequences,
+    layout: Layout,
+    record_format: RecordFormat,
+    pad_id: int = 0,
+) -> dict[str, np.ndarray]:
     """Creates the features of records that hold their masks.
 
     Args:
@@ -48,7 +60,13 @@ def make_features(sequences, masked, layout, record_format, pad_id=0):
     return features
 
 
-def by_piece(values, sequences, layout, record_format, empty=0):
+def by_piece(
+    values: ArrayLike,
+    sequences: Sequences,
+    layout: Layout,
+    record_format: RecordFormat,
+    empty: int = 0,
+) -> np.ndarray:
     """Arranges values of pieces, broadcast to [N, T], by position, int32 [R, T]."""
     in_sequences = np.arange(sequences.ids.shape[1]) < sequences.lengths[:, None]  # [N, T]
     if not record_format.packed_sequences:  # a sequence is a record
@@ -61,7 +79,7 @@ def by_piece(values, sequences, layout, record_format, empty=0):
     return table
 
 
-def by_slot(values, layout, record_format):
+def by_slot(values: ArrayLike, layout: Layout, record_format: RecordFormat) -> np.ndarray:
     """Arranges values of sequences [N] by slot, [R, S], with 0 in empty slots."""
     table = np.zeros((layout.num_rows, record_format.packed_sequences or 1), np.int64)  # [R, S]
     table[layout.rows, layout.slots] = values

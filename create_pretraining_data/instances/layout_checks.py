@@ -1,10 +1,15 @@
 """Finds layouts of a text that make a sentence objective meaningless, or lose much of the text."""
 
+from create_pretraining_data.instances.make_instances import CorpusStatistics
+from create_pretraining_data.instances.pairs import PairRules
+
 # The share of the pieces that may be in no row without a warning.
 LOST_SHARE = 0.05
 
 
-def find_layout_problems(statistics, objective, split_sentences=False):
+def find_layout_problems(
+    statistics: CorpusStatistics, objective: str, split_sentences: bool = False
+) -> list[str]:
     """Describes such problems of the text that has these `CorpusStatistics`, one line each.
 
     Args:
@@ -12,7 +17,7 @@ def find_layout_problems(statistics, objective, split_sentences=False):
         objective: "nsp", "sop" or "none".
         split_sentences: lines were split into sentences, so it is no cure.
     """
-    problems = []
+    problems: list[str] = []
     if not statistics.documents:  # only blank lines
         return problems
     documents, single = statistics.documents, statistics.single_sentence_documents
@@ -43,7 +48,9 @@ def find_layout_problems(statistics, objective, split_sentences=False):
     return problems
 
 
-def find_lost_text(statistics, rules, split_sentences=False):
+def find_lost_text(
+    statistics: CorpusStatistics, rules: PairRules, split_sentences: bool = False
+) -> list[str]:
     """Describes, in a list of at most one line, a large part of the text that is in no row.
 
     Args:
@@ -69,7 +76,7 @@ def find_lost_text(statistics, rules, split_sentences=False):
     ]
 
 
-def describe_lost_pieces(statistics):
+def describe_lost_pieces(statistics: CorpusStatistics) -> str:
     """Lists the pieces that are in no row by their reasons."""
     reasons = sorted(statistics.pieces_in_no_row.items())
     return ", ".join(f"{count:,} of {reason}" for reason, count in reasons)

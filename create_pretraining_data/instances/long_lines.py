@@ -5,6 +5,9 @@ finds more of them, in every line, with an analyser.
 """
 
 import re
+from collections.abc import Iterable
+
+from tokenization.base import TokenizerInterface
 
 # What to do with lines that are longer than a row.
 LONG_LINES = ("split", "truncate")
@@ -17,7 +20,7 @@ _NO_END = re.compile(r"\W*([\d.,:/-]+|\w)")
 _LONGEST_NO_END = 24
 
 
-def split_at_punctuation(line):
+def split_at_punctuation(line: str) -> list[str]:
     """Splits a line into sentences; joined with spaces, they are the line."""
     sentences, start = [], 0
     for word in re.finditer(r"\S+", line):
@@ -35,7 +38,9 @@ def _ends_sentence(word):
     return not (is_short and _NO_END.fullmatch(word[:-1]))
 
 
-def split_line(line, words, tokenizer, most, part):
+def split_line(
+    line: str, words: list[list[str]], tokenizer: TokenizerInterface, most: int, part: int
+) -> list[list[list[str]]]:
     """Splits a line of more than `most` pieces.
 
     Args:
@@ -60,7 +65,7 @@ def split_line(line, words, tokenizer, most, part):
     ]
 
 
-def cut_words(words, part):
+def cut_words(words: Iterable[list[str]], part: int) -> list[list[list[str]]]:
     """Cuts words into lists of at least `part` pieces, as few as possible, but the last one.
 
     A word of more than `part` pieces is cut too.

@@ -3,7 +3,8 @@
 import collections
 import dataclasses
 import random
-from typing import ClassVar
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from create_pretraining_data.instances.sequences import assemble, lengths_and_bo
 from create_pretraining_data.instances.text import concatenate, tokenize_documents
 from create_pretraining_data.records.encoding import encode_records
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
+from tokenization.base import TokenizerInterface
 
 # To be increased whenever the same settings give other records, so that a run begun before the
 # change is not resumed.
@@ -47,7 +49,7 @@ class InstanceSettings:
 class CorpusStatistics:
     """Counts of a text and its records, of a chunk or the whole corpus; instances can be added."""
 
-    _BY_REASON: ClassVar = ("left_out", "pieces_in_no_row")
+    _BY_REASON: ClassVar[tuple[str, ...]] = ("left_out", "pieces_in_no_row")
 
     documents: int = 0  # with at least one piece
     single_sentence_documents: int = 0
@@ -62,31 +64,39 @@ class CorpusStatistics:
     from_same_document: int = 0  # random next sentences drawn from their own document
     examples: int = 0  # records; equal to sequences unless rows are packed
     # From a length in pieces, without padding, to the number of records of that length.
-    lengths: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    lengths: collections.Counter[int] = dataclasses.field(default_factory=collections.Counter)
     # From a reason to the number of documents without a record.
-    left_out: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    left_out: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     # From a reason to the number of pieces that are in no row of any pass.
-    pieces_in_no_row: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    pieces_in_no_row: collections.Counter[str] = dataclasses.field(
+        default_factory=collections.Counter
+    )
 
-    def __add__(self, other):
+    def __add__(self, other: "CorpusStatistics") -> "CorpusStatistics":
         names = [field.name for field in dataclasses.fields(self)]
         return CorpusStatistics(*(getattr(self, name) + getattr(other, name) for name in names))
 
-    def as_json(self):
+    def as_json(self) -> dict[str, Any]:
         """The counts as a dict of JSON values."""
         lengths = {str(length): count for length, count in sorted(self.lengths.items())}
         reasons = {name: dict(sorted(getattr(self, name).items())) for name in self._BY_REASON}
         return {**vars(self), "lengths": lengths, **reasons}
 
     @classmethod
-    def from_json(cls, values):
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
         """The inverse of `as_json`."""
         lengths = collections.Counter({int(k): count for k, count in values["lengths"].items()})
         reasons = {name: collections.Counter(values[name]) for name in cls._BY_REASON}
         return cls(**{**values, "lengths": lengths, **reasons})
 
 
-def make_records(documents, tokenizer, settings, seed, read_others=list):
+def make_records(
+    documents: Sequence[Iterable[str]],
+    tokenizer: TokenizerInterface,
+    settings: InstanceSettings,
+    seed: int,
+    read_others: Callable[[], Iterable[Iterable[str]]] = list,
+) -> Generator[list[bytes], None, CorpusStatistics]:
     """Creates the records of one chunk, pass by pass.
 
     Args:

@@ -13,6 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any, Self
+
+import numpy as np
 
 from bert_common.cpu import available_cores
 from bert_common.errors import InputError
@@ -30,7 +33,7 @@ _PROGRAM = (
 )
 
 
-def default_count(gpus):
+def default_count(gpus: int) -> int:
     """How many processes training on some GPUs of a machine gets.
 
     One feeds several GPUs, but masking must never be what they wait for. On a CPU all cores train.
@@ -48,14 +51,17 @@ class MaskProcesses:
         InputError: when entered, if one cannot start.
     """
 
-    def __init__(self, count):
+    def __init__(self, count: int) -> None:
         self.count = count
-        self.failure = None  # the InputError of a process that has ended by itself
-        self._idle = queue.SimpleQueue()  # pipes to processes without work
-        self._pipes, self._processes = [], []
+        # That of a process that has ended by itself.
+        self.failure: InputError | None = None
+        # Pipes to processes without work.
+        self._idle: queue.SimpleQueue[multiprocessing.connection.Connection] = queue.SimpleQueue()
+        self._pipes: list[multiprocessing.connection.Connection] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
         self._over = False
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._errors = tempfile.TemporaryFile()
         try:
             for _ in range(self.count):
@@ -74,7 +80,7 @@ class MaskProcesses:
             raise
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: Any) -> None:
         self._over = True
         with block_signals():
             for process in self._processes:
@@ -83,7 +89,7 @@ class MaskProcesses:
                 process.wait()
         # Pipes and file are closed with this object: threads that wait at a pipe find its end.
 
-    def draw_masks(self, *arguments):
+    def draw_masks(self, *arguments: Any) -> list[np.ndarray]:
         """As `dynamic_masking.draw_masks`, in the first process that has no work.
 
         Any number of threads may call it. After the context, when threads of an input pipeline
@@ -153,7 +159,7 @@ class MaskProcesses:
         )
 
 
-def serve(descriptor):
+def serve(descriptor: int) -> None:
     """The main function of a process: draws masks until the pipe is closed."""
     pipe = multiprocessing.connection.Connection(descriptor)
     with pipe, contextlib.suppress(EOFError, OSError):

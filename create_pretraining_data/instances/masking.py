@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from create_pretraining_data.instances.counter_based_random import derive_keys, uniform
+from create_pretraining_data.instances.sequences import Sequences
+from create_pretraining_data.records.record_format import MaskingRules
 
 
 class MaskedSequences(NamedTuple):
@@ -31,7 +33,7 @@ class MaskedSequences(NamedTuple):
 _FIRST_CHOICE, _SECOND_CHOICE, _TREATMENT, _PIECE, _SHUFFLE = range(5)
 
 
-def mask_sequences(sequences, rules, keys):
+def mask_sequences(sequences: Sequences, rules: MaskingRules, keys: np.ndarray) -> MaskedSequences:
     """Masks `Sequences` by `MaskingRules`; returns `MaskedSequences`.
 
     Each of the `keys`, uint64 [B] for `counter_based_random`, determines its sequence's masks.
@@ -55,7 +57,7 @@ def mask_sequences(sequences, rules, keys):
     return MaskedSequences(ids, *_list_chosen(sequences.ids, chosen, rules.max_predictions))
 
 
-def prediction_counts(lengths, rules):
+def prediction_counts(lengths: np.ndarray, rules: MaskingRules) -> np.ndarray:
     """The number of pieces [B] to choose in sequences of the given lengths [B]."""
     # Rounds half to even, as Google's script does under Python 3.
     counts = np.rint(lengths * rules.masked_lm_prob).astype(np.int64)
@@ -71,7 +73,7 @@ class Units(NamedTuple):
     numbers: np.ndarray  # int64 [B] the number of units
 
 
-def find_units(sequences, whole_words):
+def find_units(sequences: Sequences, whole_words: bool) -> Units:
     """Finds the words of sequences, or their single pieces; [CLS] and [SEP] belong to no unit."""
     positions = np.arange(sequences.ids.shape[1])
     # A unit may begin after [CLS], after the first segment's [SEP], up to the last [SEP].
@@ -92,7 +94,9 @@ def find_units(sequences, whole_words):
     return Units(starts, ends, segment_ends, numbers)
 
 
-def choose_ngrams(units, counts, taken, rules, keys):
+def choose_ngrams(
+    units: Units, counts: np.ndarray, taken: np.ndarray, rules: MaskingRules, keys: np.ndarray
+) -> np.ndarray:
     """Chooses random n-grams of units that do not overlap, up to `counts` pieces.
 
     Args:
@@ -136,14 +140,14 @@ def choose_ngrams(units, counts, taken, rules, keys):
     return np.stack(columns, axis=1) if columns else np.zeros((0, 3), np.int64)
 
 
-def draw_lengths(rules, keys, turn):
+def draw_lengths(rules: MaskingRules, keys: np.ndarray, turn: int) -> np.ndarray:
     """Draws the length of an n-gram for each key; `turn` counts the draws from 0 on."""
     if rules.ngram == 1:
         return np.ones(len(keys), np.int64)
     return 1 + np.searchsorted(rules.ngram_cdf[:-1], uniform(keys, turn), side="right")
 
 
-def positions_of_units(units, flags, shape):
+def positions_of_units(units: Units, flags: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Expands flags of units [B, U] to the positions that belong to them, bool [B, T]."""
     rows, columns = np.nonzero(flags)
     # +1 where a unit begins, -1 after it: the running sum is 1 inside a unit. No two begin, or end,

@@ -29,14 +29,20 @@ class Layout(NamedTuple):
     num_rows: int
 
 
-def row_predictions(max_seq_length, masked_lm_prob):
+def row_predictions(max_seq_length: int, masked_lm_prob: float) -> int:
     """The number of places for predictions that full rows need."""
     needed = max_seq_length * masked_lm_prob
     # One more, as the number is rounded for each of a row's sequences.
     return -(-int(needed + 1) // _PREDICTIONS_STEP) * _PREDICTIONS_STEP
 
 
-def pack(lengths, predictions, max_seq_length, max_predictions, max_sequences=MAX_SEQUENCES):
+def pack(
+    lengths: np.ndarray,
+    predictions: np.ndarray,
+    max_seq_length: int,
+    max_predictions: int,
+    max_sequences: int = MAX_SEQUENCES,
+) -> np.ndarray:
     """Chooses a row for each sequence; returns int64 [N], row numbers from 0 on.
 
     Args:
@@ -47,8 +53,9 @@ def pack(lengths, predictions, max_seq_length, max_predictions, max_sequences=MA
         max_sequences: the maximum number of sequences in a row.
     """
     rows = np.zeros(len(lengths), np.int64)
-    rooms = []  # (room, row) of the rows with room, predictions and slots left, ascending
-    left = []  # for each row [predictions left, slots left]
+    # (room, row) of the rows with room, predictions and slots left, ascending.
+    rooms: list[tuple[int, int]] = []
+    left: list[list[int]] = []  # for each row [predictions left, slots left]
     lengths, predictions = np.asarray(lengths), np.asarray(predictions).tolist()
     for index in np.argsort(-lengths, kind="stable").tolist():
         length, needed = int(lengths[index]), predictions[index]
@@ -68,7 +75,7 @@ def pack(lengths, predictions, max_seq_length, max_predictions, max_sequences=MA
     return rows
 
 
-def lay_out(rows, lengths):
+def lay_out(rows: np.ndarray, lengths: np.ndarray) -> Layout:
     """Places sequences one after another in their rows; returns their `Layout`.
 
     Args:

@@ -23,7 +23,11 @@ A segment is a range of the text's pieces, so cutting, joining and swapping are 
 import bisect
 import collections
 import dataclasses
+import random
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from create_pretraining_data.instances.text import TokenizedText
 
 # The shortest sequence of a pair: [CLS] a [SEP] b [SEP].
 SHORTEST_SEQUENCE = 5
@@ -51,7 +55,7 @@ class PairRules:
     long_lines: str = "truncate"  # one of `LONG_LINES`
 
     @property
-    def room(self):
+    def room(self) -> int:
         """The most pieces of a sequence, without [CLS] and [SEP]."""
         return self.max_seq_length - (2 if self.objective == "none" else 3)
 
@@ -73,10 +77,10 @@ class LengthBalance:
     # 16 balance every size; with 32, differences within a bin begin to show.
     BIN = 16
 
-    def __init__(self):
-        self._surplus = collections.Counter()
+    def __init__(self) -> None:
+        self._surplus: collections.Counter[int] = collections.Counter()
 
-    def choose(self, differences, rng):
+    def choose(self, differences: Sequence[int], rng: random.Random) -> int:
         """Chooses one of the possible splits; returns its index.
 
         Args:
@@ -100,7 +104,9 @@ def _sign(number):
     return (number > 0) - (number < 0)
 
 
-def make_pairs(text, index, rules, balance, rng):
+def make_pairs(
+    text: TokenizedText, index: int, rules: PairRules, balance: LengthBalance, rng: random.Random
+) -> list[Pair]:
     """Creates the pairs of one pass over one document.
 
     Args:
@@ -116,7 +122,7 @@ def make_pairs(text, index, rules, balance, rng):
     return _OBJECTIVES[rules.objective](text, index, rules, balance, rng)
 
 
-def is_too_short_for_a_pair(text, index):
+def is_too_short_for_a_pair(text: TokenizedText, index: int) -> bool:
     """Whether a document is a single word, which cannot be cut into A and B."""
     bounds = text.sentence_bounds(index)
     return len(bounds) == 2 and len(text.words_of(*bounds)) == 1
@@ -202,7 +208,7 @@ _OBJECTIVES = {
 OBJECTIVES = tuple(_OBJECTIVES)
 
 
-def gather_sentences(bounds, start, target, rng):
+def gather_sentences(bounds: Sequence[int], start: int, target: int, rng: random.Random) -> range:
     """Gathers sentences from `start` on, at least `target` pieces and at least two sentences.
 
     If only the last sentence is left, at least one earlier sentence is gathered again, up to a
@@ -275,7 +281,7 @@ def _length_differences(bounds, room):
     return differences
 
 
-def truncated_lengths(first, second, room):
+def truncated_lengths(first: int, second: int, room: int) -> tuple[int, int]:
     """The lengths of two segments after truncating the longer one, piece by piece, until both fit.
 
     Of two equally long segments the second is truncated, as in google-research/bert. Lengths are

@@ -6,6 +6,7 @@ Only positions are taken from the analyser, never text, so no character changes.
 import functools
 import importlib.util
 import platform
+from collections.abc import Iterable
 
 from bert_common.errors import InputError
 from tokenization.vocab_learning.morphemes import check_limits, kiwi_versions
@@ -15,7 +16,7 @@ from tokenization.vocab_learning.morphemes import check_limits, kiwi_versions
 WINDOW = 4000
 
 
-def check_installed():
+def check_installed() -> None:
     """Raises InputError if kiwipiepy is not installed or the system's limits are too low for it."""
     if importlib.util.find_spec("kiwipiepy") is None:
         raise InputError(
@@ -25,18 +26,18 @@ def check_installed():
     check_limits(1)
 
 
-def describe_splitter():
+def describe_splitter() -> str:
     """Describes what determines the splits: versions and, for its arithmetic, the processor."""
     versions = [f"{name} {version}" for name, version in kiwi_versions().items()]
     return ", ".join([*versions, platform.machine()])
 
 
-def split_documents(documents):
+def split_documents(documents: Iterable[Iterable[str]]) -> list[list[str]]:
     """Turns documents, each a list of lines, into lists of sentences."""
     return [[s for line in document for s in split_line(line)] for document in documents]
 
 
-def split_line(line):
+def split_line(line: str) -> list[str]:
     """Splits one line into non-empty sentences: joined, they are the line without some whitespace.
 
     A long line is analysed in windows, and the last sentence of a window again in the next one, so

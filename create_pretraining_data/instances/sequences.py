@@ -3,9 +3,13 @@
 Shapes: B sequences, T positions, N pieces of the text.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:  # every process that draws masks would load the tokenizers
+    from create_pretraining_data.instances.pairs import PairRules
+    from create_pretraining_data.instances.text import TokenizedText
 
 
 class Sequences(NamedTuple):
@@ -18,7 +22,7 @@ class Sequences(NamedTuple):
     labels: np.ndarray  # int64 [B] the sentence label; 0 without a sentence objective
 
 
-def lengths_and_borders(pairs):
+def lengths_and_borders(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The lengths [B] and borders [B] of the sequences that `assemble` creates from pairs."""
     first_start, first_end, second_start, second_end, _ = pairs.T  # [B] each
     second = second_end - second_start
@@ -26,7 +30,7 @@ def lengths_and_borders(pairs):
     return borders + np.where(second > 0, second + 1, 0), borders
 
 
-def assemble(text, pairs, rules):
+def assemble(text: "TokenizedText", pairs: np.ndarray, rules: "PairRules") -> Sequences:
     """Assembles [CLS] A [SEP] B [SEP], or [CLS] A [SEP] if the second segment is empty.
 
     Args:

@@ -4,11 +4,13 @@ Shapes: N pieces of all documents.
 """
 
 import itertools
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from create_pretraining_data.instances.long_lines import split_line
+from tokenization.base import TokenizerInterface
 
 
 class TokenizedText(NamedTuple):
@@ -21,20 +23,20 @@ class TokenizedText(NamedTuple):
     split_lines: int = 0  # how many lines were split, as they are longer than a row
 
     @property
-    def num_documents(self):
+    def num_documents(self) -> int:
         """The number of documents."""
         return len(self.documents) - 1
 
-    def sentence_bounds(self, index):
+    def sentence_bounds(self, index: int) -> list[int]:
         """Where each sentence of a document begins in `ids`, and where the last one ends."""
         return self.sentences[self.documents[index] : self.documents[index + 1] + 1]
 
-    def words_of(self, start, end):
+    def words_of(self, start: int, end: int) -> np.ndarray:
         """Where the words in a range of pieces begin in `ids`."""
         return start + np.flatnonzero(self.word_starts[start:end])
 
 
-def concatenate(first, second):
+def concatenate(first: TokenizedText, second: TokenizedText) -> TokenizedText:
     """Concatenates two texts."""
     sentences = len(first.sentences) - 1
     return TokenizedText(
@@ -46,7 +48,9 @@ def concatenate(first, second):
     )
 
 
-def tokenize_documents(documents, tokenizer, longest=None):
+def tokenize_documents(
+    documents: Iterable[Iterable[str]], tokenizer: TokenizerInterface, longest: int | None = None
+) -> TokenizedText:
     """Tokenizes documents, each an iterable of sentences as strings; returns a `TokenizedText`.
 
     Sentences without a piece (of control characters only) are left out, and so are documents
@@ -57,7 +61,9 @@ def tokenize_documents(documents, tokenizer, longest=None):
         tokenizer: cuts the sentences into pieces.
         longest: the most pieces of a sentence; longer ones are split. None: they stay whole.
     """
-    ids, lengths, sentences, bounds, split_lines = [], [], [0], [0], 0
+    ids: list[int] = []
+    lengths: list[int] = []
+    sentences, bounds, split_lines = [0], [0], 0
     for document in documents:
         for sentence in document:
             words = [word for word in tokenizer.tokenize_words(sentence) if word]
@@ -72,6 +78,6 @@ def tokenize_documents(documents, tokenizer, longest=None):
                 sentences.append(len(ids))
         if len(sentences) - 1 > bounds[-1]:
             bounds.append(len(sentences) - 1)
-    word_starts, lengths = np.zeros(len(ids), bool), np.array(lengths, np.int64)
-    word_starts[np.cumsum(lengths) - lengths] = True
+    word_starts, sizes = np.zeros(len(ids), bool), np.array(lengths, np.int64)
+    word_starts[np.cumsum(sizes) - sizes] = True
     return TokenizedText(np.array(ids, np.int32), word_starts, sentences, bounds, split_lines)

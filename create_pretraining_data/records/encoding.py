@@ -7,8 +7,12 @@ Shapes: B records, L values of a feature, N values of a feature in all records.
 """
 
 import functools
+from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from create_pretraining_data.records.record_format import RecordFormat
 
 # Tags: a field's number times 8, plus 2 for "length-delimited".
 _FEATURES = b"\x0a"  # Example.features
@@ -21,7 +25,7 @@ _PACKED = b"\x0a"  # the values of either list
 MORE_BYTES = np.uint64(1) << np.arange(7, 64, 7, dtype=np.uint64)
 
 
-def encode_records(features, record_format):
+def encode_records(features: Mapping[str, np.ndarray], record_format: RecordFormat) -> list[bytes]:
     """Serializes records; returns a list of bytes, each a serialized `tf.train.Example`.
 
     Args:
@@ -43,10 +47,10 @@ def encode_records(features, record_format):
     ]
 
 
-def encode_record(features, record_format):
+def encode_record(features: Mapping[str, ArrayLike], record_format: RecordFormat) -> bytes:
     """Serializes one record, whose features are as for `encode_records` without the first axis."""
-    features = {name: np.asarray(values)[np.newaxis] for name, values in features.items()}
-    return encode_records(features, record_format)[0]
+    arrays = {name: np.asarray(values)[np.newaxis] for name, values in features.items()}
+    return encode_records(arrays, record_format)[0]
 
 
 def _encode_feature(name, values, kind):
@@ -82,7 +86,7 @@ def _varint(number):
     return bytes(encoded)
 
 
-def encode_varints(values):
+def encode_varints(values: np.ndarray) -> tuple[bytes, np.ndarray]:
     """Encodes integers [B, L] as varints, negative ones as two's complements of 64 bits.
 
     Returns the bytes of all records, one after another, and their number for each record, [B].

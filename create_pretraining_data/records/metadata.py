@@ -5,13 +5,19 @@ import functools
 import hashlib
 import json
 import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from bert_common.atomic_write import remove_partial_files, write_json
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from create_pretraining_data.records.shard_names import collapse_output_file, without_shard
-from tokenization.loading import CONFIG_FILE, save_tokenizer
+from tokenization.loading import CONFIG_FILE, Tokenizer, save_tokenizer
+
+if TYPE_CHECKING:  # both are above this module
+    from create_pretraining_data.engine.work_plan import WorkPlan
+    from create_pretraining_data.instances.make_instances import CorpusStatistics
 
 # The file's "kind"; a JSON file of another kind is not touched.
 KIND = "pre-training records"
@@ -20,7 +26,7 @@ KIND = "pre-training records"
 LARGEST = 2**24
 
 
-def sidecar_names(record_file):
+def sidecar_names(record_file: str) -> tuple[str, str]:
     """Returns the two possible paths of a description: the usual one and the alternative.
 
     ko.json for ko.tfrecord and for ko-00000-of-00064.tfrecord; the alternative, ko.tfrecord.json or
@@ -30,7 +36,7 @@ def sidecar_names(record_file):
     return f"{stem}.json", f"{collapse_output_file(record_file)}.json"
 
 
-def sidecar_path(record_file):
+def sidecar_path(record_file: str) -> str:
     """Returns the path of a record file's description, whether or not it exists."""
     path, _ = _find(record_file)
     return path or sidecar_names(record_file)[0]
@@ -41,14 +47,21 @@ def _tokenizer_folder(sidecar):
     return f"{os.path.splitext(sidecar)[0]}.tokenizer"
 
 
-def tokenizer_beside(record_file):
+def tokenizer_beside(record_file: str) -> str | None:
     """Returns the folder of a record file's tokenizer, or None if there is none."""
     path, _ = _find(record_file)
     folder = _tokenizer_folder(path) if path else None
-    return folder if path and os.path.exists(os.path.join(folder, CONFIG_FILE)) else None
+    return folder if folder and os.path.exists(os.path.join(folder, CONFIG_FILE)) else None
 
 
-def describe_records(plan, manifest, tokenizer, statistics, shards, repeats):
+def describe_records(
+    plan: "WorkPlan",
+    manifest: Mapping[str, Any],
+    tokenizer: Tokenizer,
+    statistics: "CorpusStatistics",
+    shards: Sequence[Mapping[str, int]],
+    repeats: Mapping[str, Any],
+) -> dict[str, Any]:
     """Creates the description of a data set, a dict of JSON values.
 
     Args:
@@ -102,7 +115,7 @@ def _share(part, whole):
     return round(part / whole, 6) if whole else 0.0
 
 
-def choose_sidecars(output_files):
+def choose_sidecars(output_files: Iterable[str]) -> list[str]:
     """Chooses where to write the description of a data set, given all of its record files.
 
     It replaces neither records nor the description of other existing records. Returns a list of
@@ -125,7 +138,9 @@ def choose_sidecars(output_files):
     return sorted(chosen)
 
 
-def write_sidecars(output_files, description, tokenizer):
+def write_sidecars(
+    output_files: Iterable[str], description: Mapping[str, Any], tokenizer: Tokenizer
+) -> None:
     """Writes the description, and before it the tokenizer, to the paths of `choose_sidecars`.
 
     Raises:
@@ -136,7 +151,7 @@ def write_sidecars(output_files, description, tokenizer):
         write_json(path, description)
 
 
-def remove_sidecars(output_files):
+def remove_sidecars(output_files: Iterable[str]) -> None:
     """Removes descriptions that apply to no other records than those about to be replaced."""
     outputs = set(map(os.path.realpath, output_files))
     paths = {path for file in output_files for path in sidecar_names(file)}
@@ -146,7 +161,7 @@ def remove_sidecars(output_files):
             os.remove(path)
 
 
-def read_sidecar(record_file):
+def read_sidecar(record_file: str) -> dict[str, Any] | None:
     """Reads the description of a record file, as from `describe_records`; None if there is none.
 
     Raises:
@@ -163,14 +178,14 @@ def read_sidecar(record_file):
     return description
 
 
-def described_objective(record_file):
+def described_objective(record_file: str) -> str | None:
     """The sentence objective of a record file, "nsp", "sop" or "none"; None if it is not known."""
     settings = (read_sidecar(record_file) or {}).get("settings")
     objective = settings.get("--objective") if isinstance(settings, dict) else None
     return objective if objective in ("nsp", "sop", "none") else None
 
 
-def one_value(described, rule):
+def one_value(described: Mapping[str, str | None], rule: str) -> str | None:
     """The value that describes several record files; None if nothing does.
 
     Args:
@@ -188,7 +203,7 @@ def one_value(described, rule):
     return next(iter(known.values()), None)
 
 
-def described_records(record_file):
+def described_records(record_file: str) -> int | None:
     """The number of records in a file, as its description says; None if it does not."""
     _, description = _find(record_file)
     key = _name_and_size(os.path.realpath(record_file))
@@ -274,14 +289,14 @@ def _load(path, modified):
         return parse_json(head + file.read())
 
 
-def are_up_to_date(output_files, manifest):
+def are_up_to_date(output_files: Iterable[str], manifest: Mapping[str, Any]) -> bool:
     """Whether all record files exist and were made with these settings."""
     settings = json.loads(json.dumps(manifest))  # tuples become lists
     descriptions = map(read_sidecar, output_files)
     return all(d is not None and d.get("settings") == settings for d in descriptions)
 
 
-def check_names(output_files, protected):
+def check_names(output_files: Iterable[str], protected: Iterable[str]) -> None:
     """Checks that neither records nor their description would replace another file.
 
     Args:

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import zlib
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -22,7 +23,7 @@ _DTYPES = {"int": tf.int64, "float": tf.float32}
 _KINDS = {"int64_list": "int", "float_list": "float", "bytes_list": "bytes"}
 
 
-def parsing_spec(record_format):
+def parsing_spec(record_format: RecordFormat) -> dict[str, tf.io.FixedLenFeature]:
     """Returns the argument for `tf.io.parse_example`, a dict of `tf.io.FixedLenFeature`."""
     return {
         name: tf.io.FixedLenFeature([length], _DTYPES[kind])
@@ -30,7 +31,7 @@ def parsing_spec(record_format):
     }
 
 
-def open_records(files):
+def open_records(files: str | Sequence[str]) -> tf.data.TFRecordDataset:
     """Returns a `tf.data.TFRecordDataset` of the serialized records of files.
 
     Args:
@@ -40,7 +41,7 @@ def open_records(files):
     return tf.data.TFRecordDataset(files, compression_type=compression_of(first))
 
 
-def compression_of(path):
+def compression_of(path: str) -> str:
     """Detects a file's compression by its first bytes: "GZIP" or "", as TensorFlow calls them."""
     try:
         with open(path, "rb") as file:
@@ -50,7 +51,7 @@ def compression_of(path):
         return ""  # reading the file will raise the error
 
 
-def inspect_record(serialized):
+def inspect_record(serialized: bytes) -> dict[str, tuple[int, str]]:
     """Lists the features of one serialized record.
 
     Returns:
@@ -71,7 +72,7 @@ def inspect_record(serialized):
     return features
 
 
-def read_format(path):
+def read_format(path: str) -> RecordFormat:
     """Infers the `RecordFormat` of a file, of this project or of Google's, from its first record.
 
     Raises:
@@ -152,7 +153,7 @@ class Corruption(NamedTuple):
     good_records: int  # the number of records before the damage
 
 
-def find_corruption(files):
+def find_corruption(files: Iterable[str]) -> Corruption | None:
     """Finds the first file with a truncated or corrupted record.
 
     It reads all files, so it is meant for after TensorFlow has raised a DataLossError, which does
@@ -183,7 +184,7 @@ def _plain_size(path):
         return -1
 
 
-def count_records(path):
+def count_records(path: str) -> int:
     """The number of records in a file: from its description, otherwise by counting them.
 
     Raises:
@@ -200,7 +201,7 @@ def _scan_once(path, size, modified):
     return scan_records(path)
 
 
-def scan_records(path):
+def scan_records(path: str) -> int:
     """Counts the records of a file by their lengths, which also shows whether it is complete.
 
     About a million records a second, as the contents are skipped; a compressed file is inflated.

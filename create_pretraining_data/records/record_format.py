@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from typing import Self
 
 import numpy as np
 
@@ -22,12 +23,12 @@ class MaskingRules:
     vocab_size: int  # random pieces are drawn from 0 to vocab_size - 1
 
     @property
-    def max_predictions(self):
+    def max_predictions(self) -> int:
         """The maximum number of predictions in a sequence, including those of do_permutation."""
         return self.max_predictions_per_seq * (1 + self.do_permutation)
 
     @functools.cached_property
-    def ngram_cdf(self):
+    def ngram_cdf(self) -> np.ndarray:
         """The cumulative probabilities of the lengths 1, 2, ..., ngram."""
         weights = 1.0 / np.arange(1, self.ngram + 1)
         weights = weights if self.favor_shorter_ngram else weights[::-1]
@@ -51,11 +52,11 @@ class RecordFormat:
     # The rules for masking records when they are read; None if records hold their masks.
     masking: MaskingRules | None = None
 
-    def with_masks(self):
+    def with_masks(self) -> Self:
         """The format of the records after masking."""
         return dataclasses.replace(self, masking=None)
 
-    def features(self):
+    def features(self) -> dict[str, tuple[int, str]]:
         """The features: {name: (length, kind)}, the kind "int" (int64) or "float" (float32)."""
         return self._static_features() if self.masking is None else self._dynamic_features()
 

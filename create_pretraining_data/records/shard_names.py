@@ -6,7 +6,7 @@ import re
 from bert_common.errors import InputError
 
 
-def expand_output_file(path):
+def expand_output_file(path: str) -> list[str]:
     """Lists the files that a name with "@" and a number of shards means; a plain name by itself.
 
     "dir/ko.tfrecord@64" means "dir/ko-00000-of-00064.tfrecord" and so on.
@@ -30,13 +30,13 @@ def expand_output_file(path):
 _SHARD = r"-\d{5}-of-(\d{5})$"
 
 
-def without_shard(path):
+def without_shard(path: str) -> str:
     """Removes the part of a name that `expand_output_file` inserted."""
     stem, extension = os.path.splitext(path)
     return re.sub(_SHARD, "", stem) + extension
 
 
-def collapse_output_file(path):
+def collapse_output_file(path: str) -> str:
     """The inverse of `expand_output_file`, for any of the files."""
     match = re.search(_SHARD, os.path.splitext(path)[0])
     return f"{without_shard(path)}@{int(match[1])}" if match else path

@@ -5,6 +5,7 @@ record, and a checksum of the record (4 bytes).
 """
 
 import struct
+from collections.abc import Iterator
 
 import google_crc32c
 
@@ -15,13 +16,13 @@ _HEAD = struct.Struct("<QI")
 _TAIL = struct.Struct("<I")
 
 
-def frame(record):
+def frame(record: bytes) -> bytes:
     """Frames a record for a TFRecord file."""
     length = len(record).to_bytes(8, "little")
     return b"".join((length, _TAIL.pack(_checksum(length)), record, _TAIL.pack(_checksum(record))))
 
 
-def split_frames(frames):
+def split_frames(frames: bytes | bytearray | memoryview) -> list[tuple[int, int]]:
     """Splits a part of a TFRecord file (bytes-like) into frames, and verifies their checksums.
 
     Returns:
@@ -48,7 +49,7 @@ def split_frames(frames):
     return spans
 
 
-def find_frames(content):
+def find_frames(content: bytes | bytearray | memoryview) -> Iterator[tuple[int, int, bool]]:
     """Finds the frames in a file's contents (bytes-like) that may be damaged.
 
     Where a length is damaged, or points past the end, it searches for the next length that matches
