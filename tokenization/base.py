@@ -5,13 +5,18 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tokenization.decoding import UNKNOWN_TOKEN, unknown_character
+from tokenization.options import Options
 from tokenization.vocabulary import SPECIAL_TOKENS
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # TensorFlow is loaded where it is needed; the others import this module
     import tensorflow as tf
+
+    from tokenization.offsets import AlignedText
+    from tokenization.tf_graph.graph import GraphTokenizer
+    from tokenization.wordpiece import WordPiece
 
 
 class EncodedPart(NamedTuple):
@@ -34,6 +39,7 @@ class TokenizerInterface:
         kind: the tokenizer's name in tokenizer_config.json.
         options_type: a frozen dataclass, which declares the tokenizer's options.
         options: an instance of it.
+        wordpiece: cuts words into pieces; a SentencePieceTokenizer has none.
         vocab: the id of each token.
         inv_vocab: the token of each id.
         vocab_size: the largest id + 1, the number of rows that an embedding table needs.
@@ -41,11 +47,16 @@ class TokenizerInterface:
         pad_id, unk_id, cls_id, sep_id, mask_id: None where the vocabulary has no such token.
     """
 
+    kind: ClassVar[str]
+    options_type: ClassVar[type[Options]]
+    options: Options
+    wordpiece: "WordPiece"
+
     def _use_vocabulary(
         self,
         vocab: dict[str, int],
         vocabulary_bytes: bytes,
-        special_tokens: tuple = SPECIAL_TOKENS,
+        special_tokens: tuple[str, ...] = SPECIAL_TOKENS,
         unknown_becomes_id: int | None = None,
     ) -> None:
         self.vocab = vocab
@@ -56,8 +67,8 @@ class TokenizerInterface:
         )
         self.inv_vocab = {index: token for token, index in vocab.items()}
         self._unknown_becomes_id = unknown_becomes_id
-        self._written_unknown = None
-        self._graph_tokenizer = None
+        self._written_unknown: str | None = None
+        self._graph_tokenizer: GraphTokenizer | None = None
 
     @property
     def do_lower_case(self) -> bool | None:
@@ -155,10 +166,12 @@ class TokenizerInterface:
         """
         raise NotImplementedError
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_graph_tokenizer": None}  # a graph cannot be pickled
 
-    def _cut_words(self, words: list, continues: bool) -> tuple[list[int], list[tuple[int, int]]]:
+    def _cut_words(
+        self, words: list["AlignedText"], continues: bool
+    ) -> tuple[list[int], list[tuple[int, int]]]:
         """Cuts `AlignedText` words by WordPiece; returns the pieces' ids and spans.
 
         With `continues` the first word is the rest of a word, if the vocabulary can continue one
@@ -175,7 +188,7 @@ class TokenizerInterface:
                 spans.append((word.spans[start][0], word.spans[end - 1][1]))
         return self.convert_tokens_to_ids(pieces), spans
 
-    def config(self) -> dict:
+    def config(self) -> dict[str, Any]:
         """Returns the contents of tokenizer_config.json: the kind and every option."""
         return {"kind": self.kind, **dataclasses.asdict(self.options)}
 

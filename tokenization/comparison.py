@@ -27,7 +27,7 @@ class OpenedVocabulary(NamedTuple):
     plain: Callable[[str], str]  # returns the text that a piece represents, "" if none
 
 
-def open_vocabulary(path: str | os.PathLike) -> OpenedVocabulary:
+def open_vocabulary(path: str | os.PathLike[str]) -> OpenedVocabulary:
     """Opens a vocabulary of the kind that its path indicates.
 
     Args:

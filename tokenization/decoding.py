@@ -1,6 +1,12 @@
 """Turns pieces back into words that would be cut into the same pieces."""
 
 import unicodedata
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # they import this module
+    from tokenization.korean import KoreanTokenizer
+    from tokenization.wordpiece import WordPiece
 
 UNKNOWN_TOKEN = "[UNK]"
 
@@ -11,7 +17,7 @@ UNKNOWN_PUNCTUATION = "\u2042\u2051\u203b\u2020\u2021\u2058\u2059\u205a\u205c\u2
 UNKNOWN_CHINESE = tuple(map(chr, range(0x9FA5, 0x4DFF, -1)))
 
 
-def unknown_character(tokens, candidates=UNKNOWN_WORD) -> str:
+def unknown_character(tokens: Iterable[str], candidates: Iterable[str] = UNKNOWN_WORD) -> str:
     """Returns the character to write for [UNK]: the first candidate that no token contains.
 
     Args:
@@ -23,7 +29,9 @@ def unknown_character(tokens, candidates=UNKNOWN_WORD) -> str:
     return next(character for character in candidates if character not in used)
 
 
-def words_by_prefix(wordpiece, unknown: str, tokens: list[str], marker: str = "") -> list[str]:
+def words_by_prefix(
+    wordpiece: "WordPiece", unknown: str, tokens: list[str], marker: str = ""
+) -> list[str]:
     """Joins pieces into words as WordPiece received them, including markers at their ends.
 
     A word begins at each piece without the prefix. An [UNK] for a single character is joined to
@@ -35,7 +43,8 @@ def words_by_prefix(wordpiece, unknown: str, tokens: list[str], marker: str = ""
         tokens: as from `tokenize`.
         marker: the word-end marker, or "".
     """
-    prefix, words = wordpiece.continuation_prefix, []
+    prefix = wordpiece.continuation_prefix
+    words: list[list[str]] = []
     for token in tokens:
         text, continues = token, False
         if token == UNKNOWN_TOKEN:
@@ -53,7 +62,7 @@ def words_by_prefix(wordpiece, unknown: str, tokens: list[str], marker: str = ""
     return ["".join(word) for word in words]
 
 
-def words_by_marker(tokenizer, tokens: list[str]) -> list[str]:
+def words_by_marker(tokenizer: "KoreanTokenizer", tokens: list[str]) -> list[str]:
     """Joins pieces that have no prefix into words, without their markers.
 
     A text may contain the marker itself, so a word ends only where cutting it again gives the same

@@ -47,6 +47,7 @@ class KoreanTokenizer(TokenizerInterface):
 
     kind = "korean"
     options_type = KoreanTokenizerOptions
+    options: KoreanTokenizerOptions
 
     def __init__(self, vocab_file: str | os.PathLike[str], **options: Any) -> None:
         self.options = options = KoreanTokenizerOptions(**options)
@@ -168,7 +169,7 @@ class KoreanTokenizer(TokenizerInterface):
             text = self._separate_pieces(tokens)
         return unicodedata.normalize("NFC", text) if options.normalization else text
 
-    def _count_marked(self, words: list) -> int:
+    def _count_marked(self, words: list[Any]) -> int:
         """How many of the words, from the first on, end with the marker."""
         return len(words) if self.options.mark_final_word else max(0, len(words) - 1)
 

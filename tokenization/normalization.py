@@ -9,7 +9,7 @@ import functools
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from tokenization.characters import (
     compatible_form,
@@ -23,11 +23,17 @@ from tokenization.characters import (
     repeatable_characters,
 )
 
+# Unicode's forms of normalization.
+Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
-class CharacterMap(dict):
+# What ranges are cut from: a text, or the spans of its characters.
+Cut = TypeVar("Cut", str, list[tuple[int, int]])
+
+
+class CharacterMap(dict[int, str]):
     """A table for `str.translate` that calls `replace` once for each distinct character."""
 
-    def __init__(self, replace: Callable[[str], str]):
+    def __init__(self, replace: Callable[[str], str]) -> None:
         super().__init__()
         self.replace = replace
 
@@ -79,7 +85,7 @@ def _clean_or_space_chinese(character: str) -> str:
     return f" {character} " if is_chinese(character) else _clean(character)
 
 
-def _space_around(tests: tuple, character: str) -> str:
+def _space_around(tests: tuple[Callable[[str], bool], ...], character: str) -> str:
     return f" {character} " if any(test(character) for test in tests) else character
 
 
@@ -108,7 +114,7 @@ def korean_cleaner(cleaning: Cleaning) -> CharacterMap:
 
 
 @functools.cache
-def _any_run_longer_than(length: int) -> re.Pattern:
+def _any_run_longer_than(length: int) -> re.Pattern[str]:
     return re.compile(rf"(.)\1{{{length},}}", re.DOTALL)
 
 
@@ -129,7 +135,7 @@ def surplus_of_runs(text: str, length: int) -> list[tuple[int, int]]:
     ]
 
 
-def remove_ranges(sequence, ranges: list[tuple[int, int]]) -> list:
+def remove_ranges(sequence: Cut, ranges: list[tuple[int, int]]) -> list[Cut]:
     """Returns the parts of a sequence outside the ranges, which are (start, end), ascending."""
     starts = [0, *(end for _, end in ranges)]
     ends = [*(start for start, _ in ranges), len(sequence)]

@@ -2,11 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from tokenization.characters import second_characters
-from tokenization.normalization import remove_ranges, surplus_of_runs
+from tokenization.normalization import Form, remove_ranges, surplus_of_runs
 
 
 class AlignedText:
@@ -19,7 +19,7 @@ class AlignedText:
         spans: for each character its (start, end) in the original; None if this is the original.
     """
 
-    def __init__(self, text: str, spans: list[tuple[int, int]] | None = None):
+    def __init__(self, text: str, spans: list[tuple[int, int]] | None = None) -> None:
         self.text = text
         self.spans = [(i, i + 1) for i in range(len(text))] if spans is None else spans
 
@@ -27,7 +27,7 @@ class AlignedText:
         """Like `str.translate`."""
         return self._expand([table[ord(character)] for character in self.text])
 
-    def replace(self, pattern: re.Pattern, replacement: str) -> "AlignedText":
+    def replace(self, pattern: re.Pattern[str], replacement: str) -> "AlignedText":
         """Like `re.sub`; the replacement has the span of what it replaces."""
         text, spans, start = [], [], 0
         for match in pattern.finditer(self.text):
@@ -46,7 +46,7 @@ class AlignedText:
             start = end
         return self._expand(parts)
 
-    def normalize(self, form: str) -> "AlignedText":
+    def normalize(self, form: Form) -> "AlignedText":
         """Like `unicodedata.normalize`; characters that compose or are reordered share one span."""
         if unicodedata.is_normalized(form, self.text):
             return self
@@ -89,7 +89,8 @@ class AlignedText:
 
     def with_single_spaces(self) -> "AlignedText":
         """Like `" ".join(text.split())`."""
-        words, spans = self.split(), []
+        words = self.split()
+        spans: list[tuple[int, int]] = []
         for word in words:
             if spans:
                 spans.append((spans[-1][1], word.spans[0][0]))
@@ -119,13 +120,13 @@ class AlignedText:
         return AlignedText(self.text + marker, self.spans + [span] * len(marker))
 
     def _expand(self, parts: list[str]) -> "AlignedText":
-        spans = []
+        spans: list[tuple[int, int]] = []
         for part, span in zip(parts, self.spans, strict=True):
             spans += (span,) * len(part)
         return AlignedText("".join(parts), spans)
 
 
-def _segment_ends(text: str):
+def _segment_ends(text: str) -> Iterator[int]:
     """Yields the places across which no characters compose or are reordered."""
     seconds = second_characters()
     for place, character in enumerate(text):

@@ -6,7 +6,7 @@ import re
 import typing
 import unicodedata
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from bert_common.errors import InputError
 from tokenization.normalization import Cleaning
@@ -22,7 +22,7 @@ class FullTokenizerOptions:
     # Lower-case, decompose (NFD), drop accents; False keeps the text as it is.
     do_lower_case: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_options(type(self), vars(self), "FullTokenizer")
 
 
@@ -85,7 +85,7 @@ class KoreanTokenizerOptions:
     shorten_runs: int = 0
     strict_vocabulary: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_options(type(self), vars(self), "KoreanTokenizer")
         marker = self.word_end_marker
         if self.word_end_marker_at == "eojeol" and not (marker and self.unknown != "word"):
@@ -116,7 +116,7 @@ class KoreanTokenizerOptions:
         return self.word_end_marker_at == "eojeol"
 
     @property
-    def composition(self) -> str | None:
+    def composition(self) -> Literal["NFC"] | None:
         """The form of normalization that follows cleaning, which does the rest of NFKC."""
         return "NFC" if self.normalization else None
 
@@ -147,7 +147,7 @@ class HuggingFaceTokenizerOptions:
     # Marks a piece that does not begin its word; "" for none.
     continuing_subword_prefix: str = "##"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_options(type(self), vars(self), "HuggingFaceTokenizer")
 
 
@@ -161,11 +161,19 @@ class SentencePieceTokenizerOptions:
     # `` and '' become ", and each character is lower-cased by itself, sigmas included.
     variant: Literal["google", "huggingface"] = "google"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_options(type(self), vars(self), "SentencePieceTokenizer")
 
 
-def check_options(options_type: type, values: Mapping, where: str) -> None:
+Options = (
+    FullTokenizerOptions
+    | KoreanTokenizerOptions
+    | HuggingFaceTokenizerOptions
+    | SentencePieceTokenizerOptions
+)
+
+
+def check_options(options_type: type, values: Mapping[str, Any], where: str) -> None:
     """Checks names and values of a tokenizer's options by the types that it declares.
 
     Args:

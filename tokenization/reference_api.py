@@ -117,7 +117,7 @@ class FullTokenizer(WordPieceTokenizer):
     @property
     def basic_tokenizer(self) -> "BasicTokenizer":
         """The first half of this tokenizer."""
-        return BasicTokenizer(self.do_lower_case)
+        return BasicTokenizer(self.options.do_lower_case)
 
     @property
     def wordpiece_tokenizer(self) -> "WordpieceTokenizer":

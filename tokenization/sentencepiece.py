@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
@@ -18,6 +18,7 @@ from tokenization.options import SentencePieceTokenizerOptions
 
 if TYPE_CHECKING:
     import tensorflow as tf
+    from sentencepiece import SentencePieceProcessor
 
 WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
 
@@ -71,12 +72,13 @@ class SentencePieceTokenizer(TokenizerInterface):
 
     kind = "sentencepiece"
     options_type = SentencePieceTokenizerOptions
+    options: SentencePieceTokenizerOptions
 
     def __init__(
         self,
         spm_model_file: str | os.PathLike[str],
         do_lower_case: bool | None = True,
-        variant: str = "google",
+        variant: Literal["google", "huggingface"] = "google",
     ) -> None:
         self.options = SentencePieceTokenizerOptions(do_lower_case, variant)
         model_bytes = read_bytes(spm_model_file)
@@ -172,7 +174,7 @@ class SentencePieceTokenizer(TokenizerInterface):
         ]
         return "".join(tokens).replace(WORD_START, " ").strip(" ")
 
-    def config(self) -> dict:
+    def config(self) -> dict[str, Any]:
         """Returns the contents of tokenizer_config.json."""
         config = super().config()
         if self.options.variant == "google":  # files from before this option do not have it
@@ -194,7 +196,7 @@ class SentencePieceTokenizer(TokenizerInterface):
         )
 
 
-def split_numbers(model, pieces: list[str]) -> list[str]:
+def split_numbers(model: "SentencePieceProcessor", pieces: list[str]) -> list[str]:
     """Cuts pieces such as "▁199," so that numbers are cut alike with and without a comma.
 
     Args:
@@ -215,7 +217,7 @@ def split_numbers(model, pieces: list[str]) -> list[str]:
 
 def group_words(pieces: list[str]) -> list[list[str]]:
     """Groups pieces by word, as `SentencePieceTokenizer.tokenize_words` describes."""
-    words = []
+    words: list[list[str]] = []
     after_punctuation = False
     for piece in pieces:
         punctuation = piece != WORD_START and all(
@@ -230,7 +232,7 @@ def group_words(pieces: list[str]) -> list[list[str]]:
     return words
 
 
-def _load_model(model_bytes: bytes, path):
+def _load_model(model_bytes: bytes, path: str | os.PathLike[str]) -> "SentencePieceProcessor":
     try:
         # Only here: the other tokenizers work without the library.
         from sentencepiece import SentencePieceProcessor

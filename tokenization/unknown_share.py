@@ -10,6 +10,7 @@ from tokenization.base import TokenizerInterface
 from tokenization.characters import is_punctuation
 from tokenization.sentencepiece import WORD_START
 from tokenization.vocabulary import count_hangul_entries, is_special
+from tokenization.wordpiece import WordPiece
 
 # A vocabulary that suits a text stays far below this.
 LARGEST_SHARE = 0.05
@@ -50,7 +51,7 @@ class UnknownCounter:
     def __init__(self, tokenizer: TokenizerInterface) -> None:
         self.tokenizer = tokenizer
         self.pieces = self.unknown = self.texts = 0
-        self.words = []
+        self.words: list[str] = []
         self._has_known_word = False
 
     @property
@@ -137,7 +138,7 @@ class Evidence(NamedTuple):
     words: list[str]  # some that have an [UNK]
     pieces: list[str]  # of the vocabulary, without special ones
 
-    def option(self, name: str):
+    def option(self, name: str) -> Any:
         """An option of the tokenizer; None if it has none of that name."""
         return getattr(self.tokenizer.options, name, None)
 
@@ -153,21 +154,22 @@ class Evidence(NamedTuple):
         return bool(by_lower_case or self.option("strip_accents"))
 
     @property
-    def wordpiece(self):
+    def wordpiece(self) -> WordPiece | None:
         """The tokenizer's `WordPiece`, or None."""
         return getattr(self.tokenizer, "wordpiece", None)
 
     @property
     def prefix(self) -> str | None:
         """What marks a piece inside a word, if the tokenizer is one of WordPiece."""
-        return self.wordpiece and self.wordpiece.continuation_prefix
+        wordpiece = self.wordpiece
+        return None if wordpiece is None else wordpiece.continuation_prefix
 
     def is_common(self, is_such: Callable[[str], bool]) -> bool:
         """Whether the vocabulary has many pieces of a kind."""
         longer = [piece for piece in self.pieces if len(piece) > 1]
         return sum(map(is_such, longer)) > COMMON_SHARE * len(self.pieces)
 
-    def are_most(self, pattern: re.Pattern) -> bool:
+    def are_most(self, pattern: re.Pattern[str]) -> bool:
         """Whether most of the words hold a pattern."""
         return 2 * sum(bool(pattern.search(word)) for word in self.words) > len(self.words)
 

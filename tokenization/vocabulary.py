@@ -3,9 +3,14 @@
 import os
 import re
 import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
+
+if TYPE_CHECKING:  # it imports this module
+    from tokenization.base import TokenizerInterface
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -21,14 +26,14 @@ def is_special(token: str) -> bool:
     return re.fullmatch(r"\[\w+\]|</?\w+>|##<0x[0-9A-F]{2}>", token) is not None
 
 
-def special_ids(tokenizer) -> set[int]:
+def special_ids(tokenizer: "TokenizerInterface") -> set[int]:
     """The ids of a tokenizer's pieces that stand for no text: [UNK], [unused1], <s>, a byte, …"""
     roles = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id)
     named = {index for token, index in tokenizer.vocab.items() if is_special(token)}
-    return (named | {*roles, tokenizer.mask_id}) - {None}
+    return named | {index for index in (*roles, tokenizer.mask_id) if index is not None}
 
 
-def load_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], bytes]:
+def load_vocabulary(path: str | os.PathLike[str]) -> tuple[dict[str, int], bytes]:
     """Loads a vocabulary exactly as google-research/bert does, odd lines included.
 
     Each line is stripped (of Unicode whitespace too), ids are line numbers, a repeated token gets
@@ -56,7 +61,7 @@ def load_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], bytes]:
     return {token: index for index, token in enumerate(tokens)}, content
 
 
-def load_strict_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], bytes]:
+def load_strict_vocabulary(path: str | os.PathLike[str]) -> tuple[dict[str, int], bytes]:
     """Loads a vocabulary in which every line must be a different token.
 
     Args:
@@ -70,7 +75,7 @@ def load_strict_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], byt
             one; one of [PAD] [UNK] [CLS] [SEP] [MASK] is missing.
     """
     content = read_bytes(path)
-    vocab = {}
+    vocab: dict[str, int] = {}
     for index, line in enumerate(_lines(content, path)):
         token = line.strip()
         where = f"{os.fspath(path)} line {index + 1}"
@@ -93,7 +98,7 @@ def load_strict_vocabulary(path: str | os.PathLike) -> tuple[dict[str, int], byt
     return vocab, content
 
 
-def count_hangul_entries(vocab: dict[str, int]) -> tuple[int, int]:
+def count_hangul_entries(vocab: Iterable[str]) -> tuple[int, int]:
     """Counts the tokens with composed syllables, and those with conjoining jamo (NFD)."""
     syllables = sum(bool(re.search("[\uac00-\ud7a3]", token)) for token in vocab)
     jamo = sum(bool(re.search("[\u1100-\u11ff]", token)) for token in vocab)
@@ -124,7 +129,7 @@ def describe_hangul_mismatch(text: str, syllables: int, jamo: int) -> str | None
     return None
 
 
-def _lines(content: bytes, path) -> list[str]:
+def _lines(content: bytes, path: str | os.PathLike[str]) -> list[str]:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -46,12 +46,13 @@ class WordPiece:
         jamo_fallback: bool = False,
         max_word_characters: int = MAX_WORD_CHARACTERS,
         warns: bool = True,
-    ):
+    ) -> None:
         self.continuation_prefix = prefix = continuation_prefix
         self.max_word_characters = max_word_characters
         self.unknown = unknown
         self.jamo_fallback = jamo_fallback
-        self.begin, self.inside = {}, {}
+        self.begin: dict[str, str] = {}
+        self.inside: dict[str, str] = {}
         for token in vocab:
             if token == UNKNOWN_TOKEN and unknown != "word":
                 continue  # a text that spells "[UNK]" has no unknown character
@@ -68,7 +69,7 @@ class WordPiece:
         self._longest_begin = _longest_by_first_character(self.begin)
         self._longest_inside = _longest_by_first_character(self.inside)
         self._hangul = count_hangul_entries(vocab) if warns else None
-        self._cache = {}
+        self._cache: dict[str, tuple[str, ...]] = {}
 
     def pieces(self, word: str) -> tuple[str, ...]:
         """Returns the word's pieces."""
@@ -141,8 +142,8 @@ class WordPiece:
             warnings.warn(mismatch, stacklevel=2)
 
 
-def _longest_by_first_character(pieces) -> dict[str, int]:
-    longest = {}
+def _longest_by_first_character(pieces: Iterable[str]) -> dict[str, int]:
+    longest: dict[str, int] = {}
     for piece in pieces:
         longest[piece[0]] = max(longest.get(piece[0], 0), len(piece))
     return longest
@@ -166,6 +167,7 @@ class FullTokenizer(TokenizerInterface):
 
     kind = "full"
     options_type = FullTokenizerOptions
+    options: FullTokenizerOptions
 
     def __init__(self, vocab_file: str | os.PathLike[str], do_lower_case: bool = True) -> None:
         self.options = FullTokenizerOptions(do_lower_case)

@@ -9,6 +9,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
@@ -182,7 +183,7 @@ def _load_wordpiece(directory, config, class_name):
         return HuggingFaceTokenizer(path, **options)
 
 
-def _read_options(config, path) -> dict:
+def _read_options(config: dict[str, Any], path: Path) -> dict[str, Any]:
     """The options that tokenizer_config.json gives BertTokenizer."""
     for name, wanted in (("do_basic_tokenize", True), ("never_split", None)):
         if (config.get(name, wanted) or None) != (wanted or None):
@@ -210,7 +211,7 @@ def _check_agreement(from_json, from_config, directory):
             )
 
 
-def _read_tokenizer_json(content, path) -> tuple[dict, list[str]]:
+def _read_tokenizer_json(content: dict[str, Any], path: Path) -> tuple[dict[str, Any], list[str]]:
     """The options and the tokens of a WordPiece tokenizer.json.
 
     Raises:
@@ -241,9 +242,9 @@ def _read_tokenizer_json(content, path) -> tuple[dict, list[str]]:
     return options, _tokens(model, path)
 
 
-def _tokens(model, path) -> list[str]:
+def _tokens(model: dict[str, Any], path: Path) -> list[str]:
     """The tokens of the model in a tokenizer.json, in the order of their ids."""
-    vocabulary = model.get("vocab")
+    vocabulary: Any = model.get("vocab")
     ids = sorted(vocabulary.values()) if isinstance(vocabulary, dict) and vocabulary else None
     if ids is None or any(type(index) is not int for index in ids) or ids != list(range(len(ids))):
         raise InputError(
@@ -265,7 +266,7 @@ def _is_odd(token):
     return (token != token.strip() and not is_blank) or "\n" in token or "\r" in token
 
 
-def _read_vocabulary(path) -> list[str]:
+def _read_vocabulary(path: Path) -> list[str]:
     """The lines of vocab.txt, in which `transformers` strips less whitespace than we do."""
     try:
         text = read_bytes(path).decode("utf-8")
@@ -336,12 +337,12 @@ def _added_tokens(directory):
         yield token, index, token in SPECIAL_TOKENS
 
 
-def _read_object(path) -> dict:
+def _read_object(path: Path) -> dict[str, Any]:
     content = read_json(read_bytes(path), str(path))
     if not isinstance(content, dict):
         raise InputError(f"file must hold a JSON object. Received: {path}: {str(content)[:60]}")
     return content
 
 
-def _read_optional(path) -> dict:
+def _read_optional(path: Path) -> dict[str, Any]:
     return _read_object(path) if path.exists() else {}

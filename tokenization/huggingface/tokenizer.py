@@ -50,6 +50,7 @@ class HuggingFaceTokenizer(TokenizerInterface):
 
     kind = "huggingface"
     options_type = HuggingFaceTokenizerOptions
+    options: HuggingFaceTokenizerOptions
 
     def __init__(self, vocab_file: str | os.PathLike[str], **options: Any) -> None:
         self.options = options = HuggingFaceTokenizerOptions(**options)

@@ -10,6 +10,7 @@ Shapes: B texts, C characters, W words, P pieces.
 import tensorflow as tf
 
 from bert_common.errors import InputError
+from tokenization.base import TokenizerInterface
 from tokenization.options import KoreanTokenizerOptions
 from tokenization.tf_graph.normalization import (
     CODE_POINT,
@@ -39,7 +40,7 @@ class GraphTokenizer(tf.Module):
             long for tensorflow-text.
     """
 
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer: TokenizerInterface) -> None:
         super().__init__(name="tokenizer")
         if tokenizer.kind not in KINDS:
             raise InputError(
@@ -54,7 +55,7 @@ class GraphTokenizer(tf.Module):
         self._wordpiece = GraphWordPiece(tokenizer, options, rules)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def encode_words(self, texts):
+    def encode_words(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Cuts texts into pieces, grouped by word, as `tokenize_words` does.
 
         Args:
@@ -70,12 +71,12 @@ class GraphTokenizer(tf.Module):
         return tf.RaggedTensor.from_row_splits(ids, words.splits, validate=False)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def encode_batch(self, texts):
+    def encode_batch(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Cuts texts as `encode_words` does, without grouping: int32 RaggedTensor [B, (pieces)]."""
         return self.encode_words(texts).merge_dims(1, 2)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def encode_with_offsets(self, texts):
+    def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         """Cuts texts as `encode_batch` does, and finds each piece in its text.
 
         Args:
@@ -172,7 +173,7 @@ def _describe(tokenizer):
     return options, "NFD" if tokenizer.do_lower_case else None, google_rules(options)
 
 
-def _shift(values, steps: int, first: bool):
+def _shift(values: tf.Tensor, steps: int, first: bool) -> tf.Tensor:
     """Moves values [C] to the right by `steps`, and fills up with `first`."""
     return tf.concat([tf.fill([steps], first), values], axis=0)[: tf.size(values)]
 

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tokenization.characters import repeatable_characters, second_characters
+from tokenization.options import KoreanTokenizerOptions
 from tokenization.tf_graph import tables
 from tokenization.tf_graph.rules import CharacterRules
 from tokenization.tf_graph.tables import Replacements, Table
@@ -35,7 +36,9 @@ class GraphNormalizer(tf.Module):
         rules: what happens to single characters.
     """
 
-    def __init__(self, options, form, rules: CharacterRules):
+    def __init__(
+        self, options: KoreanTokenizerOptions, form: str | None, rules: CharacterRules
+    ) -> None:
         super().__init__(name="normalizer")
         self._form, self._lower, self._strip = form, options.do_lower_case, form == "NFD"
         self._rules = rules
@@ -62,7 +65,7 @@ class GraphNormalizer(tf.Module):
         self._classes = Table(classes)
         self._fast = Table(self._fast_table(clean, classes))
 
-    def __call__(self, texts):
+    def __call__(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Normalizes texts, string [B], UTF-8.
 
         Returns:
@@ -77,7 +80,7 @@ class GraphNormalizer(tf.Module):
             lambda: (characters, rows.row_splits),
         )
 
-    def with_spans(self, texts):
+    def with_spans(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Normalizes as a call does; also returns where each character was in its text.
 
         Returns:
@@ -96,7 +99,7 @@ class GraphNormalizer(tf.Module):
         is_slow = tf.reduce_any(slow)
         return tf.cond(is_slow, replace, lambda: (characters, rows.row_splits, spans))
 
-    def _fast_table(self, clean, classes) -> np.ndarray:
+    def _fast_table(self, clean: tables.Arrays, classes: np.ndarray) -> np.ndarray:
         """The result for each character on the fast path, or SLOW."""
         rules = self._rules
         steps = [clean]
@@ -245,7 +248,7 @@ class GraphNormalizer(tf.Module):
         return with_final_sigmas(characters, self._cased, self._ignored)
 
 
-def with_final_sigmas(characters, cased, ignored):
+def with_final_sigmas(characters: tf.Tensor, cased: Table, ignored: Table) -> tf.Tensor:
     """Lower-cases the capital sigmas at the end of words, as `str.lower` does.
 
     Args:

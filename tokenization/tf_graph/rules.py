@@ -6,6 +6,7 @@ from typing import NamedTuple
 from tokenization import characters
 from tokenization.huggingface import characters as huggingface_characters
 from tokenization.normalization import STRIP_ACCENTS, korean_cleaner
+from tokenization.options import KoreanTokenizerOptions
 
 
 class CharacterRules(NamedTuple):
@@ -20,7 +21,7 @@ class CharacterRules(NamedTuple):
     further: tuple[int, ...]  # unassigned or private code points that cleaning or casing changes
 
 
-def google_rules(options) -> CharacterRules:
+def google_rules(options: KoreanTokenizerOptions) -> CharacterRules:
     """The rules of FullTokenizer and KoreanTokenizer, from `KoreanTokenizerOptions`."""
     return CharacterRules(
         clean=korean_cleaner(options.cleaning).replace,

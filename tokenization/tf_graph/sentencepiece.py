@@ -6,7 +6,11 @@ Shapes: B texts, C characters, P pieces.
 import tensorflow as tf
 
 from bert_common.errors import InputError
-from tokenization.sentencepiece import DECOMPOSE_WITHOUT_MARKS, split_numbers
+from tokenization.sentencepiece import (
+    DECOMPOSE_WITHOUT_MARKS,
+    SentencePieceTokenizer,
+    split_numbers,
+)
 from tokenization.tf_graph import tables
 from tokenization.tf_graph.normalization import with_final_sigmas
 from tokenization.tf_graph.tables import Replacements, Table
@@ -31,7 +35,7 @@ class GraphSentencePiece(tf.Module):
         InputError: the model has no piece for the comma, at which numbers are cut.
     """
 
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
         super().__init__(name="tokenizer")
         model = tokenizer.sp_model
         if model.piece_to_id(",") == tokenizer.unk_id:
@@ -63,7 +67,7 @@ class GraphSentencePiece(tf.Module):
         )
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def encode_batch(self, texts):
+    def encode_batch(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Cuts texts, string [B] in UTF-8, into pieces: int32 RaggedTensor [B, (pieces)]."""
         strings, _ = self._preprocess(texts)
         pieces = self.model.tokenize(strings)  # [B, (P)]
@@ -72,7 +76,7 @@ class GraphSentencePiece(tf.Module):
         return tf.RaggedTensor.from_row_splits(ids.values, splits, validate=False)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def encode_with_offsets(self, texts):
+    def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         """Cuts texts and finds each piece, as `GraphTokenizer.encode_with_offsets`."""
         strings, spans = self._preprocess(texts)  # [B], [B, (C), 2]
         pieces, begins, ends = self.model.tokenize_with_offsets(strings)  # [B, (P)] each
@@ -155,7 +159,9 @@ class GraphSentencePiece(tf.Module):
         return characters, tf.searchsorted(places, rows.row_splits, out_type=tf.int64), spans
 
 
-def with_double_quotes(rows, spans):
+def with_double_quotes(
+    rows: tf.RaggedTensor, spans: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Makes a double quotation mark of each `` and '', as `tokenization.sentencepiece.QUOTES`.
 
     Args:

@@ -13,15 +13,15 @@ AFTER_ALL = 2**31 - 1  # a place after every character
 class Words(NamedTuple):
     """The words of all texts, with the characters that they are made of."""
 
-    spelled: object  # string [W]: as WordPiece cuts them, with their markers
-    splits: object  # int64 [B + 1]: the row splits of the words of each text
-    letters: object  # int32 RaggedTensor [W, (K)]: their code points, without a marker after a word
-    places: object  # int64 [K]: which of all characters [C] each letter is
-    marks: object  # bool [K]: whether it is the marker at the end of an eojeol
-    too_long: object  # bool [W]: whether the word became a single [UNK] for its length
+    spelled: tf.Tensor  # string [W]: as WordPiece cuts them, with their markers
+    splits: tf.Tensor  # int64 [B + 1]: the row splits of the words of each text
+    letters: tf.RaggedTensor  # int32 [W, (K)]: their code points, without a marker after a word
+    places: tf.Tensor  # int64 [K]: which of all characters [C] each letter is
+    marks: tf.Tensor  # bool [K]: whether it is the marker at the end of an eojeol
+    too_long: tf.Tensor  # bool [W]: whether the word became a single [UNK] for its length
 
 
-def piece_spans(words, owners, offsets, spans):
+def piece_spans(words: Words, owners: tf.Tensor, offsets: tf.Tensor, spans: tf.Tensor) -> tf.Tensor:
     """The first character and the end of each piece in its text, int32 [P, 2].
 
     Args:

@@ -9,12 +9,16 @@ Shapes: B texts, C characters.
 import functools
 import sys
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tokenization.characters import is_chinese, second_characters
+
+# Values, starts and lengths, as `replacements` returns them.
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 CODE_POINTS = sys.maxunicode + 1
 REPLACEMENT = 0xFFFD
@@ -27,12 +31,12 @@ class Table:
         values: [CODE_POINTS], of int32 or bool.
     """
 
-    def __init__(self, values: np.ndarray):
+    def __init__(self, values: np.ndarray) -> None:
         pages, index = np.unique(values.reshape(-1, 256), axis=0, return_inverse=True)
         self._pages = pages.reshape(-1)
         self._starts = (index.reshape(-1) * 256).astype(np.int32)
 
-    def __call__(self, code_points):
+    def __call__(self, code_points: tf.Tensor) -> tf.Tensor:
         """Looks up int32 code points of any shape."""
         starts = tf.gather(self._starts, tf.bitwise.right_shift(code_points, 8))
         return tf.gather(self._pages, starts + (code_points & 255))
@@ -45,16 +49,18 @@ class Replacements:
         arrays: as from `replacements`.
     """
 
-    def __init__(self, arrays):
+    def __init__(self, arrays: Arrays) -> None:
         values, starts, lengths = arrays
         self._values = np.append(values, np.int32(0))  # never empty
         self._starts, self._lengths = Table(starts), Table(lengths)
 
-    def __call__(self, characters, splits):
+    def __call__(self, characters: tf.Tensor, splits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Replaces code points [C] with row splits [B + 1]; returns both after the replacement."""
         return self.with_source(characters, splits)[:2]
 
-    def with_source(self, characters, splits):
+    def with_source(
+        self, characters: tf.Tensor, splits: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Does as a call does; also returns for each new character which of the old it is from."""
         lengths = self._lengths(characters)
         ends = tf.cumsum(lengths)
@@ -85,7 +91,7 @@ def unassigned() -> np.ndarray:
     return np.array([unicodedata.category(chr(code)) == "Cn" for code in range(CODE_POINTS)])
 
 
-def members(characters) -> np.ndarray:
+def members(characters: Iterable[str]) -> np.ndarray:
     """bool [CODE_POINTS]: whether a character is among these."""
     table = np.zeros(CODE_POINTS, bool)
     table[[ord(character) for character in characters]] = True
@@ -93,15 +99,13 @@ def members(characters) -> np.ndarray:
 
 
 @functools.cache
-def having(test) -> np.ndarray:
+def having(test: Callable[[str], Any]) -> np.ndarray:
     """bool [CODE_POINTS]: whether a character passes a test."""
     return members(filter(test, map(chr, assigned())))
 
 
 @functools.cache
-def replacements(
-    replace, further: tuple[int, ...] = ()
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def replacements(replace: Callable[[str], str], further: tuple[int, ...] = ()) -> Arrays:
     """Tabulates a function from a character to a string.
 
     Args:
@@ -113,7 +117,7 @@ def replacements(
         `starts`, where a character's replacement begins in `values`; int32 [CODE_POINTS] `lengths`.
         A character that stays has start -1 and length 1.
     """
-    values = []
+    values: list[int] = []
     starts = np.full(CODE_POINTS, -1, np.int32)
     lengths = np.ones(CODE_POINTS, np.int32)
     for code in sorted({*assigned(), *further}):
@@ -124,7 +128,7 @@ def replacements(
     return np.array(values, np.int32), starts, lengths
 
 
-def single(arrays) -> tuple[np.ndarray, np.ndarray]:
+def single(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
     """Finds the replacements, as from `replacements`, that are a single character.
 
     Returns:

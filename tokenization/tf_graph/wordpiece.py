@@ -9,15 +9,19 @@ Shapes: W words, K characters of words, P pieces.
 """
 
 import itertools
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
+from tokenization.base import TokenizerInterface
 from tokenization.byte_pieces import BYTE_PIECES, LEADING
 from tokenization.characters import FIRST_SYLLABLE, LAST_SYLLABLE, is_syllable, jamo_of
 from tokenization.decoding import UNKNOWN_WORD, unknown_character
+from tokenization.options import KoreanTokenizerOptions
 from tokenization.tf_graph import tables
+from tokenization.tf_graph.rules import CharacterRules
 
 try:
     import tensorflow_text as tf_text
@@ -51,7 +55,9 @@ class GraphWordPiece(tf.Module):
         InputError: a piece is too long for tensorflow-text.
     """
 
-    def __init__(self, tokenizer, options, rules):
+    def __init__(
+        self, tokenizer: TokenizerInterface, options: KoreanTokenizerOptions, rules: CharacterRules
+    ) -> None:
         super().__init__(name="wordpiece")
         self.unknown = unknown_character(tokenizer.vocab)
         prefix = unknown_character([*tokenizer.vocab, self.unknown])
@@ -78,17 +84,17 @@ class GraphWordPiece(tf.Module):
         if options.marks_eojeols:  # the only spaces that are kept
             mapped[tables.having(str.isspace)] = ord(options.word_end_marker)
         self.to_alphabet = tables.Table(mapped)
-        self._is_outside = None
+        self._is_outside: tables.Table | None = None
         if self._byte_letters is not None:
             self._is_outside = tables.Table(mapped == ord(self.unknown))
 
-    def __call__(self, words):
+    def __call__(self, words: tf.Tensor) -> tf.RaggedTensor:
         """Cuts words, string [W], of characters of the alphabet; returns ids, int32 [W, (P)]."""
         pieces = self._tokenizer.tokenize(words)  # [W, (P)]
         ids, splits = self._expand(pieces.values, pieces.row_splits)
         return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
 
-    def with_offsets(self, words):
+    def with_offsets(self, words: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """Cuts words as a call does; also returns the first byte and the end of each piece.
 
         All jamo of a syllable have the syllable's bytes, as all pieces of a character's bytes do.
@@ -104,7 +110,9 @@ class GraphWordPiece(tf.Module):
             offsets = tf.repeat(offsets, 1 + more, axis=0)
         return tf.RaggedTensor.from_row_splits(ids, splits, validate=False), offsets
 
-    def spell(self, code_points, begins, places):
+    def spell(
+        self, code_points: tf.Tensor, begins: tf.Tensor, places: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Spells words with characters of the alphabet.
 
         Args:
@@ -116,7 +124,7 @@ class GraphWordPiece(tf.Module):
             The same for the characters of the alphabet, of which there may be more.
         """
         letters = self.to_alphabet(code_points)
-        if self._byte_letters is None:
+        if self._is_outside is None:
             return letters, begins, places
         outside = self._is_outside(code_points)
 
@@ -156,19 +164,26 @@ class GraphWordPiece(tf.Module):
         return tf.cond(tf.reduce_any(more > 0), expand, lambda: (ids, splits))
 
 
-def _free_characters(tokens, count: int) -> list[str]:
+def _free_characters(tokens: Iterable[str], count: int) -> list[str]:
     """Characters of private use that no token contains."""
     used = set().union(*tokens)
     return list(itertools.islice((c for c in UNKNOWN_WORD if c not in used), count))
 
 
-def _extend_vocabulary(tokenizer, unknown: str, prefix: str, rules, byte_letters):
+def _extend_vocabulary(
+    tokenizer: TokenizerInterface,
+    unknown: str,
+    prefix: str,
+    rules: CharacterRules,
+    byte_letters: Sequence[str],
+) -> tuple[list[str], list[list[int]]]:
     """Lists the strings of all pieces, real and virtual, and the ids that replace each.
 
     The first is tensorflow-text's unknown token, which no text can spell. Letters that spell bytes
     are in no other piece.
     """
     wordpiece, vocab, unk_id = tokenizer.wordpiece, tokenizer.vocab, tokenizer.unk_id
+    assert unk_id is not None  # GraphTokenizer takes no other vocabulary
     entries, ids = [prefix + prefix], [[unk_id]]
     alphabet = {unknown}
     for table, mark in ((wordpiece.begin, ""), (wordpiece.inside, prefix)):

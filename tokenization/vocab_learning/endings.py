@@ -103,7 +103,7 @@ PART = re.compile(
 HANGUL = re.compile("[\uac00-\ud7a3]+")
 
 
-def mark_by_endings(words: Counter) -> Counter:
+def mark_by_endings(words: Counter[str]) -> Counter[tuple[str, str]]:
     """Marks the places between the characters of words, as `mark_places` does.
 
     Args:
@@ -115,7 +115,7 @@ def mark_by_endings(words: Counter) -> Counter:
     parts_of = {word: _parts(word) for word in sorted(words)}
     stems = sorted({part for parts in parts_of.values() for part, is_tail in parts if not is_tail})
     cuts, counts = read_words(filter(HANGUL.fullmatch, stems))
-    marked = Counter()
+    marked: Counter[tuple[str, str]] = Counter()
     for word, parts in parts_of.items():
         marks = ""
         for part, is_tail in parts:

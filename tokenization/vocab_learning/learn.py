@@ -12,7 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
@@ -83,7 +83,7 @@ class LearningSettings:
     strict_utf8: bool = False  # whether to refuse text that is not UTF-8, not skip such bytes
     num_threads: int = 2  # the analyser's threads; the vocabulary does not depend on it
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         least = {"vocab_size": 1, "num_unused": 0, "most_megabytes": 1, "num_threads": 1}
         for name, bound in least.items():
             if getattr(self, name) < bound:
@@ -127,8 +127,8 @@ class LearnedVocabulary:
     """A learned vocabulary and its description."""
 
     pieces: list[str]  # the lines of the vocabulary
-    config: dict  # the contents of tokenizer_config.json
-    report: dict  # the contents of report.json: settings, versions, counts
+    config: dict[str, Any]  # the contents of tokenizer_config.json
+    report: dict[str, Any]  # the contents of report.json: settings, versions, counts
 
 
 def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> LearnedVocabulary:
@@ -148,7 +148,8 @@ def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> L
     texts = list(texts)
     splitter = _word_splitter(settings)
     _warn_of_unreachable_symbols(settings.user_symbols, splitter)
-    counts, characters = Counter(), Counter()
+    counts: Counter[str] = Counter()
+    characters: Counter[str] = Counter()
     size, seed = settings.most_megabytes * 1_000_000, settings.random_seed
     lines = read_sample(texts, size, seed, settings.strict_utf8, counts)
     sentences = read_sentences(lines, splitter.basic_tokens, characters)
@@ -218,7 +219,9 @@ def _warn_of_unreachable_symbols(symbols, splitter):
             )
 
 
-def _mark_words(sentences, settings) -> tuple[Counter, dict]:
+def _mark_words(
+    sentences: Iterable[str], settings: LearningSettings
+) -> tuple[Counter[tuple[str, str]], dict[tuple[str, str], float]]:
     """Counts each (word, marks), the marks as from `morphemes.mark_places`, and weighs it."""
     if settings.analyser == "kiwi":
         marked, blocks = count_in_blocks(mark_with_kiwi(sentences, settings.num_threads))
@@ -238,7 +241,7 @@ class _GivenPieces(NamedTuple):
     coverage: float  # the share of the text's characters that these and such syllables make up
 
 
-def _given_pieces(characters, settings) -> _GivenPieces:
+def _given_pieces(characters: Counter[str], settings: LearningSettings) -> _GivenPieces:
     covered, coverage = cover_characters(characters, settings.character_coverage)
     frequent, _ = cover_characters(characters, min(SYLLABLE_COVERAGE, settings.character_coverage))
     frequent = set(frequent)
@@ -263,14 +266,14 @@ def _both_forms(characters):
     return [*characters, *(PREFIX + character for character in characters)]
 
 
-def _tokenizer_options(settings) -> dict:
-    options = {"do_lower_case": settings.do_lower_case, "jamo_fallback": True}
+def _tokenizer_options(settings: LearningSettings) -> dict[str, Any]:
+    options: dict[str, Any] = {"do_lower_case": settings.do_lower_case, "jamo_fallback": True}
     if settings.normalization != "NFC":  # the default, which is left out
         options["normalization"] = settings.normalization
     return {**options, "unknown": settings.unknown}
 
 
-def _word_splitter(settings) -> KoreanTokenizer:
+def _word_splitter(settings: LearningSettings) -> KoreanTokenizer:
     """Returns a tokenizer that splits text into words exactly as the learned one will."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / VOCABULARY_FILE
@@ -281,12 +284,12 @@ def _word_splitter(settings) -> KoreanTokenizer:
             return KoreanTokenizer(path, **_tokenizer_options(settings))
 
 
-def _versions(settings) -> dict:
+def _versions(settings: LearningSettings) -> dict[str, str]:
     versions = {"python": platform.python_version(), "unicode": unicodedata.unidata_version}
     return {**versions, **kiwi_versions()} if settings.analyser == "kiwi" else versions
 
 
-def cover_characters(characters: Counter, share: float) -> tuple[list[str], float]:
+def cover_characters(characters: Counter[str], share: float) -> tuple[list[str], float]:
     """Finds the fewest pieces of one character that make up a share of the text.
 
     Args:
@@ -306,7 +309,7 @@ def cover_characters(characters: Counter, share: float) -> tuple[list[str], floa
     return covered, sum_so_far / total
 
 
-def write_vocabulary(learned: LearnedVocabulary, directory: str | os.PathLike) -> None:
+def write_vocabulary(learned: LearnedVocabulary, directory: str | os.PathLike[str]) -> None:
     """Writes vocab.txt, tokenizer_config.json and report.json; existing files are replaced.
 
     The files are written to a temporary folder, loaded as a tokenizer for a check, then moved.
@@ -333,5 +336,5 @@ def write_vocabulary(learned: LearnedVocabulary, directory: str | os.PathLike) -
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _as_json(value) -> str:
+def _as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

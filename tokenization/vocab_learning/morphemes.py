@@ -3,6 +3,7 @@
 import resource
 import threading
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from bert_common.errors import InputError
 from bert_common.progress import format_bytes
@@ -106,7 +107,7 @@ def check_limits(num_threads: int) -> None:
             thread.join()
 
 
-def mark_places(sentence: str, tokens: Iterable) -> str:
+def mark_places(sentence: str, tokens: Iterable[Any]) -> str:
     """Marks the places of a sentence; place i is before its character i.
 
     Two kinds of places are EITHER, so that learning is free to join or to cut there:

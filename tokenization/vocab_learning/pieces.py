@@ -124,14 +124,15 @@ def find_candidates(words: list[tuple[str, str, float]], places: int) -> list[st
         words: (word, marks, weight).
         places: the number of pieces to be chosen in the end.
     """
-    morphemes = Counter()
+    morphemes: defaultdict[str, float] = defaultdict(float)
     for word, marks, weight in words:
         for start, end in _morphemes(len(word), marks):
             if end - start > 1:
                 morphemes[(PREFIX if start else "") + word[start:end]] += weight
     ranked = sorted(morphemes.items(), key=lambda item: (-item[1], item[0]))
     candidates = [piece for piece, _ in ranked[: int(places * MORPHEMES_PER_PLACE)]]
-    parts, owners = Counter(), Counter()
+    parts: defaultdict[str, float] = defaultdict(float)
+    owners: Counter[str] = Counter()
     for piece, weight in ranked:
         prefix = PREFIX if _is_continuing(piece) else ""
         text = piece[len(prefix) :]
@@ -196,7 +197,8 @@ def piece_worths(
         Where a word repeats itself (ㅋㅋㅋㅋ), a piece counts at each of its places as if it were
         absent there alone.
     """
-    initial_worths, continuing_worths = defaultdict(float), defaultdict(float)
+    initial_worths: defaultdict[str, float] = defaultdict(float)
+    continuing_worths: defaultdict[str, float] = defaultdict(float)
     pieces = [*initial, *continuing, *absent_initial, *absent_continuing]
     longest = max(map(len, pieces), default=1)
     for word, marks, weight in words:

@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from bert_common.errors import InputError
 from bert_common.progress import progress
@@ -26,7 +26,7 @@ class TextFile(NamedTuple):
 
 
 def read_sample(
-    texts: list[TextFile], most_bytes: int, seed: int, strict_utf8: bool, counts: Counter
+    texts: list[TextFile], most_bytes: int, seed: int, strict_utf8: bool, counts: Counter[str]
 ) -> Iterator[str]:
     """Yields a random sample of lines, about `most_bytes` in all.
 
@@ -61,7 +61,7 @@ def read_sample(
                     yield decoded
 
 
-def split_lines(file) -> Iterator[bytes]:
+def split_lines(file: BinaryIO) -> Iterator[bytes]:
     """Splits at "\\n" only; yields a line over `LONGEST_READ` in parts, cut at spaces."""
     rest = b""
     while block := file.readline(LONGEST_READ):
@@ -98,7 +98,7 @@ def _encoding(number):
     return "utf-8-sig" if number == 1 else "utf-8"  # a byte-order mark is not text
 
 
-def _decode(line: bytes, name: str, number: int, strict_utf8: bool, counts: Counter) -> str:
+def _decode(line: bytes, name: str, number: int, strict_utf8: bool, counts: Counter[str]) -> str:
     try:
         return decode_line(line, name, number)
     except InputError:
@@ -111,7 +111,7 @@ def _decode(line: bytes, name: str, number: int, strict_utf8: bool, counts: Coun
 
 
 def read_sentences(
-    lines: Iterable[str], split_words: Callable[[str], list[str]], characters: Counter
+    lines: Iterable[str], split_words: Callable[[str], list[str]], characters: Counter[str]
 ) -> Iterator[str]:
     """Yields words joined by single spaces, in parts short enough for an analyser.
 
@@ -122,7 +122,8 @@ def read_sentences(
             "##가" elsewhere; words too long for learning count here too.
     """
     for line in lines:
-        sentence, length = [], 0
+        sentence: list[str] = []
+        length = 0
         for word in split_words(line):
             characters[word[0]] += 1
             for character in word[1:]:

@@ -2,13 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from tokenization.characters import is_syllable
 from tokenization.vocab_learning.morphemes import BOUNDARY, INSIDE
 from tokenization.vocab_learning.pieces import PREFIX, cut_greedily, jamo_count, split_kinds
 
 
-def describe_usage(marked_words: Counter, pieces: Iterable[str], by_bytes: bool = False) -> dict:
+def describe_usage(
+    marked_words: Counter[tuple[str, str]], pieces: Iterable[str], by_bytes: bool = False
+) -> dict[str, Any]:
     """Describes how greedy longest match cuts the training text.
 
     Args:
@@ -23,7 +26,8 @@ def describe_usage(marked_words: Counter, pieces: Iterable[str], by_bytes: bool 
     pieces = set(pieces)
     initial, continuing = split_kinds(pieces)
     longest = max(map(len, [*initial, *continuing]))
-    uses, further, hits, wrong, missed, words = Counter(), 0, 0, 0, 0, 0
+    uses: Counter[str] = Counter()
+    further = hits = wrong = missed = words = 0
     for (word, marks), count in marked_words.items():
         ends = cut_greedily(word, initial, continuing, longest)
         for start, end in zip([0, *ends], ends, strict=False):
