@@ -6,14 +6,14 @@ Shapes: B batch, T tokens, E embedding, H hidden, S sequences of a packed row, P
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import keras
 
 from albert_tf.config import AlbertConfig
 from bert_tf.attention import attention, attention_bias
 from bert_tf.encoder import encoder_inputs, run_last_block
-from bert_tf.layers import BlockInputs, Embeddings, TransformerBlock, call_block, dense
+from bert_tf.layers import BlockInputs, Embeddings, Shape, TransformerBlock, call_block, dense
 
 _INNER = "bert/encoder/transformer/group_{g}/inner_group_{k}"
 
@@ -75,7 +75,7 @@ class AlbertModel(keras.Model):
         self.pooler = dense(hidden, config, "pooler", activation="tanh", dtype=policy)
         self.build()
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         self.embeddings.build()
         if self.projection is not None:
             self.projection.build((None, None, self.config.embedding_size))
@@ -117,11 +117,11 @@ class AlbertModel(keras.Model):
         outputs = outputs if return_all_layers else {}
         return {"sequence_output": x, "pooled_output": self.pooler(first), **outputs}
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **dataclasses.asdict(self.config)}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         sizes = {field.name for field in dataclasses.fields(AlbertConfig)}
         rest = {key: value for key, value in config.items() if key not in sizes}
         return cls(AlbertConfig(**{key: config[key] for key in sizes}), **rest)

@@ -7,6 +7,7 @@ Shapes: B batch, T tokens (keys), Q queries, N heads, D head size.
 """
 
 import math
+from typing import Any
 
 import keras
 from keras import ops
@@ -19,8 +20,15 @@ MASKED_SCORE = -10000.0
 
 
 def attention(
-    query, key, value, bias, dropout_rate=0.0, dropout_seed=None, *, return_probabilities=False
-):
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any,
+    dropout_rate: float = 0.0,
+    dropout_seed: Any = None,
+    *,
+    return_probabilities: bool = False,
+) -> Any:
     """Attends from every query to all keys, in each head (arXiv:1706.03762, section 3.2.1).
 
     softmax(query key^T / sqrt(D) + bias) value, with dropout on the softmax.
@@ -49,7 +57,7 @@ def attention(
     return (context, probabilities) if return_probabilities else context
 
 
-def attention_bias(input_mask, segment_index=None):
+def attention_bias(input_mask: Any, segment_index: Any = None) -> Any:
     """What is added to the scores so that a token attends only to tokens of its own sequence.
 
     Args:

@@ -3,6 +3,11 @@
 Shapes: B examples of T tokens, H hidden, I intermediate, N heads, Q queries.
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # it imports this module
+    from bert_tf.config import EncoderConfig
+
 
 class TransformerBlockCosts:
     """The block's costs, counted in its code, for a configuration of any size.
@@ -20,13 +25,13 @@ class TransformerBlockCosts:
     IN_FEED_FORWARD = {"hidden": 3, "intermediate": 4}
 
     @staticmethod
-    def count_weights(config):
+    def count_weights(config: "EncoderConfig") -> int:
         """How many weights a block has."""
         h, i = config.hidden_size, config.intermediate_size
         return 4 * (h * h + h) + (h * i + i) + (i * h + h) + 4 * h
 
     @staticmethod
-    def flops(config, length, queries):
+    def flops(config: "EncoderConfig", length: int, queries: int) -> int:
         """The operations of a forward pass over T tokens whose output is computed at Q of them."""
         h = config.hidden_size
         # Of a query: its projection, the one after attention, the two of the feed-forward part; its

@@ -11,6 +11,8 @@ Shapes: B batch, T tokens (keys), Q queries, N heads, D head size, S blocks, C q
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import keras
 from keras import ops
@@ -20,7 +22,9 @@ from bert_tf.dropout import dropout
 from bert_tf.names import ATTENTION_NAMES, BLOCK_QUERIES, is_blockwise
 
 
-def blockwise_attention(query, key, value, bias, dropout_rate=0.0, dropout_seed=None):
+def blockwise_attention(
+    query: Any, key: Any, value: Any, bias: Any, dropout_rate: float = 0.0, dropout_seed: Any = None
+) -> Any:
     """Attends from every query to all keys, in each head, with memory linear in their number.
 
     Args:
@@ -57,15 +61,14 @@ def blockwise_attention(query, key, value, bias, dropout_rate=0.0, dropout_seed=
     return attend(query, key, value)
 
 
-def automatic_attention(query, key, *arguments):
+def automatic_attention(query: Any, key: Any, *arguments: Any) -> Any:
     """`blockwise_attention` for rows of `BLOCKWISE_TOKENS` and more, else `attention`."""
     function = blockwise_attention if is_blockwise("auto", key.shape[2]) else attention
     return function(query, key, *arguments)
 
 
-ATTENTION_FUNCTIONS = dict(
-    zip(ATTENTION_NAMES, (automatic_attention, attention, blockwise_attention), strict=True)
-)
+_FUNCTIONS: tuple[Callable[..., Any], ...] = (automatic_attention, attention, blockwise_attention)
+ATTENTION_FUNCTIONS = dict(zip(ATTENTION_NAMES, _FUNCTIONS, strict=True))
 
 
 def _gradient(blocks, split, key, value, upstream):

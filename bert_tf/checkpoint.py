@@ -19,7 +19,8 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists, remove_checkpoint, rename_checkpoint
-from bert_tf.optimization import OPTIMIZERS
+from bert_tf.config import EncoderConfig
+from bert_tf.optimization import OPTIMIZERS, DecayOptimizer
 
 # Heads that a checkpoint may hold beyond a model, as regular expressions; the names of a new head
 # are added here. Those of downstream tasks are ignored by every model that lacks them.
@@ -72,11 +73,11 @@ class CheckpointArrays:
     """
 
     source: str
-    shapes: Mapping
-    read: Callable
-    optional: tuple = ()
-    ignored: tuple = ()
-    config: object = None
+    shapes: Mapping[str, Sequence[int]]
+    read: Callable[[str], np.ndarray]
+    optional: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    config: EncoderConfig | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,18 +85,18 @@ class LoadReport:
     """What loading a checkpoint did, in Google's names."""
 
     checkpoint: str
-    loaded: tuple  # variables that were set
-    missing: tuple  # variables of the model that the checkpoint lacks, as the caller allowed
-    ignored: tuple  # what the checkpoint holds beyond the model
+    loaded: tuple[str, ...]  # variables that were set
+    missing: tuple[str, ...]  # variables that the checkpoint lacks, as the caller allowed
+    ignored: tuple[str, ...]  # what the checkpoint holds beyond the model
 
-    def __str__(self):
+    def __str__(self) -> str:
         text = f"{self.checkpoint}: {len(self.loaded)} variables loaded"
         if self.missing:
             text += f", {len(self.missing)} keep their initial values ({', '.join(self.missing)})"
         return text + f", {len(self.ignored)} in the file ignored"
 
 
-def google_variables(model):
+def google_variables(model: Any) -> dict[str, Any]:
     """The model's weights by Google's names.
 
     Args:
@@ -126,7 +127,7 @@ def _google_name(table, path):
     raise KeyError(f"no row of the checkpoint table matches the variable {path!r}")
 
 
-def open_checkpoint(prefix):
+def open_checkpoint(prefix: str) -> Any:
     """Opens a checkpoint for reading.
 
     Raises:
@@ -141,7 +142,7 @@ def open_checkpoint(prefix):
         raise DamagedCheckpoint(f"cannot read the checkpoint {prefix}: {error}") from None
 
 
-def read_tensor(reader, prefix, name):
+def read_tensor(reader: Any, prefix: str, name: str) -> np.ndarray:
     """One array of an open checkpoint; a `DamagedCheckpoint` names the file."""
     try:
         return reader.get_tensor(name)
@@ -151,7 +152,7 @@ def read_tensor(reader, prefix, name):
         ) from None
 
 
-def google_arrays(prefix):
+def google_arrays(prefix: str) -> CheckpointArrays:
     """The `CheckpointArrays` of a checkpoint that Google or this project made.
 
     Raises:
@@ -226,7 +227,13 @@ def load_google_checkpoint(
     return load_arrays(model, google_arrays(checkpoint_prefix), allow_missing, optimizer=optimizer)
 
 
-def load_arrays(model, arrays, allow_missing=(), *, optimizer=None):
+def load_arrays(
+    model: Any,
+    arrays: CheckpointArrays,
+    allow_missing: Sequence[str] = (),
+    *,
+    optimizer: DecayOptimizer | None = None,
+) -> LoadReport:
     """Sets a model's weights.
 
     Args:
@@ -294,7 +301,7 @@ def _nearest(name, others):
     return f" (the file has {found[0]})" if found else ""
 
 
-def check_shapes(config, arrays):
+def check_shapes(config: EncoderConfig, arrays: CheckpointArrays) -> None:
     """Compares the sizes of a configuration with the shapes in a file, before a model is built.
 
     A configuration that says a thousand million layers would take hours to build.
@@ -342,7 +349,7 @@ def _warn_of_another_network(model, arrays):
             )
 
 
-def write_arrays(prefix, arrays):
+def write_arrays(prefix: str, arrays: Mapping[str, np.ndarray]) -> None:
     """Writes a checkpoint file from arrays: to a temporary name, read back, then renamed.
 
     Args:
@@ -375,13 +382,15 @@ def write_arrays(prefix, arrays):
     rename_checkpoint(temporary, prefix)
 
 
-def save_google_checkpoint(model, checkpoint_prefix):
+def save_google_checkpoint(model: Any, checkpoint_prefix: str) -> None:
     """Writes a model's weights under Google's names, for any tool that reads Google's files."""
     arrays = {name: np.asarray(v.value) for name, v in google_variables(model).items()}
     write_arrays(checkpoint_prefix, arrays)
 
 
-def training_arrays(model, optimizer, step, counters=None):
+def training_arrays(
+    model: Any, optimizer: DecayOptimizer, step: int, counters: Mapping[str, Any] | None = None
+) -> dict[str, np.ndarray]:
     """Copies everything that training resumes from: weights, the optimizer's slots, the step.
 
     Learning rate and dropout are functions of the step.
@@ -394,7 +403,7 @@ def training_arrays(model, optimizer, step, counters=None):
     Returns:
         A dict of arrays for `write_arrays`, which later updates do not change.
     """
-    arrays = {STEP_NAME: np.int64(step)}
+    arrays: dict[str, Any] = {STEP_NAME: np.int64(step)}
     arrays |= {name: np.asarray(value) for name, value in (counters or {}).items()}
     for name, variable in google_variables(model).items():
         arrays[name] = _copy(variable)
@@ -408,7 +417,9 @@ def _copy(variable):
     return value if value.flags.owndata else np.array(value)
 
 
-def load_training_state(prefix, model, optimizer):
+def load_training_state(
+    prefix: str, model: Any, optimizer: DecayOptimizer
+) -> tuple[int, dict[str, np.ndarray]]:
     """Reads the `training_arrays` of a checkpoint, or what Google's own training wrote.
 
     A slot that the file lacks (Google's has none where there was no gradient) keeps its value.

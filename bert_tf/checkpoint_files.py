@@ -24,36 +24,36 @@ BEST_FOLDER = "best"
 RESULTS_FILE = "eval_results.txt"
 
 
-def checkpoint_path(directory, step):
+def checkpoint_path(directory: str | os.PathLike[str], step: int) -> str:
     """The name of the checkpoint after `step` updates, as google-research/bert names it."""
     return os.path.join(directory, f"model.ckpt-{step}")
 
 
-def exists(prefix):
+def exists(prefix: str) -> bool:
     """Whether there is a checkpoint of that name."""
     return os.path.isfile(f"{prefix}.index")
 
 
-def list_checkpoints(directory):
+def list_checkpoints(directory: str | os.PathLike[str]) -> list[int]:
     """The steps of all checkpoints in a directory, oldest first."""
     indexes = glob.glob(os.path.join(glob.escape(str(directory)), "model.ckpt-*.index"))
     steps = [re.search(r"model\.ckpt-(\d+)\.index$", path) for path in indexes]
     return sorted(int(match.group(1)) for match in steps if match)
 
 
-def step_of(prefix):
+def step_of(prefix: str | os.PathLike[str]) -> int:
     """The step in a checkpoint's name; 0 where it has none, as in "model.ckpt-best"."""
     match = re.search(r"model\.ckpt-(\d+)$", str(prefix))
     return int(match.group(1)) if match else 0
 
 
-def latest_checkpoint(directory):
+def latest_checkpoint(directory: str | os.PathLike[str]) -> str | None:
     """The newest checkpoint's name, or None; unlike TensorFlow's, needs no state file."""
     steps = list_checkpoints(directory)
     return checkpoint_path(directory, steps[-1]) if steps else None
 
 
-def best_checkpoint(folder):
+def best_checkpoint(folder: str) -> str | None:
     """The checkpoint of a folder `BEST_FOLDER` that its results are of, or None.
 
     A run that is killed while it replaces the best checkpoint leaves both, and the other one may
@@ -68,7 +68,7 @@ def best_checkpoint(folder):
     return latest_checkpoint(folder)
 
 
-def list_other_checkpoints(directory):
+def list_other_checkpoints(directory: str | os.PathLike[str]) -> list[str]:
     """The checkpoints whose names are not this project's, sorted."""
     indexes = glob.glob(os.path.join(glob.escape(str(directory)), "*.index"))
     ours = re.compile(rf"{re.escape(EXPORTED_NAME)}(-\d+)?|{_ASIDE}.*|.*\.tmp-\d+")
@@ -76,13 +76,13 @@ def list_other_checkpoints(directory):
     return [path for path in prefixes if not ours.fullmatch(os.path.basename(path))]
 
 
-def remove_checkpoint(prefix):
+def remove_checkpoint(prefix: str) -> None:
     """Removes the files of a checkpoint, the index first; a missing file is no error."""
     for path in _files(prefix):
         os.remove(path)
 
 
-def set_aside(prefix):
+def set_aside(prefix: str) -> None:
     """Renames a checkpoint that cannot be read, so that nothing finds it."""
     directory, name = os.path.split(prefix)
     for path in _files(prefix):
@@ -97,13 +97,13 @@ def _files(prefix):
     return [path for path in paths if os.path.exists(path)]
 
 
-def remove_unfinished(directory):
+def remove_unfinished(directory: str | os.PathLike[str]) -> None:
     """Removes the temporary files of runs that were killed while they wrote a checkpoint."""
     for path in glob.glob(os.path.join(glob.escape(str(directory)), "model.ckpt*.tmp-*")):
         os.remove(path)
 
 
-def keep_newest(directory, count, every=0):
+def keep_newest(directory: str, count: int, every: int = 0) -> None:
     """Removes all but the newest checkpoints, and lists these with `note_checkpoints`.
 
     Args:
@@ -118,7 +118,7 @@ def keep_newest(directory, count, every=0):
     note_checkpoints(directory)
 
 
-def note_checkpoints(directory):
+def note_checkpoints(directory: str) -> None:
     """Writes the file "checkpoint", which TensorFlow's and Google's programs read."""
     names = [f"model.ckpt-{step}" for step in list_checkpoints(directory)]
     lines = [f'model_checkpoint_path: "{names[-1]}"\n']
@@ -127,7 +127,7 @@ def note_checkpoints(directory):
         file.write("".join(lines).encode("utf-8"))
 
 
-def rename_checkpoint(temporary, prefix):
+def rename_checkpoint(temporary: str, prefix: str) -> None:
     """Gives a finished checkpoint its name, so that it survives a loss of power.
 
     The index comes last: without it the other files are no checkpoint.

@@ -3,7 +3,8 @@
 import dataclasses
 import os
 import sys
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
@@ -60,6 +61,72 @@ PRESETS = {
     "base": (12, 768, 12, 3072),
     "large": (24, 1024, 16, 4096),
 }
+
+
+class EncoderConfig(Protocol):
+    """What every configuration of an encoder has, a dataclass that never changes.
+
+    Attributes: as of `BertConfig`, with these that not every one keeps as a field.
+        embedding_size: the width of the embedding tables.
+        num_blocks: how many blocks have their own weights.
+        num_block_calls: how many blocks are run one after the other.
+        block: what one of them costs.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __init__(self, **values: Any) -> None: ...
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def embedding_size(self) -> int: ...
+
+    @property
+    def hidden_size(self) -> int: ...
+
+    @property
+    def num_hidden_layers(self) -> int: ...
+
+    @property
+    def num_attention_heads(self) -> int: ...
+
+    @property
+    def intermediate_size(self) -> int: ...
+
+    @property
+    def hidden_act(self) -> str | None: ...
+
+    @property
+    def hidden_dropout_prob(self) -> float: ...
+
+    @property
+    def attention_probs_dropout_prob(self) -> float: ...
+
+    @property
+    def max_position_embeddings(self) -> int: ...
+
+    @property
+    def type_vocab_size(self) -> int: ...
+
+    @property
+    def initializer_range(self) -> float: ...
+
+    @property
+    def layer_norm_eps(self) -> float: ...
+
+    @property
+    def num_blocks(self) -> int: ...
+
+    @property
+    def num_block_calls(self) -> int: ...
+
+    @property
+    def block(self) -> type[TransformerBlockCosts]: ...
+
+
+Config = TypeVar("Config", bound=EncoderConfig)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,14 +192,16 @@ class BertConfig:
         )
 
 
-def config_from_preset(cls, presets, name, **values):
+def config_from_preset(
+    cls: type[Config], presets: Mapping[str, tuple[int, ...]], name: str, **values: Any
+) -> Config:
     """Makes a `cls` of a published size; `values` are other sizes, and replace published ones."""
     if name not in presets:
         raise InputError(f"The preset must be one of {', '.join(presets)}. Received: {name!r}")
     return cls(**{**dict(zip(PRESET_SIZES, presets[name], strict=True)), **values})
 
 
-def config_to_dict(config):
+def config_to_dict(config: EncoderConfig) -> dict[str, Any]:
     """The fields that a configuration file holds.
 
     layer_norm_eps is left out where it is Google's: other tools refuse keys they do not know.
@@ -143,12 +212,14 @@ def config_to_dict(config):
     return values
 
 
-def is_of_transformers(values):
+def is_of_transformers(values: Mapping[str, Any]) -> bool:
     """Whether the dict that a configuration file holds was written by transformers."""
     return any(key in values for key in TRANSFORMERS_KEYS)
 
 
-def config_from_json_file(cls, path, published_keys):
+def config_from_json_file(
+    cls: type[Config], path: str | os.PathLike[str], published_keys: Mapping[str, Any]
+) -> Config:
     """Reads a configuration file into `cls`.
 
     Raises:
@@ -166,7 +237,12 @@ def config_from_json_file(cls, path, published_keys):
     return config_from_dict(cls, values, published_keys, source=path)
 
 
-def config_from_dict(cls, values, published_keys, source):
+def config_from_dict(
+    cls: type[Config],
+    values: Mapping[str, Any],
+    published_keys: Mapping[str, Any],
+    source: str | os.PathLike[str],
+) -> Config:
     """Makes a `cls` from a dict.
 
     Args:
@@ -205,7 +281,7 @@ def config_from_dict(cls, values, published_keys, source):
         raise InputError(f"{source}: {error}") from None
 
 
-def check_sizes(config):
+def check_sizes(config: EncoderConfig) -> None:
     """Raises the InputErrors that `BertConfig` and `AlbertConfig` have in common."""
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)

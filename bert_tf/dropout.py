@@ -1,6 +1,7 @@
 """Dropout whose random numbers are integer hashes of the units' indices."""
 
 import math
+from typing import Any
 
 import keras
 from keras import ops
@@ -9,21 +10,21 @@ from keras import ops
 class Dropout(keras.layers.Layer):
     """Inverted dropout that draws a new seed for every call; see `dropout`."""
 
-    def __init__(self, rate, **kwargs):
+    def __init__(self, rate: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rate = rate
         self.seed_generator = keras.random.SeedGenerator()
 
-    def next_seed(self, training):
+    def next_seed(self, training: bool | None) -> Any:
         """The seed of the next call, two integers; None if dropout is off."""
         return self.seed_generator.next() if training and self.rate else None
 
-    def call(self, x, training=None):
+    def call(self, x: Any, training: bool | None = None) -> Any:
         """Applies `dropout` to `x` while training."""
         return dropout(x, self.rate, self.next_seed(training))
 
 
-def dropout(x, rate, seed, rows=None):
+def dropout(x: Any, rate: float, seed: Any, rows: Any = None) -> Any:
     """Zeroes units of `x` at the rate, and scales the others up.
 
     Keras's own draws its random numbers with Philox, which XLA on a CPU computes one by one,
@@ -48,7 +49,7 @@ def dropout(x, rate, seed, rows=None):
     return ops.where(kept, x * (1.0 / (1.0 - rate)), ops.zeros((), x.dtype))
 
 
-def random_bits(rows, width, seed):
+def random_bits(rows: Any, width: int, seed: Any) -> Any:
     """One 32-bit word for each element of some rows, from a seed of two integers.
 
     Mixes as Mueller's and Wellons's 32-bit finalizers do (multiply, xor with the upper half), with

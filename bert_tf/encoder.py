@@ -3,12 +3,14 @@
 Shapes: B batch, T tokens, N heads, H hidden, S sequences of a packed row, P positions.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self
 
 import keras
 from keras import ops
 
-from bert_tf.layers import call_block, gather_positions
+from bert_tf.config import EncoderConfig
+from bert_tf.layers import BlockInputs, call_block, gather_positions
 
 
 class EncoderInputs(NamedTuple):
@@ -17,18 +19,18 @@ class EncoderInputs(NamedTuple):
     [B, T] integers, sequence_starts [B, S]; the last three are None unless the rows are packed.
     """
 
-    input_ids: object
-    input_mask: object
-    segment_ids: object
-    segment_index: object = None
-    position_ids: object = None
-    sequence_starts: object = None
+    input_ids: Any
+    input_mask: Any
+    segment_ids: Any
+    segment_index: Any = None
+    position_ids: Any = None
+    sequence_starts: Any = None
 
 
 PACKED_INPUTS = ("segment_index", "position_ids", "sequence_starts")
 
 
-def encoder_inputs(inputs, config):
+def encoder_inputs(inputs: Mapping[str, Any], config: EncoderConfig) -> EncoderInputs:
     """The `EncoderInputs` of what `BertModel.call` takes, filled in as by Google's models.
 
     Raises:
@@ -57,7 +59,9 @@ def encoder_inputs(inputs, config):
     return EncoderInputs(input_ids, input_mask, segment_ids, **packed)
 
 
-def run_last_block(run, inputs, sequence_starts, positions):
+def run_last_block(
+    run: Callable[[BlockInputs], Any], inputs: BlockInputs, sequence_starts: Any, positions: Any
+) -> tuple[Any, Any]:
     """Runs an encoder's last block at `positions` and at the [CLS] tokens.
 
     At the few masked positions of pre-training that saves most of the block's work.
@@ -88,11 +92,17 @@ class InnerOutputs(NamedTuple):
 
     # L + 1 arrays [B, T, H]. The first is the embedding output, as the first block reads it (of
     # ALBERT after the projection); then that of every block, the last one's the encoder's output.
-    hidden_states: list
-    attentions: list  # L arrays [B, N, T, T]: each query's probabilities over the keys; or empty
+    hidden_states: list[Any]
+    # L arrays [B, N, T, T]: each query's probabilities over the keys; or empty.
+    attentions: list[Any]
 
 
-def run_inside(encoder, inputs, return_probabilities=False, call_block=call_block):
+def run_inside(
+    encoder: keras.Model,
+    inputs: Mapping[str, Any],
+    return_probabilities: bool = False,
+    call_block: Callable[..., Any] = call_block,
+) -> InnerOutputs:
     """Runs an encoder without dropout, and keeps what its blocks read and compute.
 
     Args:
@@ -129,18 +139,18 @@ class EncoderModel(keras.Model):
         name: not the encoder's: the paths of all variables begin with one of the two.
     """
 
-    def __init__(self, encoder, name, **kwargs):
+    def __init__(self, encoder: keras.Model, name: str, **kwargs: Any) -> None:
         super().__init__(name=name, dtype=kwargs.pop("dtype", encoder.dtype_policy), **kwargs)
         if name == encoder.name:
             raise ValueError(f"the model and its encoder need two names. Received: {name!r} twice")
         self.encoder = encoder
         self.config = encoder.config
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         encoder = keras.saving.serialize_keras_object(self.encoder)
         return {**super().get_config(), "encoder": encoder}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         encoder = keras.saving.deserialize_keras_object(config["encoder"])
         return cls(encoder, **{key: value for key, value in config.items() if key != "encoder"})

@@ -5,16 +5,20 @@ Shapes: B batch, T tokens, N heads, D head size, H hidden, I intermediate.
 
 import functools
 import platform
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 from keras import ops
+
+if TYPE_CHECKING:  # it imports this module
+    from bert_tf.layers import BlockInputs, LayerNorm, TransformerBlock
 
 # hidden_act -> the same in a form that TensorFlow fuses with the product before it.
 _GELU = functools.partial(ops.gelu, approximate=True)
 FUSED_ACTIVATIONS = {"gelu": _GELU, "gelu_tanh": _GELU}
 
 
-def fused_block(block, x, inputs):
+def fused_block(block: "TransformerBlock", x: tf.Tensor, inputs: "BlockInputs") -> tf.Tensor:
     """The output of a `TransformerBlock` without dropout, in fewer operations than its `call`.
 
     All tokens are one matrix here, so that TensorFlow on a CPU makes bias and activation part of
@@ -50,7 +54,7 @@ def fused_block(block, x, inputs):
     return ops.reshape(h, ops.shape(x))  # [B, T, H]
 
 
-def has_one_layer_norm():
+def has_one_layer_norm() -> bool:
     """Whether TensorFlow makes one operation of `one_layer_norm`: with oneDNN, without a GPU.
 
     Elsewhere its steps stay steps, slower than those of `LayerNorm`, and on a GPU the one operation
@@ -60,7 +64,7 @@ def has_one_layer_norm():
     return on_x86 and onednn_is_on() and not tf.config.list_logical_devices("GPU")
 
 
-def onednn_is_on():
+def onednn_is_on() -> bool:
     """Whether TensorFlow uses its kernels of oneDNN.
 
     TF_ENABLE_ONEDNN_OPTS decides; without it TensorFlow does, by the instructions that the CPU has.
@@ -74,7 +78,7 @@ def onednn_is_on():
     return _pywrap_util_port.IsMklEnabled()
 
 
-def one_layer_norm(layer, x, residual):
+def one_layer_norm(layer: "LayerNorm", x: tf.Tensor, residual: tf.Tensor) -> tf.Tensor:
     """A `bert_tf.layers.LayerNorm` of the sum of [R, H] and [R, H], as one pass over it.
 
     A batch normalization whose channels are the rows. TensorFlow recognizes these very operations

@@ -20,6 +20,7 @@ P positions, Q queries: P with the [CLS] tokens, or T.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import keras
@@ -27,11 +28,14 @@ from keras import ops
 
 from bert_tf.attention import attention
 from bert_tf.block_costs import TransformerBlockCosts
-from bert_tf.config import LAYER_NORM_EPSILON
+from bert_tf.config import LAYER_NORM_EPSILON, EncoderConfig
 from bert_tf.dropout import Dropout
 
+# Of a tensor; None for a dimension that is not known yet.
+Shape = tuple[int | None, ...]
 
-def gelu(x):
+
+def gelu(x: Any) -> Any:
     """The tanh form of the Gaussian error linear unit (arXiv:1606.08415), as bert/modeling.py.
 
     Written x * sigmoid(2u), which equals x * (1 + tanh(u)) / 2 and is fewer passes over x.
@@ -43,7 +47,7 @@ def gelu(x):
 _TWO_ROOT = 2.0 * math.sqrt(2.0 / math.pi)
 
 
-def gelu_erf(x):
+def gelu_erf(x: Any) -> Any:
     """The exact form, x * (1 + erf(x / sqrt(2))) / 2, which transformers calls "gelu".
 
     Keras writes it with erfc, which converters to ONNX lack. 16 bits are too few for 1 + erf: where
@@ -66,17 +70,23 @@ ACTIVATIONS = {
 }
 
 
-def activation_function(name):
+def activation_function(name: str | None) -> Callable[[Any], Any] | None:
     """The function of a configuration's `hidden_act`; None for "linear" and for an empty name."""
     return ACTIVATIONS[(name or "linear").lower()]
 
 
-def initializer(config):
+def initializer(config: EncoderConfig) -> keras.initializers.Initializer:
     """A truncated normal, cut at two standard deviations, as bert/modeling.py."""
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
 
-def dense(units, config, name, activation=None, dtype=None):
+def dense(
+    units: int,
+    config: EncoderConfig,
+    name: str,
+    activation: Callable[[Any], Any] | str | None = None,
+    dtype: Any = None,
+) -> keras.layers.Dense:
     """A projection `x @ kernel + bias` with the configuration's initial weights."""
     return keras.layers.Dense(
         units, activation=activation, kernel_initializer=initializer(config), name=name, dtype=dtype
@@ -90,18 +100,23 @@ class LayerNorm(keras.layers.Layer):
     bfloat16. "layer_norm" in the name is what exempts its weights from weight decay.
     """
 
-    def __init__(self, dtype_policy, name="layer_norm", epsilon=LAYER_NORM_EPSILON):
+    def __init__(
+        self,
+        dtype_policy: keras.DTypePolicy,
+        name: str = "layer_norm",
+        epsilon: float = LAYER_NORM_EPSILON,
+    ) -> None:
         # The precision of the weights: float32 under a mixed policy.
         super().__init__(name=name, dtype=dtype_policy.variable_dtype)
         self.epsilon = epsilon
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         # autocast=False: the precision of the model around it is not for these.
         shape = {"shape": input_shape[-1:], "autocast": False}
         self.gamma = self.add_weight(name="gamma", initializer="ones", **shape)
         self.beta = self.add_weight(name="beta", initializer="zeros", **shape)
 
-    def call(self, x, residual=None):
+    def call(self, x: Any, residual: Any = None) -> Any:
         """Normalises x, or the sum of both: [..., H] each -> [..., H] in the weights' precision.
 
         The sum, too, is in that precision: bfloat16 would drop a small change of a large value.
@@ -113,7 +128,7 @@ class LayerNorm(keras.layers.Layer):
         return (x - mean) * (ops.rsqrt(variance + self.epsilon) * self.gamma) + self.beta
 
 
-def gather_positions(x, positions):
+def gather_positions(x: Any, positions: Any) -> Any:
     """[B, T, H] and [B, P] integers below T -> [B, P, H].
 
     A flat gather: on a CPU many times faster than one with a batch dimension. The gradient of a
@@ -135,13 +150,13 @@ class Embeddings(keras.layers.Layer):
     bfloat16 would round at every addition and float16 has no room for.
     """
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config: EncoderConfig, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.config = config
         self.layer_norm = LayerNorm(self.dtype_policy, epsilon=config.layer_norm_eps)
         self.dropout = Dropout(config.hidden_dropout_prob, name="dropout", dtype=self.dtype_policy)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         c = self.config
         # autocast=False: the precision of the model around them is not for these.
         table = {"initializer": initializer(c), "autocast": False}
@@ -156,7 +171,13 @@ class Embeddings(keras.layers.Layer):
         )
         self.layer_norm.build((None, None, c.embedding_size))
 
-    def call(self, input_ids, segment_ids, position_ids=None, training=None):
+    def call(
+        self,
+        input_ids: Any,
+        segment_ids: Any,
+        position_ids: Any = None,
+        training: bool | None = None,
+    ) -> Any:
         """[B, T] each -> [B, T, E]; without position_ids they are 0, 1, 2, ..."""
         words = ops.take(self.word_embeddings, input_ids, axis=0)  # [B, T, E]
         # A product with one-hot rows: as bert/modeling.py, an id outside the table adds
@@ -181,7 +202,12 @@ class SelfAttention(keras.layers.Layer):
             function with its arguments.
     """
 
-    def __init__(self, config, attention_function=attention, **kwargs):
+    def __init__(
+        self,
+        config: EncoderConfig,
+        attention_function: Callable[..., Any] = attention,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         policy, rate = self.dtype_policy, config.attention_probs_dropout_prob
         self.hidden_size = config.hidden_size
@@ -194,11 +220,18 @@ class SelfAttention(keras.layers.Layer):
         # Not called: its rate and its seeds are the attention function's arguments.
         self.dropout = Dropout(rate, name="dropout", dtype=policy)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         for projection in (self.query, self.key, self.value):
             projection.build((None, None, self.hidden_size))
 
-    def call(self, queries, x, bias, training=None, return_probabilities=False):
+    def call(
+        self,
+        queries: Any,
+        x: Any,
+        bias: Any,
+        training: bool | None = None,
+        return_probabilities: bool = False,
+    ) -> Any:
         """Attends from the queries to all tokens.
 
         Args:
@@ -211,7 +244,7 @@ class SelfAttention(keras.layers.Layer):
         Returns:
             [B, Q, H]; with the probabilities [B, N, Q, T] if asked for.
         """
-        batch, length, count = *ops.shape(x)[:2], ops.shape(queries)[1]
+        (batch, length), count = ops.shape(x)[:2], ops.shape(queries)[1]
 
         def heads(y, length):
             # [B, T, H] -> [B, N, T, D]; Q for T of the queries
@@ -247,7 +280,12 @@ class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
     The arguments are those of `SelfAttention`.
     """
 
-    def __init__(self, config, attention_function=attention, **kwargs):
+    def __init__(
+        self,
+        config: EncoderConfig,
+        attention_function: Callable[..., Any] = attention,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         policy, rate = self.dtype_policy, config.hidden_dropout_prob
         self.config = config
@@ -264,7 +302,7 @@ class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
         self.output_dropout = Dropout(rate, name="output_dropout", dtype=policy)
         self.output_layer_norm = LayerNorm(policy, "output_layer_norm", epsilon)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         hidden = (None, None, self.config.hidden_size)
         self.attention.build()
         self.attention_output.build(hidden)
@@ -273,7 +311,13 @@ class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
         self.output_dense.build((None, None, self.config.intermediate_size))
         self.output_layer_norm.build(hidden)
 
-    def call(self, x, inputs, training=None, return_probabilities=False):
+    def call(
+        self,
+        x: Any,
+        inputs: BlockInputs,
+        training: bool | None = None,
+        return_probabilities: bool = False,
+    ) -> Any:
         """Runs the block, at every position or at some.
 
         Args:
@@ -301,7 +345,7 @@ class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
         x = ops.cast(x, self.compute_dtype)
         return (x, probabilities) if return_probabilities else x
 
-    def infer(self, x, inputs):
+    def infer(self, x: Any, inputs: BlockInputs) -> Any:
         """The output of `call` without dropout, in operations that TensorFlow fuses on a CPU."""
         if keras.backend.backend() != "tensorflow":
             return self(x, inputs, training=False)
@@ -310,7 +354,9 @@ class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
         return fused_block(self, x, inputs)
 
 
-def call_block(block, x, inputs, training=None):
+def call_block(
+    block: keras.layers.Layer, x: Any, inputs: BlockInputs, training: bool | None = None
+) -> Any:
     """Calls a block, keeping what its gradient needs: the default `run_block`.
 
     Args:
@@ -322,7 +368,9 @@ def call_block(block, x, inputs, training=None):
     return block(x, inputs, training=training)
 
 
-def infer_block(block, x, inputs, training=None):
+def infer_block(
+    block: keras.layers.Layer, x: Any, inputs: BlockInputs, training: bool | None = None
+) -> Any:
     """A block's output without dropout: by the `infer` of its own class, else by its `call`.
 
     An inherited `infer` is not asked: a subclass may compute something else.

@@ -1,5 +1,8 @@
 """Estimates, before training starts, how much memory it will need."""
 
+from typing import Any
+
+from bert_tf.config import EncoderConfig
 from bert_tf.names import BLOCK_QUERIES
 
 GIB = 2**30
@@ -24,7 +27,7 @@ LOGIT_ARRAYS = 3
 RUNTIME_BYTES = 1.0 * GIB
 
 
-def count_parts(config):
+def count_parts(config: EncoderConfig) -> dict[str, int]:
     """How many weights each part of a pre-training model has.
 
     Returns:
@@ -44,27 +47,27 @@ def count_parts(config):
     }
 
 
-def count_weights(config):
+def count_weights(config: EncoderConfig) -> int:
     """How many weights a pre-training model with both heads has."""
     return sum(count_parts(config).values())
 
 
-def update_bytes(config, slots=ADAM_SLOTS):
+def update_bytes(config: EncoderConfig, slots: int = ADAM_SLOTS) -> int:
     """The memory of an update: weights, gradients, slots; XLA writes new values beside old ones."""
     return WEIGHT_BYTES * (1 + 2 * (1 + slots)) * count_weights(config)
 
 
 def estimate_bytes(
-    config,
-    batch,
-    length,
-    predictions,
-    precision="float32",
-    recompute="none",
+    config: EncoderConfig,
+    batch: int,
+    length: int,
+    predictions: int,
+    precision: str = "float32",
+    recompute: str = "none",
     *,
-    slots=ADAM_SLOTS,
-    blockwise=False,
-):
+    slots: int = ADAM_SLOTS,
+    blockwise: bool = False,
+) -> float:
     """The memory of one device while it trains.
 
     The last block counts like the others, though it is run at the masked positions alone.
@@ -100,7 +103,9 @@ def estimate_bytes(
     return max(weights + kept + logits, update_bytes(config, slots)) + RUNTIME_BYTES
 
 
-def inference_bytes(config, batch, length, precision="float32"):
+def inference_bytes(
+    config: EncoderConfig, batch: int, length: int, precision: str = "float32"
+) -> float:
     """The memory of one device while it computes the vectors of texts, without gradients.
 
     Args:
@@ -127,7 +132,15 @@ def inference_bytes(config, batch, length, precision="float32"):
     return weights + batch * length * max(attention, feed_forward) + RUNTIME_BYTES
 
 
-def memory_line(config, batch, length, predictions, precision, recompute, **options):
+def memory_line(
+    config: EncoderConfig,
+    batch: int,
+    length: int,
+    predictions: int,
+    precision: str,
+    recompute: str,
+    **options: Any,
+) -> str:
     """One line: weights, estimated memory, and that with or without recomputation.
 
     The arguments are those of `estimate_bytes`.

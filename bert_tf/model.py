@@ -6,14 +6,14 @@ Shapes: B batch, T tokens, H hidden, S sequences of a packed row, P positions.
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import keras
 
 from bert_tf.attention import attention, attention_bias
 from bert_tf.config import BertConfig
 from bert_tf.encoder import encoder_inputs, run_last_block
-from bert_tf.layers import BlockInputs, Embeddings, TransformerBlock, call_block, dense
+from bert_tf.layers import BlockInputs, Embeddings, Shape, TransformerBlock, call_block, dense
 
 # Our variables (path below the model's own name) and Google's (google-research/bert); {w} is
 # kernel or bias, of a layer norm gamma or beta.
@@ -72,7 +72,7 @@ class BertModel(keras.Model):
         self.pooler = dense(config.hidden_size, config, "pooler", activation="tanh", dtype=policy)
         self.build()
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         self.embeddings.build()
         for block in self.blocks:
             block.build()
@@ -123,11 +123,11 @@ class BertModel(keras.Model):
         outputs = outputs if return_all_layers else {}
         return {"sequence_output": x, "pooled_output": self.pooler(first), **outputs}
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **dataclasses.asdict(self.config)}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         sizes = {field.name for field in dataclasses.fields(BertConfig)}
         rest = {key: value for key, value in config.items() if key not in sizes}
         return cls(BertConfig(**{key: config[key] for key in sizes}), **rest)

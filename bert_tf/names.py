@@ -17,7 +17,7 @@ BLOCK_QUERIES = 128
 BLOCKWISE_TOKENS = 1024
 
 
-def is_blockwise(name, tokens):
+def is_blockwise(name: str, tokens: int) -> bool:
     """Whether the attention function of that name computes rows of so many tokens by blocks."""
     if tokens <= BLOCK_QUERIES:
         return False

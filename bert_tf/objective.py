@@ -4,7 +4,8 @@ A loss is a sum divided by a sum of weights, so that it adds up however a batch 
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import keras
 from keras import ops
@@ -14,17 +15,17 @@ from keras import ops
 class Loss:
     """One of the losses that a model is trained to minimize."""
 
-    labels: tuple  # the features that hold what is to be predicted
+    labels: tuple[str, ...]  # the features that hold what is to be predicted
     # The feature with the weight of every prediction; 0 for one that only fills a batch.
     weights: str
     # What is added up over the predictions: "loss", "weight", and "correct" if a prediction is
     # either right or wrong.
-    sums: tuple = ("loss", "correct", "weight")
+    sums: tuple[str, ...] = ("loss", "correct", "weight")
     epsilon: float = 0.0  # added to the sum of weights that the loss is divided by
     # Its name in eval_results.txt and on TensorBoard; None for its key in `Objective.losses`.
     reported_as: str | None = None
     # Its curves on TensorBoard during training: "loss" or "accuracy" -> description.
-    curves: dict = dataclasses.field(default_factory=dict)
+    curves: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,19 +34,19 @@ class Objective:
 
     # Name -> `Loss`. The total loss is their sum. The best checkpoint of a pre-training is the one
     # whose first loss is the lowest.
-    losses: dict
+    losses: dict[str, Loss]
     # (outputs of the model, batch) -> a dict of scalars: NAME_SUM for every loss NAME that the
     # batch has labels of, and each of its `sums`.
-    loss_sums: Callable
+    loss_sums: Callable[[Any, Mapping[str, Any]], dict[str, Any]]
     # The loss with one prediction per example: their number is what eval_results.txt calls
     # "examples". None: that is the number of records.
     examples: str | None = None
 
-    def reported_name(self, name):
+    def reported_name(self, name: str) -> str:
         """What the loss NAME is called in eval_results.txt and on TensorBoard."""
         return self.losses[name].reported_as or name
 
-    def weight_sums(self, batch):
+    def weight_sums(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """The sum of the weights of each loss in one part of a batch, in float32 at least.
 
         Returns:
@@ -58,7 +59,7 @@ class Objective:
             if all(feature in batch for feature in (*loss.labels, loss.weights))
         }
 
-    def denominators(self, weights):
+    def denominators(self, weights: Mapping[str, Any]) -> dict[str, Any]:
         """What the sum of each loss is divided by, a dict: its sum of weights plus its epsilon.
 
         Args:
@@ -67,7 +68,7 @@ class Objective:
         return {name: weight + self.losses[name].epsilon for name, weight in weights.items()}
 
 
-def total_loss(sums, denominators):
+def total_loss(sums: Mapping[str, Any], denominators: Mapping[str, Any]) -> Any:
     """The share of one part of a global batch in its loss; the shares of all parts add up.
 
     Args:

@@ -6,7 +6,7 @@ there is no bias correction here, and the decay is part of the update (inside LA
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import keras
 from keras import ops
@@ -20,7 +20,7 @@ EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
 # The gradient is clipped to this global norm: as bert/optimization.py.
 CLIP_NORM = 1.0
 
-Rate = float | keras.optimizers.schedules.LearningRateSchedule
+Rate: TypeAlias = float | keras.optimizers.schedules.LearningRateSchedule
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
@@ -53,7 +53,7 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.power = power
         self.start_warmup_step = start_warmup_step
 
-    def __call__(self, step):
+    def __call__(self, step: Any) -> Any:
         """The rate of the update that follows `step` updates: a float32 scalar."""
         step = ops.cast(step, "float32")
         done = ops.minimum(step, float(self.num_train_steps)) / float(self.num_train_steps)
@@ -64,7 +64,7 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
             rate = ops.where(warm < self.num_warmup_steps, ops.maximum(warming, 0.0), rate)
         return rate
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return dict(vars(self))
 
 
@@ -155,7 +155,7 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         for slot, value in zip(slots, values, strict=True):
             self.assign(slot, value)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "weight_decay_rate": self.weight_decay_rate,
@@ -231,7 +231,7 @@ class Lamb(_GoogleAdam):
         return update * ratio
 
 
-def clip_factor(norm):
+def clip_factor(norm: Any) -> Any:
     """The factor that shortens a gradient of this global norm to `CLIP_NORM`, if it is longer.
 
     The norm must be that of the gradient summed over all replicas.

@@ -11,8 +11,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.config import EncoderConfig
 from bert_tf.encoder import EncoderModel
-from bert_tf.layers import LayerNorm, activation_function, call_block, dense, initializer
+from bert_tf.layers import LayerNorm, Shape, activation_function, call_block, dense, initializer
 from bert_tf.objective import Loss, Objective
 
 # Our variables (path below the model's own name) and Google's, for BERT and ALBERT alike; {w} as
@@ -52,21 +53,21 @@ LOSSES = {
 class MaskedLmHead(keras.layers.Layer):
     """Logits over the vocabulary at the masked positions alone, tied to the word embeddings."""
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config: EncoderConfig, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.config = config
         policy, activation = self.dtype_policy, activation_function(config.hidden_act)
         self.transform = dense(config.embedding_size, config, "transform", activation, policy)
         self.layer_norm = LayerNorm(policy, epsilon=config.layer_norm_eps)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         self.transform.build((None, self.config.hidden_size))
         self.layer_norm.build((None, self.config.embedding_size))
         self.output_bias = self.add_weight(
             name="output_bias", shape=(self.config.vocab_size,), initializer="zeros"
         )
 
-    def call(self, masked_output, word_embeddings):
+    def call(self, masked_output: Any, word_embeddings: Any) -> Any:
         """The vectors at the masked positions [B, P, H], the table [V, E] -> logits [B, P, V]."""
         # As one matrix: a product with one fewer dimension is one call of the fast kernel.
         x = ops.reshape(masked_output, (-1, self.config.hidden_size))  # [B * P, H]
@@ -80,11 +81,11 @@ class MaskedLmHead(keras.layers.Layer):
 class NextSentenceHead(keras.layers.Layer):
     """Two logits from the pooled vector: is B next (BERT), are A and B in order (ALBERT)."""
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config: EncoderConfig, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.config = config
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         self.output_weights = self.add_weight(
             name="output_weights",
             shape=(2, self.config.hidden_size),
@@ -92,7 +93,7 @@ class NextSentenceHead(keras.layers.Layer):
         )
         self.output_bias = self.add_weight(name="output_bias", shape=(2,), initializer="zeros")
 
-    def call(self, pooled_output):
+    def call(self, pooled_output: Any) -> Any:
         """[B, H] -> [B, 2], or [B, S, H] -> [B, S, 2]; the weights are [2, H], as Google's."""
         return ops.matmul(pooled_output, ops.transpose(self.output_weights)) + self.output_bias
 
@@ -129,10 +130,10 @@ class PretrainingModel(EncoderModel):
         """Masked words, and sentence pairs where the batch has labels for them."""
         return pretraining_objective(self.sentence_objective)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "sentence_objective": self.sentence_objective}
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         self.masked_lm.build()
         self.next_sentence.build()
 
@@ -161,7 +162,7 @@ class PretrainingModel(EncoderModel):
         }
 
 
-def example_losses(outputs, batch):
+def example_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
     """The loss of every prediction, in float32 at least.
 
     Args:
@@ -180,13 +181,13 @@ def example_losses(outputs, batch):
     return losses
 
 
-def cross_entropy(labels, logits):
+def cross_entropy(labels: Any, logits: Any) -> Any:
     """[...] integers and [..., classes] -> [...]: the negative log likelihood of the labels."""
     logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32"))
     return keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
 
 
-def most_likely(logits):
+def most_likely(logits: Any) -> Any:
     """[..., classes] -> [...] int32: the class with the largest logit, the first of equal ones.
 
     As `ops.argmax`, in two plain reductions: on a CPU XLA compiles its own, of pairs of value and
@@ -197,7 +198,7 @@ def most_likely(logits):
     return ops.min(ops.where(is_largest, ops.arange(classes), classes), axis=-1)
 
 
-def loss_sums(outputs, batch):
+def loss_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
     """Sums from which losses and accuracies follow, however the batch was split.
 
     Args:
@@ -225,7 +226,7 @@ def loss_sums(outputs, batch):
     return sums
 
 
-def pretraining_objective(sentence_objective):
+def pretraining_objective(sentence_objective: str | None) -> Objective:
     """Masked words, and sentence pairs, reported as `sentence_objective`; None: words alone."""
     if sentence_objective is None:
         words = {"masked_lm": LOSSES["masked_lm"]}

@@ -39,7 +39,7 @@ CARDS = {
 OTHER_CHIPS = {"LAPTOP", "TI", "MAX", "D", "MIG"}
 
 
-def find_card(device_name):
+def find_card(device_name: str) -> Card | None:
     """The `Card` of a device's name, such as "NVIDIA A100-SXM4-80GB"; None if it is not listed."""
     words = device_name.upper().replace("-", " ").split()
     # The most words first, so that "H100 PCIe" comes before "H100 SXM".

@@ -9,11 +9,13 @@ Legend: T tokens of a row, P predictions, S sequences of a packed row, H hidden,
 I intermediate, V vocabulary.
 """
 
+from bert_tf.config import EncoderConfig
+
 # A backward pass computes two products for each of the forward pass: the gradient of either factor.
 TRAINING_PASSES = 3
 
 
-def forward_flops(config, length, predictions, sequences=1):
+def forward_flops(config: EncoderConfig, length: int, predictions: int, sequences: int = 1) -> int:
     """The operations of the forward pass over one row.
 
     Args:
@@ -32,14 +34,14 @@ def forward_flops(config, length, predictions, sequences=1):
     return embeddings + blocks + pooler + masked_words
 
 
-def block_flops(config, length, predictions, sequences=1):
+def block_flops(config: EncoderConfig, length: int, predictions: int, sequences: int = 1) -> int:
     """The operations of all blocks in a forward pass over one row; arguments as above."""
     whole = config.block.flops(config, length, length)
     last = config.block.flops(config, length, sequences + predictions)
     return (config.num_block_calls - 1) * whole + last
 
 
-def training_flops(config, length, predictions, sequences=1):
+def training_flops(config: EncoderConfig, length: int, predictions: int, sequences: int = 1) -> int:
     """The operations of a forward and a backward pass over one row; arguments as above.
 
     Recomputed activations do not count: they are no progress.

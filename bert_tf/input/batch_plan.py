@@ -5,30 +5,35 @@ The order depends on the seed and on the position alone. Shapes: G records of a 
 
 import dataclasses
 
+import tensorflow as tf
+
+from bert_tf.config import EncoderConfig
 from bert_tf.input.block_order import BlockOrder
 from bert_tf.input.block_reading import read_blocks
 from bert_tf.input.length_buckets import WINDOW, sort_windows
+from create_pretraining_data.instances.mask_processes import MaskProcesses
 from create_pretraining_data.records.reader import count_records
+from create_pretraining_data.records.record_format import RecordFormat
 
 
 @dataclasses.dataclass(frozen=True)
 class BatchPlan:
     """Determines which records each global training batch contains."""
 
-    files: list  # paths of TFRecord files
-    record_format: object  # their `RecordFormat`
-    model_config: object  # the model's configuration, for the checks of ids
+    files: list[str]  # paths of TFRecord files
+    record_format: RecordFormat  # their `RecordFormat`
+    model_config: EncoderConfig  # the model's configuration, for the checks of ids
     batch_size: int  # examples of a global batch
     # Decides the order and, of records without masks, the masks, together with the position.
     seed: int
     # Lengths that batches are cut to, see `bert_tf.input.length_buckets`; empty: no batch is cut.
-    boundaries: tuple = ()
+    boundaries: tuple[int, ...] = ()
     # Step and position of the first batch in this order, see `bert_tf.input.data_order`.
-    order_start: tuple = (0, 0)
+    order_start: tuple[int, int] = (0, 0)
     # The `MaskProcesses` that mask records without masks; None for this process.
-    mask_processes: object = None
+    mask_processes: MaskProcesses | None = None
 
-    def locate_batch(self, step):
+    def locate_batch(self, step: int) -> tuple[int, int]:
         """Locates the batch that follows `step` batches: its window's position, its index there.
 
         Without boundaries, each batch is a window.
@@ -38,7 +43,7 @@ class BatchPlan:
         index = batches % WINDOW if self.boundaries else 0
         return first_position + (batches - index) * self.batch_size, index
 
-    def batches(self, step):
+    def batches(self, step: int) -> tf.data.Dataset:
         """The batches after `step` batches: a dataset of (positions [G], records [G]).
 
         With boundaries the number of the batch's boundary comes third.
@@ -48,7 +53,7 @@ class BatchPlan:
             return self._records(position, self.batch_size)
         return self._sorted_windows(position).skip(index)
 
-    def names(self, step):
+    def names(self, step: int) -> list[tuple[str, int]]:
         """The records of the batch that follows `step` batches, in its order.
 
         Returns:

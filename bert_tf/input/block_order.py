@@ -37,7 +37,7 @@ class Lane(NamedTuple):
     ends: np.ndarray  # int64 [files of the lane], the lane's records up to the end of each file
     share: int  # its records in each block; the last blocks may have fewer
 
-    def bounds(self, block):
+    def bounds(self, block: int) -> tuple[int, int]:
         """Where a block begins and ends in the lane."""
         total = int(self.ends[-1])
         return min(block * self.share, total), min((block + 1) * self.share, total)
@@ -46,7 +46,7 @@ class Lane(NamedTuple):
 class Pass(NamedTuple):
     """One pass over all records."""
 
-    lanes: list  # of `Lane`
+    lanes: list[Lane]
     starts: np.ndarray  # int64 [K + 1], the records before each block; the last is that of all
     key: np.uint64  # decides the order within the blocks
 
@@ -55,19 +55,19 @@ class Pass(NamedTuple):
 class BlockOrder:
     """The endless order of the records of some files, pass after pass."""
 
-    counts: tuple  # the records of each file, [F]; at least 1 each
+    counts: tuple[int, ...]  # the records of each file, [F]; at least 1 each
     seed: int
 
     @property
-    def total(self):
+    def total(self) -> int:
         """How many records a pass has."""
         return sum(self.counts)
 
-    def get_pass(self, number):
+    def get_pass(self, number: int) -> Pass:
         """The `Pass` with a number, from 0 on."""
         return _get_pass(self, int(number))
 
-    def locate(self, position):
+    def locate(self, position: int) -> tuple[int, int, int]:
         """Finds a position: returns the pass, the block in it, the records before it in the block.
 
         `position` counts the records before it, from the beginning of the first pass.
@@ -77,18 +77,18 @@ class BlockOrder:
         block = int(np.searchsorted(starts, rest, side="right")) - 1
         return number, block, int(rest - starts[block])
 
-    def start(self, number, block):
+    def start(self, number: int, block: int) -> int:
         """The position of a block's first record."""
         return number * self.total + self.get_pass(number).starts[block]
 
-    def places(self, number, block):
+    def places(self, number: int, block: int) -> np.ndarray:
         """Where in the block its records come, lane after lane: int64 [R], a permutation."""
         one = self.get_pass(number)
         size = one.starts[block + 1] - one.starts[block]
         key = derive_keys(derive_keys(one.key, _BLOCKS), block)
         return np.argsort(uniform(key, np.arange(size)), kind="stable")
 
-    def parts(self, number, block):
+    def parts(self, number: int, block: int) -> tuple[np.ndarray, np.ndarray]:
         """What is left to read in a pass from the beginning of a block on.
 
         Returns:
@@ -104,7 +104,7 @@ class BlockOrder:
             found.append(parts[parts[:, 2] > 0])
         return np.concatenate(found), np.cumsum([len(parts) for parts in found])
 
-    def names(self, position, count):
+    def names(self, position: int, count: int) -> list[tuple[int, int]]:
         """The records at `count` positions from one on: (file, number in the file from 1) each."""
         number, block, skipped = self.locate(position)
         found = np.zeros((0, 2), np.int64)

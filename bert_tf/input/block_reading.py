@@ -3,13 +3,16 @@
 Shapes: L lanes, P parts of files, R records of a block.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.input.block_order import BlockOrder
 from create_pretraining_data.records.reader import compression_of
 
 
-def read_blocks(order, files, position):
+def read_blocks(order: BlockOrder, files: Sequence[str], position: int) -> tf.data.Dataset:
     """The serialized records in the endless order, from a position on.
 
     Args:

@@ -4,7 +4,11 @@ import hashlib
 import json
 import os
 import warnings
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:  # it imports this module
+    from bert_tf.training.state import TrainingState
 
 
 class DataOrder(NamedTuple):
@@ -18,11 +22,11 @@ class DataOrder(NamedTuple):
     boundaries: int  # the `number_of_boundaries` of the lengths that batches are cut to
     data: int  # a number that differs if the examples, or their order, do
 
-    def examples_before(self, step):
+    def examples_before(self, step: int) -> int:
         """How many examples the updates up to `step` have seen."""
         return self.position + (step - self.step) * self.batch_size
 
-    def changes(self, *settings):
+    def changes(self, *settings: int) -> list[str]:
         """The settings that differ, in words; `settings` are the fields from batch_size to data."""
         was, now = self, DataOrder(self.step, self.position, *settings)
         named = {
@@ -40,14 +44,14 @@ class DataOrder(NamedTuple):
             differences.append("the training data, or its order, is not the same")
         return differences
 
-    def continued(self, step, *settings):
+    def continued(self, step: int, *settings: int) -> "DataOrder":
         """The order of a run that resumes after `step`; the same one if no setting differs."""
         if not self.changes(*settings):
             return self
         return DataOrder(step, self.examples_before(step), *settings)
 
 
-def number_of_boundaries(boundaries):
+def number_of_boundaries(boundaries: Sequence[int]) -> int:
     """A number for the lengths that batches are cut to: 0 if none is cut."""
     if len(boundaries) < 2:
         return 0
@@ -58,7 +62,7 @@ def _on_or_off(number):
     return "on" if number else "off"
 
 
-def continue_order(state, *settings):
+def continue_order(state: "TrainingState", *settings: int) -> tuple[int, int]:
     """Sets the order of a restored `TrainingState`; `settings` as for `DataOrder.changes`.
 
     If the settings are not those of the checkpoint, it warns, and a new order begins at the
@@ -80,7 +84,7 @@ def continue_order(state, *settings):
     return state.order[:2]
 
 
-def sizes_of(files):
+def sizes_of(files: Iterable[str]) -> str:
     """A hexadecimal number that differs if the names, the sizes or the order of files do."""
     sizes = [(os.path.basename(path), os.path.getsize(path)) for path in files]
     return hashlib.sha256(json.dumps(sizes).encode()).hexdigest()[:12]

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 
-def set_options(dataset, private_threads=None):
+def set_options(dataset: tf.data.Dataset, private_threads: int | None = None) -> tf.data.Dataset:
     """The dataset without tf.data's tuner, and if wanted with threads of its own.
 
     The tuner's thread sleeps for up to a minute at a time, and whoever lets go of an iterator

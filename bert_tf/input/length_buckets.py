@@ -9,9 +9,12 @@ would not save padding, but fine-tuning lost accuracy (docs/benchmarks.md, "Fine
 Shapes: G records of a global batch, W batches of a window, T positions.
 """
 
+from collections.abc import Mapping, Sequence
+
 import tensorflow as tf
 
 from create_pretraining_data.records.reader import parsing_spec
+from create_pretraining_data.records.record_format import RecordFormat
 
 # Batches of a window. With 16 batches and four boundaries, at most four are longer than necessary;
 # 16 batches of 256 rows of 512 are 20 MB.
@@ -30,7 +33,7 @@ BUCKET = "bucket"
 COMPILING = {"CPU": 4e11, "GPU": 1.2e14}
 
 
-def compilation_cost_in_positions(hidden_size, rows, device):
+def compilation_cost_in_positions(hidden_size: int, rows: int, device: str) -> float:
     """The cost of compiling one more length, in positions: how much longer one batch could be.
 
     That is, for the same time. Compile time and run time both scale with the number of layers, so
@@ -45,14 +48,20 @@ def compilation_cost_in_positions(hidden_size, rows, device):
     return COMPILING[device] / (72 * hidden_size**2 * rows)
 
 
-def record_lengths(records, record_format):
+def record_lengths(records: tf.Tensor, record_format: RecordFormat) -> tf.Tensor:
     """The lengths [G] of serialized records, without padding."""
     name = "input_mask" if record_format.masking is None else "segment_lengths"
     spec = {name: parsing_spec(record_format)[name]}
     return tf.reduce_sum(tf.io.parse_example(records, spec)[name], axis=1)
 
 
-def sort_windows(windows, record_format, batch_size, boundaries, seed):
+def sort_windows(
+    windows: tf.data.Dataset,
+    record_format: RecordFormat,
+    batch_size: int,
+    boundaries: Sequence[int],
+    seed: int,
+) -> tf.data.Dataset:
     """Cuts records into batches, in windows sorted by boundary.
 
     Args:
@@ -82,7 +91,7 @@ def sort_windows(windows, record_format, batch_size, boundaries, seed):
     return windows.map(group, num_parallel_calls=2, deterministic=True).unbatch()
 
 
-def cut(features, length):
+def cut(features: Mapping[str, tf.Tensor], length: int | None) -> dict[str, tf.Tensor]:
     """Features [B, ...] cut to `length` positions; whole if it is None."""
     return {
         # [B, T] -> [B, length]

@@ -8,18 +8,23 @@ Shapes: G examples of a global batch, B of a replica's, N examples that are pars
 tokens, P predictions, S sequences of a packed row.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from bert_common.cpu import available_cores
+from bert_tf.config import EncoderConfig
+from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.dataset_options import set_options
 from bert_tf.input.length_buckets import BUCKET
 from bert_tf.input.record_checks import add_derived_features, feature_limits
 from create_pretraining_data.instances.dynamic_masking import draw_masks
+from create_pretraining_data.instances.mask_processes import MaskProcesses
 from create_pretraining_data.records.encoding import encode_record
 from create_pretraining_data.records.reader import open_records, parsing_spec
+from create_pretraining_data.records.record_format import RecordFormat
 
 # Features that the model reads; others of a record (token_boundary) are not parsed.
 MODEL_FEATURES = (
@@ -49,7 +54,7 @@ class MaskDrawing(NamedTuple):
     """How masks of records without masks are drawn."""
 
     seed: int
-    processes: object = None  # `MaskProcesses`, or None for this process
+    processes: MaskProcesses | None = None  # None: this process draws them
 
 
 def _replica_batches(positioned_records, record_format, config, batch_size, drawing, shard):
@@ -160,7 +165,9 @@ def _draw_masks(stored, record_positions, record_format, drawing):
     }
 
 
-def training_dataset(plan, start_step=0, shard=None):
+def training_dataset(
+    plan: BatchPlan, start_step: int = 0, shard: tf.distribute.InputContext | None = None
+) -> tf.data.Dataset:
     """The endless shuffled batches of a plan, without the first `start_step` ones.
 
     Args:
@@ -184,7 +191,14 @@ def training_dataset(plan, start_step=0, shard=None):
     return batches.apply(endless)
 
 
-def evaluation_dataset(files, record_format, config, batch_size, max_batches, shard=None):
+def evaluation_dataset(
+    files: Sequence[str],
+    record_format: RecordFormat,
+    config: EncoderConfig,
+    batch_size: int,
+    max_batches: int,
+    shard: tf.distribute.InputContext | None = None,
+) -> tf.data.Dataset:
     """Every record once, in order; the last batch is filled up with examples of weight 0.
 
     Args:
@@ -203,7 +217,9 @@ def evaluation_dataset(files, record_format, config, batch_size, max_batches, sh
     return _replica_batches(batches, record_format, config, batch_size, drawing, shard)
 
 
-def distribute_training(strategy, plan, start_step=0):
+def distribute_training(
+    strategy: tf.distribute.Strategy, plan: BatchPlan, start_step: int = 0
+) -> tf.distribute.DistributedDataset:
     """The batches of `training_dataset`, distributed to the replicas: dicts for `strategy.run`."""
     # The workers' pipelines keep batches ready in host memory (`prefetch`, as many as tf.data
     # finds useful); a strategy copies one batch ahead to each of its devices, except the default
@@ -213,7 +229,14 @@ def distribute_training(strategy, plan, start_step=0):
     )
 
 
-def distribute_evaluation(strategy, files, record_format, config, batch_size, max_batches):
+def distribute_evaluation(
+    strategy: tf.distribute.Strategy,
+    files: Sequence[str],
+    record_format: RecordFormat,
+    config: EncoderConfig,
+    batch_size: int,
+    max_batches: int,
+) -> tf.distribute.DistributedDataset:
     """The batches of `evaluation_dataset`, distributed to the replicas."""
     return strategy.distribute_datasets_from_function(
         lambda context: evaluation_dataset(
@@ -222,7 +245,13 @@ def distribute_evaluation(strategy, files, record_format, config, batch_size, ma
     )
 
 
-def most_frequent_share(files, record_format, config, batch_size, max_batches):
+def most_frequent_share(
+    files: Sequence[str],
+    record_format: RecordFormat,
+    config: EncoderConfig,
+    batch_size: int,
+    max_batches: int,
+) -> float:
     """The unigram baseline: the accuracy, in 0..1, of predicting the most frequent masked piece.
 
     The arguments are those of `evaluation_dataset`.

@@ -1,9 +1,12 @@
 """Finds records that a model cannot be trained on."""
 
+from collections.abc import Iterable, Mapping, Sequence
+
 import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_common.progress import with_progress
+from bert_tf.config import EncoderConfig
 from create_pretraining_data.records.metadata import sidecar_path
 from create_pretraining_data.records.reader import (
     Corruption,
@@ -15,13 +18,16 @@ from create_pretraining_data.records.reader import (
     read_format,
     scan_records,
 )
+from create_pretraining_data.records.record_format import RecordFormat
 
 # Records of each file whose ids are checked before training; the rest are checked as they are
 # read.
 CHECKED_RECORDS = 32
 
 
-def check_records(files, max_seq_length, max_predictions_per_seq, config):
+def check_records(
+    files: Sequence[str], max_seq_length: int, max_predictions_per_seq: int, config: EncoderConfig
+) -> tuple[RecordFormat, int]:
     """Checks the beginning of every file before the model is built.
 
     Args:
@@ -40,7 +46,8 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
         "max_seq_length": max_seq_length,
         "max_predictions_per_seq": max_predictions_per_seq,
     }
-    first, examples = None, 0
+    first: RecordFormat | None = None
+    examples = 0
     for path in with_progress(files, "checking records", "files"):
         record_format = read_format(path)
         examples += count_records(path)
@@ -59,6 +66,7 @@ def check_records(files, max_seq_length, max_predictions_per_seq, config):
                 f"Received: {config.vocab_size}, {masking.vocab_size} for {path}"
             )
         _check_ids(path, open_records(path).take(CHECKED_RECORDS), record_format, config)
+    assert first is not None  # there is a file
     return first, examples
 
 
@@ -87,7 +95,7 @@ def _check_alike(one_path, one, path, other):
         )
 
 
-def longest_sequence(files, record_format):
+def longest_sequence(files: Iterable[str], record_format: RecordFormat) -> int:
     """The most pieces of a sequence, which is how many positions the records train.
 
     It is the length of ordinary records, but not of packed rows, whose sequences each begin at
@@ -129,7 +137,7 @@ def _check_ids(path, records, record_format, config):
         ) from None
 
 
-def add_derived_features(features):
+def add_derived_features(features: Mapping[str, tf.Tensor]) -> Mapping[str, tf.Tensor]:
     """Adds to parsed records without masks the features that masking derives from their lengths.
 
     Returns:
@@ -146,7 +154,9 @@ def add_derived_features(features):
     }
 
 
-def feature_limits(config, record_format):
+def feature_limits(
+    config: EncoderConfig, record_format: RecordFormat
+) -> dict[str, tuple[int, str]]:
     """The limits of the features that `add_derived_features` returns.
 
     Returns:
@@ -173,7 +183,9 @@ def feature_limits(config, record_format):
     return {name: limit for name, limit in table.items() if name in present}
 
 
-def explain_failure(files, record_format, config):
+def explain_failure(
+    files: Sequence[str], record_format: RecordFormat, config: EncoderConfig
+) -> InputError | None:
     """Reads all files again to find the record on which TensorFlow failed.
 
     Returns:
@@ -196,7 +208,7 @@ def explain_failure(files, record_format, config):
     return None
 
 
-def _describe(corruption: Corruption):
+def _describe(corruption: Corruption) -> str:
     return (
         f"{corruption.file} must be a complete TFRecord file. Received: a truncated or corrupted "
         f"record after {corruption.good_records} good ones"

@@ -1,25 +1,36 @@
 """Feeds the records of create_pretraining_data to the training loop."""
 
 import dataclasses
+from typing import TYPE_CHECKING, Self
 
+import tensorflow as tf
+
+from bert_common.errors import InputError
+from bert_tf.config import EncoderConfig
 from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.data_order import continue_order, number_of_boundaries, sizes_of
 from bert_tf.input.pipeline import distribute_training
 from bert_tf.input.record_checks import explain_failure
+from create_pretraining_data.instances.mask_processes import MaskProcesses
+from create_pretraining_data.records.record_format import RecordFormat
+
+if TYPE_CHECKING:  # both are above this module
+    from bert_tf.training.loop import TrainingConfig
+    from bert_tf.training.state import TrainingState
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingRecords:
     """The `TrainingData` of pre-training: the fields that a `BatchPlan` has before training."""
 
-    files: list
-    record_format: object
+    files: list[str]
+    record_format: RecordFormat
     examples: int
-    model_config: object
-    order_start: tuple = (0, 0)
-    mask_processes: object = None
+    model_config: EncoderConfig
+    order_start: tuple[int, int] = (0, 0)
+    mask_processes: MaskProcesses | None = None
 
-    def in_order(self, state, config):
+    def in_order(self, state: "TrainingState", config: "TrainingConfig") -> Self:
         """As `TrainingData.in_order`."""
         order_start = continue_order(
             state,
@@ -31,15 +42,17 @@ class TrainingRecords:
         )
         return dataclasses.replace(self, order_start=order_start)
 
-    def batches(self, strategy, config, start_step):
+    def batches(
+        self, strategy: tf.distribute.Strategy, config: "TrainingConfig", start_step: int
+    ) -> tf.distribute.DistributedDataset:
         """The batches of a `TrainingConfig` from a step on, distributed to the replicas."""
         return distribute_training(strategy, self._plan(config), start_step)
 
-    def names(self, config, step):
+    def names(self, config: "TrainingConfig", step: int) -> list[str]:
         """The names of the records in the batch that follows `step` batches."""
         return [f"{file}:{number}" for file, number in self._plan(config).names(step)]
 
-    def explain_failure(self):
+    def explain_failure(self) -> InputError | None:
         """The InputError that names a damaged record; None if all files are whole."""
         if self.mask_processes and self.mask_processes.failure:
             return self.mask_processes.failure

@@ -9,15 +9,15 @@ from create_pretraining_data.records.tfrecord import find_frames
 class Curve(NamedTuple):
     """A number of a training, over its updates."""
 
-    steps: list
-    values: list
+    steps: list[int]
+    values: list[float]
 
 
-def read_scalars(folder):
+def read_scalars(folder: str) -> dict[str, Curve]:
     """The scalars in a folder's event files: a dict tag -> `Curve`; empty without files."""
     from tensorboard.compat.proto.event_pb2 import Event
 
-    points = {}
+    points: dict[str, dict[int, float]] = {}
     names = os.listdir(folder) if os.path.isdir(folder) else []
     for name in sorted(name for name in names if name.startswith("events.out.tfevents.")):
         with open(os.path.join(folder, name), "rb") as file:

@@ -3,6 +3,7 @@
 import glob
 import os
 import warnings
+from collections.abc import Callable
 
 import tensorflow as tf
 from google.protobuf.message import DecodeError
@@ -13,18 +14,18 @@ from create_pretraining_data.records.tfrecord import find_frames
 EVALUATION_RUN = "eval"
 
 
-def event_files(folder):
+def event_files(folder: str) -> list[str]:
     """The paths of a folder's event files, the oldest first."""
     return sorted(glob.glob(os.path.join(glob.escape(folder), "events.out.tfevents.*")))
 
 
-def drop_later_events(directory, step):
+def drop_later_events(directory: str, step: int) -> None:
     """Removes what a run and its evaluations wrote after `step`; the resumed run repeats it."""
     for folder in (directory, os.path.join(directory, EVALUATION_RUN)):
         rewrite_events(folder, lambda earlier: earlier <= step)
 
 
-def rewrite_events(folder, keeps):
+def rewrite_events(folder: str, keeps: Callable[[int], bool]) -> None:
     """Removes events from the event files of a run that has ended.
 
     Also removes the truncated end of a file whose run was killed, and, with a warning, damaged

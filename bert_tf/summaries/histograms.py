@@ -4,6 +4,9 @@ Shapes: G groups of weights, K numbers of a histogram: the smallest and the larg
 counts of `BUCKETS` intervals of equal width between them.
 """
 
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 from tensorboard.plugins.histogram import metadata
@@ -18,19 +21,19 @@ KINDS = ("weights", "gradients")
 SMALLEST_WIDTH = 1e-12
 
 
-def layer_groups(variables):
+def layer_groups(variables: Sequence[Any]) -> dict[str, list[int]]:
     """Name of a layer -> the indices of its matrices among the variables.
 
     Biases and the weights of layer norms are left out: they are few, and around other values.
     """
-    groups = {}
+    groups: dict[str, list[int]] = {}
     for index, variable in enumerate(variables):
         if len(variable.shape) > 1:
             groups.setdefault(variable.path.split("/")[1], []).append(index)
     return groups
 
 
-def histogram(values):
+def histogram(values: tf.Tensor) -> tf.Tensor:
     """[K] float32 of a tensor of any shape; what is not finite counts as 0."""
     values = tf.cast(tf.reshape(values, [-1]), tf.float32)
     values = tf.where(tf.math.is_finite(values), values, 0.0)
@@ -40,7 +43,12 @@ def histogram(values):
     return tf.concat([[least, most], tf.cast(counts, tf.float32)], axis=0)
 
 
-def histograms(weights, gradients, groups, due):
+def histograms(
+    weights: Sequence[tf.Tensor],
+    gradients: Mapping[int, tf.Tensor],
+    groups: Mapping[str, Sequence[int]],
+    due: tf.Tensor,
+) -> tf.Tensor:
     """The histograms of all groups, computed where they are due.
 
     Args:
@@ -66,7 +74,9 @@ def histograms(weights, gradients, groups, due):
     return tf.cond(due, compute, lambda: tf.zeros(shape))
 
 
-def write_histograms(writer, names, values, step):
+def write_histograms(
+    writer: tf.summary.SummaryWriter, names: Collection[str], values: Any, step: int
+) -> None:
     """Writes histograms for TensorBoard; none of a group without values.
 
     Args:

@@ -1,15 +1,28 @@
 """Shows a pre-trained model's best guesses for masked words."""
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import keras
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.summaries.markdown import escape_markdown
+from tokenization.base import TokenizerInterface
 from tokenization.byte_pieces import follows_in_character
 
 WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
 
 
-def best_guesses(model, ids, positions, candidates, count, segment_ids=None, *, excluded=()):
+def best_guesses(
+    model: keras.Model,
+    ids: Sequence[int],
+    positions: Sequence[int],
+    candidates: Sequence[int],
+    count: int,
+    segment_ids: Sequence[int] | None = None,
+    *,
+    excluded: Collection[int] = (),
+) -> list[list[tuple[int, float]]]:
     """The model's most probable pieces at some positions of one sequence.
 
     Args:
@@ -35,7 +48,13 @@ def best_guesses(model, ids, positions, candidates, count, segment_ids=None, *, 
     ]
 
 
-def piece_probabilities(model, ids, positions, candidates, segment_ids=None):
+def piece_probabilities(
+    model: keras.Model,
+    ids: Sequence[Sequence[int]],
+    positions: Sequence[Sequence[int]],
+    candidates: Sequence[int],
+    segment_ids: Sequence[Sequence[int]] | None = None,
+) -> tf.Tensor:
     """The probability of every candidate at some positions of sequences.
 
     Args:
@@ -55,7 +74,12 @@ def piece_probabilities(model, ids, positions, candidates, segment_ids=None):
     return tf.nn.softmax(tf.gather(logits, np.asarray(candidates, np.int32), axis=2))
 
 
-def guesses_as_markdown(model, tokenizer, records, count=5):
+def guesses_as_markdown(
+    model: keras.Model,
+    tokenizer: TokenizerInterface,
+    records: Sequence[Mapping[str, np.ndarray]],
+    count: int = 5,
+) -> str:
     """Sentences with their masked pieces, and the model's guesses for each.
 
     Args:
@@ -128,7 +152,7 @@ def _show_text(tokenizer, ids, truth):
     return "  \n".join(line.strip() for line in lines if line)  # Markdown's line break
 
 
-def without_markers(tokenizer, tokens):
+def without_markers(tokenizer: TokenizerInterface, tokens: Iterable[str]) -> list[tuple[bool, str]]:
     """For every token whether it begins a word, and its text without word markers."""
     # Only SentencePiece has no basic tokens; it marks where a word begins, the other tokenizers
     # mark where it continues or where it ends.

@@ -1,5 +1,7 @@
 """Traces chosen updates for TensorBoard's profiler."""
 
+from typing import Any, Self
+
 import tensorflow as tf
 
 
@@ -12,27 +14,27 @@ class Profile:
         last: the last one; 0 and 0 trace nothing.
     """
 
-    def __init__(self, directory, first, last):
+    def __init__(self, directory: str, first: int, last: int) -> None:
         self.directory = str(directory)
         self.first = first
         self.last = last
         self.running = False
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         if self.running:  # training ended before `last`
             self._stop()
 
-    def before(self, step):
+    def before(self, step: int) -> None:
         """Starts the trace if it is due; call it before update `step`, the first of a loop."""
         if not self.running and self.first <= step <= self.last:
             tf.test.experimental.sync_devices()  # earlier updates must not be traced
             tf.profiler.experimental.start(self.directory)
             self.running = True
 
-    def after(self, step):
+    def after(self, step: int) -> None:
         """Ends the trace if it is due; call it after update `step`, the last of a loop."""
         if self.running and step >= self.last:
             self._stop()

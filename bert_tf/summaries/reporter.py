@@ -6,12 +6,14 @@ Shapes: n updates of one call of the compiled loop, N updates between two points
 import math
 import os
 import time
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import tensorflow as tf
 
-from bert_common.progress import progress
+from bert_common.progress import Display, progress
+from bert_tf.objective import Objective
 from bert_tf.summaries.event_files import (
     EVALUATION_RUN,
     drop_later_events,
@@ -31,8 +33,8 @@ UNTIMED_CALLS = 1
 class Illustrations(NamedTuple):
     """What TensorBoard shows of an evaluation beside its numbers."""
 
-    texts: dict  # tag -> Markdown
-    images: dict  # tag -> [height, width, 3] uint8
+    texts: dict[str, str]  # tag -> Markdown
+    images: dict[str, np.ndarray]  # tag -> [height, width, 3] uint8
 
 
 NO_ILLUSTRATIONS = Illustrations({}, {})
@@ -60,17 +62,17 @@ class Reporter:
 
     def __init__(
         self,
-        directory,
-        objective,
-        start_step=0,
+        directory: str,
+        objective: Objective,
+        start_step: int = 0,
         *,
-        num_train_steps,
-        batch_size,
-        summary_steps,
-        writes=True,
-        skipped_before=0,
-        weight_norm=None,
-    ):
+        num_train_steps: int,
+        batch_size: int,
+        summary_steps: int,
+        writes: bool = True,
+        skipped_before: int = 0,
+        weight_norm: Callable[[], Any] | None = None,
+    ) -> None:
         self.directory = str(directory)
         self.writes = writes
         if writes:
@@ -78,22 +80,23 @@ class Reporter:
         self._begin()
         self.num_train_steps = num_train_steps
         # Opened when timing starts, so that compilation does not distort the time left.
-        self.bar = None
+        self.bar: Display | None = None
         self.batch_size = batch_size
         self.summary_steps = summary_steps
         self.scalars = scalars(objective)
         self.skipped = skipped_before
         self.weight_norm = weight_norm
-        self.waiting = []  # metrics that are still on the device
-        self.fetched = []  # those of the same window that were fetched, as arrays
+        self.waiting: list[dict[str, Any]] = []  # metrics that are still on the device
+        # Those of the same window that were fetched.
+        self.fetched: list[dict[str, np.ndarray]] = []
         self.untimed_calls = UNTIMED_CALLS
         self.timed_steps = 0
         self.window_start = self.last_look = time.perf_counter()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         self._end()
         if self.bar is not None:
             self.bar.close()
@@ -110,16 +113,16 @@ class Reporter:
         if self.evaluation_writer is not None:
             self.evaluation_writer.close()
 
-    def is_lost(self):
+    def is_lost(self) -> bool:
         """Whether the event file that is being written was removed or renamed."""
         return not all(map(os.path.exists, self.files))
 
-    def begin_again(self):
+    def begin_again(self) -> None:
         """Continues in a new event file."""
         self._end()
         self._begin()
 
-    def steps(self, last_step, metrics):
+    def steps(self, last_step: int, metrics: dict[str, Any]) -> None:
         """Takes the metrics of the updates up to number `last_step`.
 
         Args:
@@ -141,11 +144,12 @@ class Reporter:
             if time.perf_counter() - self.last_look > LOOK_INTERVAL:
                 self._fetch()
                 self._show()
+            assert self.bar is not None  # opened by the last call that is not timed
             self.bar.update(count)
         if last_step % self.summary_steps == 0:
             self.flush(last_step)
 
-    def flush(self, step):
+    def flush(self, step: int) -> None:
         """Writes the curves' next point, over all updates since the last one."""
         self._fetch()
         if not self.fetched:
@@ -170,7 +174,7 @@ class Reporter:
         self.fetched = []
         self.restart_clock()
 
-    def restart_clock(self):
+    def restart_clock(self) -> None:
         """Keeps time that is not training, such as writing a checkpoint, out of the rates.
 
         Call it right after `flush`: updates since then are no longer timed.
@@ -178,18 +182,23 @@ class Reporter:
         self.timed_steps = 0
         self.window_start = time.perf_counter()
 
-    def texts(self, texts, step):
+    def texts(self, texts: Mapping[str, str], step: int) -> None:
         """Writes Markdown for TensorBoard's page of texts: a dict name -> text."""
         with self.writer.as_default(step=step):
             for name, text in texts.items():
                 tf.summary.text(name, text)
         self.writer.flush()
 
-    def histograms(self, names, values, step):
+    def histograms(self, names: Collection[str], values: Any, step: int) -> None:
         """Writes the histograms of a step, as `write_histograms` takes them."""
         write_histograms(self.writer, names, values, step)
 
-    def evaluation(self, step, results, illustrations=NO_ILLUSTRATIONS):
+    def evaluation(
+        self,
+        step: int,
+        results: Mapping[str, float],
+        illustrations: Illustrations = NO_ILLUSTRATIONS,
+    ) -> None:
         """Writes an evaluation's points to the run `EVALUATION_RUN`, as `write_evaluation` does."""
         if self.evaluation_writer is None:
             folder = os.path.join(self.directory, EVALUATION_RUN)
@@ -229,7 +238,12 @@ class Reporter:
         return max(time.perf_counter() - self.window_start, 1e-9)
 
 
-def write_evaluation(directory, results, step, illustrations=NO_ILLUSTRATIONS):
+def write_evaluation(
+    directory: str,
+    results: Mapping[str, float],
+    step: int,
+    illustrations: Illustrations = NO_ILLUSTRATIONS,
+) -> None:
     """Adds an evaluation to TensorBoard, as the separate run `EVALUATION_RUN`.
 
     Args:

@@ -4,10 +4,13 @@ Shapes: N updates between two points of a curve.
 """
 
 import dataclasses
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
+from bert_tf.objective import Objective
 from bert_tf.summaries.memory_use import device_gib, process_gib, process_peak_gib
 
 # A batch may hold no prediction at all.
@@ -25,34 +28,34 @@ class MetricsWindow:
         batch_size, skipped, weight_norm: as for `Reporter`.
     """
 
-    columns: dict
+    columns: Mapping[str, np.ndarray]
     timed: int
     seconds: float
     batch_size: int
     skipped: int
-    weight_norm: Callable | None
+    weight_norm: Callable[[], Any] | None
 
-    def mean(self, name):
+    def mean(self, name: str) -> float | None:
         """The mean over the updates that were not skipped."""
         values = self._not_skipped(name)  # [at most N]
         return values.mean() if len(values) else None
 
-    def ratio(self, numerator, denominator):
+    def ratio(self, numerator: str, denominator: str) -> float | None:
         """One sum over another, both over the updates that were not skipped."""
         below = self._not_skipped(denominator)
         if not len(below):
             return None
         return self._not_skipped(numerator).sum() / max(below.sum(), SMALLEST_WEIGHT)
 
-    def last(self, name):
+    def last(self, name: str) -> float | None:
         """The newest update's value."""
         return self.columns[name][-1] if name in self.columns else None
 
-    def per_second(self, amount):
+    def per_second(self, amount: float) -> float | None:
         """A rate over the updates that were timed."""
         return amount / self.seconds if self.timed else None
 
-    def timed_sum(self, name):
+    def timed_sum(self, name: str) -> float:
         """The sum over the updates that were timed."""
         values = self.columns[name]  # [N]
         return values[len(values) - self.timed :].sum()
@@ -64,7 +67,7 @@ class MetricsWindow:
 
 
 # TensorBoard's tag -> its description, and its value from a window; None for no point.
-SCALARS = {
+SCALARS: dict[str, tuple[str, Callable[[MetricsWindow], float | None]]] = {
     "loss/total": ("what training minimizes", lambda w: w.mean("loss")),
     "learning_rate": ("of the newest update", lambda w: w.last("learning_rate")),
     "gradient_norm": ("before clipping, over all devices", lambda w: w.mean("gradient_norm")),
@@ -104,12 +107,16 @@ SCALARS = {
 CURVE_SUMS = {"loss": "loss", "accuracy": "correct"}
 
 
-def scalars(objective):
+def scalars(objective: Objective) -> dict[str, tuple[str, Callable[[MetricsWindow], float | None]]]:
     """The table of `SCALARS` with the curves of an `Objective`."""
     table = dict(SCALARS)
     for name, loss in objective.losses.items():
         for curve, meaning in loss.curves.items():
-            sums = (f"{name}_{CURVE_SUMS[curve]}", f"{name}_weight")
+            ratio = functools.partial(
+                MetricsWindow.ratio,
+                numerator=f"{name}_{CURVE_SUMS[curve]}",
+                denominator=f"{name}_weight",
+            )
             tag = f"{curve}/{objective.reported_name(name)}"
-            table[tag] = (meaning, lambda w, sums=sums: w.ratio(*sums))
+            table[tag] = (meaning, ratio)
     return table

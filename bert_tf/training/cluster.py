@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+from collections.abc import Mapping
 
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
@@ -22,16 +23,16 @@ ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):(\d{1,5})")
 class Cluster:
     """The workers of a run."""
 
-    workers: tuple  # their addresses, "host:port", the chief's first
+    workers: tuple[str, ...]  # their addresses, "host:port", the chief's first
     index: int  # which of them this process is
 
     @property
-    def is_chief(self):
+    def is_chief(self) -> bool:
         """Whether this worker writes checkpoints and curves."""
         return self.index == 0
 
 
-def read_cluster(environment):
+def read_cluster(environment: Mapping[str, str]) -> Cluster | None:
     """Reads TF_CONFIG as `tf.distribute.MultiWorkerMirroredStrategy` does, but checks it.
 
     Args:
@@ -61,7 +62,7 @@ def read_cluster(environment):
     )
 
 
-def shorten_lost_worker_errors(cluster):
+def shorten_lost_worker_errors(cluster: Cluster | None) -> None:
     """Silences TensorFlow's many lines about a lost worker; `explain_lost_worker` prints one.
 
     Call it before TensorFlow is imported, with what `read_cluster` returned.

@@ -18,6 +18,8 @@ import functools
 import json
 import os
 import signal
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -36,7 +38,9 @@ ALL_REDUCES = ("auto", "nccl", "ring")
 SHOWN_CHARACTERS = 60
 
 
-def make_strategy(name="auto", num_gpus=None, all_reduce="auto"):
+def make_strategy(
+    name: str = "auto", num_gpus: int | None = None, all_reduce: str = "auto"
+) -> tf.distribute.Strategy:
     """The strategy that trains on the devices.
 
     GPUs that are not used are hidden from TensorFlow, which would take their memory. For that,
@@ -135,7 +139,7 @@ def _multi_worker(cluster, nccl):
         ) from None
 
 
-def describe_devices(strategy):
+def describe_devices(strategy: tf.distribute.Strategy) -> str:
     """For example "2 GPUs", "the CPU" or "2 workers with 4 GPUs each"."""
     workers = worker_count(strategy)
     count = strategy.num_replicas_in_sync // workers
@@ -147,12 +151,12 @@ def describe_devices(strategy):
     return "the CPU" if count == 1 else f"{count} logical CPUs"
 
 
-def worker_count(strategy):
+def worker_count(strategy: tf.distribute.Strategy) -> int:
     """The number of processes that train together."""
     return len(_workers(strategy)) or 1
 
 
-def worker_index(strategy):
+def worker_index(strategy: tf.distribute.Strategy) -> int:
     """The index of this process among the workers, from 0."""
     workers = _workers(strategy)
     if not workers:
@@ -161,7 +165,7 @@ def worker_index(strategy):
     return workers.index((resolver.task_type, resolver.task_id))
 
 
-def is_chief(strategy):
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Whether this process writes checkpoints and curves."""
     return worker_index(strategy) == 0
 
@@ -174,7 +178,7 @@ def _workers(strategy):
     return [(job, index) for job in JOBS for index in range(len(jobs.get(job, ())))]
 
 
-def check_agreement(strategy, settings):
+def check_agreement(strategy: tf.distribute.Strategy, settings: Mapping[str, Any]) -> None:
     """Checks that every worker was given the same settings; all workers must call it.
 
     Args:
@@ -211,7 +215,7 @@ def _show_difference(name, workers):
     return f"{name} is {values}"
 
 
-def raise_together(strategy, refusal_reason):
+def raise_together(strategy: tf.distribute.Strategy, refusal_reason: str | None) -> None:
     """Raises an InputError in every worker if one has a `refusal_reason`; all workers must call it.
 
     Args:
@@ -223,13 +227,13 @@ def raise_together(strategy, refusal_reason):
         raise InputError("; ".join(filter(None, texts)))
 
 
-def barrier(strategy):
+def barrier(strategy: tf.distribute.Strategy) -> None:
     """Returns when all workers have called it."""
     if worker_count(strategy) > 1:
         _gather(strategy, [0])
 
 
-def gather_texts(strategy, text):
+def gather_texts(strategy: tf.distribute.Strategy, text: str) -> list[str]:
     """The text of every worker, in no particular order; all workers must call it."""
     if worker_count(strategy) == 1:
         return [text]
@@ -269,7 +273,7 @@ def _gather_function(strategy):
     return run
 
 
-def lost_worker(error):
+def lost_worker(error: Exception) -> bool:
     """Whether TensorFlow raised the error because another worker of several is lost.
 
     In a run with one worker, an unavailable file system raises the same errors.
@@ -283,7 +287,7 @@ def lost_worker(error):
 
 
 @contextlib.contextmanager
-def explain_lost_worker(strategy):
+def explain_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
     """Turns the errors of a lost worker into one line.
 
     Wrap all that follows `make_strategy` in it: creating a variable communicates too.

@@ -3,23 +3,30 @@
 import functools
 import math
 import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.progress import progress
 from bert_tf.checkpoint_files import RESULTS_FILE
+from bert_tf.config import EncoderConfig
 from bert_tf.input.pipeline import distribute_evaluation, evaluation_dataset
 from bert_tf.input.record_checks import explain_failure
+from bert_tf.objective import Objective
 from bert_tf.summaries.mask_predictions import guesses_as_markdown
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
 from bert_tf.training.distribution import is_chief
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.replicas import all_reduce, feature_specs, graph, local_values, zeros
-from bert_tf.training.xla import NOTHING, compiled_by_all
+from bert_tf.training.xla import NOTHING, Compilation, compiled_by_all
 from create_pretraining_data.records.reader import count_records
+from create_pretraining_data.records.record_format import RecordFormat
+from tokenization.base import TokenizerInterface
 
 # Held-out sentences whose masked words are shown on TensorBoard.
 SHOWN_SENTENCES = 4
@@ -34,18 +41,23 @@ class EvaluationStep:
         compilation: what XLA compiles, a `Compilation`.
     """
 
-    def __init__(self, model, strategy, compilation=NOTHING):
+    def __init__(
+        self,
+        model: keras.Model,
+        strategy: tf.distribute.Strategy,
+        compilation: Compilation = NOTHING,
+    ) -> None:
         self.model = model
         self.strategy = strategy
         self.weights = model.trainable_variables
         self.forward = graph(self._forward, jit_compile=compilation.whole)
         self.run = graph(self._run)
 
-    def __call__(self, batch):
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, tf.Tensor]:
         """Returns the sums of the model's objective over the global batch."""
         return self.run(batch)
 
-    def compile(self, spec, rows):
+    def compile(self, spec: Mapping[str, tf.TypeSpec], rows: int) -> None:
         """Has XLA compile the forward pass on every device of this worker.
 
         Args:
@@ -95,17 +107,17 @@ class RecordsEvaluator:
 
     def __init__(
         self,
-        model,
-        strategy,
-        files,
-        record_format,
+        model: keras.Model,
+        strategy: tf.distribute.Strategy,
+        files: Sequence[str],
+        record_format: RecordFormat,
         *,
-        batch_size,
-        max_batches,
-        tokenizer=None,
-        objective=None,
-        xla="auto",
-    ):
+        batch_size: int,
+        max_batches: int,
+        tokenizer: TokenizerInterface | None = None,
+        objective: Objective | None = None,
+        xla: str = "auto",
+    ) -> None:
         self.model = model
         self.objective = objective or model.objective
         self.strategy = strategy
@@ -128,12 +140,12 @@ class RecordsEvaluator:
             )
         self.records = min(sum(map(count_records, files)), batch_size * max_batches)
 
-    def score(self, results):
+    def score(self, results: Mapping[str, float]) -> float:
         """Minus the first loss that the results have; of records without masked words, not that."""
         names = (f"{self.objective.reported_name(name)}_loss" for name in self.objective.losses)
         return next((-results[name] for name in names if name in results), -math.inf)
 
-    def run(self):
+    def run(self) -> dict[str, float]:
         """Runs over the records once.
 
         Returns:
@@ -163,7 +175,7 @@ class RecordsEvaluator:
             raise explained or error from None
         return self._results(total)
 
-    def illustrations(self):
+    def illustrations(self) -> Illustrations:
         """The best guesses for some masked words; nothing without a tokenizer."""
         if self.tokenizer is None:
             return NO_ILLUSTRATIONS
@@ -190,18 +202,20 @@ class RecordsEvaluator:
         return results
 
 
-def first_records(files, record_format, config, count):
+def first_records(
+    files: Sequence[str], record_format: RecordFormat, config: EncoderConfig, count: int
+) -> list[dict[str, np.ndarray]]:
     """The first `count` records, dicts feature -> array; the rest as for `evaluation_dataset`."""
     dataset = evaluation_dataset(files, record_format, config, 1, count)
     return [{k: v[0] for k, v in batch.items()} for batch in dataset.as_numpy_iterator()]
 
 
-def as_shown(value):
+def as_shown(value: float) -> str:
     """A result, rounded for display; the file has all its digits."""
     return str(value) if isinstance(value, int) else f"{value:.4f}"
 
 
-def write_results(directory, results):
+def write_results(directory: str, results: Mapping[str, float]) -> str:
     """Writes eval_results.txt as google-research/bert does: sorted "name = value" lines."""
     path = os.path.join(directory, RESULTS_FILE)
     lines = [f"{name} = {results[name]}\n" for name in sorted(results)]
@@ -210,7 +224,7 @@ def write_results(directory, results):
     return path
 
 
-def read_results(directory):
+def read_results(directory: str) -> dict[str, float]:
     """The numbers of a directory's eval_results.txt by name; empty without one.
 
     Raises:

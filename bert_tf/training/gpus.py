@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -28,7 +29,7 @@ LIBRARIES = (
 SMI_SECONDS = 30
 
 
-def check_gpus(ignore_compute_capability=False):
+def check_gpus(ignore_compute_capability: bool = False) -> None:
     """Returns if TensorFlow can use the GPUs of this machine, or if there are none.
 
     A machine whose GPUs CUDA_VISIBLE_DEVICES hides has none.
@@ -70,7 +71,7 @@ def check_gpus(ignore_compute_capability=False):
             )
 
 
-def has_code(capability, built_for):
+def has_code(capability: tuple[int, int], built_for: Sequence[str]) -> bool:
     """Whether a build has code for a GPU.
 
     CUDA's binaries run on GPUs of the same major version and an equal or higher minor version,
@@ -91,7 +92,7 @@ def has_code(capability, built_for):
     )
 
 
-def machine_gpus():
+def machine_gpus() -> list[str]:
     """The names of this machine's NVIDIA GPUs that a program may use, whatever TensorFlow finds."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     # Schedulers write several words for "none"; a GPU has a number, or a UUID that begins "GPU-".
@@ -123,7 +124,7 @@ def _why_not_found():
     return "TensorFlow lists none, although its libraries can be loaded: run nvidia-smi"
 
 
-def load_library(library):
+def load_library(library: str) -> ctypes.CDLL | None:
     """Loads a library, from the packages that TensorFlow searches too; None if that fails."""
     beside = Path(tf.__file__).parents[1].glob(f"nvidia/*/lib/{library}")
     for name in (library, *map(str, beside)):

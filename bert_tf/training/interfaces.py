@@ -1,9 +1,15 @@
 """Declares what the training loop expects of its data, of its evaluator."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_tf.summaries.reporter import Illustrations
+
+if TYPE_CHECKING:  # the first imports this module
+    from bert_tf.training.loop import TrainingConfig
+    from bert_tf.training.state import TrainingState
 
 
 class TrainingData(Protocol):
@@ -12,16 +18,18 @@ class TrainingData(Protocol):
     For example `bert_tf.input.training_records.TrainingRecords`, `finetuning.examples.Examples`.
     """
 
-    def in_order(self, state, config) -> "TrainingData":
+    def in_order(self, state: "TrainingState", config: "TrainingConfig") -> "TrainingData":
         """The data in the order of a run that begins or resumes; sets `state.order`.
 
         `state` is the restored `TrainingState`, `config` the `TrainingConfig`.
         """
 
-    def batches(self, strategy, config, start_step):
+    def batches(
+        self, strategy: tf.distribute.Strategy, config: "TrainingConfig", start_step: int
+    ) -> tf.distribute.DistributedDataset:
         """The endless batches after `start_step` updates, distributed to the replicas."""
 
-    def names(self, config, step) -> list[str]:
+    def names(self, config: "TrainingConfig", step: int) -> list[str]:
         """The names of the examples in the batch that follows `step` batches."""
 
     def explain_failure(self) -> InputError | None:

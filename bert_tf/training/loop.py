@@ -5,8 +5,10 @@ import dataclasses
 import functools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
+import keras
 import tensorflow as tf
 
 from bert_common.background import Background
@@ -19,6 +21,7 @@ from bert_tf.training.interfaces import HeldOutEvaluator, TrainingData
 from bert_tf.training.interruptions.lost_folder import recreate_output_dir
 from bert_tf.training.interruptions.nonfinite_steps import SkippedSteps
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
+from bert_tf.training.interruptions.output_folder import TrainingFolder
 from bert_tf.training.interruptions.signals import StopRequest
 from bert_tf.training.state import BestCheckpoint, TrainingState, start_saving
 from bert_tf.training.step import StepConfig, TrainingStep
@@ -43,21 +46,22 @@ class TrainingConfig(StepConfig):
     eval_every_steps: int = 0  # updates between two evaluations; 0 for one at the end
     patience: int = 0  # evaluations in a row without a new best that end training; 0: never
     max_bad_steps: int = 10  # how many steps in a row may have a non-finite loss or gradient
-    profile_steps: tuple = (0, 0)  # the first and the last update to trace; (0, 0) for none
+    # The first and the last update to trace; (0, 0) for none.
+    profile_steps: tuple[int, int] = (0, 0)
     xla: str = "auto"  # or "on" or "off"
 
 
 def train(
-    state,
-    strategy,
+    state: TrainingState,
+    strategy: tf.distribute.Strategy,
     data: TrainingData,
-    config,
+    config: TrainingConfig,
     evaluator: HeldOutEvaluator | None = None,
     *,
-    texts=None,
-    folder=None,
-    write_model_files=None,
-):
+    texts: Mapping[str, str] | None = None,
+    folder: TrainingFolder | None = None,
+    write_model_files: Callable[[str], Any] | None = None,
+) -> str | None:
     """Trains to `config.num_train_steps`, writing checkpoints and curves on the way.
 
     Args:
@@ -135,9 +139,9 @@ class _Training:
     reporter: Reporter
     stop: StopRequest
     chief: bool  # whether this worker writes checkpoints
-    texts: dict
-    folder: object
-    write_model_files: Callable | None
+    texts: Mapping[str, str]
+    folder: TrainingFolder | None
+    write_model_files: Callable[[str], Any] | None
     skipped_steps: SkippedSteps
     best: BestCheckpoint | None
     background: Background  # writes checkpoints
@@ -230,7 +234,7 @@ class _Training:
             self.reporter.texts(self.texts, self.state.step)
 
 
-def steps_until_stop(step, config, seconds):
+def steps_until_stop(step: int, config: TrainingConfig, seconds: float) -> int:
     """How many updates, of `seconds` each (0: unknown), fit before something else is due."""
     in_time = max(1, int(LOOP_SECONDS / seconds)) if seconds else 1
     limits = [config.steps_per_loop, in_time, config.num_train_steps - step]
@@ -271,13 +275,13 @@ def _make_steps(state, strategy, data, config):
     return functools.partial(step.loop, iter(batches))
 
 
-def weight_norm_function(model):
+def weight_norm_function(model: keras.Model) -> Callable[[], tf.Tensor]:
     """A compiled function that returns the global norm of all weights."""
     variables = [v.value for v in model.trainable_variables]
     return tf.function(lambda: tf.linalg.global_norm([tf.convert_to_tensor(v) for v in variables]))
 
 
-def memory_advice(config):
+def memory_advice(config: TrainingConfig) -> tuple[list[str], dict[str, Any]]:
     """For `explain_out_of_memory`: what may help, and the flags that decide."""
     remedies = ["--gradient_accumulation_steps=2 or more", "a lower --train_batch_size"]
     if config.recompute == "none":
@@ -287,7 +291,7 @@ def memory_advice(config):
 
 
 @contextlib.contextmanager
-def explain_damaged_record(data):
+def explain_damaged_record(data: TrainingData) -> Iterator[None]:
     """Turns TensorFlow's error of a damaged record into one that names its file."""
     try:
         yield

@@ -6,6 +6,7 @@ section 3.2.
 
 import os
 import warnings
+from typing import Any
 
 import tensorflow as tf
 
@@ -42,7 +43,7 @@ SUGGESTION = (
 )
 
 
-def choose_precision(name):
+def choose_precision(name: str | None) -> str:
     """The precision, a key of `POLICIES`, that one of `PRECISIONS` stands for.
 
     None is float32. "auto" is bfloat16 if the hardware multiplies it faster than float32;
@@ -50,7 +51,7 @@ def choose_precision(name):
     TensorFlow's own kernels truncate sums to bfloat16, which the hardware's instructions round:
     twice the error, towards zero, and slower than float32.
     """
-    if name in (None, "float32", "float16"):
+    if name is None or name in ("float32", "float16"):
         return name or "float32"
     problem = _problem_of_bfloat16()
     if name == "auto":
@@ -64,7 +65,7 @@ def choose_precision(name):
     return name
 
 
-def suggestion(name):
+def suggestion(name: str | None) -> str | None:
     """A line for the user who named no precision where bfloat16 would be faster, or None."""
     return SUGGESTION if name is None and not _problem_of_bfloat16() else None
 
@@ -88,7 +89,7 @@ def _problem_of_bfloat16():
     return "slow and less exact on a CPU that has no instructions for it"
 
 
-def uses_onednn():
+def uses_onednn() -> bool:
     """Whether TensorFlow has been left its kernels of oneDNN, where it has them."""
     return os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
 
@@ -103,12 +104,14 @@ class LossScale:
         good_steps: updates since the scale last changed.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.scale = tf.Variable(INITIAL_SCALE, trainable=False, name="loss_scale")
         self.good_steps = tf.Variable(0, trainable=False, name="loss_scale_good_steps")
 
 
-def updated_scale(finite, scale=None, good_steps=None):
+def updated_scale(
+    finite: tf.Tensor, scale: Any = None, good_steps: Any = None
+) -> tuple[tf.Tensor, ...]:
     """The two values of a `LossScale` after a step.
 
     Args:

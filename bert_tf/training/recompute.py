@@ -7,8 +7,16 @@ of a second forward pass.
 import keras
 import tensorflow as tf
 
+from bert_tf.layers import BlockInputs
 
-def recompute_block(scope, block, x, inputs, training=None):
+
+def recompute_block(
+    scope: keras.StatelessScope,
+    block: keras.layers.Layer,
+    x: tf.Tensor,
+    inputs: BlockInputs,
+    training: bool | None = None,
+) -> tf.Tensor:
     """Runs a block like `bert_tf.layers.call_block`, with equal results, but keeps only its input.
 
     Everything that the block depends on becomes an explicit argument of the recomputed function:

@@ -1,6 +1,8 @@
 """What functions that run on every replica share: graphs, sums, the parts of distributed values."""
 
 import functools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -9,7 +11,7 @@ import tensorflow as tf
 graph = functools.partial(tf.function, autograph=False)
 
 
-def all_reduce(context, values):
+def all_reduce(context: tf.distribute.ReplicaContext, values: Any) -> Any:
     """Adds up a structure of tensors over all replicas, those of each type together."""
     flat = tf.nest.flatten(values)
     for dtype in dict.fromkeys(tensor.dtype for tensor in flat):
@@ -20,19 +22,19 @@ def all_reduce(context, values):
     return tf.nest.pack_sequence_as(values, flat)
 
 
-def local_values(strategy, value):
+def local_values(strategy: tf.distribute.Strategy, value: Any) -> tuple[Any, ...]:
     """The values of this worker's replicas in a distributed value, as a tuple."""
     return strategy.experimental_local_results(value)
 
 
-def by_device(strategy, values):
+def by_device(strategy: tf.distribute.Strategy, values: Any) -> Iterator[Any]:
     """A structure of distributed values -> the same of each of this worker's devices."""
     local = [local_values(strategy, value) for value in tf.nest.flatten(values)]
     for flat in zip(*local, strict=True):
         yield tf.nest.pack_sequence_as(values, list(flat))
 
 
-def unequal_copies(strategy, variables):
+def unequal_copies(strategy: tf.distribute.Strategy, variables: Iterable[Any]) -> list[str]:
     """The paths of variables whose copies on this worker's devices differ in any bit.
 
     Training keeps them equal without ever comparing them: a difference would stay and grow.
@@ -44,12 +46,14 @@ def unequal_copies(strategy, variables):
     ]
 
 
-def local_tensors(strategy, batch):
+def local_tensors(strategy: tf.distribute.Strategy, batch: Mapping[str, Any]) -> list[tf.Tensor]:
     """All tensors of a distributed batch that are on this worker."""
     return [tensor for value in batch.values() for tensor in local_values(strategy, value)]
 
 
-def feature_specs(strategy, spec):
+def feature_specs(
+    strategy: tf.distribute.Strategy, spec: Mapping[str, tf.TypeSpec]
+) -> dict[str, tf.TensorSpec]:
     """What a replica gets of a distributed batch: a dict name -> `tf.TensorSpec`.
 
     Args:
@@ -65,7 +69,7 @@ def feature_specs(strategy, spec):
     return specs
 
 
-def zeros(specs, rows):
+def zeros(specs: Mapping[str, tf.TensorSpec], rows: int) -> dict[str, tf.Tensor]:
     """A batch of zeros, for a function to be compiled as it will be called.
 
     Args:

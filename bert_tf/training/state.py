@@ -5,10 +5,15 @@ import functools
 import math
 import os
 import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+import keras
 import numpy as np
+import tensorflow as tf
 
 from bert_tf.checkpoint import (
+    CheckpointArrays,
     DamagedCheckpoint,
     google_arrays,
     load_arrays,
@@ -27,8 +32,13 @@ from bert_tf.checkpoint_files import (
     set_aside,
 )
 from bert_tf.input.data_order import DataOrder
+from bert_tf.optimization import DecayOptimizer
 from bert_tf.training.distribution import barrier, is_chief
 from bert_tf.training.evaluation import read_results, write_results
+from bert_tf.training.mixed_precision import LossScale
+
+if TYPE_CHECKING:  # it imports this module
+    from bert_tf.training.loop import TrainingConfig
 
 
 @dataclasses.dataclass
@@ -36,18 +46,18 @@ class TrainingState:
     """What changes during training: all of it is in a checkpoint."""
 
     # A `PretrainingModel` or another with an `objective`, made in the strategy's scope.
-    model: object
-    optimizer: object  # built for the model, in the same scope
-    loss_scale: object = None  # a `LossScale` for float16, or None
+    model: keras.Model
+    optimizer: DecayOptimizer  # built for the model, in the same scope
+    loss_scale: LossScale | None = None  # for float16
     step: int = 0  # updates made, including skipped ones
     skipped: int = 0  # how many were skipped because loss or gradient was not finite
     evaluated: int = 0  # the step of the newest evaluation
     # None before training, and in checkpoints of Google's code.
     order: DataOrder | None = None
 
-    def counters(self):
+    def counters(self) -> dict[str, Any]:
         """The `counters` of `training_arrays`."""
-        counters = {"skipped_steps": self.skipped, "evaluated_step": self.evaluated}
+        counters: dict[str, Any] = {"skipped_steps": self.skipped, "evaluated_step": self.evaluated}
         if self.order is not None:
             counters["data_order"] = np.array(self.order, np.int64)
         if self.loss_scale is not None:
@@ -55,7 +65,7 @@ class TrainingState:
             counters["loss_scale_good_steps"] = self.loss_scale.good_steps.numpy()
         return counters
 
-    def set(self, step, counters):
+    def set(self, step: int, counters: Mapping[str, Any]) -> None:
         """Sets the state to what a checkpoint holds."""
         self.step = step
         self.skipped = int(counters.get("skipped_steps", 0))
@@ -70,15 +80,15 @@ class TrainingState:
 
 
 def restore(
-    state,
-    strategy,
-    output_dir,
-    init_checkpoint=None,
+    state: TrainingState,
+    strategy: tf.distribute.Strategy,
+    output_dir: str,
+    init_checkpoint: str | None = None,
     *,
-    open_weights=google_arrays,
-    allow_missing=(),
-    into=None,
-):
+    open_weights: Callable[[str], CheckpointArrays] = google_arrays,
+    allow_missing: Sequence[str] = (),
+    into: keras.Model | None = None,
+) -> str:
     """Sets weights, moments and step from the first of these that exists.
 
     1. The newest checkpoint in `output_dir`, of this project or of Google's training: the run
@@ -127,12 +137,12 @@ def restore(
     return f"starting from new weights: no checkpoint in {output_dir}, no --init_checkpoint"
 
 
-def save(state, config):
+def save(state: TrainingState, config: "TrainingConfig") -> None:
     """Writes a checkpoint of a `TrainingState`, then removes those that `config` does not keep."""
     start_saving(state, config)()
 
 
-def start_saving(state, config):
+def start_saving(state: TrainingState, config: "TrainingConfig") -> Callable[[], None]:
     """Copies a `TrainingState`; returns the function that writes the copy as `save` does."""
     arrays = training_arrays(state.model, state.optimizer, state.step, state.counters())
     return functools.partial(_write, arrays, state.step, config)
@@ -163,7 +173,9 @@ class BestCheckpoint:
         step: the step of the best weights; 0 before the first evaluation.
     """
 
-    def __init__(self, folder, score, start_step, writes):
+    def __init__(
+        self, folder: str, score: Callable[[dict[str, float]], float], start_step: int, writes: bool
+    ) -> None:
         self.folder = folder
         self.score = score
         self.writes = writes
@@ -175,7 +187,7 @@ class BestCheckpoint:
         if writes:
             remove_unfinished(folder)
 
-    def save_if_better(self, state, results):
+    def save_if_better(self, state: TrainingState, results: dict[str, float]) -> None:
         """Saves the weights if they are better than the best ones so far."""
         score = self.score(results)
         if not score > self.highest:

@@ -16,6 +16,8 @@ Shapes: B examples of a replica, T tokens, M microbatches, L dropout layers.
 import dataclasses
 import functools
 import math
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -24,7 +26,9 @@ from bert_tf.dropout import random_bits
 from bert_tf.input.length_buckets import BUCKET, cut
 from bert_tf.layers import call_block
 from bert_tf.objective import total_loss
+from bert_tf.optimization import DecayOptimizer
 from bert_tf.summaries.histograms import BUCKETS, KINDS, histograms, layer_groups
+from bert_tf.training.mixed_precision import LossScale
 from bert_tf.training.recompute import recompute_block
 from bert_tf.training.replicas import (
     all_reduce,
@@ -35,6 +39,7 @@ from bert_tf.training.replicas import (
     zeros,
 )
 from bert_tf.training.update import Update
+from bert_tf.training.xla import Compilation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +57,7 @@ class StepConfig:
     recompute: str = "none"  # or "block", to keep only the input of each block
     # The lengths that batches with a `BUCKET` are cut to, ascending, the last one that of the
     # examples; the step is compiled for each of them. Empty: no batch is cut.
-    bucket_boundaries: tuple = ()
+    bucket_boundaries: tuple[int, ...] = ()
     histogram_steps: int = 0  # updates between two histograms of weights and gradients; 0 for none
     seed: int = 12345  # together with the step and the replica it decides what dropout drops
 
@@ -70,7 +75,15 @@ class TrainingStep:
         loss_scale: a `LossScale` for float16, or None.
     """
 
-    def __init__(self, model, optimizer, strategy, config, compilation, loss_scale=None):
+    def __init__(
+        self,
+        model: keras.Model,
+        optimizer: DecayOptimizer,
+        strategy: tf.distribute.Strategy,
+        config: StepConfig,
+        compilation: Compilation,
+        loss_scale: LossScale | None = None,
+    ) -> None:
         self.model = model
         self.optimizer = optimizer
         self.strategy = strategy
@@ -88,7 +101,9 @@ class TrainingStep:
         self.run = graph(self._distributed_step)
         self.run_loop = graph(self._loop)
 
-    def __call__(self, batch, stop=False, seconds=0.0):
+    def __call__(
+        self, batch: Mapping[str, Any], stop: bool = False, seconds: float = 0.0
+    ) -> dict[str, Any]:
         """Runs one step.
 
         Args:
@@ -106,7 +121,9 @@ class TrainingStep:
         """
         return self.run(batch, self._worker_metrics(stop, seconds))
 
-    def loop(self, batches, steps, stop=False, seconds=0.0):
+    def loop(
+        self, batches: Iterator[Any], steps: int, stop: bool = False, seconds: float = 0.0
+    ) -> dict[str, Any]:
         """Runs some steps without returning to Python between them.
 
         Args:
@@ -152,7 +169,7 @@ class TrainingStep:
         return tf.concat([tf.stack(numbers), *(tf.cast(part, self.dtype) for part in more)], axis=0)
 
     @property
-    def histograms_shape(self):
+    def histograms_shape(self) -> tuple[int, int, int]:
         """That of a step's histograms; without any a product of 0."""
         return len(KINDS), len(self.groups), BUCKETS + 2
 
@@ -239,7 +256,7 @@ class TrainingStep:
             due=step % self.config.histogram_steps == 0,
         )
 
-    def compile(self, spec, rows):
+    def compile(self, spec: Mapping[str, tf.TypeSpec], rows: int) -> None:
         """Has XLA compile all of a step on every device of this worker, and changes nothing.
 
         It runs a step of zeros for each length, the longest first. The reductions would wait for

@@ -1,12 +1,14 @@
 """The second half of a training step: new weights from the reduced sums and gradients."""
 
 import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from bert_tf.objective import total_loss
-from bert_tf.optimization import clip_factor
-from bert_tf.training.mixed_precision import updated_scale
+from bert_tf.optimization import DecayOptimizer, clip_factor
+from bert_tf.training.mixed_precision import LossScale, updated_scale
 from bert_tf.training.replicas import by_device, graph
 
 
@@ -24,7 +26,13 @@ class Update:
         xla: whether XLA compiles it.
     """
 
-    def __init__(self, weights, optimizer, loss_scale, xla):
+    def __init__(
+        self,
+        weights: Sequence[Any],
+        optimizer: DecayOptimizer,
+        loss_scale: LossScale | None,
+        xla: bool,
+    ) -> None:
         self.weights = weights
         self.optimizer = optimizer
         self.loss_scale = loss_scale
@@ -32,12 +40,17 @@ class Update:
         self.compiled = graph(self._on_device, jit_compile=xla)
 
     @property
-    def counts(self):
+    def counts(self) -> list[Any]:
         """The variables that a skipped update changes too."""
         scale = self.loss_scale
         return [self.optimizer.iterations, *((scale.scale, scale.good_steps) if scale else ())]
 
-    def __call__(self, context, trained, values):
+    def __call__(
+        self,
+        context: tf.distribute.ReplicaContext,
+        trained: tuple[int, ...],
+        values: tuple[Any, ...],
+    ) -> dict[str, Any]:
         """Updates the weights on every device; in the replica context.
 
         Args:
@@ -82,7 +95,9 @@ class Update:
             variable.assign(value)
         return metrics
 
-    def new_state(self, trained, state, values):
+    def new_state(
+        self, trained: tuple[int, ...], state: Mapping[str, Any], values: tuple[Any, ...]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """What an update makes of the weights and of all else that it changes; assigns nothing.
 
         Args:

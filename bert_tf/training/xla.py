@@ -4,13 +4,17 @@ import os
 import re
 import tempfile
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_common.import_tensorflow import add_flags
 from bert_tf.training.distribution import gather_texts
+
+# What `compiled_by_all` makes.
+Made = TypeVar("Made")
 
 # XLA's caches: of whole compiled programs, and of what was tried out for each kernel on a GPU.
 CACHE_FLAGS = {
@@ -27,7 +31,7 @@ class Compilation(NamedTuple):
     auto_clustering: bool
     update: bool  # the optimizer's update
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.auto_clustering:
             return "auto-clustering"
         return "on" if self.whole else "off"
@@ -36,7 +40,7 @@ class Compilation(NamedTuple):
 NOTHING = Compilation(whole=False, auto_clustering=False, update=False)
 
 
-def choose_compilation(xla, precision):
+def choose_compilation(xla: str, precision: str) -> Compilation:
     """What "auto", "on" or "off" means for a model that computes in this precision.
 
     "auto" compiles all, with one exception: on a CPU XLA's matrix products in bfloat16 take twice
@@ -49,7 +53,7 @@ def choose_compilation(xla, precision):
     return Compilation(whole=xla != "off", auto_clustering=False, update=xla != "off")
 
 
-def enable_auto_clustering():
+def enable_auto_clustering() -> None:
     """Has XLA compile the operations between matrix products in every graph of this process.
 
     On a CPU it takes the flags that `import_tensorflow` sets.
@@ -57,7 +61,7 @@ def enable_auto_clustering():
     tf.config.optimizer.set_jit("autoclustering")
 
 
-def keep_compiled(folder, gpus=()):
+def keep_compiled(folder: str, gpus: Iterable[str] = ()) -> None:
     """Has XLA keep what it compiles in a folder, and use what it finds there.
 
     Call it before TensorFlow first lists its devices, when it reads the flags. XLA leaves it to the
@@ -87,7 +91,14 @@ def keep_compiled(folder, gpus=()):
         add_flags(variable, f"{flag}={quoted}")
 
 
-def compiled_by_all(make, compile, xla, precision, strategy, what):
+def compiled_by_all(
+    make: Callable[[Compilation], Made],
+    compile: Callable[[Made], Any],
+    xla: str,
+    precision: str,
+    strategy: tf.distribute.Strategy,
+    what: str,
+) -> Made:
     """What all replicas of all workers run: compiled by XLA if all of them can do that.
 
     All workers must call it.
@@ -145,14 +156,16 @@ class Compiled:
         InputError: XLA cannot compile it, and `xla` is "on".
     """
 
-    def __init__(self, make, xla, precision, what):
+    def __init__(
+        self, make: Callable[[Compilation], Callable[..., Any]], xla: str, precision: str, what: str
+    ) -> None:
         self.make = make
         self.xla = xla
         self.precision = precision
         self.what = what
-        self.function = None
+        self.function: Callable[..., Any] | None = None
 
-    def __call__(self, *arguments):
+    def __call__(self, *arguments: Any) -> Any:
         """Calls the function; the first call compiles it."""
         if self.function is not None:
             return self.function(*arguments)
@@ -184,7 +197,7 @@ _CODE_TEXTS = (
 )  # fmt: skip
 
 
-def is_about_xla(error):
+def is_about_xla(error: tf.errors.OpError) -> bool:
     """Whether an error of a compiled function may go away without XLA.
 
     Args:
@@ -197,7 +210,7 @@ def is_about_xla(error):
     return not any(text in error.message for text in _OTHER_TEXTS)
 
 
-def first_line_about_xla(error):
+def first_line_about_xla(error: tf.errors.OpError) -> str:
     """The line of an error's message that names XLA, or else its first one."""
     lines = error.message.splitlines() or [""]
     # Never empty: an empty text stands for no problem.

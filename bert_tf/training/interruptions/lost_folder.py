@@ -4,12 +4,23 @@ import dataclasses
 import os
 import tempfile
 import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
-from bert_tf.training.state import save
+from bert_tf.training.interruptions.output_folder import TrainingFolder
+from bert_tf.training.state import TrainingState, save
+
+if TYPE_CHECKING:  # it imports this module
+    from bert_tf.training.loop import TrainingConfig
 
 
-def recreate_output_dir(folder, write_model_files, state, config):
+def recreate_output_dir(
+    folder: TrainingFolder,
+    write_model_files: Callable[[str], Any],
+    state: TrainingState,
+    config: "TrainingConfig",
+) -> None:
     """Recreates the output directory with its descriptions; the arguments as for `train`.
 
     Raises:

@@ -4,10 +4,17 @@ import json
 import math
 import os
 import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
+from bert_tf.training.interfaces import TrainingData
 from bert_tf.training.mixed_precision import MINIMUM_SCALE
+from bert_tf.training.state import TrainingState
+
+if TYPE_CHECKING:  # it imports this module
+    from bert_tf.training.loop import TrainingConfig
 
 # The log, in the run's directory.
 SKIPPED_FILE = "skipped_steps.jsonl"
@@ -26,7 +33,9 @@ class SkippedSteps:
         writes: whether this worker writes the log.
     """
 
-    def __init__(self, state, data, config, writes):
+    def __init__(
+        self, state: TrainingState, data: TrainingData, config: "TrainingConfig", writes: bool
+    ) -> None:
         self.state = state
         self.data = data
         self.config = config
@@ -36,7 +45,7 @@ class SkippedSteps:
         if writes:
             self._drop_later()
 
-    def check(self, metrics):
+    def check(self, metrics: Mapping[str, Any]) -> None:
         """Reads the metrics of the steps up to `state.step`; this waits for the device.
 
         Raises:

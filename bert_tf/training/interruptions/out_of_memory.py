@@ -3,6 +3,8 @@
 import contextlib
 import errno
 import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -16,7 +18,9 @@ MEMORY_REMEDIES = ("a smaller model", "ending other programs that use this devic
 
 
 @contextlib.contextmanager
-def explain_out_of_memory(remedies, received, folder=None):
+def explain_out_of_memory(
+    remedies: Sequence[str], received: Mapping[str, Any], folder: str | None = None
+) -> Iterator[None]:
     """Wraps what may need more memory or disk space than there is.
 
     Args:

@@ -3,9 +3,12 @@
 import contextlib
 import os
 import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any, Self
 
 from bert_common.errors import InputError
 from bert_common.file_lock import locked
+from bert_tf.training.cluster import Cluster
 
 # Hidden, as it is no result of the training.
 LOCK_FILE = ".training.lock"
@@ -21,11 +24,11 @@ class TrainingFolder:
         InputError: on entry: another training holds the lock.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self.path = path
         self._lock = contextlib.ExitStack()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         os.makedirs(self.path, exist_ok=True)
         try:
             holder = self._lock.enter_context(locked(os.path.join(self.path, LOCK_FILE)))
@@ -44,10 +47,10 @@ class TrainingFolder:
             )
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         self._lock.close()
 
-    def recreate(self):
+    def recreate(self) -> None:
         """Recreates and locks the folder after it was removed or renamed.
 
         Raises:
@@ -58,7 +61,9 @@ class TrainingFolder:
 
 
 @contextlib.contextmanager
-def training_folders(paths, cluster):
+def training_folders(
+    paths: Iterable[str], cluster: Cluster | None
+) -> Iterator[tuple[dict[str, TrainingFolder], str | None]]:
     """Locks the folders that a training writes to, in the worker that writes.
 
     Args:
@@ -72,7 +77,8 @@ def training_folders(paths, cluster):
     Raises:
         InputError: the only worker must not train.
     """
-    folders, refusal_reason = {}, None
+    folders: dict[str, TrainingFolder] = {}
+    refusal_reason = None
     with contextlib.ExitStack() as locks:
         try:
             if cluster is None or cluster.is_chief:

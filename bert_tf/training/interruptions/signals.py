@@ -6,6 +6,7 @@ import select
 import signal
 import sys
 import threading
+from typing import Any, Self
 
 from bert_common.stop_signals import SIGNALS
 
@@ -34,19 +35,19 @@ class StopRequest:
         nothing_to_save: set by the caller: whether a checkpoint holds every step made so far.
     """
 
-    def __init__(self):
-        self.signal_name = None
+    def __init__(self) -> None:
+        self.signal_name: str | None = None
         self.nothing_to_save = False
         self._interrupts = 0
-        self._handlers = {}
-        self._listening = None
+        self._handlers: dict[int, Any] = {}
+        self._listening: tuple[threading.Thread, int, int] | None = None
 
     @property
-    def requested(self):
+    def requested(self) -> bool:
         """Whether a signal was received."""
         return self.signal_name is not None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 if signal.getsignal(number) != signal.SIG_IGN:
@@ -54,7 +55,7 @@ class StopRequest:
             self._listen()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         self._stop_listening()
         for number, handler in self._handlers.items():
             # None: a handler that was not set from Python, which cannot be set again from here.
