@@ -7,10 +7,11 @@ tensorflow-text's linear-time WordPiece.
 Shapes: B texts, C characters, W words, P pieces.
 """
 
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
 
 from bert_common.errors import InputError
-from tokenization.base import TokenizerInterface
 from tokenization.options import KoreanTokenizerOptions
 from tokenization.tf_graph.normalization import (
     CODE_POINT,
@@ -22,6 +23,9 @@ from tokenization.tf_graph.normalization import (
 from tokenization.tf_graph.rules import HUGGING_FACE_RULES, google_rules
 from tokenization.tf_graph.spans import Words, piece_spans
 from tokenization.tf_graph.wordpiece import GraphWordPiece
+
+if TYPE_CHECKING:  # it imports this package
+    from tokenization.base import TokenizerInterface
 
 KINDS = ("full", "korean", "huggingface")
 
@@ -40,7 +44,7 @@ class GraphTokenizer(tf.Module):
             long for tensorflow-text.
     """
 
-    def __init__(self, tokenizer: TokenizerInterface) -> None:
+    def __init__(self, tokenizer: "TokenizerInterface") -> None:
         super().__init__(name="tokenizer")
         if tokenizer.kind not in KINDS:
             raise InputError(

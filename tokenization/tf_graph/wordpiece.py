@@ -10,18 +10,21 @@ Shapes: W words, K characters of words, P pieces.
 
 import itertools
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
-from tokenization.base import TokenizerInterface
 from tokenization.byte_pieces import BYTE_PIECES, LEADING
 from tokenization.characters import FIRST_SYLLABLE, LAST_SYLLABLE, is_syllable, jamo_of
 from tokenization.decoding import UNKNOWN_WORD, unknown_character
 from tokenization.options import KoreanTokenizerOptions
 from tokenization.tf_graph import tables
 from tokenization.tf_graph.rules import CharacterRules
+
+if TYPE_CHECKING:  # it imports this package
+    from tokenization.base import TokenizerInterface
 
 try:
     import tensorflow_text as tf_text
@@ -56,7 +59,10 @@ class GraphWordPiece(tf.Module):
     """
 
     def __init__(
-        self, tokenizer: TokenizerInterface, options: KoreanTokenizerOptions, rules: CharacterRules
+        self,
+        tokenizer: "TokenizerInterface",
+        options: KoreanTokenizerOptions,
+        rules: CharacterRules,
     ) -> None:
         super().__init__(name="wordpiece")
         self.unknown = unknown_character(tokenizer.vocab)
@@ -171,7 +177,7 @@ def _free_characters(tokens: Iterable[str], count: int) -> list[str]:
 
 
 def _extend_vocabulary(
-    tokenizer: TokenizerInterface,
+    tokenizer: "TokenizerInterface",
     unknown: str,
     prefix: str,
     rules: CharacterRules,
