@@ -94,14 +94,16 @@ def _start(workers, count, preload, arguments):
 
 def _run(workers, errors, remedy, task, numbers):
     """Distributes the numbers to the workers; yields (number, result) in order of completion."""
-    waiting, idle, busy = collections.deque(numbers), list(workers), {}
+    waiting, idle = collections.deque(numbers), list(workers)
+    busy: dict[multiprocessing.connection.Connection, _Worker] = {}
     while waiting or busy:
         try:
             while waiting and idle:
                 worker = idle.pop()
                 worker.pipe.send((task, waiting.popleft()))
                 busy[worker.pipe] = worker
-            done = [(pipe, *pipe.recv()) for pipe in multiprocessing.connection.wait(busy)]
+            ready: list[Any] = multiprocessing.connection.wait(busy)
+            done = [(pipe, *pipe.recv()) for pipe in ready]
         except (EOFError, OSError):
             raise InputError(
                 f"all {len(workers)} worker processes must stay alive. Received: "
@@ -154,5 +156,7 @@ def _call(task, shared, number, remedy):
 
 def _exit_with_parent():
     # Otherwise a worker would finish its task for a parent that was killed.
-    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # this is a worker
+    multiprocessing.connection.wait([parent.sentinel])
     os._exit(1)

@@ -13,8 +13,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-# What Python calls at a signal.
-Handler = Callable[[int, types.FrameType | None], Any]
+# What Python does at a signal.
+Handler = Callable[[int, types.FrameType | None], Any] | signal.Handlers
 
 # The descriptor that `_exit` writes to, as descriptor 2 is discarded while TensorFlow is imported;
 # None before `begin`, that is in a process that is not one of the programs.
@@ -170,8 +170,9 @@ def _exit(*_):
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # the signal may have arrived in the middle of a print
             stream.flush()
-    with contextlib.suppress(OSError):
-        os.write(_messages, b"error: interrupted\n")
+    if _messages is not None:
+        with contextlib.suppress(OSError):
+            os.write(_messages, b"error: interrupted\n")
     os._exit(1)
 
 

@@ -12,6 +12,7 @@ from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
+from tokenization.base import TokenizerInterface
 from tokenization.huggingface.folder import (
     check_added_tokens,
     exported_vocabulary,
@@ -30,7 +31,7 @@ CONFIG_FILE = "tokenizer_config.json"
 SOURCE_KEY = "source_tokenizer"
 
 # kind -> its class, the name of its vocabulary file
-KINDS = {
+KINDS: dict[str, tuple[type[TokenizerInterface], str]] = {
     "full": (FullTokenizer, "vocab.txt"),
     "korean": (KoreanTokenizer, "vocab.txt"),
     "huggingface": (HuggingFaceTokenizer, "vocab.txt"),

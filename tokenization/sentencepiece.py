@@ -157,7 +157,8 @@ class SentencePieceTokenizer(TokenizerInterface):
         """The same model without the space that it puts before every text."""
         from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
 
-        proto = sentencepiece_model_pb2.ModelProto.FromString(self.vocabulary_bytes)
+        generated: Any = sentencepiece_model_pb2  # its classes exist only when it runs
+        proto = generated.ModelProto.FromString(self.vocabulary_bytes)
         proto.normalizer_spec.add_dummy_prefix = False
         model = SentencePieceProcessor()
         model.LoadFromSerializedProto(proto.SerializeToString())

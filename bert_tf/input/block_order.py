@@ -145,4 +145,4 @@ def _get_pass(order, number):
     starts = np.minimum(np.arange(blocks + 1)[:, None] * shares, totals).sum(axis=1)  # [K + 1]
     # Shares are rounded up: in millions of blocks the last ones may be empty.
     last = int(np.searchsorted(starts, order.total))
-    return Pass(lanes, starts[: last + 1], key)
+    return Pass(lanes, starts[: last + 1], np.uint64(key))

@@ -51,7 +51,8 @@ def _read_pass(order, files, number, first_block):
             *order.parts(number, int(first_block)),
         )
 
-    types, shapes = [tf.int64] * 4, ([None], [], [None, 3], [None])
+    types = [tf.int64] * 4
+    shapes: tuple[list[int | None], ...] = ([None], [], [None, 3], [None])
     planned = tf.numpy_function(plan, [number, first_block], types, stateful=False)
     shares, blocks, parts, ends = map(tf.ensure_shape, planned, shapes)
     starts = tf.concat([[0], ends[:-1]], axis=0)  # [L]

@@ -225,7 +225,8 @@ class Reporter:
             return
         losses = np.concatenate([m["loss"][m["skipped"] == 0] for m in self.fetched])
         rate = self.fetched[-1]["learning_rate"][-1]
-        shown = {"loss": f"{losses[-1] if len(losses) else math.nan:.3f}", "lr": f"{rate:.2e}"}
+        loss = losses[-1] if len(losses) else math.nan
+        shown: dict[str, Any] = {"loss": f"{loss:.3f}", "lr": f"{rate:.2e}"}
         if self.timed_steps:
             examples = self.timed_steps * self.batch_size
             shown["examples_s"] = f"{examples / self._seconds():.1f}"

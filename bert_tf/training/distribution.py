@@ -205,7 +205,7 @@ def check_agreement(strategy: tf.distribute.Strategy, settings: Mapping[str, Any
 
 def _show_difference(name, workers):
     """For example "--seed is 1 at worker 0, 2 at worker 1"."""
-    places = {}
+    places: dict[str | None, list[str]] = {}
     for index, given in enumerate(workers):
         places.setdefault(given.get(name), []).append(str(index))
     values = ", ".join(

@@ -118,7 +118,7 @@ def train(
             chief=chief,
             texts=texts or {},
             folder=folder,
-            write_model_files=write_model_files,
+            write_model_files=write_model_files or (lambda folder: None),
             skipped_steps=SkippedSteps(state, data, config, chief),
             best=best,
             background=background,
@@ -141,7 +141,7 @@ class _Training:
     chief: bool  # whether this worker writes checkpoints
     texts: Mapping[str, str]
     folder: TrainingFolder | None
-    write_model_files: Callable[[str], Any] | None
+    write_model_files: Callable[[str], Any]
     skipped_steps: SkippedSteps
     best: BestCheckpoint | None
     background: Background  # writes checkpoints
@@ -208,6 +208,7 @@ class _Training:
             self.save()
             self.background.wait()
             self.stop.nothing_to_save = True
+        assert self.evaluator is not None and self.best is not None  # else none is due
         results = self.evaluator.run()
         illustrations = self.evaluator.illustrations() if self.chief else NO_ILLUSTRATIONS
         self.reporter.evaluation(self.state.step, results, illustrations)

@@ -313,7 +313,8 @@ class TrainingStep:
         losses = self.model.objective.losses
         zero = tf.zeros([], self.dtype)
         sums = {f"{name}_{part}": zero for name in denominators for part in losses[name].sums}
-        gradients, has_gradient = [tf.zeros_like(w) for w in weights], []
+        gradients = [tf.zeros_like(w) for w in weights]
+        has_gradient: list[bool] = []
 
         def add_microbatch(i, sums, gradients):
             part = {k: v[i] for k, v in split.items()}  # [B / M, ...]

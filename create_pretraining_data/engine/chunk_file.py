@@ -73,7 +73,7 @@ def _write(file, passes, shards, buckets_per_shard, turn):
         except StopIteration as end:
             statistics = end.value
             break
-        frames_of_buckets = [[] for _ in range(buckets)]
+        frames_of_buckets: list[list[bytes]] = [[] for _ in range(buckets)]
         for number, record in enumerate(serialized, start=turn):
             # Neighbours go to different shards, so that shards are of equal size.
             shard, bucket = number % shards, number // shards % buckets_per_shard

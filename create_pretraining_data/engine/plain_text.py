@@ -174,9 +174,10 @@ class _Blocks(io.RawIOBase):
 
     def readinto(self, buffer):
         while not self._rest:
-            self._rest = next(self._blocks, None)
-            if self._rest is None:
+            block = next(self._blocks, None)
+            if block is None:
                 return 0
+            self._rest = block
         size = min(len(buffer), len(self._rest))
         buffer[:size], self._rest = self._rest[:size], self._rest[size:]
         return size

@@ -94,7 +94,7 @@ def _read_repeated(plan, number):
     """For each kind that is dropped, the hashes of a chunk that earlier chunks have too: a set."""
     with open(_summary_path(plan), encoding="utf-8") as file:
         parts = parse_json(file.read())["parts"]
-    found = {kind: set() for kind in DROPPED_KINDS[plan.drop_duplicates]}
+    found: dict[str, set[int]] = {kind: set() for kind in DROPPED_KINDS[plan.drop_duplicates]}
     for part in range(parts):
         with open(_part_path(plan, part), "rb") as file:
             for hashes in found.values():

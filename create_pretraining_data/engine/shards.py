@@ -46,7 +46,8 @@ def _write_buckets(file, plan, shard):
     records = 0
     first = shard * plan.buckets_per_shard
     for bucket in range(first, first + plan.buckets_per_shard):
-        content, spans = bytearray(), []
+        content = bytearray()
+        spans: list[tuple[int, int]] = []
         for chunk in range(len(plan.chunks)):
             path = plan.chunk_path(chunk)
             for part in read_bucket(path, bucket):

@@ -5,6 +5,7 @@ with "text", a document with one sentence a line.
 """
 
 import bisect
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -181,7 +182,8 @@ def _take_piece(part, documents):
         for document in documents
     ]
     total = sum(len(sentence) for document in documents for sentence in document)
-    selected, start = [], 0
+    selected: list[list[str]] = []
+    start = 0
     for document in documents:
         selected.append([])
         for sentence in document:
@@ -257,9 +259,14 @@ def _json_documents(part, text):
         value = document_text(
             line,
             part.source.text_key,
-            lambda n=number: f"{part.source.name}, line {1 + _lines_before(part) + n}",
+            functools.partial(_place, part, number),
         )
         yield [sentence for sentence in map(str.strip, value.split("\n")) if sentence]
+
+
+def _place(part, number):
+    """The file and line of a line of a range, counted from 0."""
+    return f"{part.source.name}, line {1 + _lines_before(part) + number}"
 
 
 def document_text(line: str, key: str, place: Callable[[], str]) -> str:

@@ -141,7 +141,7 @@ class MaskProcesses:
         """An InputError that says how a process has ended."""
         reason = str(error) or "one did not start in time"
         end = time.monotonic() + ENDING
-        statuses = []
+        statuses: list[int] = []
         while not statuses and time.monotonic() < end:
             time.sleep(0.01)
             statuses = [p.returncode for p in self._processes if p.poll() is not None]

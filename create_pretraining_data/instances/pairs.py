@@ -291,7 +291,9 @@ def truncated_lengths(first: int, second: int, room: int) -> tuple[int, int]:
     return min(first, room - kept), kept
 
 
-def _pair(first, second, label, room, rng):
+def _pair(
+    first: tuple[int, int], second: tuple[int, int], label: int, room: int, rng: random.Random
+) -> Pair:
     lengths = truncated_lengths(first[1] - first[0], second[1] - second[0], room)
     first, second = (
         _truncate(start, end, end - start - length, rng)
@@ -300,7 +302,7 @@ def _pair(first, second, label, room, rng):
     return Pair(*first, *second, label)
 
 
-def _truncate(start, end, excess, rng):
+def _truncate(start: int, end: int, excess: int, rng: random.Random) -> tuple[int, int]:
     """Removes `excess` pieces, each from a random end; none if it is not positive."""
     if excess <= 0:
         return start, end

@@ -152,7 +152,8 @@ def _load_wordpiece(directory, config, class_name):
             f"a folder whose tokenizer_class is {config['tokenizer_class']} must hold "
             f"{TOKENIZER_FILE}. Received: {directory} without it"
         )
-    options, tokens = {}, None
+    options: dict[str, Any] = {}
+    tokens = None
     if described is not None:
         options, tokens = _read_tokenizer_json(described, directory / TOKENIZER_FILE)
     if described is None or (

@@ -258,7 +258,9 @@ def _steps(reading):
 
 
 def _expected_counts(readings_of, beliefs):
-    stems, steps, leaving = defaultdict(float), defaultdict(float), defaultdict(float)
+    stems: defaultdict[str, float] = defaultdict(float)
+    steps: defaultdict[tuple[str, str | None], float] = defaultdict(float)
+    leaving: defaultdict[str, float] = defaultdict(float)
     for word, readings in readings_of.items():
         for reading, belief in zip(readings, beliefs[word], strict=True):
             stems[reading[0]] += belief
