@@ -1,5 +1,6 @@
 """Traces chosen updates for TensorBoard's profiler."""
 
+import os
 from typing import Any, Self
 
 import tensorflow as tf
@@ -14,7 +15,7 @@ class Profile:
         last: the last one; 0 and 0 trace nothing.
     """
 
-    def __init__(self, directory: str, first: int, last: int) -> None:
+    def __init__(self, directory: str | os.PathLike[str], first: int, last: int) -> None:
         self.directory = str(directory)
         self.first = first
         self.last = last

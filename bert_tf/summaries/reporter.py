@@ -62,7 +62,7 @@ class Reporter:
 
     def __init__(
         self,
-        directory: str,
+        directory: str | os.PathLike[str],
         objective: Objective,
         start_step: int = 0,
         *,

@@ -9,8 +9,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+from unittest import mock
 
 import pytest
+import tensorflow as tf
 from paths import ROOT
 from programs import (
     NO_DROPOUT,
@@ -25,11 +27,15 @@ from programs import (
     wait_for_checkpoint,
 )
 from task_data import single_rows, write_splits
+from tiny_models import ONE_LAYER, random_batch, tensors, tiny_model
 
 from bert_tf.checkpoint_files import list_checkpoints
+from bert_tf.optimization import OPTIMIZERS
 from bert_tf.summaries.reporter import Reporter
 from bert_tf.training import state
+from bert_tf.training.interfaces import TrainingData
 from bert_tf.training.interruptions.output_folder import LOCK_FILE, TrainingFolder
+from bert_tf.training.loop import TrainingConfig, train
 
 
 @pytest.fixture
@@ -154,6 +160,31 @@ def test_a_folder_that_is_gone_is_made_again(job, whole, monkeypatch, capsys, ho
     if how == "renamed":
         assert list_checkpoints(moved) == [4]
         assert curves(moved)["loss/total"] == [point for point in expected if point[0] < 6]
+
+
+def test_a_folder_without_other_files_is_made_again(tmp_path, monkeypatch):
+    """As in a program that uses `train` without a function that writes them."""
+    output = tmp_path / "output"
+    model = tiny_model(**ONE_LAYER)
+    optimizer = OPTIMIZERS["adamw"](1e-3)
+    optimizer.build(model.trainable_variables)
+    data = mock.Mock(TrainingData)
+    data.batches.return_value = tf.data.Dataset.from_tensors(tensors(random_batch(0))).repeat()
+    config = TrainingConfig(
+        output_dir=str(output), train_batch_size=8, num_train_steps=2, save_checkpoints_steps=1,
+        xla="off",
+    )  # fmt: skip
+
+    def remove():
+        wait_for_checkpoint()
+        shutil.rmtree(output)
+
+    at_step(monkeypatch, 2, remove)
+    running = state.TrainingState(model, optimizer)
+    warned = pytest.warns(UserWarning, match="was removed or renamed while training")
+    with warned, TrainingFolder(output) as folder:
+        train(running, tf.distribute.get_strategy(), data, config, folder=folder)
+    assert list_checkpoints(output) == [2]
 
 
 @pytest.mark.slow
