@@ -21,7 +21,10 @@ DATA = {
     # The model that comes with the project; a folder without code of the project's.
     "reference_model": ["*"],
     # That these have types.
-    **dict.fromkeys(("albert_tf", "bert_common", "bert_tf", "tokenization"), ["py.typed"]),
+    **dict.fromkeys(
+        ("albert_tf", "bert_common", "bert_tf", "create_pretraining_data", "tokenization"),
+        ["py.typed"],
+    ),
     "explorer": ["page/*", "page/*/*"],
 }
 
