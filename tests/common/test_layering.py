@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from paths import FILES, LAYERS, MODULES, OUTSIDE, ROOT, WHEEL, heavy_imports
+from paths import FILES, LAYERS, MODULES, OUTSIDE, ROOT, WHEEL, heavy_imports, is_for_types
 
 # From the top down, inside a package: a folder, or a file named here, may import those after it;
 # "" is the package's other files. The model may import nothing but the packages named here.
@@ -61,10 +61,10 @@ FLAG_LIBRARY, FLAG_PACKAGE = "absl", "run_scripts"
 
 
 def walk_what_runs(node):
-    """As `ast.walk`, without what stands under `if TYPE_CHECKING:`, which is for types alone."""
+    """As `ast.walk`, without what is imported for types alone."""
     yield node
     for child in ast.iter_child_nodes(node):
-        if not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
+        if not is_for_types(child):
             yield from walk_what_runs(child)
 
 

@@ -1,5 +1,6 @@
 """The project's folders and Python files, test data, and what importing a module brings in."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -58,6 +59,11 @@ FILES = sorted(
         *(path.relative_to(ROOT) for name in OUTSIDE for path in (ROOT / name).rglob("*.py")),
     ]
 )
+
+
+def is_for_types(node):
+    """Whether a statement is an `if TYPE_CHECKING:`, which never runs."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def heavy_imports(module):
