@@ -1,6 +1,7 @@
 """The pages of the documentation: links, both languages, those made from the code, the site."""
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -55,6 +56,8 @@ def broken_links(path):
             continue
         name, _, anchor = link.partition("#")
         target = (path.parent / name).resolve() if name else path
+        if target.suffix == ".jsonl":  # a line of the runs, which `test_links_to_runs` checks
+            anchor = ""
         if not target.is_file() or (anchor and anchor not in anchors(target)):
             yield link
 
@@ -68,6 +71,19 @@ def test_broken_links_are_noticed(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# A head, too\n\n[a](page.md#a-head-too) [b](#other) [c](none.md)\n")
     assert list(broken_links(page)) == ["#other", "none.md"]
+
+
+RUN_LINK = re.compile(r"\[([^\]]+)\]\(results/runs\.jsonl#L(\d+)\)")
+
+
+@pytest.mark.parametrize("name", ("results.md", "results.ko.md"))
+def test_links_to_runs(name):
+    """Each names the run that its line describes."""
+    runs = (DOCS / "results" / "runs.jsonl").read_text(encoding="utf-8").splitlines()
+    links = RUN_LINK.findall((DOCS / name).read_text(encoding="utf-8"))
+    assert len(links) > 30
+    for run, line in links:
+        assert json.loads(runs[int(line) - 1])["name"] == run
 
 
 def test_every_page_is_in_both_languages():
