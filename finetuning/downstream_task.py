@@ -32,7 +32,9 @@ class DownstreamTask(Protocol):
     of each of the model's outputs -> a list with one array for every encoded example, in order.
     """
 
-    dataset: TaskDataset
+    @property
+    def dataset(self) -> TaskDataset:
+        """What it is trained and measured on."""
 
     @property
     def best_by(self) -> tuple:

@@ -6,6 +6,8 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
@@ -18,6 +20,9 @@ from run_scripts.flags.limits import LARGEST_VOCABULARY, MOST_PROCESSES
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 from run_scripts.flags.paths import split_list
+
+if TYPE_CHECKING:
+    from tokenization.vocab_learning.learn import LearningSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,12 +142,12 @@ SENTENCES = (
 )
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The console script and the launcher; returns the exit status."""
     return run_program(build_vocab, BuildVocabFlags, argv)
 
 
-def build_vocab(flags):
+def build_vocab(flags: BuildVocabFlags) -> None:
     """Learns and writes a vocabulary, or compares vocabularies."""
     if flags.compare:
         return compare(flags)
@@ -180,7 +185,7 @@ def build_vocab(flags):
     print(f"written: {flags.output_dir}")
 
 
-def make_settings(flags):
+def make_settings(flags: BuildVocabFlags) -> "LearningSettings":
     """Converts the flags to `LearningSettings`; prints which analyser it chose."""
     from tokenization.vocab_learning.learn import LearningSettings
 
@@ -204,7 +209,7 @@ def make_settings(flags):
     return LearningSettings(**given)
 
 
-def check_not_read(output_dir, files):
+def check_not_read(output_dir: str, files: Iterable[str]) -> None:
     """Refuses to overwrite a file of the text."""
     from tokenization.vocab_learning.learn import CONFIG_FILE, REPORT_FILE, VOCABULARY_FILE
 
@@ -217,7 +222,7 @@ def check_not_read(output_dir, files):
                 )
 
 
-def summary(report, seconds):
+def summary(report: Mapping[str, Any], seconds: float) -> str:
     """Summarizes the text and the vocabulary in one line; warns of bytes that are not UTF-8."""
     text, vocabulary = report["text"], report["vocabulary"]
     if text["lines_not_utf8"]:
@@ -239,13 +244,13 @@ def summary(report, seconds):
     return ", ".join(parts)
 
 
-def has_too_many_pieces(report):
+def has_too_many_pieces(report: Mapping[str, Any]) -> bool:
     """Whether fewer pieces are known to be as good for the text that a report describes."""
     pieces, text = report["vocabulary"]["lines"], report["text"]
     return pieces > ENOUGH_PIECES and text["bytes"] <= MEASURED_BYTES
 
 
-def compare(flags):
+def compare(flags: BuildVocabFlags) -> None:
     """Prints how each vocabulary cuts each sentence."""
     given = [name for name in LEARNING_FLAGS if getattr(flags, name)]
     if given:

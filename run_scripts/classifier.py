@@ -3,6 +3,8 @@
 import dataclasses
 import operator
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
@@ -17,16 +19,16 @@ from finetuning.classification.custom_data import (
     own_dataset,
     own_source,
 )
-from finetuning.datasets import DATASETS
+from finetuning.datasets import DATASETS, Dataset
 from finetuning.readers import read_split
 from finetuning.tables import column_names
 from finetuning.tasks import TASKS
+from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import UNTRAINED, names_of, redeclare
 from run_scripts.flags.finetune import (
-    FinetuneFlags,
-    HeadInputFlags,
+    TextFlags,
     check_is_file,
     choose_predicted_file,
     head_options,
@@ -34,12 +36,15 @@ from run_scripts.flags.finetune import (
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 
+if TYPE_CHECKING:
+    from finetuning.classification.task import Classification
+
 # What --task_name is where flags name the files.
 OWN_FILES = "files"
 
 
 @dataclasses.dataclass(frozen=True)
-class ClassifierFlags(HeadInputFlags):
+class ClassifierFlags(TextFlags):
     """Fine-tunes BERT or ALBERT to classify sentences or pairs, or to predict a number for them.
 
     With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and the
@@ -53,10 +58,9 @@ class ClassifierFlags(HeadInputFlags):
     )
 
     data_dir: str = redeclare(
-        FinetuneFlags,
+        TextFlags,
         "data_dir",
         help="The folder with the task's files; not needed with --data_file or --train_file.",
-        required=False,
     )
     data_file: str = groups.FILES.flag(
         None,
@@ -74,12 +78,11 @@ class ClassifierFlags(HeadInputFlags):
     test_file: str = groups.FILES.flag(
         None, "Your own file to test on; it need not have labels.", is_input=True, takes=(FILE,)
     )
-    predict_file: str = groups.FILES.flag(
-        None,
-        "A file to predict with --do_predict: NAME_predictions.csv in --output_dir has its "
+    predict_file: str = redeclare(
+        TextFlags,
+        "predict_file",
+        help="A file to predict with --do_predict: NAME_predictions.csv in --output_dir has its "
         "columns, the label with its probability, and the second-best label with its.",
-        is_input=True,
-        is_path=True,
     )
     task_name: str = groups.TASK.flag(
         None,
@@ -141,6 +144,7 @@ class ClassifierFlags(HeadInputFlags):
         "balanced: an example weighs the more in the training loss the rarer its class is (number "
         "of examples / (classes * examples of the class)); for texts of very uneven classes.",
         choices=("none", "balanced"),
+        kept=True,
         recorded=True,
     )
     export_dir: str = groups.EXPORT.flag(
@@ -157,12 +161,12 @@ class ClassifierFlags(HeadInputFlags):
     )
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The console script and the launcher; returns the exit status."""
     return run_program(classify, ClassifierFlags, argv)
 
 
-def classify(values):
+def classify(values: ClassifierFlags) -> None:
     """Checks the flags that are run_classifier's own, and runs the program."""
     if values.task_name:
         values = dataclasses.replace(values, task_name=values.task_name.lower())
@@ -175,7 +179,7 @@ def classify(values):
 FILE_FLAGS = {"data_file": "data", "train_file": "train", "dev_file": "dev", "test_file": "test"}
 
 
-def check_own_files(values):
+def check_own_files(values: ClassifierFlags) -> ClassifierFlags:
     """Checks the flags that name files, and says which columns were guessed.
 
     Raises:
@@ -204,7 +208,7 @@ def check_own_files(values):
         )
     if values.do_train and not {"data", "train"} & files.keys():
         raise InputError("--do_train needs --data_file or --train_file. Received: neither")
-    changes = {"data_dir": "", **({"task_name": OWN_FILES} if files else {})}
+    changes: dict[str, Any] = {"data_dir": "", **({"task_name": OWN_FILES} if files else {})}
     if values.do_train:
         path = values.data_file or values.train_file
         columns = Columns(values.text_column, values.second_column, values.label_column, None)
@@ -215,7 +219,7 @@ def check_own_files(values):
     return dataclasses.replace(values, **changes)
 
 
-def check_named(path, values):
+def check_named(path: str, values: ClassifierFlags) -> None:
     """Refuses a --text_column or --second_column, as given, that a file to predict lacks."""
     for flag_name in ("text_column", "second_column"):
         name = getattr(values, flag_name)
@@ -228,17 +232,17 @@ def check_named(path, values):
                 )
 
 
-def own_files(values):
+def own_files(values: ClassifierFlags) -> dict[str, str]:
     """Split -> path, of the flags that name files."""
     return {split: getattr(values, n) for n, split in FILE_FLAGS.items() if getattr(values, n)}
 
 
-def count_dataset_classes(dataset, examples):
+def count_dataset_classes(dataset: Dataset, examples: Sequence[Any]) -> dict[str, int]:
     """How many examples have each class of a `Dataset`."""
     return count_classes(dataset.labels, examples)
 
 
-def check_export(values):
+def check_export(values: ClassifierFlags) -> None:
     """Refuses what cannot be exported, before any work is done."""
     if values.threshold_to_export is not None and not values.export_dir:
         raise InputError(
@@ -254,13 +258,13 @@ def check_export(values):
         make_writable(values.export_dir, "--export_dir must be a directory that can be written")
 
 
-def read_examples(dataset, split, data_dir):
+def read_examples(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Any], dict[str, int]]:
     """Reads the examples of a split, and counts the rows that were left out."""
     examples, left_out = read_split(dataset, split, data_dir)
     return examples, {f"left out ({why})": count for why, count in left_out.items()}
 
 
-def make_task(job):
+def make_task(job: DownstreamJob[ClassifierFlags, Dataset]) -> "Classification":
     """The task of a `DownstreamJob` as a `Classification`."""
     from finetuning.classification.task import Classification
 
@@ -272,7 +276,7 @@ def make_task(job):
     )
 
 
-def read_data(values):
+def read_data(values: ClassifierFlags) -> Dataset:
     """The data set of the flags, which must suit --class_weights."""
     dataset = _read_data(values)
     if values.predict_file:
@@ -311,7 +315,7 @@ def _read_data(values):
     return custom_dataset(file_type, values.data_dir, **described)
 
 
-def own_columns(values):
+def own_columns(values: ClassifierFlags) -> Columns:
     """The `Columns` of the user's own files."""
     return Columns(
         values.text_column or "text",
@@ -321,7 +325,7 @@ def own_columns(values):
     )
 
 
-def add_predicted(dataset, values):
+def add_predicted(dataset: Dataset, values: ClassifierFlags) -> Dataset:
     """The data set with the file of --predict_file as a split without labels."""
     path = values.predict_file
     columns = own_columns(values)._replace(label=None)

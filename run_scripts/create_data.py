@@ -5,12 +5,15 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 from bert_common.atomic_write import remove_partial_files
 from bert_common.cpu import available_cores
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
-from bert_common.process_pool import start_workers
+from bert_common.process_pool import Run, start_workers
 from bert_common.progress import format_bytes
 from bert_common.stop_signals import interrupt_once
 from create_pretraining_data.engine import spark as spark_engine
@@ -18,6 +21,7 @@ from create_pretraining_data.engine.disk_space import check_free_space
 from create_pretraining_data.engine.passes import make_chunk_files, make_shard_files, read_summaries
 from create_pretraining_data.engine.plain_text import recognise_all
 from create_pretraining_data.engine.repeat_report import (
+    Repeats,
     describe_repeats,
     find_repeat_problems,
     summarize_repeats,
@@ -32,7 +36,7 @@ from create_pretraining_data.engine.work_folder import (
     read_manifest,
     remove_work_folder,
 )
-from create_pretraining_data.engine.work_plan import work_folder_for
+from create_pretraining_data.engine.work_plan import WorkPlan, work_folder_for
 from create_pretraining_data.instances import sentences
 from create_pretraining_data.instances.coverage import ONE_WORD
 from create_pretraining_data.instances.layout_checks import (
@@ -40,6 +44,7 @@ from create_pretraining_data.instances.layout_checks import (
     find_layout_problems,
     find_lost_text,
 )
+from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.records.metadata import (
     are_up_to_date,
     check_names,
@@ -53,6 +58,7 @@ from run_scripts.create_data_plan import make_manifest, make_plan, make_settings
 from run_scripts.flags.corpora import find_texts
 from run_scripts.flags.create_data import (
     CreateDataFlags,
+    ObjectiveDefaults,
     check_engine,
     choose_objective,
     choose_output_files,
@@ -64,6 +70,7 @@ from run_scripts.flags.declaration import names_of
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import check_tokenizer_flags, open_tokenizer
 from run_scripts.given_model import named_tokenizer
+from tokenization.loading import Tokenizer
 from tokenization.unknown_share import UnknownCounter
 
 # The modules that every worker process imports.
@@ -72,13 +79,13 @@ PRELOADED = ("create_pretraining_data.engine.passes",)
 FEWER_WORKERS = "the same command resumes from here, and needs less with fewer --num_workers"
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The console script and the launcher; returns the exit status."""
     with interrupt_once():
         return run_program(create_data, CreateDataFlags, argv)
 
 
-def create_data(flags):
+def create_data(flags: CreateDataFlags) -> None:
     """Creates the records; `flags` are `CreateDataFlags` as parsed."""
     started = time.monotonic()
     folder = ModelFolder.open(flags.model_dir) if flags.model_dir else None
@@ -131,7 +138,7 @@ def create_data(flags):
         print(f"written: {list_files(output_files)}")
 
 
-def resolve_flags(flags, defaults):
+def resolve_flags(flags: CreateDataFlags, defaults: ObjectiveDefaults) -> CreateDataFlags:
     """Checks the flags and fills in those that are not given.
 
     Raises:
@@ -149,7 +156,7 @@ def resolve_flags(flags, defaults):
     return flags
 
 
-def warn_of_few_predictions(flags):
+def warn_of_few_predictions(flags: CreateDataFlags) -> None:
     """Warns if --max_predictions_per_seq limits the masking of full examples."""
     needed = round(flags.max_seq_length * flags.masked_lm_prob)
     if needed > flags.max_predictions_per_seq:
@@ -161,7 +168,9 @@ def warn_of_few_predictions(flags):
         )
 
 
-def choose_engine(flags, plan, tokenizer):
+def choose_engine(
+    flags: CreateDataFlags, plan: WorkPlan, tokenizer: Tokenizer
+) -> tuple[AbstractContextManager[Run], str]:
     """Chooses where tasks run: a context manager like `start_workers`, and its name to print."""
     if flags.engine == "spark":
         return spark_engine.start_executors(plan, tokenizer, flags.spark_master), "Spark"
@@ -171,7 +180,9 @@ def choose_engine(flags, plan, tokenizer):
     return engine, f"{workers} worker{'s' * (workers > 1)}"
 
 
-def run_passes(flags, plan, manifest, tokenizer):
+def run_passes(
+    flags: CreateDataFlags, plan: WorkPlan, manifest: Mapping[str, Any], tokenizer: Tokenizer
+) -> tuple[CorpusStatistics, Repeats] | None:
     """Creates this task's chunk files, then the record files if all chunk files exist.
 
     Args:
@@ -227,7 +238,7 @@ def run_passes(flags, plan, manifest, tokenizer):
             with locked(plan.folder, "look", wait=True):
                 summaries = read_summaries(plan)
                 is_last = summaries and stack.enter_context(locked(plan.folder, "shards"))
-            if not is_last:
+            if not (summaries and is_last):
                 print("this task's chunks are done; the last task writes the record files")
                 return None
             stack.callback(remove_partial_files, plan.output_files)
@@ -251,7 +262,9 @@ def run_passes(flags, plan, manifest, tokenizer):
     return statistics, repeats
 
 
-def warn_of_unknown_pieces(plan, tokenizer, statistics, when=""):
+def warn_of_unknown_pieces(
+    plan: WorkPlan, tokenizer: Tokenizer, statistics: CorpusStatistics, when: str = ""
+) -> None:
     """Warns if much of the text that has these `CorpusStatistics` is [UNK], with words of it."""
     counter = UnknownCounter(tokenizer)
     if counter.describe_share(statistics.unknown_pieces, statistics.pieces):
@@ -263,7 +276,12 @@ def warn_of_unknown_pieces(plan, tokenizer, statistics, when=""):
         warnings.warn(f"{when}{found}", stacklevel=2)
 
 
-def check_text(flags, plan, statistics, expected):
+def check_text(
+    flags: CreateDataFlags,
+    plan: WorkPlan,
+    statistics: CorpusStatistics,
+    expected: Sequence[tuple[int, int]],
+) -> None:
     """Checks that the text gives useful records, and warns of problems with its layout.
 
     Args:
@@ -298,7 +316,13 @@ def check_text(flags, plan, statistics, expected):
         )
 
 
-def summary(statistics, repeats, flags, defaults, seconds):
+def summary(
+    statistics: CorpusStatistics,
+    repeats: Repeats,
+    flags: CreateDataFlags,
+    defaults: ObjectiveDefaults,
+    seconds: float,
+) -> str:
     """Summarizes the text and its records in one line."""
     left_out = [f"{count:,} of {reason}" for reason, count in sorted(statistics.left_out.items())]
     documents = statistics.documents
@@ -338,7 +362,7 @@ def summary(statistics, repeats, flags, defaults, seconds):
     return ", ".join(parts)
 
 
-def list_files(files):
+def list_files(files: Sequence[str]) -> str:
     """Lists files in one line: up to eight, otherwise the first and the last."""
     return ", ".join(files) if len(files) <= 8 else f"{files[0]} to {files[-1]}"
 

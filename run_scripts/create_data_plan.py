@@ -2,12 +2,14 @@
 
 import os
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 from bert_common.atomic_write import write_json
 from bert_common.json_text import parse_json
 from bert_common.progress import format_bytes
 from create_pretraining_data.engine import splitting
-from create_pretraining_data.engine.plain_text import TEXT_KEY, write_plain
+from create_pretraining_data.engine.plain_text import TEXT_KEY, Source, write_plain
 from create_pretraining_data.engine.splitting import LONGEST_SEARCH, InputFile, cut_into_chunks
 from create_pretraining_data.engine.work_folder import describe_inputs
 from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets, rough_records_size
@@ -17,10 +19,14 @@ from create_pretraining_data.instances.pairs import PairRules
 from create_pretraining_data.instances.sentences import describe_splitter
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from model_formats.encoders import ENCODERS
+from run_scripts.flags.create_data import CreateDataFlags, ObjectiveDefaults
 from run_scripts.flags.declaration import names_of
+from tokenization.loading import Tokenizer
 
 
-def make_settings(flags, defaults, tokenizer):
+def make_settings(
+    flags: CreateDataFlags, defaults: ObjectiveDefaults, tokenizer: Tokenizer
+) -> InstanceSettings:
     """Creates `InstanceSettings`: how documents become sequences, these are masked and stored.
 
     Args:
@@ -28,12 +34,13 @@ def make_settings(flags, defaults, tokenizer):
         defaults: `ObjectiveDefaults`.
         tokenizer: cuts the text into pieces.
     """
+    special: Any = tokenizer  # whose ids are not None: `open_tokenizer` has checked them
     pair_rules = PairRules(
         objective=defaults.objective,
         max_seq_length=flags.max_seq_length,
         short_seq_prob=flags.short_seq_prob,
-        cls_id=tokenizer.cls_id,
-        sep_id=tokenizer.sep_id,
+        cls_id=special.cls_id,
+        sep_id=special.sep_id,
         long_lines=flags.long_lines,
     )
     masking_rules = MaskingRules(
@@ -43,7 +50,7 @@ def make_settings(flags, defaults, tokenizer):
         ngram=flags.ngram,
         favor_shorter_ngram=flags.favor_shorter_ngram,
         do_permutation=flags.do_permutation,
-        mask_id=tokenizer.mask_id,
+        mask_id=special.mask_id,
         vocab_size=tokenizer.vocab_size,
     )
     record_format = RecordFormat(
@@ -57,7 +64,13 @@ def make_settings(flags, defaults, tokenizer):
     return InstanceSettings(pair_rules, masking_rules, record_format, flags.dupe_factor)
 
 
-def make_manifest(flags, defaults, tokenizer, sources, output_files):
+def make_manifest(
+    flags: CreateDataFlags,
+    defaults: ObjectiveDefaults,
+    tokenizer: Tokenizer,
+    sources: Sequence[Source],
+    output_files: Sequence[str],
+) -> dict[str, Any]:
     """Lists everything that determines the bytes of the record files.
 
     Args:
@@ -88,7 +101,7 @@ def make_manifest(flags, defaults, tokenizer, sources, output_files):
     }
 
 
-def unpack_once(source, plain):
+def unpack_once(source: Source, plain: str) -> InputFile:
     """Writes the plain text of a source unless an earlier run did: an `InputFile`.
 
     A JSON file beside the plain text has its size and how many rows of the source were left out.
@@ -117,7 +130,13 @@ _REMEDIES = {
 }
 
 
-def make_plan(flags, settings, sources, output_files, folder):
+def make_plan(
+    flags: CreateDataFlags,
+    settings: InstanceSettings,
+    sources: Sequence[Source],
+    output_files: Sequence[str],
+    folder: str,
+) -> WorkPlan:
     """Divides the work into chunks, buckets and shards: a `WorkPlan`.
 
     Args:

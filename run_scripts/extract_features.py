@@ -3,6 +3,8 @@
 import dataclasses
 import os
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.sentence_transformers import read_pooling
 from model_formats.weights import open_weights
 from run_scripts.flags import groups
+from run_scripts.flags.declaration import redeclare
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.finetune import read_layers
 from run_scripts.flags.limits import LARGEST_BATCH, LONGEST_SEQUENCE
@@ -24,7 +27,11 @@ from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.flags.training import ModelFlags, check_checkpoint, check_length
 from run_scripts.given_model import GivenModel, find_directory
+from tokenization.loading import Tokenizer
 from tokenization.unknown_share import warn_of_unknown
+
+if TYPE_CHECKING:
+    import keras
 
 ARRAYS = ".npz"
 
@@ -79,12 +86,11 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         "table; a word of several pieces has their mean. Without --input_file: of every piece of "
         "the vocabulary.",
     )
-    init_checkpoint: str = groups.MODEL.flag(
-        None,
-        "The weights, fine-tuned or not: a checkpoint of Google's or of this project, a "
+    init_checkpoint: str | None = redeclare(
+        ModelFlags,
+        "init_checkpoint",
+        help="The weights, fine-tuned or not: a checkpoint of Google's or of this project, a "
         "safetensors file of transformers, or a folder with one of them.",
-        is_input=True,
-        takes=(FILE, FOLDER, NOTHING),
     )
     max_seq_length: int = groups.ROWS.flag(
         128,
@@ -103,12 +109,12 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     use_one_hot_embeddings: bool = groups.TPU.flag(False, "For TPUs; has no effect here.")
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The console script and the launcher; returns the exit status."""
     return run_program(extract_features, ExtractFeaturesFlags, argv)
 
 
-def extract_features(values):
+def extract_features(values: ExtractFeaturesFlags) -> None:
     """Checks flags and files, then computes, then writes."""
     model = GivenModel.of(values, find_directory(values))
     check_flags(values, model.checkpoint)
@@ -123,10 +129,12 @@ def extract_features(values):
     if values.word_embeddings:
         extract_words(values, open_encoder(values, model), tokenizer, lines)
         return
+    assert lines is not None  # `check_flags` requires them
     layers = read_layers("layers", values.layers, config)
     check_length(values, config)
     shown = with_progress(lines, "encoding", "lines")
-    rows = [encode_pair(tokenizer, *line, values.max_seq_length) for line in shown]
+    length = values.max_seq_length
+    rows = [encode_pair(tokenizer, text, second, length) for text, second in shown]
     longest = max(len(row.ids) for row in rows)
     warn_of_untrained_positions(model.checkpoint, longest, "the longest line")
     encoder = open_encoder(values, model)
@@ -151,7 +159,7 @@ def extract_features(values):
     print(f"{len(rows):,} lines, layers {values.layers}: written to {places(values)}")
 
 
-def open_encoder(values, model):
+def open_encoder(values: ExtractFeaturesFlags, model: GivenModel) -> "keras.Model":
     """Imports TensorFlow and loads the encoder."""
     start_tensorflow(values)
     from bert_tf.blockwise_attention import automatic_attention
@@ -162,7 +170,12 @@ def open_encoder(values, model):
     return encoder
 
 
-def extract_words(values, encoder, tokenizer, lines):
+def extract_words(
+    values: ExtractFeaturesFlags,
+    encoder: "keras.Model",
+    tokenizer: Tokenizer,
+    lines: Sequence[tuple[str, str | None]] | None,
+) -> None:
     """Writes the vectors of words, or of the whole vocabulary, out of context.
 
     The .npz file has "features" [N, E] and, of a vocabulary, "input_ids" [N].
@@ -185,17 +198,17 @@ def extract_words(values, encoder, tokenizer, lines):
     print(f"{len(words):,} words: written to {places(values)}")
 
 
-def places(values):
+def places(values: ExtractFeaturesFlags) -> str:
     """Where the output is, for a message."""
     return " and ".join(filter(None, (values.output_file, values.projector_dir)))
 
 
-def is_of_arrays(values):
+def is_of_arrays(values: ExtractFeaturesFlags) -> bool:
     """Whether a line has a vector, rather than each of its pieces as in JSON lines."""
     return not values.output_file or values.output_file.endswith(ARRAYS)
 
 
-def check_flags(values, checkpoint):
+def check_flags(values: ExtractFeaturesFlags, checkpoint: str | None) -> None:
     """Refuses values that cannot work, whatever the text is."""
     if values.use_tpu:
         raise InputError("--use_tpu must be off: this program runs on GPUs and CPUs")

@@ -6,7 +6,9 @@ import os
 from typing import Self
 
 from bert_common.errors import InputError
-from model_formats.encoders import ENCODERS
+from bert_tf.config import EncoderConfig
+from model_formats.config_file import ConfigFile
+from model_formats.encoders import ENCODERS, Encoder
 from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import REFERENCE_MODEL, ModelFolder
 from model_formats.weights import find_weights
@@ -17,9 +19,10 @@ from run_scripts.flags.tokenizer import (
     source_of,
 )
 from run_scripts.flags.training import NO_CONFIG, ModelFlags, given_config
+from tokenization.loading import Tokenizer
 
 # The flags that name a model, each alone or with others.
-MODEL_FLAGS = ("init_checkpoint", *(field.name for field in dataclasses.fields(ModelFlags)))
+MODEL_FLAGS = tuple(field.name for field in dataclasses.fields(ModelFlags))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,13 +36,13 @@ class GivenModel:
         folder_has_weights: whether the weights are those of `folder` where no flag names any.
     """
 
-    flags: object
+    flags: ModelFlags
     folder: ModelFolder | None
     fine_tuned: ModelFolder | None = None
     folder_has_weights: bool = True
 
     @classmethod
-    def of(cls, flags, directory=None) -> Self:
+    def of(cls, flags: ModelFlags, directory: str | None = None) -> Self:
         """Opens the folder that the flags name.
 
         Args:
@@ -53,12 +56,12 @@ class GivenModel:
         return cls(flags, ModelFolder.open(directory) if directory else None)
 
     @property
-    def folders(self):
+    def folders(self) -> list[ModelFolder]:
         """The folders, the one that counts first."""
         return [folder for folder in (self.folder, self.fine_tuned) if folder]
 
     @functools.cached_property
-    def config_file(self):
+    def config_file(self) -> ConfigFile:
         """The model's `ConfigFile`.
 
         Raises:
@@ -70,41 +73,43 @@ class GivenModel:
         return file or self.folders[0].config_file
 
     @property
-    def model_type(self):
+    def model_type(self) -> str:
         """The model type, a key of `ENCODERS`."""
         return self.config_file.model_type
 
     @property
-    def encoder(self):
+    def encoder(self) -> Encoder:
         """The `Encoder` of the model type."""
         return ENCODERS[self.model_type]
 
     @property
-    def config(self):
+    def config(self) -> EncoderConfig:
         """The model's configuration."""
         return self.config_file.config
 
     @functools.cached_property
-    def checkpoint(self):
+    def checkpoint(self) -> str | None:
         """A checkpoint's prefix or a safetensors file; None for new weights."""
         if path := self.flags.init_checkpoint:
             return find_weights(path) if os.path.isdir(path) else path
         return self.folder.checkpoint if self.folder and self.folder_has_weights else None
 
     @functools.cached_property
-    def checkpoint_folder(self):
+    def checkpoint_folder(self) -> ModelFolder:
         """The `ModelFolder` of the checkpoint, which may be another than that of --model_dir."""
         folder = ModelFolder.beside(self.checkpoint)
-        is_ours = self.folder and os.path.abspath(self.folder.path) == folder.path
-        return self.folder if is_ours else folder
+        if self.folder and os.path.abspath(self.folder.path) == folder.path:
+            return self.folder
+        return folder
 
     @functools.cached_property
-    def tokenizer(self):
+    def tokenizer(self) -> Tokenizer:
         """The model's tokenizer; see `open_model_tokenizer`."""
+        assert isinstance(self.flags, TokenizerFlags)
         return open_model_tokenizer(self.flags, self.config, *self.folders)
 
 
-def find_directory(flags):
+def find_directory(flags: TokenizerFlags) -> str | None:
     """The --model_dir; the model that comes with this project where no flag names a model.
 
     Raises:
@@ -112,14 +117,14 @@ def find_directory(flags):
     """
     # An empty value is one too: of a variable that a shell script forgot to set.
     if any(getattr(flags, name, None) is not None for name in MODEL_FLAGS):
-        return flags.model_dir
+        return getattr(flags, "model_dir", None)
     if source := source_of(flags):
         raise InputError(f"a tokenizer must be given with its model. Received: {source} alone")
     print(f"note: the model is {REFERENCE_MODEL}; --model_dir chooses another")
     return REFERENCE_MODEL
 
 
-def named_tokenizer(flags, *folders):
+def named_tokenizer(flags: TokenizerFlags, *folders: ModelFolder) -> TokenizerFlags:
     """The `TokenizerFlags` of the tokenizer that flags name, else of the first folder with one.
 
     Raises:
@@ -132,7 +137,9 @@ def named_tokenizer(flags, *folders):
     return TokenizerFlags(**named)
 
 
-def open_model_tokenizer(flags, config, *folders):
+def open_model_tokenizer(
+    flags: TokenizerFlags, config: EncoderConfig, *folders: ModelFolder
+) -> Tokenizer:
     """Opens the tokenizer that `named_tokenizer` finds, and checks that it fits the model.
 
     Args:
@@ -144,7 +151,7 @@ def open_model_tokenizer(flags, config, *folders):
         InputError: there is none or it does not fit; or as `named_tokenizer`.
     """
     named = named_tokenizer(flags, *folders)
-    check_tokenizer_flags(named, flags.model_dir)
+    check_tokenizer_flags(named, getattr(flags, "model_dir", None))
     tokenizer = open_tokenizer(named)
     check_table(config, tokenizer.vocab_size, source_of(named))
     return tokenizer

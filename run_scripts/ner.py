@@ -3,6 +3,8 @@
 import dataclasses
 import re
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from finetuning.ner.data import FORMATS, NerDataset, make_ner_dataset
@@ -14,20 +16,23 @@ from finetuning.ner.untagged import (
     read_dataset_split,
 )
 from finetuning.tasks import TASKS
+from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import redeclare
 from run_scripts.flags.finetune import (
-    FinetuneFlags,
-    HeadInputFlags,
+    TextFlags,
     choose_predicted_file,
     head_options,
 )
 from run_scripts.flags.parser import run_program
 
+if TYPE_CHECKING:
+    from finetuning.ner.task import NamedEntityRecognition
+
 
 @dataclasses.dataclass(frozen=True)
-class NerFlags(HeadInputFlags):
+class NerFlags(TextFlags):
     """Fine-tunes BERT or ALBERT to find named entities, or to tag tokens in any other way.
 
     With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and --data_dir
@@ -40,18 +45,16 @@ class NerFlags(HeadInputFlags):
     )
 
     data_dir: str = redeclare(
-        FinetuneFlags,
+        TextFlags,
         "data_dir",
         help="The folder with the task's files; required unless --predict_file is all that is "
         "read.",
-        required=False,
     )
-    predict_file: str = groups.FILES.flag(
-        None,
-        "With --do_predict: a file without tags to find entities in: plain text, a sentence a "
-        "line, or tokens as in the training file without their tags. Default: --predict_split.",
-        is_input=True,
-        is_path=True,
+    predict_file: str = redeclare(
+        TextFlags,
+        "predict_file",
+        help="With --do_predict: a file without tags to find entities in: plain text, a sentence "
+        "a line, or tokens as in the training file without their tags. Default: --predict_split.",
     )
     predict_format: str = groups.PREDICTION.flag(
         "auto",
@@ -68,12 +71,12 @@ class NerFlags(HeadInputFlags):
     )
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The console script and the launcher; returns the exit status."""
     return run_program(find_entities, NerFlags, argv)
 
 
-def find_entities(values):
+def find_entities(values: NerFlags) -> None:
     """Checks the flags that are run_ner's own, and runs the program."""
     values = choose_predicted_file(values)
     if not values.data_dir and (values.do_train or values.do_eval or not values.predict_file):
@@ -83,7 +86,7 @@ def find_entities(values):
     finetune(values, PROGRAM)
 
 
-def read_data(values):
+def read_data(values: NerFlags) -> NerDataset:
     """The format of the flags, with its tags."""
     if values.task_name not in FORMATS:
         raise InputError(
@@ -108,7 +111,7 @@ def read_data(values):
     return dataset
 
 
-def make_task(job):
+def make_task(job: DownstreamJob[NerFlags, NerDataset]) -> "NamedEntityRecognition":
     """The task of a `DownstreamJob` as a `NamedEntityRecognition`."""
     from finetuning.ner.task import NamedEntityRecognition
 

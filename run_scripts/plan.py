@@ -9,8 +9,10 @@ It reads no text and imports no TensorFlow: the arithmetic is in `run_scripts.pl
 import dataclasses
 import re
 import sys
+from collections.abc import Sequence
 
 from bert_common.errors import InputError
+from bert_tf.config import EncoderConfig
 from bert_tf.costs.cards import CARDS
 from create_pretraining_data.engine.work_plan import COMPRESSIONS
 from create_pretraining_data.instances.packing import MAX_SEQUENCES
@@ -134,12 +136,12 @@ class CorpusPlanFlags:
     compression: str = groups.OUTPUT.flag("none", "Of the record files.", choices=COMPRESSIONS)
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The program; returns the exit status."""
     return run_program(show_plan, CorpusPlanFlags, argv)
 
 
-def show_plan(flags):
+def show_plan(flags: CorpusPlanFlags) -> None:
     """Prints the plan of a corpus, or the tables of models."""
     if not flags.corpus_gb:
         show_sizes(flags)
@@ -163,7 +165,7 @@ def show_plan(flags):
     print_plan(flags, sizes, (config, phases), cards, KOREAN_WIKIPEDIA)
 
 
-def show_sizes(flags):
+def show_sizes(flags: CorpusPlanFlags) -> None:
     """Prints the tables of models."""
     lengths = read_lengths(flags.lengths)
     models = published_sizes()
@@ -172,7 +174,7 @@ def show_sizes(flags):
     print_tables(models, lengths, flags.batch_size)
 
 
-def read_lengths(text):
+def read_lengths(text: str) -> list[int]:
     """The numbers of --lengths."""
     parts = text.split(",")
     lengths = [int(part) for part in parts if re.fullmatch(r"\d{1,9}", part)]
@@ -185,7 +187,7 @@ def read_lengths(text):
     return lengths
 
 
-def read_sizes(text):
+def read_sizes(text: str) -> list[float]:
     """The numbers of --corpus_gb."""
     parts = text.split(",")
     try:
@@ -200,7 +202,7 @@ def read_sizes(text):
     return sizes
 
 
-def read_job(model, packed=True):
+def read_job(model: str, packed: bool = True) -> tuple[EncoderConfig, list[Phase]]:
     """The configuration and the phases of a shipped job.
 
     Args:
@@ -210,11 +212,13 @@ def read_job(model, packed=True):
     Returns:
         A `BertConfig` or `AlbertConfig`, and a list of `Phase`.
     """
-    jobs = []
+    jobs: list[PretrainFlags] = []
     for name in JOBS[model]:
         values = parse(PretrainFlags, ["plan", f"--flagfile={SHIPPED / name}.flags"])
+        assert values is not None  # it is for --help
         if not jobs:  # the second phase takes the configuration from the first one's folder
             file = given_config(values)
+            assert file is not None  # every shipped job begins with one
             config = file.config_with(USUAL_VOCABULARY)
         jobs.append(resolve_model_defaults(values, file.model_type))
     phases = [

@@ -4,15 +4,19 @@ import contextlib
 import dataclasses
 import functools
 import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_tf.checkpoint_files import EXPORTED_NAME, latest_checkpoint
-from bert_tf.config import LARGEST_SIZE
+from bert_tf.config import LARGEST_SIZE, EncoderConfig
 from bert_tf.input.data_order import sizes_of
 from bert_tf.training.cluster import Cluster, read_cluster, shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_path
+from create_pretraining_data.records.record_format import RecordFormat
 from model_formats.model_folder import (
     ModelFolder,
     add_trained_positions,
@@ -43,14 +47,23 @@ from run_scripts.flags.pretrain import (
 )
 from run_scripts.flags.training import check_length, compilation_cache
 from run_scripts.given_model import GivenModel
+from tokenization.loading import Tokenizer
+
+if TYPE_CHECKING:
+    from bert_tf.input.training_records import TrainingRecords
+    from bert_tf.training.evaluation import RecordsEvaluator
+    from bert_tf.training.interruptions.output_folder import TrainingFolder
+    from bert_tf.training.state import TrainingState
+    from create_pretraining_data.instances.mask_processes import MaskProcesses
+    from run_scripts.session import Session
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The console script and the launcher; returns the exit status."""
     return run_program(pretrain, PretrainFlags, argv)
 
 
-def pretrain(given):
+def pretrain(given: PretrainFlags) -> None:
     """Checks flags and files, then trains, then evaluates."""
     job = make_job(given)
     flags = job.flags
@@ -73,17 +86,17 @@ class PretrainingJob:
 
     flags: PretrainFlags  # with every default resolved
     model: GivenModel  # what the flags name
-    config: object  # the model's, its vocab_size that of the records where no file says it
-    files: list  # record files
-    eval_files: list
+    config: EncoderConfig  # the model's, its vocab_size that of the records where no file says it
+    files: list[str]  # record files
+    eval_files: list[str]
     # The sentence objective of each: "nsp", "sop" or "none"; None if it is not known.
     objective: str | None
     eval_objective: str | None
-    tokenizer: object  # that of the records, or None
+    tokenizer: Tokenizer | None  # that of the records, or None
     cluster: Cluster | None
 
     @property
-    def source(self):
+    def source(self) -> str | None:
         """The checkpoint that the training starts or goes on from; None for new weights."""
         return latest_checkpoint(self.flags.output_dir) or self.model.checkpoint
 
@@ -92,7 +105,7 @@ class PretrainingJob:
 PADDING_ROWS = 128
 
 
-def make_job(given):
+def make_job(given: PretrainFlags) -> PretrainingJob:
     """Resolves `PretrainFlags`, and checks them with the files that they name.
 
     Raises:
@@ -143,7 +156,7 @@ def make_job(given):
     )
 
 
-def note_unused_rows(config, tokenizer):
+def note_unused_rows(config: EncoderConfig, tokenizer: Tokenizer) -> None:
     """Says how many rows of the table of pieces have no piece, where that is more than padding."""
     unused = config.vocab_size - tokenizer.vocab_size
     if unused > PADDING_ROWS:
@@ -154,7 +167,7 @@ def note_unused_rows(config, tokenizer):
         )
 
 
-def run(job, session, folder):
+def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None") -> None:
     """The part that needs TensorFlow: loads records, builds the model, trains, evaluates.
 
     Args:
@@ -187,11 +200,13 @@ def run(job, session, folder):
             return
     if flags.export_dir and session.chief:
         export(flags, session, state, write_files)
-    if flags.do_eval:
+    if flags.do_eval and evaluator:
         evaluate(job, session, state, evaluator, held_out)
 
 
-def load_records(job, session):
+def load_records(
+    job: PretrainingJob, session: "Session"
+) -> "tuple[TrainingRecords, TrainingRecords]":
     """Checks the records to train on and those to evaluate on; returns two `TrainingRecords`."""
     from bert_tf.input.record_checks import check_records
     from bert_tf.input.training_records import TrainingRecords
@@ -215,7 +230,7 @@ def load_records(job, session):
     return records, held_out
 
 
-def build(job, session):
+def build(job: PretrainingJob, session: "Session") -> "TrainingState":
     """Builds model and optimizer, from a checkpoint if there is one; returns a `TrainingState`."""
     from bert_tf import PretrainingModel, WarmupPolynomialDecay
 
@@ -227,7 +242,7 @@ def build(job, session):
         power=flags.poly_power,
         start_warmup_step=flags.start_warmup_step,
     )
-    name = SENTENCE_OBJECTIVES.get(job.objective)
+    name = SENTENCE_OBJECTIVES.get(job.objective or "")
     add_heads = functools.partial(PretrainingModel, sentence_objective=name)
     state = session.build(job, add_heads, schedule)
     allow_missing = tuple(filter(None, flags.allow_missing.split(",")))
@@ -235,7 +250,9 @@ def build(job, session):
     return state
 
 
-def model_files_writer(job, state, source, records):
+def model_files_writer(
+    job: PretrainingJob, state: "TrainingState", source: str | None, records: "TrainingRecords"
+) -> Callable[[str], None]:
     """A function of a folder that writes what a model's folder holds beside the checkpoints.
 
     Args:
@@ -257,7 +274,7 @@ def model_files_writer(job, state, source, records):
     return lambda folder: ModelFolder.write(folder, job.model.model_type, job.config, **described)
 
 
-def make_stage(job):
+def make_stage(job: PretrainingJob) -> dict[str, Any]:
     """What `model_formats.training_record` keeps of a pre-training."""
     sidecars = {sidecar_path(path): path for path in job.files}
     descriptions = [read_sidecar(path) or {} for path in sidecars.values()]
@@ -266,7 +283,9 @@ def make_stage(job):
     return {**stage, "objective": job.objective} if job.objective else stage
 
 
-def make_evaluator(job, session, state, held_out):
+def make_evaluator(
+    job: PretrainingJob, session: "Session", state: "TrainingState", held_out: "TrainingRecords"
+) -> "RecordsEvaluator":
     """The evaluator of the pre-training heads on the held-out records."""
     from bert_tf.pretraining import pretraining_objective
     from bert_tf.training.evaluation import RecordsEvaluator
@@ -291,7 +310,14 @@ def make_evaluator(job, session, state, held_out):
     )
 
 
-def train(job, session, state, records, evaluator, **options):
+def train(
+    job: PretrainingJob,
+    session: "Session",
+    state: "TrainingState",
+    records: "TrainingRecords",
+    evaluator: "RecordsEvaluator | None",
+    **options: Any,
+) -> bool:
     """Trains to --num_train_steps; returns whether a signal ended it."""
     from bert_tf.summaries.markdown import as_markdown_table
     from run_scripts.session import Workload
@@ -316,7 +342,9 @@ def train(job, session, state, records, evaluator, **options):
         return session.train(state, records, config, workload, evaluator, texts=texts, **options)
 
 
-def open_mask_processes(flags, record_format):
+def open_mask_processes(
+    flags: PretrainFlags, record_format: RecordFormat
+) -> "AbstractContextManager[MaskProcesses | None]":
     """A context with the `MaskProcesses` of --mask_processes; None where there are none."""
     import tensorflow as tf
 
@@ -331,7 +359,12 @@ def open_mask_processes(flags, record_format):
     return MaskProcesses(count)
 
 
-def export(flags, session, state, write_files):
+def export(
+    flags: PretrainFlags,
+    session: "Session",
+    state: "TrainingState",
+    write_files: Callable[[str], None],
+) -> None:
     """Writes the weights alone into --export_dir."""
     from bert_tf.checkpoint import save_google_checkpoint
 
@@ -340,7 +373,13 @@ def export(flags, session, state, write_files):
     session.print(f"exported to {flags.export_dir}")
 
 
-def evaluate(job, session, state, evaluator, held_out):
+def evaluate(
+    job: PretrainingJob,
+    session: "Session",
+    state: "TrainingState",
+    evaluator: "RecordsEvaluator",
+    held_out: "TrainingRecords",
+) -> None:
     """Evaluates; writes and prints the results beside those of a trivial baseline."""
     from bert_tf.input.pipeline import most_frequent_share
 

@@ -5,6 +5,8 @@ import functools
 import operator
 import os
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
 from finetuning.multiple_choice.data import (
@@ -17,12 +19,16 @@ from finetuning.multiple_choice.data import (
     read_race,
 )
 from finetuning.tasks import TASKS
+from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags
 from run_scripts.flags.limits import LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
+
+if TYPE_CHECKING:
+    from finetuning.multiple_choice.task import MultipleChoice
 
 shared = functools.partial(redeclare, FinetuneFlags)
 
@@ -97,12 +103,12 @@ class RaceFlags(FinetuneFlags):
     predict_file: str = groups.COMPATIBILITY.flag(None, "Has no effect here.", no_effect=True)
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The console script and the launcher; returns the exit status."""
     return run_program(answer_multiple_choice, RaceFlags, argv)
 
 
-def answer_multiple_choice(values):
+def answer_multiple_choice(values: RaceFlags) -> None:
     """Resolves the flags that are run_race's own, and runs the program."""
     if values.do_train is values.do_eval is values.do_predict is None:
         values = dataclasses.replace(values, do_train=True, do_eval=True)
@@ -115,7 +121,7 @@ def answer_multiple_choice(values):
     finetune(values, PROGRAM)
 
 
-def read_data(values):
+def read_data(values: RaceFlags) -> ChoiceDataset:
     """Reads the questions that the flags name, of the splits that exist."""
     check_lengths(values.max_seq_length, values.max_qa_length)
     needed = ["train"] if values.do_train else []
@@ -131,7 +137,7 @@ def read_data(values):
     return ChoiceDataset(questions)
 
 
-def find_split_path(values, split):
+def find_split_path(values: RaceFlags, split: str) -> str | None:
     """The path of a split, or None."""
     if values.task_name == "race":
         return find_race(values.data_dir, split)
@@ -139,7 +145,7 @@ def find_split_path(values, split):
     return path if os.path.exists(path) else None
 
 
-def read_split(values, split):
+def read_split(values: RaceFlags, split: str) -> list[Any]:
     """Reads the questions of a split."""
     if values.task_name != "race":
         return read_choices(os.path.join(values.data_dir, f"{split}.jsonl"))
@@ -151,7 +157,7 @@ def read_split(values, split):
     return read_race(values.data_dir, split, levels)
 
 
-def make_task(job):
+def make_task(job: DownstreamJob[RaceFlags, ChoiceDataset]) -> "MultipleChoice":
     """The task of a `DownstreamJob` as a `MultipleChoice`."""
     from finetuning.multiple_choice.task import MultipleChoice
 

@@ -6,16 +6,21 @@ It imports TensorFlow: programs import it once their flags and files have been c
 import contextlib
 import dataclasses
 import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
 
 import keras
 import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS
+from bert_tf.config import EncoderConfig
+from bert_tf.encoder import EncoderModel
 from bert_tf.memory_estimate import memory_line
 from bert_tf.names import is_blockwise
 from bert_tf.optimization import OPTIMIZERS
-from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, write_evaluation
+from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations, write_evaluation
+from bert_tf.training.cluster import Cluster
 from bert_tf.training.distribution import (
     barrier,
     check_agreement,
@@ -26,17 +31,41 @@ from bert_tf.training.distribution import (
     raise_together,
 )
 from bert_tf.training.evaluation import as_shown, write_results
+from bert_tf.training.interfaces import HeldOutEvaluator, TrainingData
 from bert_tf.training.interruptions.out_of_memory import MEMORY_REMEDIES, explain_out_of_memory
 from bert_tf.training.loop import TrainingConfig, train
 from bert_tf.training.mixed_precision import POLICIES, LossScale, choose_precision, suggestion
 from bert_tf.training.state import TrainingState, restore
 from bert_tf.training.xla import Compilation, choose_compilation, enable_auto_clustering
 from model_formats.weights import open_weights
+from run_scripts.flags.finetune import FinetuneFlags
+from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import library_seed, read_profile_steps
+from run_scripts.given_model import GivenModel
+
+JobFlags = FinetuneFlags | PretrainFlags
+
+
+class Job(Protocol):
+    """What a session is told of a program's work: a `PretrainingJob` or a `DownstreamJob`."""
+
+    @property
+    def flags(self) -> JobFlags:
+        """The flags, resolved."""
+
+    @property
+    def model(self) -> GivenModel:
+        """The model that they name."""
+
+    @property
+    def config(self) -> EncoderConfig:
+        """Its configuration."""
 
 
 @contextlib.contextmanager
-def open_session(flags, xla, cluster, refusal_reason):
+def open_session(
+    flags: JobFlags, xla: str, cluster: Cluster | None, refusal_reason: str | None
+) -> Iterator["Session"]:
     """Opens the devices that the flags name, for the part of a program that uses TensorFlow.
 
     Args:
@@ -61,8 +90,8 @@ def open_session(flags, xla, cluster, refusal_reason):
     with explain_lost_worker(strategy), explain_out_of_memory(MEMORY_REMEDIES, {}):
         raise_together(strategy, refusal_reason)
         session = Session(strategy, precision, xla, compilation)
-        if flags.do_train and suggestion(flags.precision):
-            session.print(suggestion(flags.precision))
+        if flags.do_train and (line := suggestion(flags.precision)):
+            session.print(line)
         yield session
         # To the others, a worker that ends earlier looks lost.
         barrier(strategy)
@@ -78,16 +107,24 @@ class Session:
     compilation: Compilation  # what `xla` means on these devices
 
     @property
-    def chief(self):
+    def chief(self) -> bool:
         """Whether this process is the one that writes files and prints."""
         return is_chief(self.strategy)
 
-    def print(self, line):
+    def print(self, line: str) -> None:
         """Prints a line, in the chief alone."""
         if self.chief:
             print(line, flush=True)
 
-    def report(self, directory, results, note, *, illustrations=NO_ILLUSTRATIONS, draw=True):
+    def report(
+        self,
+        directory: str,
+        results: Mapping[str, Any],
+        note: str,
+        *,
+        illustrations: Illustrations = NO_ILLUSTRATIONS,
+        draw: bool = True,
+    ) -> None:
         """Prints results with a note, and writes eval_results.txt and, if `draw`, event files.
 
         In the chief alone. `results` are name -> number, with "global_step".
@@ -102,11 +139,11 @@ class Session:
             write_evaluation(directory, results, results["global_step"], illustrations)
         self.print(f"written to {write_results(directory, results)}")
 
-    def check_agreement(self, settings):
+    def check_agreement(self, settings: Mapping[str, Any]) -> None:
         """Refuses workers that differ in a setting: a dict of name -> number or text."""
         check_agreement(self.strategy, settings)
 
-    def check_flags(self, job):
+    def check_flags(self, job: Job) -> None:
         """Refuses workers with different flags, and batches that the devices cannot divide.
 
         Args:
@@ -131,7 +168,9 @@ class Session:
                 f"--gradient_accumulation_steps={microbatches}"
             )
 
-    def build(self, job, add_head, schedule=None):
+    def build(
+        self, job: Job, add_head: Callable[[Any], EncoderModel], schedule: Any = None
+    ) -> TrainingState:
         """Builds a model with its optimizer: a `TrainingState` at step 0.
 
         Args:
@@ -148,13 +187,13 @@ class Session:
             model = add_head(encoder(config, attention_function=attention, dtype=policy))
             self.print(f"model: {config}")
             if schedule is None:
-                return TrainingState(model, None)
+                return TrainingState(model, None)  # type: ignore[arg-type]  # it is not trained
             optimizer = OPTIMIZERS[job.flags.optimizer](schedule)
             optimizer.build(model.trainable_variables)
             loss_scale = LossScale() if self.precision == "float16" else None
             return TrainingState(model, optimizer, loss_scale)
 
-    def restore(self, state, job, **options):
+    def restore(self, state: TrainingState, job: Job, **options: Any) -> None:
         """Restores a new state from the newest checkpoint or the job's; prints which.
 
         `options` are those of `bert_tf.training.state.restore`.
@@ -166,7 +205,7 @@ class Session:
         self.check_agreement({"the step to resume from": state.step})
         self.print(line)
 
-    def training_config(self, flags, **others):
+    def training_config(self, flags: JobFlags, **others: Any) -> TrainingConfig:
         """The `TrainingConfig` of the flags with the names of its fields, and of `others`."""
         # On a CPU a step takes so long that a signal should not have to wait for ten.
         loop = 10 if tf.config.list_physical_devices("GPU") else 1
@@ -180,7 +219,15 @@ class Session:
         }
         return TrainingConfig(**(given | others))
 
-    def train(self, state, data, config, workload, evaluator=None, **options):
+    def train(
+        self,
+        state: TrainingState,
+        data: TrainingData,
+        config: TrainingConfig,
+        workload: "Workload",
+        evaluator: HeldOutEvaluator | None = None,
+        **options: Any,
+    ) -> bool:
         """Prints a summary of the run and trains; returns whether a signal ended it.
 
         Args:
@@ -227,8 +274,7 @@ class Session:
         sizes = (rows, workload.length, workload.predictions, self.precision, config.recompute)
         slots = len(state.optimizer.slots)
         blockwise = is_blockwise(workload.attention, workload.length)
-        options = {"slots": slots, "blockwise": blockwise}
-        self.print(memory_line(workload.model_config, *sizes, **options))
+        self.print(memory_line(workload.model_config, *sizes, slots=slots, blockwise=blockwise))
         if blockwise:
             self.print("attention is computed for one block of queries at a time")
         if self.compilation.update:
@@ -255,7 +301,7 @@ def _listed(lengths):
 class Workload:
     """The size of a training run, for the lines that announce it."""
 
-    model_config: object
+    model_config: EncoderConfig
     examples: int  # their number
     length: int  # the most tokens of a sequence
     predictions: int = 1  # masked positions of a sequence

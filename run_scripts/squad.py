@@ -6,6 +6,8 @@ import operator
 import os
 import re
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
@@ -18,6 +20,7 @@ from finetuning.question_answering.data import (
 from finetuning.question_answering.scores import BENCHMARKS
 from finetuning.question_answering.windows import SPECIALS
 from finetuning.tasks import TASKS
+from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
@@ -26,6 +29,9 @@ from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_SHOWN
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.path_kinds import FILE, NOTHING
 from tokenization import FullTokenizer
+
+if TYPE_CHECKING:
+    from finetuning.question_answering.task import QuestionAnswering
 
 # As google-research/albert run_squad_v2.py.
 START_N_TOP = END_N_TOP = 5
@@ -183,12 +189,12 @@ class SquadFlags(FinetuneFlags):
     )
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The console script and the launcher; returns the exit status."""
     return run_program(answer, SquadFlags, argv)
 
 
-def answer(values):
+def answer(values: SquadFlags) -> None:
     """Checks the flags that are run_squad's own, and runs the program."""
     check_squad_flags(values)
     if not values.do_train and values.init_checkpoint and latest_checkpoint(values.output_dir):
@@ -203,7 +209,7 @@ def answer(values):
     finetune(values, PROGRAM)
 
 
-def check_squad_flags(values):
+def check_squad_flags(values: SquadFlags) -> None:
     """Refuses flags that cannot work, whatever settings the model's folder has saved."""
     if values.export_dir:
         raise InputError(
@@ -226,7 +232,7 @@ def check_squad_flags(values):
             )
 
 
-def read_articles(values, name):
+def read_articles(values: SquadFlags, name: str) -> tuple[int, int] | None:
     """(first, end) of the articles that a flag names; None for all of them."""
     text = getattr(values, name)
     if text is None:
@@ -240,18 +246,18 @@ def read_articles(values, name):
     return first, end
 
 
-def is_archive(path):
+def is_archive(path: str) -> bool:
     """Whether a file begins as an .npz file does, or is empty."""
     with open(path, "rb") as file:
         return file.read(2) in (b"PK", b"")
 
 
-def path_of(values, name):
+def path_of(values: SquadFlags, name: str) -> str:
     """The path of a file of questions, by the name of its flag."""
     return os.path.join(values.data_dir or "", getattr(values, name))
 
 
-def read_data(values):
+def read_data(values: SquadFlags) -> QuestionDataset:
     """Reads the questions that the flags name."""
     if values.max_seq_length <= values.max_query_length + SPECIALS:
         raise InputError(
@@ -276,7 +282,7 @@ def read_data(values):
     return QuestionDataset(values.task_name, null, questions)
 
 
-def make_task(job):
+def make_task(job: DownstreamJob[SquadFlags, QuestionDataset]) -> "QuestionAnswering":
     """The task of a `DownstreamJob` as a `QuestionAnswering`."""
     from finetuning.question_answering.task import QuestionAnswering
 

@@ -3,12 +3,18 @@
 import hashlib
 import os
 import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 from create_pretraining_data.engine.work_folder import describe_differences, describe_inputs
 from tokenization.vocab_learning.learn import CONFIG_FILE, REPORT_FILE, VOCABULARY_FILE
 from tokenization.vocab_learning.morphemes import kiwi_versions
+
+if TYPE_CHECKING:
+    from run_scripts.build_vocab import BuildVocabFlags
+    from tokenization.vocab_learning.learn import LearnedVocabulary, LearningSettings
 
 # The key of report.json under which it has what decides about the vocabulary.
 KEY = "made_from"
@@ -20,7 +26,9 @@ _NOT_DECIDING = (
 )  # fmt: skip
 
 
-def make_manifest(flags, settings, files):
+def make_manifest(
+    flags: "BuildVocabFlags", settings: "LearningSettings", files: Sequence[str]
+) -> dict[str, Any]:
     """Lists everything that determines a vocabulary, a flat dict of JSON values.
 
     Args:
@@ -40,7 +48,7 @@ def make_manifest(flags, settings, files):
     }
 
 
-def add_manifest(learned, manifest):
+def add_manifest(learned: "LearnedVocabulary", manifest: Mapping[str, Any]) -> None:
     """Records in the report of a `LearnedVocabulary` what it was made from."""
     content = "".join(f"{piece}\n" for piece in learned.pieces).encode("utf-8")
     learned.report[KEY] = {
@@ -50,7 +58,7 @@ def add_manifest(learned, manifest):
     }
 
 
-def is_up_to_date(folder, manifest, overwrite):
+def is_up_to_date(folder: str, manifest: Mapping[str, Any], overwrite: bool) -> bool:
     """Whether a folder holds the vocabulary that would be learned.
 
     Args:

@@ -44,12 +44,12 @@ class Columns(NamedTuple):
     """The columns of a custom data set.
 
     Each is a name in the header line or a key of the JSON objects, or a number from 0, as digits,
-    in a .csv or .tsv without a header.
+    in a .csv or .tsv without a header; or None where nothing names it.
     """
 
-    text: str = "text"
+    text: str | None = "text"
     second: str | None = None
-    label: str = "label"
+    label: str | None = "label"
     id: str | None = None
 
 

@@ -3,6 +3,8 @@
 import dataclasses
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
@@ -14,7 +16,7 @@ from bert_tf.checkpoint_files import (
     latest_checkpoint,
     list_other_checkpoints,
 )
-from bert_tf.config import LARGEST_SIZE
+from bert_tf.config import LARGEST_SIZE, EncoderConfig
 from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows, read_tokens
 from model_formats.adaptation.new_rows import draw_all_new, plan_rows, typical_rows
 from model_formats.adaptation.positions import METHODS
@@ -30,6 +32,7 @@ from run_scripts.flags.parser import run_program
 from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from run_scripts.flags.training import check_checkpoint
+from tokenization.loading import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +105,7 @@ class AdaptFlags:
     random_seed: int = flag(12345, "Determines the random rows.", least=0, most=MAX_SEED)
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The console script and the launcher; returns the exit status."""
     return run_program(adapt, AdaptFlags, argv)
 
@@ -112,13 +115,13 @@ class AdaptationJob:
     """What the flags mean, checked as far as possible without TensorFlow."""
 
     model: ModelFolder
-    tokenizer: object  # the model's own, or None
-    new_tokenizer: object  # that of the result, or None
-    rows: list | None  # of the new vocabulary
-    report: dict
+    tokenizer: Tokenizer | None  # the model's own, or None
+    new_tokenizer: Tokenizer | None  # that of the result, or None
+    rows: list[Any] | None  # of the new vocabulary
+    report: dict[str, Any]
 
 
-def adapt(values):
+def adapt(values: AdaptFlags) -> None:
     """Checks flags and files, then writes the adapted model."""
     job = make_job(values)
     requirement = "--output_dir must be a folder that can be created and written to"
@@ -156,7 +159,7 @@ def adapt(values):
     print(f"written: {values.output_dir}")
 
 
-def make_job(values):
+def make_job(values: AdaptFlags) -> AdaptationJob:
     """Reads the model's folder and the new vocabulary.
 
     Raises:
@@ -171,7 +174,7 @@ def make_job(values):
     check_positions(values, config, trained)
     tokenizer = open_own_tokenizer(values, model)
     new_tokenizer, rows, report = tokenizer, None, {"checkpoint": model.checkpoint}
-    if values.tokenizer_dir or values.add_tokens:
+    if tokenizer and (values.tokenizer_dir or values.add_tokens):
         new_tokenizer, rows, report["vocabulary"] = plan_vocabulary(values, config, tokenizer)
     if values.max_position_embeddings:
         report["positions"] = {
@@ -189,7 +192,7 @@ def make_job(values):
     )
 
 
-def check_flags(values):
+def check_flags(values: AdaptFlags) -> None:
     """Refuses flags that contradict each other, or that ask for nothing."""
     vocabulary = [name for name in ("tokenizer_dir", "add_tokens") if getattr(values, name)]
     if len(vocabulary) > 1:
@@ -214,7 +217,7 @@ def check_flags(values):
         )
 
 
-def check_output(output_dir, folder):
+def check_output(output_dir: str, folder: str) -> None:
     """Refuses to write over a model: its own, or another one."""
     if os.path.isdir(output_dir) and (
         os.path.samefile(output_dir, folder)
@@ -229,7 +232,7 @@ def check_output(output_dir, folder):
         )
 
 
-def check_positions(values, config, trained):
+def check_positions(values: AdaptFlags, config: EncoderConfig, trained: int | None) -> None:
     """Refuses a number of positions that leaves nothing to do, or fewer than the model has.
 
     Args:
@@ -246,7 +249,7 @@ def check_positions(values, config, trained):
         )
 
 
-def open_own_tokenizer(values, model):
+def open_own_tokenizer(values: AdaptFlags, model: ModelFolder) -> Tokenizer | None:
     """The tokenizer of the model's folder; None if it has none and the vocabulary stays.
 
     Raises:
@@ -265,7 +268,9 @@ def open_own_tokenizer(values, model):
     return tokenizer
 
 
-def plan_vocabulary(values, config, tokenizer):
+def plan_vocabulary(
+    values: AdaptFlags, config: EncoderConfig, tokenizer: Tokenizer
+) -> tuple[Tokenizer, list[Any], dict[str, Any]]:
     """Opens or makes the new tokenizer; returns it, its rows and their report."""
     if values.add_tokens:
         added = add_tokens(tokenizer, read_tokens(values.add_tokens))
@@ -283,7 +288,7 @@ def plan_vocabulary(values, config, tokenizer):
     return new, rows, vocabulary_report(rows, tokenizer, new)
 
 
-def new_config(job, positions):
+def new_config(job: AdaptationJob, positions: int | None) -> EncoderConfig:
     """The configuration of the adapted model."""
     changes = {"max_position_embeddings": positions} if positions else {}
     if job.rows is not None:
@@ -291,7 +296,7 @@ def new_config(job, positions):
     return dataclasses.replace(job.model.config, **changes)
 
 
-def print_report(report):
+def print_report(report: Mapping[str, Any]) -> None:
     """Prints what was done."""
     if "vocabulary" in report:
         for line in as_lines(report["vocabulary"]):

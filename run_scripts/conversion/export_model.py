@@ -5,7 +5,8 @@ import importlib
 import importlib.util
 import re
 import sys
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
@@ -27,9 +28,9 @@ class Format(NamedTuple):
     # Has `export(loaded, directory, **options)`, which returns how the folder is loaded, with
     # {folder} in the place of its path.
     module: str
-    options: tuple = ()  # the flags that it takes, by name
-    precisions: tuple = ()  # what --precision may be
-    libraries: dict = {}  # a package that it needs -> what pip installs it by
+    options: tuple[str, ...] = ()  # the flags that it takes, by name
+    precisions: tuple[str, ...] = ()  # what --precision may be
+    libraries: Mapping[str, str] = {}  # a package that it needs -> what pip installs it by
 
 
 FORMATS = {
@@ -121,12 +122,12 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     )
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The console script and the launcher; returns the exit status."""
     return run_program(export_model, ExportFlags, argv)
 
 
-def export_model(values):
+def export_model(values: ExportFlags) -> None:
     """Checks flags and folders, then loads the model and writes it."""
     form = FORMATS[values.format]
     options = read_options(values, form)
@@ -153,7 +154,7 @@ def export_model(values):
     )
 
 
-def read_options(values, form):
+def read_options(values: ExportFlags, form: Format) -> dict[str, Any]:
     """The arguments of a format's `export` by name; refuses flags of other formats."""
     for name in {name for other in FORMATS.values() for name in other.options}:
         if getattr(values, name) is not None and name not in form.options:
@@ -179,7 +180,7 @@ def read_options(values, form):
     return options
 
 
-def read_card(path):
+def read_card(path: str) -> str:
     """The text of --card_file.
 
     Raises:
@@ -191,7 +192,7 @@ def read_card(path):
         raise InputError(f"--card_file must be UTF-8. Received: {path}: {error}") from None
 
 
-def parse_size(name, text):
+def parse_size(name: str, text: str) -> int:
     """The number of bytes of "500MB", "2GB" or "1GiB".
 
     Args:
@@ -211,7 +212,7 @@ def parse_size(name, text):
     return size
 
 
-def check_libraries(form):
+def check_libraries(form: Format) -> None:
     """Refuses a format whose libraries are not installed."""
     for library, requirement in form.libraries.items():
         if importlib.util.find_spec(library) is None:

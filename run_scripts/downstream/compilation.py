@@ -1,17 +1,28 @@
 """Decides how much of a fine-tuning job is worth compiling."""
 
 import math
+from collections.abc import Mapping
 
+import numpy as np
 import tensorflow as tf
 
+from bert_tf.config import EncoderConfig
 from bert_tf.input.length_buckets import WINDOW, compilation_cost_in_positions
+from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import UNSORTED_WINDOWS, choose_boundaries
+from run_scripts.flags.finetune import FinetuneFlags
 
 # The share of a step's time that XLA saves, roughly.
 XLA_GAIN = 0.2
 
 
-def compilation_cost(values, config, task, split, counts):
+def compilation_cost(
+    values: FinetuneFlags,
+    config: EncoderConfig,
+    task: DownstreamTask,
+    split: str,
+    counts: Mapping[str, int],
+) -> float:
     """The cost of compiling, spread over the batches of a split: in positions of each batch.
 
     Args:
@@ -41,7 +52,14 @@ def _updates(values, counts):
     return values.train_step or epoch * values.num_train_epochs
 
 
-def choose_split_boundaries(values, config, task, split, lengths, counts):
+def choose_split_boundaries(
+    values: FinetuneFlags,
+    config: EncoderConfig,
+    task: DownstreamTask,
+    split: str,
+    lengths: np.ndarray,
+    counts: Mapping[str, int],
+) -> tuple[int, ...]:
     """The lengths that the batches of a split are cut to: as many as pay off.
 
     A training that ends before its batches are sorted has one.
@@ -57,7 +75,9 @@ def choose_split_boundaries(values, config, task, split, lengths, counts):
     return choose_boundaries(lengths, values.max_seq_length, cost)
 
 
-def skip_costly_compilation(values, config, task, counts):
+def skip_costly_compilation(
+    values: FinetuneFlags, config: EncoderConfig, task: DownstreamTask, counts: Mapping[str, int]
+) -> str:
     """Turns off what a short job cannot recoup: XLA, and on a CPU TensorFlow's graph optimizer.
 
     Args:
@@ -69,7 +89,7 @@ def skip_costly_compilation(values, config, task, counts):
     """
     if not counts:
         return values.xla
-    split = "train" if values.do_train else max(counts, key=counts.get)
+    split = "train" if values.do_train else max(counts, key=lambda name: counts[name])
     cost = compilation_cost(values, config, task, split, counts)
     if values.xla == "on" or cost <= XLA_GAIN * values.max_seq_length:
         return values.xla

@@ -2,14 +2,16 @@
 
 import dataclasses
 import os
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bert_tf.checkpoint_files import latest_checkpoint
+from bert_tf.config import EncoderConfig
 from bert_tf.training.cluster import Cluster, read_cluster
 from finetuning.metrics import check_installed
 from run_scripts.downstream.saved_settings import fill_in_task_flags, find_model
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.finetune import (
-    FinetuneFlags,
+    Flags,
     check_finetune_flags,
     find_fine_tuned,
     read_boundaries,
@@ -20,24 +22,34 @@ from run_scripts.flags.finetune import (
 from run_scripts.flags.training import check_checkpoint, check_length
 from run_scripts.given_model import GivenModel
 from tokenization import FullTokenizer, validate_case_matches_checkpoint
+from tokenization.loading import Tokenizer
+
+if TYPE_CHECKING:
+    from finetuning.downstream_task import TaskDataset
+    from run_scripts.downstream.program import Program
+
+
+# A program's flags, and what its `Program.read_data` returns.
+Data = TypeVar("Data", bound="TaskDataset")
 
 
 @dataclasses.dataclass(frozen=True)
-class DownstreamJob:
+class DownstreamJob(Generic[Flags, Data]):
     """What the flags of a program mean, checked as far as possible without TensorFlow."""
 
-    flags: FinetuneFlags  # with every default resolved
+    flags: Flags  # with every default resolved
     model: GivenModel  # what the flags name
-    config: object  # the model's
-    tokenizer: object  # the model's
-    dataset: object  # what `Program.read_data` returned
-    boundaries: tuple | None  # the lengths that batches are cut to; None: chosen by the examples
+    config: EncoderConfig  # the model's
+    tokenizer: Tokenizer  # the model's
+    dataset: Data  # what `Program.read_data` returned
+    # The lengths that batches are cut to; None: chosen by the examples.
+    boundaries: tuple[int, ...] | None
     task: str  # a key of `finetuning.tasks.TASKS`
-    settings: dict  # the task's settings, for the model's folder to record
+    settings: dict[str, Any]  # the task's settings, for the model's folder to record
     cluster: Cluster | None
 
 
-def make_job(given, program):
+def make_job(given: Flags, program: "Program[Flags, Data]") -> DownstreamJob[Flags, Data]:
     """Resolves the `FinetuneFlags` of a `Program`, and checks them with the files that they name.
 
     Raises:
@@ -59,7 +71,7 @@ def make_job(given, program):
     boundaries = read_boundaries(flags.bucket_boundaries, flags.max_seq_length)
     tokenizer = model.tokenizer
     if isinstance(tokenizer, FullTokenizer):
-        validate_case_matches_checkpoint(tokenizer.do_lower_case, model.checkpoint)
+        validate_case_matches_checkpoint(bool(tokenizer.do_lower_case), model.checkpoint)
     if not flags.do_train:
         find_fine_tuned(flags, model)
     elif not latest_checkpoint(flags.output_dir):  # else the run resumes from there

@@ -1,10 +1,11 @@
 """Runs the program of a downstream task up to the import of TensorFlow."""
 
+import dataclasses
 import functools
 import hashlib
 import operator
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 
@@ -16,16 +17,22 @@ from bert_tf.training.interruptions.output_folder import training_folders
 from finetuning.classes import describe_classes, draw_examples, warn_of_thin_classes
 from finetuning.tasks import Task
 from model_formats.model_folder import ModelFolder
-from run_scripts.downstream.job import make_job
+from run_scripts.downstream.job import Data, DownstreamJob, make_job
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.finetune import (
     TRAIN_PART,
+    FinetuneFlags,
+    Flags,
     evaluated_splits,
     output_dirs,
     split_to_predict,
 )
 from run_scripts.flags.training import compilation_cache
+from tokenization.loading import Tokenizer
 from tokenization.unknown_share import MOST_TEXTS, flatten, warn_of_unknown
+
+if TYPE_CHECKING:
+    from finetuning.downstream_task import DownstreamTask
 
 # The share of the training examples that is held out to choose the best checkpoint by, where a
 # task has no dev split.
@@ -35,25 +42,25 @@ HELD_OUT_SHARE = 0.05
 TRAIN_PART_DIVISOR = 10
 
 
-class Program(NamedTuple):
+class Program(NamedTuple, Generic[Flags, Data]):
     """The parts of the program of one kind of task."""
 
     task: Task  # its settings are flags of the program, which the model's folder records
-    # (flags) -> a data set with `splits`, a dict split -> whether it has labels.
-    read_data: Callable
+    read_data: Callable[[Flags], Data]
     # (dataset, split, data_dir) -> a list of examples, and a dict of how many rows were changed or
     # dropped: for example "left out (short)" -> 3. Needs no TensorFlow.
-    read_split: Callable
-    make_task: Callable  # (`DownstreamJob`) -> the `DownstreamTask`
+    read_split: Callable[[Data, str, str], tuple[list[Any], dict[str, int]]]
+    make_task: Callable[[DownstreamJob[Flags, Data]], "DownstreamTask"]
     uses_libraries: bool = True  # whether its metrics come from optional libraries
     # (example) -> the text of which examples share a side when a part of train is taken away.
-    shared_text: Callable = operator.attrgetter("text")
-    texts: Callable = operator.attrgetter("text")  # (example) -> a text, or several in a tuple
+    shared_text: Callable[[Any], str] = operator.attrgetter("text")
+    # (example) -> a text, or several in a tuple.
+    texts: Callable[[Any], Any] = operator.attrgetter("text")
     # (dataset, examples) -> a dict of the name of each class -> how many examples have it.
-    count_classes: Callable | None = None
+    count_classes: Callable[[Data, Sequence[Any]], dict[str, int]] | None = None
 
 
-def finetune(given, program):
+def finetune(given: Flags, program: Program[Flags, Data]) -> None:
     """Runs a `Program` with `FinetuneFlags` as parsed: checks, trains, evaluates, predicts."""
     job = make_job(given, program)
     flags = job.flags
@@ -73,17 +80,17 @@ def finetune(given, program):
         run(job, task, splits, folders, refusal_reason)
 
 
-# The flags that a resumed training must keep, with what an unrecorded one was: another value would
-# measure on texts that were trained on, or change the loss on the way.
-KEPT = {"eval_on": "own", "class_weights": "none"}
-
-
-def check_kept(folder, flags):
-    """Refuses to resume the training in a folder with another value of a flag of `KEPT`."""
+def check_kept(folder: str, flags: FinetuneFlags) -> None:
+    """Refuses to resume the training in a folder with another value of a flag that is kept."""
     stages = ModelFolder(folder).stages if latest_checkpoint(folder) else []
     settings = stages[-1].get("settings") if stages else None
-    for name, default in KEPT.items() if isinstance(settings, dict) else ():
-        begun, given = settings.get(name, default), getattr(flags, name, default)
+    if not isinstance(settings, dict):
+        return
+    for field in dataclasses.fields(flags):
+        if not field.metadata["kept"]:
+            continue
+        name, given = field.name, getattr(flags, field.name)
+        begun = settings.get(name, field.default)
         if begun != given:
             raise InputError(
                 f"--{name} must be {begun}, with which the training in {folder} began. "
@@ -91,7 +98,9 @@ def check_kept(folder, flags):
             )
 
 
-def read_splits(job, program):
+def read_splits(
+    job: DownstreamJob[Flags, Data], program: Program[Flags, Data]
+) -> dict[str, list[Any]]:
     """Reads every split that a `DownstreamJob` needs: a dict split -> a list of examples."""
     flags, dataset, splits = job.flags, job.dataset, job.dataset.splits
     measured = evaluated_splits(flags, dataset)
@@ -142,7 +151,9 @@ def read_splits(job, program):
     return examples
 
 
-def warn_of_unknown_pieces(tokenizer, examples, texts_of):
+def warn_of_unknown_pieces(
+    tokenizer: Tokenizer, examples: Mapping[str, Sequence[Any]], texts_of: Callable[[Any], Any]
+) -> None:
     """Warns of the first split whose texts are [UNK] to a large part."""
     for split, members in examples.items():
         # Questions about one text have it in common.
@@ -153,7 +164,11 @@ def warn_of_unknown_pieces(tokenizer, examples, texts_of):
             return
 
 
-def show_classes(count, dataset, examples):
+def show_classes(
+    count: Callable[[Any, Any], Mapping[str, int]],
+    dataset: Any,
+    examples: Mapping[str, Sequence[Any]],
+) -> None:
     """Prints the classes of every split that is trained or measured on, and warns of thin ones."""
     counts = {split: count(dataset, members) for split, members in examples.items()}
     for split, classes in counts.items():
@@ -162,13 +177,15 @@ def show_classes(count, dataset, examples):
     warn_of_thin_classes(counts)
 
 
-def take_part(examples, shared_text):
+def take_part(
+    examples: Iterable[Any], shared_text: Callable[[Any], str]
+) -> tuple[list[Any], list[Any]]:
     """Splits a list of examples into those to train on and about a tenth of them.
 
     The hash of a text decides on which side all examples with it are, whatever the seed, the order
     and the other examples.
     """
-    parts = [], []
+    parts: tuple[list[Any], list[Any]] = [], []
     for example in examples:
         digest = hashlib.sha256(shared_text(example).encode("utf-8", "surrogatepass")).digest()
         taken = int.from_bytes(digest[:8], "big") % TRAIN_PART_DIVISOR == 0
@@ -182,7 +199,7 @@ def take_part(examples, shared_text):
     return parts
 
 
-def hold_out(examples):
+def hold_out(examples: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Splits a list of examples into those to train on and `HELD_OUT_SHARE` of them."""
     if len(examples) < 2:
         raise InputError(
@@ -191,4 +208,7 @@ def hold_out(examples):
         )
     order = np.random.default_rng(0).permutation(len(examples))
     count = max(1, int(HELD_OUT_SHARE * len(order)))
-    return [[examples[i] for i in sorted(part)] for part in (order[count:], order[:count])]
+    kept, held_out = (
+        [examples[i] for i in sorted(part)] for part in (order[count:], order[:count])
+    )
+    return kept, held_out

@@ -6,12 +6,14 @@ import re
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
 from finetuning.datasets import DATASETS
+from finetuning.tasks import Task
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, value_type
+from run_scripts.flags.finetune import FinetuneFlags, Flags
 from run_scripts.given_model import GivenModel
 
 
-def find_model(given):
+def find_model(given: FinetuneFlags) -> GivenModel:
     """The `GivenModel` of `FinetuneFlags` as parsed, with the fine-tuned folder if there is one.
 
     That is, without --do_train, the checkpoint's folder; else --output_dir, where a training
@@ -29,7 +31,7 @@ def find_model(given):
     return dataclasses.replace(model, fine_tuned=fine_tuned)
 
 
-def fill_in_task_flags(given, model, task):
+def fill_in_task_flags(given: Flags, model: GivenModel, task: Task) -> Flags:
     """The flags with what the fine-tuned folder has saved in the place of those not given.
 
     Args:

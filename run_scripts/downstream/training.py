@@ -6,6 +6,8 @@ It imports TensorFlow: `program` imports it once flags and files have been check
 import dataclasses
 import os
 import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,11 @@ from bert_tf.checkpoint_files import (
     step_of,
 )
 from bert_tf.summaries.markdown import as_markdown_table
+from bert_tf.training.interruptions.output_folder import TrainingFolder
+from bert_tf.training.state import TrainingState
+from finetuning.downstream_task import DownstreamTask
 from finetuning.evaluation import TaskEvaluator
+from finetuning.examples import Examples
 from finetuning.prediction import Predictor
 from finetuning.saved_models import export_classifier
 from model_formats.model_folder import (
@@ -36,6 +42,7 @@ from run_scripts.downstream.job import DownstreamJob
 from run_scripts.flags.declaration import recorded_values
 from run_scripts.flags.finetune import (
     TRAIN_PART,
+    FinetuneFlags,
     evaluated_splits,
     find_fine_tuned,
     output_dirs,
@@ -52,7 +59,13 @@ LEAST_CORRELATION = 0.05
 CORRELATIONS = ("pearson", "spearman", "matthews")
 
 
-def run(job, task, splits, folders, refusal_reason):
+def run(
+    job: DownstreamJob[Any, Any],
+    task: DownstreamTask,
+    splits: Mapping[str, Sequence[Any]],
+    folders: Mapping[str, TrainingFolder],
+    refusal_reason: str | None,
+) -> None:
     """Trains once, or several times with different seeds; or evaluates and predicts only.
 
     Args:
@@ -82,7 +95,7 @@ def run(job, task, splits, folders, refusal_reason):
             examples,
             boundaries=boundaries_of_splits(job, task, examples),
             folders=folders,
-            positions=source and add_trained_positions(source, longest),
+            positions=add_trained_positions(source, longest) if source else None,
             stages=stages,
         )
         if flags.num_seeds == 1:
@@ -91,7 +104,7 @@ def run(job, task, splits, folders, refusal_reason):
             run_seeds(fine_tuning)
 
 
-def encode(task, splits):
+def encode(task: DownstreamTask, splits: Mapping[str, Sequence[Any]]) -> dict[str, Examples]:
     """Encodes the examples of each split as `Examples`."""
     examples = {}
     for split, raw in splits.items():
@@ -103,7 +116,9 @@ def encode(task, splits):
     return examples
 
 
-def boundaries_of_splits(job, task, examples):
+def boundaries_of_splits(
+    job: DownstreamJob[Any, Any], task: DownstreamTask, examples: Mapping[str, Examples]
+) -> dict[str, tuple[int, ...]]:
     """The lengths that a split's batches are cut to, whichever other splits are read."""
     counts = {split: e.count for split, e in examples.items()}
     return {
@@ -113,7 +128,7 @@ def boundaries_of_splits(job, task, examples):
     }
 
 
-def run_seeds(fine_tuning):
+def run_seeds(fine_tuning: "FineTuning") -> None:
     """Trains with several seeds, each in its own folder; writes mean and standard deviation."""
     job, results = fine_tuning.job, []
     for number, folder in enumerate(output_dirs(job.flags)):
@@ -121,14 +136,15 @@ def run_seeds(fine_tuning):
         seed = job.flags.random_seed + number
         flags = dataclasses.replace(job.flags, random_seed=seed, output_dir=folder)
         one_seed = dataclasses.replace(job, flags=flags)
-        results.append(dataclasses.replace(fine_tuning, job=one_seed).run())
-        if results[-1] is None:  # after a signal
+        found = dataclasses.replace(fine_tuning, job=one_seed).run()
+        if found is None:  # after a signal
             return
+        results.append(found)
     if fine_tuning.session.chief:
         show_seeds(job.flags, results)
 
 
-def show_seeds(flags, results):
+def show_seeds(flags: FinetuneFlags, results: Sequence[Mapping[str, float]]) -> None:
     """Writes and prints mean and standard deviation of every result over the seeds."""
     path = os.path.join(flags.output_dir, "seeds.tsv")
     names = [name for name in results[0] if name not in ("global_step", "examples")]
@@ -143,7 +159,9 @@ def show_seeds(flags, results):
     print(f"{len(results)} seeds: written to {path}")
 
 
-def warn_of_baseline(best_by, results, weights_classes):
+def warn_of_baseline(
+    best_by: tuple[str, bool], results: Mapping[str, float], weights_classes: bool
+) -> None:
     """Warns of a model that is no better than the same prediction for every example.
 
     Args:
@@ -173,16 +191,17 @@ def warn_of_baseline(best_by, results, weights_classes):
 class FineTuning:
     """A model's training on a task with one seed, or the use of a trained model."""
 
-    job: DownstreamJob  # its flags name seed and folder
+    job: DownstreamJob[Any, Any]  # its flags name seed and folder
     session: Session
-    task: object  # the `DownstreamTask`
-    examples: dict  # split -> its `Examples`
-    boundaries: dict  # split -> the lengths that its batches are cut to
-    folders: dict  # path -> `TrainingFolder`; empty in workers that write nothing
+    task: DownstreamTask
+    examples: Mapping[str, Examples]  # split -> what it holds
+    boundaries: Mapping[str, tuple[int, ...]]  # split -> the lengths that its batches are cut to
+    folders: Mapping[str, TrainingFolder]  # by path; none in workers that write nothing
     positions: int | None  # how many positions are trained; None if unknown
-    stages: list  # how the model was trained before, as `model_formats.training_record` keeps it
+    # How the model was trained before, as `model_formats.training_record` keeps it.
+    stages: list[dict[str, Any]]
 
-    def run(self):
+    def run(self) -> dict[str, Any] | None:
         """Trains, evaluates, predicts, exports; returns the results, or None after a signal."""
         flags, session = self.job.flags, self.session
         session.check_flags(self.job)
@@ -202,7 +221,8 @@ class FineTuning:
             if self.train(state, steps, predictor):
                 return None
         session.print(f"using the weights of {self.load(state)}")
-        results = outputs = {}
+        results: dict[str, Any] = {}
+        outputs: dict[str, Any] = {}
         if flags.do_eval:
             results, outputs = self.evaluate(state, predictor)
         if flags.do_predict:
@@ -211,7 +231,7 @@ class FineTuning:
             self.export(state)
         return results
 
-    def train(self, state, steps, predictor):
+    def train(self, state: TrainingState, steps: int, predictor: Predictor) -> bool:
         """Trains to the last step; returns whether a signal ended it."""
         flags, config, evaluator = self.job.flags, self.job.config, None
         examples, boundaries = self.examples["train"], self.boundaries["train"]
@@ -243,23 +263,25 @@ class FineTuning:
             write_model_files=self.write_model_files,
         )
 
-    def load(self, state):
+    def load(self, state: TrainingState) -> str:
         """Loads the weights to evaluate and predict with; returns a description of them."""
         flags = self.job.flags
         best = best_checkpoint(os.path.join(flags.output_dir, BEST_FOLDER))
         if flags.do_train and not (best and flags.eval_every_steps):
             return f"step {state.step}, {latest_checkpoint(flags.output_dir)}"
-        source = best if flags.do_train else find_fine_tuned(flags, self.job.model)
+        source = best if flags.do_train and best else find_fine_tuned(flags, self.job.model)
         report = load_arrays(state.model, open_weights(source))
         state.step = step_of(source)
         return str(report)
 
-    def evaluator(self, predictor, split):
+    def evaluator(self, predictor: Predictor, split: str) -> TaskEvaluator:
         """The evaluator of the model on a split."""
         examples, batch_size = self.examples[split], self.job.flags.eval_batch_size
         return TaskEvaluator(self.task, predictor, examples, batch_size, self.boundaries[split])
 
-    def evaluate(self, state, predictor):
+    def evaluate(
+        self, state: TrainingState, predictor: Predictor
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Evaluates the model on the splits of --eval_on, the main one first.
 
         Returns:
@@ -299,7 +321,7 @@ class FineTuning:
             warn_of_baseline(self.task.best_by, results, hasattr(flags, "class_weights"))
         return results, outputs
 
-    def predict(self, predictor, outputs):
+    def predict(self, predictor: Predictor, outputs: Mapping[str, Any]) -> None:
         """Writes the predictions for a split, reusing the outputs of its evaluation."""
         flags, session = self.job.flags, self.session
         split = split_to_predict(flags, self.task.dataset.splits)
@@ -312,7 +334,7 @@ class FineTuning:
             )
             session.print(f"predictions written to {', '.join(paths)}")
 
-    def export(self, state):
+    def export(self, state: TrainingState) -> None:
         """Writes a text classifier's SavedModel into --export_dir, a flag of its program alone."""
         flags = self.job.flags
         sizes = flags.max_seq_length, flags.export_dir, flags.threshold_to_export
@@ -320,7 +342,7 @@ class FineTuning:
             f"exported to {export_classifier(state.model, *sizes, self.write_model_files)}"
         )
 
-    def write_model_files(self, folder):
+    def write_model_files(self, folder: str) -> None:
         """Writes configuration, tokenizer and task beside the checkpoints."""
         job, stages = self.job, self.stages
         if job.flags.do_train:

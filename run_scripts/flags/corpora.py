@@ -23,7 +23,7 @@ _TRAIN = "train"
 _SHOWN = 3
 
 
-def find_texts(patterns, flag_name):
+def find_texts(patterns: str, flag_name: str) -> list[str]:
     """The files of text that a comma-separated list of paths, globs and folders names.
 
     Of a folder, and the folders in it, these are the files named as in `TEXT_NAMES`, but no hidden
@@ -38,7 +38,7 @@ def find_texts(patterns, flag_name):
     Raises:
         InputError: a part of the list matches nothing, or is a pipe, or a folder without text.
     """
-    files = []
+    files: list[str] = []
     for path in match_paths(patterns, flag_name, folders=True):
         found = [path]
         if os.path.isdir(path):

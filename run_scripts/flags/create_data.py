@@ -3,6 +3,7 @@
 import dataclasses
 import glob
 import os
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from bert_common.errors import InputError
@@ -16,6 +17,7 @@ from create_pretraining_data.instances.packing import row_predictions
 from create_pretraining_data.instances.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.records.shard_names import expand_output_file
 from model_formats.encoders import BERT, ENCODERS
+from model_formats.model_folder import ModelFolder
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel, flag, resolve_model_defaults
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_PROCESSES
@@ -244,13 +246,15 @@ class ObjectiveDefaults(NamedTuple):
     reason: str
 
 
-def is_given(flags, name):
+def is_given(flags: CreateDataFlags, name: str) -> bool:
     """Whether the command line has a flag whose default is None or `PerModel`."""
     value = getattr(flags, name)
     return value is not None and not isinstance(value, PerModel)
 
 
-def choose_objective(flags, folder=None):
+def choose_objective(
+    flags: CreateDataFlags, folder: ModelFolder | None = None
+) -> ObjectiveDefaults:
     """Chooses the objective and its defaults by the flags that are given: `ObjectiveDefaults`.
 
     Args:
@@ -287,7 +291,7 @@ def choose_objective(flags, folder=None):
     return ObjectiveDefaults("sop", "albert", f"because a flag of ALBERT's is given ({names})")
 
 
-def resolve_defaults(flags, model_type):
+def resolve_defaults(flags: CreateDataFlags, model_type: str) -> CreateDataFlags:
     """Fills in the flags that are not given, by the model type and by other flags."""
     if flags.masking == "dynamic" and not is_given(flags, "dupe_factor"):
         flags = dataclasses.replace(flags, dupe_factor=1)
@@ -300,7 +304,7 @@ def resolve_defaults(flags, model_type):
     return dataclasses.replace(flags, max_predictions_per_seq=number)
 
 
-def check_engine(flags):
+def check_engine(flags: CreateDataFlags) -> None:
     """Checks that the flags of engines and tasks suit each other.
 
     Raises:
@@ -326,7 +330,9 @@ def check_engine(flags):
         )
 
 
-def choose_output_files(output_file, input_files, protected):
+def choose_output_files(
+    output_file: str | None, input_files: Sequence[str], protected: Sequence[str]
+) -> list[str]:
     """Lists the files to write, by --output_file or beside the input; resolves links.
 
     Args:
@@ -365,7 +371,7 @@ def choose_output_files(output_file, input_files, protected):
     return [os.path.realpath(path) if os.path.islink(path) else path for path in files]
 
 
-def list_files_read(flags, input_files):
+def list_files_read(flags: TokenizerFlags, input_files: Iterable[str]) -> list[str]:
     """Lists every file that the program reads and must not overwrite; `flags`: `TokenizerFlags`."""
     paths = [*input_files, flags.vocab_file, flags.spm_model_file]
     if flags.tokenizer_dir:

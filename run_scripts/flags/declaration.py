@@ -9,10 +9,19 @@ import dataclasses
 import operator
 import types
 import typing
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bert_common.errors import InputError
 from model_formats.encoders import BERT, ENCODERS
 from run_scripts.flags.limits import MOST_STEPS
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from run_scripts.flags.groups import Group
+
+Flags = TypeVar("Flags", bound="DataclassInstance")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,15 +33,15 @@ class PerModel:
         by_encoder: a key of `ENCODERS` -> its own default, for example google-research/albert's.
     """
 
-    default: object
-    by_encoder: dict = dataclasses.field(default_factory=dict)
+    default: Any
+    by_encoder: dict[str, Any] = dataclasses.field(default_factory=dict)
 
-    def of(self, model_type):
+    def of(self, model_type: str) -> Any:
         """The default of an encoder: its own, else that of the encoder that its record names."""
         names = (model_type, ENCODERS[model_type].defaults)
         return next((self.by_encoder[n] for n in names if n in self.by_encoder), self.default)
 
-    def by_title(self):
+    def by_title(self) -> dict[str, Any]:
         """The title of an encoder -> its default, BERT's first."""
         values = {BERT.name: self.default, **self.by_encoder}
         return {ENCODERS[name].title: value for name, value in values.items()}
@@ -44,27 +53,28 @@ NEVER, UNTRAINED, ALWAYS = "never", "untrained", "always"
 
 
 def flag(
-    default,
-    help,
+    default: Any,
+    help: str,
     *,
-    group=None,
-    required=False,
-    is_input=False,
-    is_path=False,
-    takes=(),
-    is_list=False,
-    recorded=False,
-    in_manifest=True,
-    no_effect=False,
-    changeable=NEVER,
-    alike=(),
-    of_own_files=False,
-    choices=None,
-    least=None,
-    above=None,
-    most=None,
-    below=None,
-):
+    group: "Group | None" = None,
+    required: bool = False,
+    is_input: bool = False,
+    is_path: bool = False,
+    takes: Sequence[str] = (),
+    is_list: bool = False,
+    recorded: bool = False,
+    in_manifest: bool = True,
+    no_effect: bool = False,
+    changeable: str = NEVER,
+    alike: Sequence[str] = (),
+    of_own_files: bool = False,
+    kept: bool = False,
+    choices: Sequence[str] | None = None,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> Any:
     """Declares one flag as a dataclass field.
 
     Args:
@@ -87,6 +97,8 @@ def flag(
         alike: values of which one may take the place of another as if changeable were `UNTRAINED`.
         of_own_files: whether it describes files of the user's own, which the data sets that the
             project knows do without.
+        kept: whether a training that resumes must have the value that it began with, which the
+            record of the training names; the default where it does not.
         choices: the allowed values, for a string flag.
         least, above: the lower bound, included or excluded; every number has one of the two.
         most, below: the upper bound, included or excluded. Without either: `MOST_STEPS`.
@@ -111,13 +123,14 @@ def flag(
             "changeable": changeable,
             "alike": alike,
             "of_own_files": of_own_files,
+            "kept": kept,
             "choices": choices,
             "bounds": given,
         },
     )
 
 
-def redeclare(base, name, **changes):
+def redeclare(base: "type[DataclassInstance]", name: str, **changes: Any) -> Any:
     """Declares a flag of a base class for a program where it differs.
 
     Args:
@@ -130,12 +143,12 @@ def redeclare(base, name, **changes):
     return flag(**{"default": field.default, **about, **field.metadata["bounds"], **changes})
 
 
-def names_of(flags, key):
+def names_of(flags: "DataclassInstance | type[DataclassInstance]", key: str) -> list[str]:
     """The names of the flags of a program for which this is declared, for example "recorded"."""
     return [field.name for field in dataclasses.fields(flags) if field.metadata[key]]
 
 
-def recorded_values(flags):
+def recorded_values(flags: "DataclassInstance") -> dict[str, Any]:
     """What the record of a training names of the values of a program's flags: a dict."""
     return {name: getattr(flags, name) for name in names_of(flags, "recorded")}
 
@@ -149,7 +162,7 @@ _BOUNDS = {
 }
 
 
-def check_bounds(values):
+def check_bounds(values: "DataclassInstance") -> None:
     """Refuses numbers outside the bounds that their flags were declared with.
 
     Args:
@@ -167,14 +180,14 @@ def check_bounds(values):
             raise InputError(f"--{field.name} must be {must}. Received: {value}")
 
 
-def value_type(field):
+def value_type(field: dataclasses.Field[Any]) -> Any:
     """The type of a field's value: `int` for both `int` and `int | None`."""
     if isinstance(field.type, types.UnionType):
         return next(t for t in typing.get_args(field.type) if t is not types.NoneType)
     return field.type
 
 
-def resolve_model_defaults(values, model_type):
+def resolve_model_defaults(values: Flags, model_type: str) -> Flags:
     """Replaces every `PerModel` that the command line gave no value for by one model's default.
 
     Args:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Callable
 
 from bert_common.import_tensorflow import import_tensorflow
 from run_scripts.flags import groups
@@ -31,7 +32,9 @@ class DeviceFlags:
     )
 
 
-def start_tensorflow(flags, compilation_cache=None):
+def start_tensorflow(
+    flags: DeviceFlags, compilation_cache: Callable[[bool], str | None] | None = None
+) -> None:
     """Imports TensorFlow, quietly, with the GPUs that the `DeviceFlags` allow.
 
     Args:
@@ -48,8 +51,7 @@ def start_tensorflow(flags, compilation_cache=None):
         from bert_tf.training.xla import keep_compiled
 
         gpus = machine_gpus()
-        folder = compilation_cache(bool(gpus))
-        if folder:
+        if compilation_cache and (folder := compilation_cache(bool(gpus))):
             keep_compiled(folder, gpus)
 
     if flags.device == "cpu":

@@ -3,16 +3,19 @@
 import dataclasses
 import math
 import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bert_common.errors import InputError
 from bert_common.folders import kind_of_path
 from bert_tf.checkpoint_files import exists
+from bert_tf.config import EncoderConfig
 from bert_tf.names import OPTIMIZER_NAMES
 from finetuning.inputs import SHORTEST
 from finetuning.readers import split_of_file
 from model_formats.weights import check_weights, find_weights
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import ALWAYS, PerModel, check_bounds
+from run_scripts.flags.declaration import ALWAYS, PerModel, check_bounds, redeclare
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
     LARGEST_BATCH,
@@ -22,13 +25,17 @@ from run_scripts.flags.limits import (
     MOST_SEEDS,
     MOST_STEPS,
 )
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
+from run_scripts.flags.path_kinds import FILE, FOLDER
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.flags.training import (
     TrainingFlags,
     ascending_numbers,
     check_training_flags,
 )
+
+if TYPE_CHECKING:
+    from finetuning.downstream_task import TaskDataset
+    from run_scripts.given_model import GivenModel
 
 # The split that --eval_on=train_part takes from the training examples.
 TRAIN_PART = "train_part"
@@ -41,13 +48,12 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     data_dir: str = groups.FILES.flag(
         None, "The folder with the task's files.", required=True, is_input=True, takes=(FOLDER,)
     )
-    init_checkpoint: str = groups.MODEL.flag(
-        None,
-        "The pre-trained weights: a checkpoint of Google's or of this project, or a safetensors "
-        "file of transformers. Without --do_train: fine-tuned ones. A folder stands for its best "
-        "or newest checkpoint.",
-        is_input=True,
-        takes=(FILE, FOLDER, NOTHING),
+    init_checkpoint: str | None = redeclare(
+        TrainingFlags,
+        "init_checkpoint",
+        help="The pre-trained weights: a checkpoint of Google's or of this project, or a "
+        "safetensors file of transformers. Without --do_train: fine-tuned ones. A folder stands "
+        "for its best or newest checkpoint.",
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
@@ -69,6 +75,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "training examples, the same ones for every seed, which are then not trained on. So "
         "settings can be chosen without a look at dev or test.",
         choices=("own", TRAIN_PART),
+        kept=True,  # else it would be measured on texts that were trained on
     )
     predict_split: str = groups.PREDICTION.flag(
         None,
@@ -174,9 +181,13 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
 
 
 @dataclasses.dataclass(frozen=True)
-class HeadInputFlags(FinetuneFlags):
-    """The flags of programs whose heads can read any layers, of an encoder that may be frozen."""
+class TextFlags(FinetuneFlags):
+    """The flags of run_classifier and run_ner, whose heads can read any layers of the encoder."""
 
+    data_dir: str = redeclare(FinetuneFlags, "data_dir", required=False)
+    predict_file: str = groups.FILES.flag(
+        None, "A file to predict with --do_predict.", is_input=True, is_path=True
+    )
     feature_layers: str = groups.LAYERS.flag(
         None,
         "Layers whose outputs the head reads, concatenated, for example -1,-2,-3,-4; 0 is the "
@@ -187,7 +198,11 @@ class HeadInputFlags(FinetuneFlags):
     )
 
 
-def refuse_hub_handle(values):
+Flags = TypeVar("Flags", bound=FinetuneFlags)
+Texts = TypeVar("Texts", bound=TextFlags)
+
+
+def refuse_hub_handle(values: FinetuneFlags) -> None:
     """Refuses --albert_hub_module_handle, which names a configuration too in Google's programs."""
     if values.albert_hub_module_handle:
         raise InputError(
@@ -196,7 +211,7 @@ def refuse_hub_handle(values):
         )
 
 
-def check_finetune_flags(values):
+def check_finetune_flags(values: FinetuneFlags) -> None:
     """Refuses values that cannot work with any files."""
     exports = getattr(values, "export_dir", None)  # which only some programs have
     if not (values.do_train or values.do_eval or values.do_predict or exports):
@@ -225,7 +240,7 @@ def check_finetune_flags(values):
         )
 
 
-def resolve_patience(values):
+def resolve_patience(values: Flags) -> Flags:
     """`FinetuneFlags` whose `patience` is that of --early_stopping, if that was given."""
     if values.early_stopping and values.patience:
         raise InputError(
@@ -235,14 +250,14 @@ def resolve_patience(values):
     return dataclasses.replace(values, patience=values.patience or values.early_stopping)
 
 
-def check_is_file(values, name):
+def check_is_file(values: FinetuneFlags, name: str) -> None:
     """Refuses a path that is no file, of a flag whose file other programs do not always read."""
     path = getattr(values, name)
     if path and (kind := kind_of_path(path)) != FILE:
         raise InputError(f"--{name} must be {FILE}. Received: {path}, {kind}")
 
 
-def choose_predicted_file(values):
+def choose_predicted_file(values: Texts) -> Texts:
     """The flags of a program whose `predict_split` is the file of --predict_file, if it was given.
 
     Raises:
@@ -263,7 +278,7 @@ def choose_predicted_file(values):
     return dataclasses.replace(values, predict_split=split_of_file(values.predict_file))
 
 
-def resolve_steps(values, given):
+def resolve_steps(values: Flags, given: FinetuneFlags) -> Flags:
     """Where one of two flags with the same meaning was given, sets the other to None.
 
     Args:
@@ -275,12 +290,12 @@ def resolve_steps(values, given):
         if len(chosen) == 2:
             raise InputError(f"--{one} and --{other}: only one may be given. Received: both")
         if chosen:
-            unused = other if chosen == [one] else one
-            values = dataclasses.replace(values, **{unused: None})
+            unused: dict[str, Any] = {other if chosen == [one] else one: None}
+            values = dataclasses.replace(values, **unused)
     return values
 
 
-def training_steps(values, examples):
+def training_steps(values: FinetuneFlags, examples: int) -> tuple[int, int]:
     """The updates for a number of training examples, and how many of them are warm-up."""
     steps = values.train_step
     if steps is None:
@@ -309,7 +324,7 @@ def training_steps(values, examples):
     return steps, int(steps * values.warmup_proportion)
 
 
-def read_boundaries(text, longest):
+def read_boundaries(text: str, longest: int) -> tuple[int, ...] | None:
     """The lengths of --bucket_boundaries, ascending up to `longest`; None for "auto"."""
     if text == "auto":
         return None
@@ -324,11 +339,13 @@ def read_boundaries(text, longest):
     return tuple(sorted({*lengths, longest}))
 
 
-def head_options(values, config):
+def head_options(
+    values: TextFlags, config: EncoderConfig
+) -> tuple[int, float, bool, tuple[int, ...]]:
     """The maximum length, the dropout rate, whether the encoder is frozen, the layers to read.
 
     Args:
-        values: `HeadInputFlags`.
+        values: `TextFlags`.
         config: the model's.
     """
     layers = ()
@@ -337,7 +354,7 @@ def head_options(values, config):
     return values.max_seq_length, values.classifier_dropout, values.freeze_encoder, layers
 
 
-def read_layers(name, text, config):
+def read_layers(name: str, text: str, config: EncoderConfig) -> tuple[int, ...]:
     """The layers that a flag lists, 0 for the embedding output.
 
     Args:
@@ -362,7 +379,7 @@ def read_layers(name, text, config):
     return tuple(layers)
 
 
-def find_fine_tuned(values, model):
+def find_fine_tuned(values: FinetuneFlags, model: "GivenModel") -> str:
     """The checkpoint to evaluate, predict or export with when nothing is trained.
 
     Args:
@@ -379,7 +396,7 @@ def find_fine_tuned(values, model):
     return find_weights(source)
 
 
-def output_dirs(values):
+def output_dirs(values: FinetuneFlags) -> list[str]:
     """The folders that are trained in: one, or one for each of several seeds."""
     if values.num_seeds == 1:
         return [values.output_dir]
@@ -387,17 +404,17 @@ def output_dirs(values):
     return [os.path.join(values.output_dir, f"seed-{seed}") for seed in seeds]
 
 
-def measured_splits(dataset):
+def measured_splits(dataset: "TaskDataset") -> list[str]:
     """The splits that a model can be evaluated on, the main one first."""
     return [name for name, labelled in dataset.splits.items() if labelled and name != "train"]
 
 
-def evaluated_splits(values, dataset):
+def evaluated_splits(values: FinetuneFlags, dataset: "TaskDataset") -> list[str]:
     """The splits that a run evaluates on, the main one first."""
     return [TRAIN_PART] if values.eval_on == TRAIN_PART else measured_splits(dataset)
 
 
-def split_to_predict(values, splits):
+def split_to_predict(values: FinetuneFlags, splits: Iterable[str]) -> str:
     """The split to predict: of --predict_split, else the part of train, else test, else dev."""
     if values.eval_on == TRAIN_PART and not values.predict_split:
         return TRAIN_PART

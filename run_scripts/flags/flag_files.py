@@ -7,6 +7,7 @@ flag files, configurations and the model that come with this project.
 import glob
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from bert_common.errors import InputError
@@ -16,7 +17,7 @@ SHIPPED = Path(__file__).parents[1] / "flagfiles"
 _SHIPPED_FROM_ROOT = "run_scripts/flagfiles/"  # as a command names them from the project's root
 
 
-def expand(arguments, inputs):
+def expand(arguments: Iterable[str], inputs: Iterable[str]) -> list[str]:
     """Replaces each --flagfile by the flags in it, and finds the inputs.
 
     Args:
@@ -99,7 +100,7 @@ def _read(named, inputs, folder, outer):
 _HOME = re.compile(r"((?:^|(?<!\\),)\s*)(~[^/,]*)(?=/|,|\s*$)")
 
 
-def expand_home(value, name):
+def expand_home(value: str, name: str) -> str:
     """Replaces "~" at the beginning of paths, as a shell does where it does not follow "=".
 
     Args:
@@ -122,7 +123,7 @@ def expand_home(value, name):
     return value if "~" not in value or os.path.lexists(value) else _HOME.sub(replace, value)
 
 
-def find_input(value, folder=None):
+def find_input(value: str, folder: str | None = None) -> str:
     """Finds files to read; a path that exists nowhere is returned unchanged.
 
     Args:

@@ -5,7 +5,9 @@
 Within a group flags are shown as their classes declare them, those of a base class first.
 """
 
-from typing import NamedTuple
+import dataclasses
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from run_scripts.flags import declaration
 
@@ -15,7 +17,7 @@ class Group(NamedTuple):
 
     name: str
 
-    def flag(self, default, help, **about):
+    def flag(self, default: Any, help: str, **about: Any) -> Any:
         """Declares a flag of this group; the arguments as for `declaration.flag`."""
         return declaration.flag(default, help, group=self, **about)
 
@@ -51,24 +53,26 @@ _ORDER = [group for groups in HEADINGS.values() for group in groups]
 _HEADING = {group: heading for heading, groups in HEADINGS.items() for group in groups}
 
 
-def group_of(field):
+def group_of(field: dataclasses.Field[Any]) -> Group:
     """The group of a flag; it is general where the declaration names none."""
     return field.metadata["group"] or GENERAL
 
 
-def by_heading(fields):
+def by_heading(fields: Iterable[dataclasses.Field[Any]]) -> dict[str, list[dataclasses.Field[Any]]]:
     """Heading -> the flags shown under it, in order; no heading without flags but the general one.
 
     Args:
         fields: of a program's dataclass.
     """
-    found = {heading: [] for heading in (REQUIRED, *HEADINGS)}
+    found: dict[str, list[dataclasses.Field[Any]]] = {
+        heading: [] for heading in (REQUIRED, *HEADINGS)
+    }
     for field in sorted(fields, key=lambda field: _ORDER.index(group_of(field))):
         heading = REQUIRED if field.metadata["required"] else _HEADING[group_of(field)]
         found[heading].append(field)
     return {h: flags for h, flags in found.items() if flags or h == GENERAL_HEADING}
 
 
-def has_effect(field):
+def has_effect(field: dataclasses.Field[Any]) -> bool:
     """Whether a flag exists for more than Google's command lines."""
     return group_of(field) not in (COMPATIBILITY, TPU)

@@ -19,6 +19,8 @@ import os
 import sys
 import textwrap
 import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from absl import flags as absl_flags
 from tqdm import tqdm
@@ -27,15 +29,20 @@ from bert_common import VERSION
 from bert_common.errors import InputError
 from bert_common.folders import check_utf8
 from bert_common.startup import exit_silently_on_interrupt, interruptible
-from run_scripts.flags.declaration import PerModel, check_bounds, value_type
+from run_scripts.flags.declaration import Flags, PerModel, check_bounds, value_type
 from run_scripts.flags.flag_files import expand, expand_home
 from run_scripts.flags.groups import GENERAL_HEADING, TPU, by_heading
 from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.flags.path_kinds import check_path_kinds
 from run_scripts.flags.paths import check_paths
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-def run_program(program, flags_class, argv=None):
+
+def run_program(
+    program: Callable[[Flags], Any], flags_class: type[Flags], argv: Sequence[str] | None = None
+) -> int:
     """Parses the command line and calls `program(values)`.
 
     Returns:
@@ -114,7 +121,7 @@ def _with_values(argv):
     return [f"{argument}=true" if argument in alone else argument for argument in argv]
 
 
-def parse(flags_class, argv):
+def parse(flags_class: type[Flags], argv: Sequence[str]) -> Flags | None:
     """Reads a command line into the program's dataclass.
 
     Args:
@@ -142,7 +149,7 @@ def parse(flags_class, argv):
     except absl_flags.Error as error:
         raise InputError(f"{error} (--help lists the flags)") from None
     if any(values[name].value for name in HELP_FLAGS):
-        print(help_text(flags_class, argv[0], full=values["helpfull"].value))
+        print(help_text(flags_class, argv[0], full=bool(values["helpfull"].value)))
         return None
     if values[VERSION_FLAG].value:
         print(f"{os.path.basename(argv[0])} {VERSION}")
@@ -166,18 +173,18 @@ def parse(flags_class, argv):
     return chosen
 
 
-def define_flags(flags_class, values):
+def define_flags(flags_class: "type[DataclassInstance]", values: absl_flags.FlagValues) -> None:
     """Defines one absl flag for each field of `flags_class` in `values`."""
     for field in dataclasses.fields(flags_class):
         default = None if isinstance(field.default, PerModel) else field.default
         arguments = {"default": default, "help": field.metadata["help"], "flag_values": values}
-        define = _DEFINITIONS[value_type(field)]
+        define: Callable[..., Any] = _DEFINITIONS[value_type(field)]
         if field.metadata["choices"]:
             define, arguments["enum_values"] = absl_flags.DEFINE_enum, field.metadata["choices"]
         define(field.name, **arguments)
 
 
-_DEFINITIONS = {
+_DEFINITIONS: dict[Any, Callable[..., Any]] = {
     bool: absl_flags.DEFINE_boolean,
     int: absl_flags.DEFINE_integer,
     float: absl_flags.DEFINE_float,
@@ -187,7 +194,7 @@ _DEFINITIONS = {
 _PACKAGE = __name__.split(".")[0]
 
 
-def help_text(flags_class, program, full=True):
+def help_text(flags_class: "type[DataclassInstance]", program: str, full: bool = True) -> str:
     """The text of `--help`: what the program does, an example, the flags in groups.
 
     Args:
@@ -206,7 +213,7 @@ def help_text(flags_class, program, full=True):
     general = {"flagfile=<path>": FLAGFILE_HELP, "version": "Prints the release of this project."}
     if len(shown) < len(fields):
         general["helpfull"] = "Shows the flags for TPUs too."
-    lines = [f"{program}: {inspect.cleandoc(flags_class.__doc__)}"]
+    lines = [f"{program}: {inspect.cleandoc(flags_class.__doc__ or '')}"]
     if example := getattr(flags_class, "EXAMPLE", None):
         example = f"{started} {example}".replace(" --", " \\\n      --")
         lines += ["", "Example:", f"  {example}"]

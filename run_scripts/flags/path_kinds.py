@@ -1,10 +1,14 @@
 """Checks what lies at the paths that flags name, before a program begins."""
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from bert_common.folders import kind_of_path
 from run_scripts.flags.paths import split_list
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # What `flag(takes=…)` allows at a path.
 FILE, FOLDER, NOTHING = "a file", "a folder", "nothing there"
@@ -13,7 +17,7 @@ FILE, FOLDER, NOTHING = "a file", "a folder", "nothing there"
 _UNUSED_WITH = {"vocab_file": "spm_model_file"}
 
 
-def check_path_kinds(values):
+def check_path_kinds(values: "DataclassInstance") -> None:
     """Refuses a path at which lies something else than its flag takes, such as a pipe.
 
     Lists of files are checked where they are expanded, and what training programs find in

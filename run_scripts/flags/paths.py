@@ -4,15 +4,19 @@ import dataclasses
 import glob
 import os
 import re
+from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from bert_common.folders import check_utf8, kind_of_path
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # An address of a storage system, alone or in a list.
 _ADDRESS = re.compile(r"(^|,)\s*[A-Za-z][\w.+-]*://")
 
 
-def check_paths(values):
+def check_paths(values: "DataclassInstance") -> None:
     """Refuses addresses such as gs://bucket/folder, which would become local folders.
 
     Nothing is read from or written to such storage: a rename there is not one step, and locks do
@@ -32,13 +36,13 @@ def check_paths(values):
             )
 
 
-def split_list(text):
+def split_list(text: str) -> list[str]:
     """The parts of a comma-separated list; "\\," is a comma inside a part."""
     parts = re.split(r"(?<!\\),", text)
     return [part.strip().replace("\\,", ",") for part in parts if part.strip()]
 
 
-def expand_globs(patterns, flag_name):
+def expand_globs(patterns: str, flag_name: str) -> list[str]:
     """The files that a comma-separated list of paths and globs names, in sorted order.
 
     Args:
@@ -55,13 +59,13 @@ def expand_globs(patterns, flag_name):
     return files
 
 
-def match_paths(patterns, flag_name, folders=False):
+def match_paths(patterns: str, flag_name: str, folders: bool = False) -> list[str]:
     """As `expand_globs`; with `folders` a part may also be a folder, or match nothing but folders.
 
     Raises:
         InputError: as `expand_globs`.
     """
-    found = []
+    found: list[str] = []
     for pattern in [patterns] if os.path.exists(patterns) else split_list(patterns):
         matches = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
         chosen = list(filter(os.path.isfile, matches))

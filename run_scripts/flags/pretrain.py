@@ -4,10 +4,13 @@ import dataclasses
 import hashlib
 import os
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_tf.checkpoint_files import latest_checkpoint
+from bert_tf.config import EncoderConfig
 from bert_tf.names import OPTIMIZER_NAMES
 from create_pretraining_data.records.metadata import (
     one_value,
@@ -15,11 +18,13 @@ from create_pretraining_data.records.metadata import (
     sidecar_path,
     tokenizer_beside,
 )
+from create_pretraining_data.records.record_format import RecordFormat
 from model_formats.config_file import ConfigFile
 from model_formats.encoders import ENCODERS
 from model_formats.folder_tokenizer import check_table
+from model_formats.model_folder import ModelFolder
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import PerModel
+from run_scripts.flags.declaration import PerModel, redeclare
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
     LARGEST_BATCH,
@@ -35,6 +40,7 @@ from run_scripts.flags.training import (
     check_training_flags,
 )
 from tokenization import load_tokenizer
+from tokenization.loading import Tokenizer
 from tokenization.vocabulary import load_vocabulary
 
 
@@ -61,12 +67,11 @@ class PretrainFlags(TrainingFlags):
         is_input=True,
         is_path=True,
     )
-    init_checkpoint: str = groups.MODEL.flag(
-        None,
-        "Weights to start from: a checkpoint of Google's or of this program, a safetensors file "
-        "of transformers, or a folder with one of them.",
-        is_input=True,
-        takes=(FILE, FOLDER, NOTHING),
+    init_checkpoint: str | None = redeclare(
+        TrainingFlags,
+        "init_checkpoint",
+        help="Weights to start from: a checkpoint of Google's or of this program, a safetensors "
+        "file of transformers, or a folder with one of them.",
     )
     allow_missing: str = groups.MODEL.flag(
         "",
@@ -186,7 +191,7 @@ class PretrainFlags(TrainingFlags):
     )
 
 
-def check_flags(values):
+def check_flags(values: PretrainFlags) -> None:
     """Refuses values that cannot work with any files."""
     if not (values.do_train or values.do_eval):
         raise InputError("--do_train or --do_eval must be on. Received: both off")
@@ -209,7 +214,7 @@ def check_flags(values):
         )
 
 
-def read_bucket_boundaries(values, record_format):
+def read_bucket_boundaries(values: PretrainFlags, record_format: RecordFormat) -> tuple[int, ...]:
     """The lengths that batches may have, ascending; none without --bucket_boundaries."""
     if not values.bucket_boundaries:
         return ()
@@ -228,7 +233,9 @@ def read_bucket_boundaries(values, record_format):
     return (*lengths, longest)
 
 
-def check_vocabulary(values, folder, config):
+def check_vocabulary(
+    values: PretrainFlags, folder: ModelFolder | None, config: EncoderConfig
+) -> Tokenizer | None:
     """The tokenizer of --tokenizer_dir or of --model_dir, or None.
 
     Args:
@@ -256,18 +263,17 @@ def check_vocabulary(values, folder, config):
     return tokenizer
 
 
-def read_records_tokenizer(config, files):
+def read_records_tokenizer(config: EncoderConfig, files: Sequence[str]) -> Tokenizer | None:
     """The tokenizer that is stored beside the record files, or None.
 
     Raises:
         InputError: it is not what the records were made with, or larger than the model's table.
     """
-    path = next(filter(tokenizer_beside, files), None)
-    if path is None:
+    path, folder = next(((p, f) for p in files if (f := tokenizer_beside(p))), ("", None))
+    if folder is None:
         return None
-    folder = tokenizer_beside(path)
-    tokenizer = load_tokenizer(folder)
-    actual, wanted = tokenizer.fingerprint(), read_sidecar(path)["tokenizer"]["fingerprint"]
+    tokenizer, sidecar = load_tokenizer(folder), read_sidecar(path) or {}
+    actual, wanted = tokenizer.fingerprint(), sidecar["tokenizer"]["fingerprint"]
     if actual != wanted:
         raise InputError(
             f"{folder} must be what the records were made with: fingerprint {wanted[:12]}... in "
@@ -278,7 +284,9 @@ def read_records_tokenizer(config, files):
     return tokenizer
 
 
-def vocabulary_size(values, model_type, tokenizer, files):
+def vocabulary_size(
+    values: PretrainFlags, model_type: str, tokenizer: Tokenizer | None, files: Sequence[str]
+) -> int:
     """The rows of the table of pieces where the configuration leaves "vocab_size" out.
 
     A run that is resumed has those that it began with.
@@ -299,14 +307,16 @@ def vocabulary_size(values, model_type, tokenizer, files):
     )
 
 
-def described_lengths(files):
+def described_lengths(files: Sequence[str]) -> dict[str, Any]:
     """The lengths in the JSON file beside record files, by the names of their flags."""
     described = (read_sidecar(files[0]) or {}).get("record_format", {})
     names = ("max_seq_length", "max_predictions_per_seq")
     return {name: described[name] for name in names if name in described}
 
 
-def check_described_tokenizer(values, tokenizer, files):
+def check_described_tokenizer(
+    values: PretrainFlags, tokenizer: Tokenizer | None, files: Sequence[str]
+) -> None:
     """Refuses records of several tokenizers, or a tokenizer that they were not made with.
 
     Args:
@@ -337,7 +347,7 @@ def check_described_tokenizer(values, tokenizer, files):
             )
 
 
-def check_checkpoints(values, checkpoint):
+def check_checkpoints(values: PretrainFlags, checkpoint: str | None) -> None:
     """Refuses a checkpoint to start from that does not exist, or an evaluation without one."""
     newest = latest_checkpoint(values.output_dir)
     if not newest:  # a run that resumes does not read --init_checkpoint

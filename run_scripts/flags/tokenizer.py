@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import warnings
+from typing import Any
 
 from bert_common.errors import InputError
 from run_scripts.flags import groups
@@ -14,7 +15,7 @@ from tokenization import (
     SentencePieceTokenizer,
     load_tokenizer,
 )
-from tokenization.loading import CONFIG_FILE
+from tokenization.loading import CONFIG_FILE, Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +56,7 @@ class TokenizerFlags:
     )
 
 
-def check_tokenizer_flags(flags, folder=None):
+def check_tokenizer_flags(flags: TokenizerFlags, folder: str | None = None) -> None:
     """Refuses flags that name two tokenizers, or none.
 
     Args:
@@ -93,19 +94,21 @@ def check_tokenizer_flags(flags, folder=None):
         )
 
 
-def source_of(flags):
+def source_of(flags: TokenizerFlags) -> str | None:
     """The folder or file that the flags name for the tokenizer, or None."""
     return flags.tokenizer_dir or flags.spm_model_file or flags.vocab_file
 
 
-def open_tokenizer(flags):
+def open_tokenizer(flags: TokenizerFlags) -> Tokenizer:
     """Builds the tokenizer that the flags name.
 
     Raises:
         InputError: its files are missing or malformed, it lacks a piece that records need, or
             --do_lower_case disagrees with the folder's configuration.
     """
-    case = {} if flags.do_lower_case is None else {"do_lower_case": flags.do_lower_case}
+    case: dict[str, Any] = (
+        {} if flags.do_lower_case is None else {"do_lower_case": flags.do_lower_case}
+    )
     if flags.tokenizer_dir:
         tokenizer = load_tokenizer(flags.tokenizer_dir)
     elif flags.spm_model_file:

@@ -3,8 +3,10 @@
 import dataclasses
 import os
 import re
+from typing import Any
 
 from bert_common.errors import InputError
+from bert_tf.config import EncoderConfig
 from bert_tf.names import ATTENTION_NAMES
 from model_formats.config_file import ConfigFile
 from model_formats.encoders import ENCODERS
@@ -43,6 +45,9 @@ class ModelFlags:
     )
     albert_config_file: str = groups.MODEL.flag(
         None, "ALBERT's sizes, likewise.", is_input=True, takes=(FILE,)
+    )
+    init_checkpoint: str | None = groups.MODEL.flag(
+        None, "The model's weights.", is_input=True, takes=(FILE, FOLDER, NOTHING)
     )
 
 
@@ -173,7 +178,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     num_tpu_cores: int = groups.TPU.flag(None, "For TPUs; has no effect here.", least=0)
 
 
-def check_training_flags(values):
+def check_training_flags(values: TrainingFlags) -> None:
     """Refuses values that cannot work with any files; notes those without effect."""
     if values.use_tpu:
         raise InputError("--use_tpu must be off: this program trains on GPUs and CPUs")
@@ -186,7 +191,7 @@ def check_training_flags(values):
             print(f"note: --{', --'.join(given)}: {reason}without effect here")
 
 
-def check_checkpoint(path):
+def check_checkpoint(path: str | None) -> None:
     """Refuses an --init_checkpoint that names no weights; None is no problem."""
     if path is None:
         return
@@ -196,7 +201,7 @@ def check_checkpoint(path):
         raise InputError(f"--init_checkpoint: {error}") from None
 
 
-def check_length(values, config, unless=""):
+def check_length(values: Any, config: EncoderConfig, unless: str = "") -> None:
     """Refuses a --max_seq_length, of flags or of records, that exceeds the model's positions."""
     if values.max_seq_length > config.max_position_embeddings:
         raise InputError(
@@ -205,14 +210,14 @@ def check_length(values, config, unless=""):
         )
 
 
-def ascending_numbers(text):
+def ascending_numbers(text: str) -> list[int]:
     """The numbers of a comma-separated list; none unless they ascend, the first at least 1."""
     parts = [part.strip() for part in text.split(",")]
     numbers = [int(part) if re.fullmatch(r"\d{1,5}", part) else 0 for part in parts]
     return numbers if numbers == sorted(set(numbers)) and numbers[0] else []
 
 
-def library_seed(values):
+def library_seed(values: TrainingFlags) -> int:
     """The seed of Keras and TensorFlow: --random_seed, unless that is a multiple of 2^31 - 1.
 
     TensorFlow treats such a seed as 0, with which tf.data's shuffles take no seed from the graph.
@@ -226,7 +231,7 @@ NO_CONFIG = (
 )
 
 
-def given_config(values):
+def given_config(values: ModelFlags) -> ConfigFile | None:
     """The `ConfigFile` that a flag names, or None; two are an InputError."""
     types = {"config_file": None, "bert_config_file": "bert", "albert_config_file": "albert"}
     given = {name: path for name in types if (path := getattr(values, name, None))}
@@ -235,7 +240,7 @@ def given_config(values):
     return next((ConfigFile(path, types[name]) for name, path in given.items()), None)
 
 
-def compilation_cache(values, gpus):
+def compilation_cache(values: TrainingFlags, gpus: bool) -> str | None:
     """The folder where XLA keeps what it compiled, or None.
 
     Args:
@@ -248,7 +253,7 @@ def compilation_cache(values, gpus):
     return values.compilation_cache_dir or default
 
 
-def read_profile_steps(values):
+def read_profile_steps(values: TrainingFlags) -> tuple[int, int]:
     """The first and the last update to trace; (0, 0) for none."""
     if values.profile_steps is None:
         return 0, 0

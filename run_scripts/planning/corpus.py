@@ -34,7 +34,7 @@ class TextStatistics:
     vocabulary_core_seconds_per_megabyte: float
     vocabulary_megabytes: float
     # (objective, "packed" with dynamic masks or "single" with static ones, T) -> `Layout`
-    layouts: dict
+    layouts: dict[tuple[str, str, int], Layout]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,7 @@ class RecordPlan:
     hours: float
 
 
-def plan_text(statistics, text_bytes):
+def plan_text(statistics: TextStatistics, text_bytes: float) -> TextPlan:
     """The `TextPlan` of a corpus.
 
     Args:
@@ -73,7 +73,9 @@ def plan_text(statistics, text_bytes):
     )
 
 
-def plan_records(layout, text_bytes, stored_passes, cores, compressed=False):
+def plan_records(
+    layout: Layout, text_bytes: float, stored_passes: int, cores: int, compressed: bool = False
+) -> RecordPlan:
     """The `RecordPlan` of a corpus.
 
     Args:

@@ -1,11 +1,12 @@
 """The tables of models: what any size needs, a table for each kind of cost."""
 
 import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from albert_tf.config import PRESETS as ALBERT_PRESETS
 from albert_tf.config import AlbertConfig
 from bert_tf.config import PRESETS as BERT_PRESETS
-from bert_tf.config import BertConfig
+from bert_tf.config import BertConfig, EncoderConfig
 from bert_tf.costs.flops import block_flops, forward_flops, training_flops
 from bert_tf.memory_estimate import (
     GIB,
@@ -26,21 +27,26 @@ MASKED_SHARE = 0.15
 
 PRECISIONS = [name for name in KEPT_BYTES if name != "float16"]  # which needs as much as bfloat16
 
+# (configuration, rows, length, precision) -> bytes.
+Memory = Callable[[EncoderConfig, int, int, str], float]
+
 # Where a model has fewer positions than a length.
 NONE = "-"
 
 
-def published_sizes():
+def published_sizes() -> dict[str, EncoderConfig]:
     """Name -> configuration of every size that the papers and the repositories publish."""
-    bert = {f"BERT-{name}": BertConfig.from_preset(name, BERT_VOCABULARY) for name in BERT_PRESETS}
-    albert = {
+    bert: dict[str, EncoderConfig] = {
+        f"BERT-{name}": BertConfig.from_preset(name, BERT_VOCABULARY) for name in BERT_PRESETS
+    }
+    albert: dict[str, EncoderConfig] = {
         f"ALBERT-{name}": AlbertConfig.from_preset(name, ALBERT_VOCABULARY)
         for name in ALBERT_PRESETS
     }
     return bert | albert
 
 
-def print_tables(models, lengths, batch):
+def print_tables(models: Mapping[str, EncoderConfig], lengths: Sequence[int], batch: int) -> None:
     """Prints all tables.
 
     Args:
@@ -57,17 +63,17 @@ def print_tables(models, lengths, batch):
         print_columns(memory_rows(models, lengths, batch, memory))
 
 
-def masked(lengths):
+def masked(lengths: Iterable[int]) -> str:
     """What is masked at each length, for a title."""
     each = ", ".join(f"{predictions_of(length)} of {length}" for length in lengths)
     return f"training with masks at {each}"
 
 
-def predictions_of(length):
+def predictions_of(length: int) -> int:
     return math.ceil(MASKED_SHARE * length)
 
 
-def parameter_rows(models):
+def parameter_rows(models: Mapping[str, EncoderConfig]) -> list[list[str]]:
     """The header, and a row for each model."""
     names = ("embeddings", "of words", "projection", "blocks", "pooler")
     rows = [["", *names, "encoder", "heads", "blocks x runs"]]
@@ -82,7 +88,7 @@ def parameter_rows(models):
     return rows
 
 
-def operation_rows(models, lengths):
+def operation_rows(models: Mapping[str, EncoderConfig], lengths: Sequence[int]) -> list[list[str]]:
     """The header, and a row for each model: to use and to train, at each length."""
     rows = [["", *(f"{verb} {length}" for length in lengths for verb in ("use", "train"))]]
     for name, config in models.items():
@@ -98,13 +104,15 @@ def operation_rows(models, lengths):
     return rows
 
 
-def encoding_flops(config, length):
+def encoding_flops(config: EncoderConfig, length: int) -> int:
     """The operations that give a row's vectors at all pieces: the last block runs everywhere."""
     only_first, everywhere = (block_flops(config, length, more) for more in (0, length - 1))
     return forward_flops(config, length, 0) - only_first + everywhere
 
 
-def memory_rows(models, lengths, batch, memory):
+def memory_rows(
+    models: Mapping[str, EncoderConfig], lengths: Sequence[int], batch: int, memory: Memory
+) -> list[list[str]]:
     """The header, and a row for each model: each length in each precision."""
     rows = [["", *(f"{length} {name}" for length in lengths for name in PRECISIONS)]]
     for name, config in models.items():
@@ -119,7 +127,7 @@ def memory_rows(models, lengths, batch, memory):
     return rows
 
 
-def to_train(recompute):
+def to_train(recompute: str) -> Memory:
     """A function of (configuration, rows, length, precision) to the bytes that training needs."""
 
     def memory(config, batch, length, precision):
@@ -137,10 +145,10 @@ MEMORIES = {
 }
 
 
-def millions(count):
+def millions(count: float) -> str:
     """For example "23.4"; a small number with more digits."""
     return f"{count / 1e6:.{1 if count >= 1e5 or not count else 2}f}"
 
 
-def gibibytes(size):
+def gibibytes(size: float) -> str:
     return f"{size / GIB:.1f}"

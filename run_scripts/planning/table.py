@@ -1,12 +1,17 @@
 """Prints a plan as a table: a column for each size of the corpus."""
 
 import itertools
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
+from bert_tf.config import EncoderConfig
+from bert_tf.costs.cards import Card
 from bert_tf.memory_estimate import GIB, count_weights
-from run_scripts.planning.corpus import HOUR, plan_records, plan_text
+from run_scripts.planning.corpus import HOUR, Layout, TextStatistics, plan_records, plan_text
 from run_scripts.planning.measured import TWO_CORES_FLOPS
 from run_scripts.planning.training import (
     MEMORY_SHARE,
+    Phase,
     checkpoint_bytes,
     passes_of,
     phase_flops,
@@ -14,10 +19,22 @@ from run_scripts.planning.training import (
     with_passes,
 )
 
+if TYPE_CHECKING:
+    from run_scripts.plan import CorpusPlanFlags
+
 GIGABYTE = 10**9
 
+Rows = list[list[str]]  # of cells
+Job = tuple[EncoderConfig, list[Phase]]  # as `run_scripts.plan.read_job` returns it
 
-def print_plan(flags, sizes, job, cards, statistics):
+
+def print_plan(
+    flags: "CorpusPlanFlags",
+    sizes: Sequence[float],
+    job: Job,
+    cards: Iterable[Card],
+    statistics: TextStatistics,
+) -> None:
     """Prints the plan.
 
     Args:
@@ -44,7 +61,7 @@ def print_plan(flags, sizes, job, cards, statistics):
     print_model(flags, config, phases, cards)
 
 
-def text_rows(sizes, statistics):
+def text_rows(sizes: Sequence[float], statistics: TextStatistics) -> Rows:
     """The rows about the text and its vocabulary: a label and a string for each size."""
     plans = [plan_text(statistics, size) for size in sizes]
     return [
@@ -54,7 +71,9 @@ def text_rows(sizes, statistics):
     ]
 
 
-def record_rows(flags, sizes, phase, layout):
+def record_rows(
+    flags: "CorpusPlanFlags", sizes: Sequence[float], phase: Phase, layout: Layout
+) -> Rows:
     """The rows about the records of a phase."""
     passes = flags.dupe_factor if flags.masking == "static" else 1
     compressed = flags.compression == "GZIP"
@@ -67,7 +86,9 @@ def record_rows(flags, sizes, phase, layout):
     ]
 
 
-def training_rows(flags, phases, rows_of_a_pass):
+def training_rows(
+    flags: "CorpusPlanFlags", phases: Sequence[Phase], rows_of_a_pass: Sequence[Sequence[float]]
+) -> Rows:
     """The rows about updates and passes: those of the shipped job, those of --num_passes."""
     updates = " + ".join(f"{phase.updates:,}" for phase in phases)
     passes = [passes_of(phases, rows) for rows in rows_of_a_pass]
@@ -84,7 +105,12 @@ def training_rows(flags, phases, rows_of_a_pass):
     ]
 
 
-def hour_rows(flags, job, cards, rows_of_a_pass):
+def hour_rows(
+    flags: "CorpusPlanFlags",
+    job: Job,
+    cards: Iterable[Card],
+    rows_of_a_pass: Sequence[Sequence[float]],
+) -> Rows:
     """The rows about the hours of training on each kind of card."""
     config, phases = job
     rows = []
@@ -105,7 +131,7 @@ def hour_rows(flags, job, cards, rows_of_a_pass):
     return rows
 
 
-def cpu_rows(flags, job, rows_of_a_pass):
+def cpu_rows(flags: "CorpusPlanFlags", job: Job, rows_of_a_pass: Sequence[Sequence[float]]) -> Rows:
     """The row about the hours of training on two cores, for a model that was measured there."""
     config, phases = job
     if not (speed := TWO_CORES_FLOPS.get(flags.model)):
@@ -120,7 +146,9 @@ def cpu_rows(flags, job, rows_of_a_pass):
     ]
 
 
-def print_model(flags, config, phases, cards):
+def print_model(
+    flags: "CorpusPlanFlags", config: EncoderConfig, phases: Sequence[Phase], cards: Iterable[Card]
+) -> None:
     """Prints what does not depend on the text: memory, accumulation, input, checkpoints."""
     titles = [(f"rows of {phase.length} at once", "memory") for phase in phases]
     rows = [["", *itertools.chain.from_iterable(titles), "reads, rows/s"]]
@@ -155,12 +183,12 @@ def print_model(flags, config, phases, cards):
         )
 
 
-def launch_bound(flags):
+def launch_bound(flags: "CorpusPlanFlags") -> str:
     """What stands in place of a card's speed where operations do not give it, else ""."""
     return "launch-bound, unknown" if flags.model in TWO_CORES_FLOPS else ""
 
 
-def print_columns(rows):
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
     """Prints rows of strings: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for label, *cells in rows:
@@ -168,7 +196,7 @@ def print_columns(rows):
         print("  ".join([label.ljust(widths[0]), *shown]).rstrip())
 
 
-def number(value):
+def number(value: float) -> str:
     """For example "12.3 million"."""
     for limit, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if value >= limit:
@@ -176,7 +204,7 @@ def number(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
-def disk(size):
+def disk(size: float) -> str:
     """Bytes in GB or TB (10^9 and 10^12), or in MB."""
     for limit, name in ((1e12, "TB"), (1e9, "GB")):
         if size >= limit:
@@ -184,7 +212,7 @@ def disk(size):
     return f"{size / 1e6:.3g} MB"
 
 
-def hours(value):
+def hours(value: float) -> str:
     """A time in minutes, hours or days."""
     if value < 1:
         return f"{value * 60:.2g} min"

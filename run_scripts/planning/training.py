@@ -1,7 +1,10 @@
 """Plans the cost of a training from the phases of its job."""
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 
+from bert_tf.config import EncoderConfig
+from bert_tf.costs.cards import Card
 from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import GIB, WEIGHT_BYTES, count_weights, estimate_bytes
 from run_scripts.planning.corpus import HOUR
@@ -28,13 +31,14 @@ class Phase:
 class DevicePlan:
     """A training on several cards of one kind."""
 
-    accumulation: tuple  # --gradient_accumulation_steps of each phase; empty: it does not fit
-    memory_bytes: tuple  # of a device, the estimate for each phase
+    # --gradient_accumulation_steps of each phase; empty: it does not fit.
+    accumulation: tuple[int, ...]
+    memory_bytes: tuple[float, ...]  # of a device, the estimate for each phase
     hours: float  # of all phases, on all cards together
-    rows_per_second: tuple  # what each phase reads, all cards together
+    rows_per_second: tuple[float, ...]  # what each phase reads, all cards together
 
 
-def passes_of(phases, rows_of_a_pass):
+def passes_of(phases: Iterable[Phase], rows_of_a_pass: Iterable[float]) -> float:
     """How often the phases read the text.
 
     Args:
@@ -45,19 +49,28 @@ def passes_of(phases, rows_of_a_pass):
     return sum(phase.updates * phase.batch / rows for phase, rows in pairs)
 
 
-def with_passes(phases, rows_of_a_pass, passes):
+def with_passes(
+    phases: Sequence[Phase], rows_of_a_pass: Iterable[float], passes: float
+) -> list[Phase]:
     """The phases with as many updates, in the same proportion, as read the text `passes` times."""
     factor = passes / passes_of(phases, rows_of_a_pass)
     return [dataclasses.replace(phase, updates=phase.updates * factor) for phase in phases]
 
 
-def phase_flops(config, phase):
+def phase_flops(config: EncoderConfig, phase: Phase) -> float:
     """The operations of all updates of a phase."""
     row = training_flops(config, phase.length, phase.predictions, phase.sequences)
     return phase.updates * phase.batch * row
 
 
-def plan_devices(config, phases, card, gpus, utilisation, precision="bfloat16"):
+def plan_devices(
+    config: EncoderConfig,
+    phases: Sequence[Phase],
+    card: Card,
+    gpus: int,
+    utilisation: float,
+    precision: str = "bfloat16",
+) -> DevicePlan:
     """The `DevicePlan` for some cards.
 
     Args:
@@ -95,6 +108,6 @@ def _least_accumulation(config, phase, card, gpus, precision):
     return None
 
 
-def checkpoint_bytes(config):
+def checkpoint_bytes(config: EncoderConfig) -> int:
     """The size of a checkpoint, with the optimizer's moments."""
     return CHECKPOINT_ARRAYS * WEIGHT_BYTES * count_weights(config)

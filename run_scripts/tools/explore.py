@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.util
 import sys
+from collections.abc import Sequence
 
 from bert_common.errors import InputError
 from model_formats.model_folder import REFERENCE_MODEL
@@ -51,12 +52,12 @@ class ExploreFlags(DeviceFlags):
     port: int = flag(8017, "The page's port; 0: any that is free.", least=0, most=HIGHEST_PORT)
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The console script and the launcher; returns the exit status."""
     return run_program(explore, ExploreFlags, argv)
 
 
-def explore(values):
+def explore(values: ExploreFlags) -> None:
     """Loads the model, then serves the page until Ctrl-C."""
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:

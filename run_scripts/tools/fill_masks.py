@@ -4,6 +4,7 @@ import atexit
 import dataclasses
 import gc
 import sys
+from collections.abc import Sequence
 
 from bert_common.errors import InputError
 from korean_bert.masked_text import MASK, encode_with_masks
@@ -48,12 +49,12 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
     )
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The console script; returns the exit status."""
     return run_program(fill_masks, FillMasksFlags, argv)
 
 
-def fill_masks(values):
+def fill_masks(values: FillMasksFlags) -> None:
     """Loads the model and prints a line of guesses for every [MASK]."""
     texts = [text.strip() for text in values.text.split("|")]
     for text in texts:

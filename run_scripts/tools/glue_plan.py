@@ -7,6 +7,8 @@ separated by tabs.
 import dataclasses
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from bert_common.errors import InputError
@@ -41,9 +43,9 @@ class BenchmarkTask(NamedTuple):
 
     program: str  # that fine-tunes a model on it, a name of `run_scripts.programs`
     folder: str  # the name of the folder with its files
-    files: dict  # split -> the names of its files, for the splits that must exist
-    splits: tuple  # those on which models are evaluated; the first one is the main one
-    metrics: tuple  # their names
+    files: Mapping[str, Sequence[str]]  # split -> names of its files; the splits that must exist
+    splits: tuple[str, ...]  # those on which models are evaluated; the first one is the main one
+    metrics: tuple[str, ...]  # their names
     scale: int = 100  # what its scores are multiplied by to be shown
 
 
@@ -59,7 +61,7 @@ QUESTION_TASKS = {
 }
 
 
-def find_task(name):
+def find_task(name: str) -> BenchmarkTask:
     """Looks up a task by its name, whichever program it belongs to."""
     if name in QUESTION_TASKS:
         return QUESTION_TASKS[name]
@@ -104,12 +106,12 @@ class PlanFlags:
     )
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The program; returns the exit status."""
     return run_program(show_plan, PlanFlags, argv)
 
 
-def show_plan(values):
+def show_plan(values: PlanFlags) -> None:
     """Prints the plan; names the tasks without data on standard error."""
     folder, model = model_flags(values.model)
     model_type, hidden_size = read_kind(folder)
@@ -133,7 +135,7 @@ def show_plan(values):
         print("\t".join([name, task.program, *flags]))
 
 
-def has_data(data_dir, task):
+def has_data(data_dir: str, task: BenchmarkTask) -> bool:
     """Whether the folder of a `BenchmarkTask` exists.
 
     Raises:
@@ -148,7 +150,7 @@ def has_data(data_dir, task):
     return True
 
 
-def find_flagfile(benchmark, model_type, hidden_size, task):
+def find_flagfile(benchmark: str, model_type: str, hidden_size: int | None, task: str) -> Path:
     """Finds the flag file of a task and model, or the one that several tasks share.
 
     Args:
@@ -164,14 +166,14 @@ def find_flagfile(benchmark, model_type, hidden_size, task):
     return next(path for path in paths if path.exists())
 
 
-def read_kind(folder):
+def read_kind(folder: ModelFolder) -> tuple[str, int | None]:
     """The type and the hidden size of the model in a `ModelFolder`; None where it has none."""
     values = folder.config_file.values
     size = values.get("hidden_size") if isinstance(values, dict) else None
     return folder.model_type, size if isinstance(size, int) else None
 
 
-def model_flags(model):
+def model_flags(model: str) -> tuple[ModelFolder, list[str]]:
     """Returns the `ModelFolder` of a pre-trained model, and a list of flags for the model.
 
     Args:

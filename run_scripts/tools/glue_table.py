@@ -4,6 +4,7 @@ import dataclasses
 import os
 import statistics
 import sys
+from collections.abc import Mapping, Sequence
 
 from bert_common.errors import InputError
 from finetuning.tables import read_lines
@@ -12,6 +13,9 @@ from run_scripts.flags.finetune import TRAIN_PART
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.path_kinds import FOLDER, NOTHING
 from run_scripts.tools.glue_plan import BENCHMARKS, find_task
+
+# The mean, and the standard deviation of several runs.
+Score = tuple[float, float | None]
 
 # The metrics that count for GLUE's average, where more are measured here.
 GLUE_COUNTED = {"cola": ("matthews",)}
@@ -37,12 +41,12 @@ class TableFlags:
     )
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The program; returns the exit status."""
     return run_program(show_table, TableFlags, argv)
 
 
-def show_table(values):
+def show_table(values: TableFlags) -> None:
     """Prints the table, and below it GLUE's average."""
     results = {
         name: read_results(os.path.join(values.output_dir, name))
@@ -55,7 +59,7 @@ def show_table(values):
             "--output_dir must hold the folder of a task with eval_results.txt. Received: "
             f"{values.output_dir}"
         )
-    rows = [("task", "split", "metrics", "times 100", "without a model")]
+    rows: list[tuple[str, ...]] = [("task", "split", "metrics", "times 100", "without a model")]
     for name, scores in results.items():
         rows += task_rows(name, scores)
     print_rows(rows)
@@ -65,7 +69,7 @@ def show_table(values):
         print(glue_average(results))
 
 
-def read_results(folder):
+def read_results(folder: str) -> dict[str, Score]:
     """Reads the results of a task.
 
     Args:
@@ -94,26 +98,26 @@ def read_results(folder):
     return scores
 
 
-def parse_seeds_line(line):
+def parse_seeds_line(line: str) -> tuple[str, Score]:
     """Parses a line of seeds.tsv: name, mean, standard deviation."""
     name, mean, deviation, *_ = line.split("\t")
     return name, (float(mean), float(deviation))
 
 
-def parse_result_line(line):
+def parse_result_line(line: str) -> tuple[str, Score]:
     """Parses a line of eval_results.txt: name = value."""
     name, value = line.split(" = ")
     return name, (float(value), None)
 
 
-def find_score(task, scores, name):
+def find_score(task: str, scores: Mapping[str, Score], name: str) -> Score:
     """Looks up one of the results of a task; refuses results without it."""
     if name not in scores:
         raise InputError(f"the results of {task} must hold {name}. Received: {', '.join(scores)}")
     return scores[name]
 
 
-def task_rows(name, scores):
+def task_rows(name: str, scores: Mapping[str, Score]) -> list[tuple[str, ...]]:
     """Creates a row of cells for each split on which a task was evaluated."""
     rows, task = [], find_task(name)
     first = f"{TRAIN_PART}_{task.metrics[0]}"
@@ -131,12 +135,12 @@ def task_rows(name, scores):
     return rows
 
 
-def format_score(value, deviation, scale):
+def format_score(value: float, deviation: float | None, scale: float) -> str:
     """Formats a score times `scale`, with its standard deviation if there is one."""
     return f"{scale * value:.2f}" + (f" ± {scale * deviation:.2f}" if deviation is not None else "")
 
 
-def print_rows(rows):
+def print_rows(rows: Sequence[Sequence[str]]) -> None:
     """Prints a table, whose first row is the header."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
@@ -145,7 +149,7 @@ def print_rows(rows):
         print(f"| {' | '.join(line)} |")
 
 
-def glue_average(results):
+def glue_average(results: Mapping[str, Mapping[str, Score]]) -> str:
     """Describes GLUE's average: the mean over tasks of the mean over a task's scores.
 
     MNLI's matched and mismatched are two scores of one task, as on gluebenchmark.com.
@@ -167,7 +171,7 @@ def glue_average(results):
     )
 
 
-def mean_score(name, scores):
+def mean_score(name: str, scores: Mapping[str, Score]) -> float:
     """The mean of the scores of a GLUE task that count."""
     task = find_task(name)
     metrics = GLUE_COUNTED.get(name, task.metrics)

@@ -15,7 +15,10 @@ USE = ROOT / "tests" / "documentation" / "typed_use.py"
 PACKAGES = [package for package in reference.PACKAGES if package != "korean_bert"]
 
 # The packages whose every function that others may call is annotated, the public names or not.
-ANNOTATED = ("bert_common", "tokenization", "create_pretraining_data", "bert_tf", "albert_tf")
+ANNOTATED = (
+    "bert_common", "tokenization", "create_pretraining_data", "bert_tf", "albert_tf",
+    "run_scripts",
+)  # fmt: skip
 
 PUBLIC = [(name, home) for p in PACKAGES for name, home in reference.homes(p).items()]
 

@@ -14,6 +14,8 @@ devices are, `python -m benchmarks.speed.devices` measures, in a checkout of the
 
 import argparse
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from bert_common import VERSION
 from bert_common.startup import interruptible
@@ -25,13 +27,13 @@ from run_scripts.tools.check_devices.report import finish, has_folder, section
 SPEEDS = "python -m benchmarks.speed.devices, in a checkout of the project"
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """The console script; returns the exit status: 0 if every check passes, otherwise 1."""
     with interruptible():
         return check(parse(argv))
 
 
-def check(arguments):
+def check(arguments: argparse.Namespace) -> int:
     """Runs all checks; returns the exit status."""
     if arguments.report and not has_folder(arguments.report):
         return 1
@@ -44,7 +46,7 @@ def check(arguments):
     return finish(machine, sections, arguments.report)
 
 
-def parse(argv):
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     installed = not sys.argv[0].endswith(".py")  # a console script
     parser = argparse.ArgumentParser(
@@ -58,7 +60,7 @@ def parse(argv):
     return parser.parse_args(argv)
 
 
-def run_checks(gpus):
+def run_checks(gpus: int) -> dict[str, Any]:
     """Compares steps and prints them."""
     listed = [*tasks.check_tasks(gpus), *tasks.option_tasks(gpus)]
     checked = run_groups(tasks.check_groups(listed, gpus), "checks")

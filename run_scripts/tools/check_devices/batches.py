@@ -3,12 +3,22 @@
 Shapes: B batch, T tokens, P predictions, S sequences of a packed row.
 """
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+
+from bert_tf.config import EncoderConfig
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 SEED = 1
 
 
-def random_batch(config, batch, length, predictions):
+def random_batch(
+    config: EncoderConfig, batch: int, length: int, predictions: int
+) -> dict[str, np.ndarray]:
     """The features of a global batch, always the same; every other row is half padding."""
     rng = np.random.default_rng(SEED)
     mask = np.ones((batch, length), np.int32)
@@ -25,7 +35,9 @@ def random_batch(config, batch, length, predictions):
     }
 
 
-def short_batch(config, batch, length, predictions):
+def short_batch(
+    config: EncoderConfig, batch: int, length: int, predictions: int
+) -> dict[str, np.ndarray]:
     """As `random_batch`, but every row is half padding."""
     features = random_batch(config, batch, length, predictions)
     for name in ("input_ids", "input_mask", "segment_ids"):
@@ -33,14 +45,18 @@ def short_batch(config, batch, length, predictions):
     return features
 
 
-def bucket_batch(config, batch, length, predictions):
+def bucket_batch(
+    config: EncoderConfig, batch: int, length: int, predictions: int
+) -> dict[str, np.ndarray]:
     """As `short_batch`, to be cut to the first of the lengths."""
     from bert_tf.input.length_buckets import BUCKET
 
-    return {**short_batch(config, batch, length, predictions), BUCKET: np.int32(0)}
+    return {**short_batch(config, batch, length, predictions), BUCKET: np.array(0, np.int32)}
 
 
-def packed_batch(config, batch, length, predictions):
+def packed_batch(
+    config: EncoderConfig, batch: int, length: int, predictions: int
+) -> dict[str, np.ndarray]:
     """As `random_batch`, with two sequences a row, S = 2, and without padding."""
     features = random_batch(config, batch, length, predictions)
     rng = np.random.default_rng(SEED)
@@ -73,7 +89,7 @@ BATCHES = {
 }
 
 
-def deal(batch, strategy):
+def deal(batch: Mapping[str, np.ndarray], strategy: "tf.distribute.Strategy") -> Any:
     """Distributes a global batch in equal parts to the strategy's replicas."""
     import tensorflow as tf
 

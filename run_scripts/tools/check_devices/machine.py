@@ -3,6 +3,8 @@
 import ctypes
 import os
 import platform
+from collections.abc import Mapping
+from typing import Any
 
 from bert_common.cpu import this_cpu
 from bert_common.import_tensorflow import import_tensorflow
@@ -18,7 +20,7 @@ VERSION_FUNCTIONS = {
 }
 
 
-def describe_machine():
+def describe_machine() -> dict[str, Any]:
     """What an engineer would ask about a machine: a dict for the report.
 
     Returns:
@@ -50,7 +52,7 @@ def describe_machine():
     }
 
 
-def describe_gpu(tf, gpu):
+def describe_gpu(tf: Any, gpu: Any) -> dict[str, Any]:
     """The name and the compute capability of a GPU that TensorFlow sees."""
     details = tf.config.experimental.get_device_details(gpu)
     capability = details.get("compute_capability")
@@ -60,7 +62,7 @@ def describe_gpu(tf, gpu):
     }
 
 
-def describe_libraries():
+def describe_libraries() -> dict[str, dict[str, Any]]:
     """NVIDIA's libraries: name -> "loaded", whether it can be, and "version", a number or None."""
     from bert_tf.training.gpus import DRIVER, LIBRARIES, load_library
 
@@ -72,7 +74,7 @@ def describe_libraries():
     return libraries
 
 
-def library_version(library, name):
+def library_version(library: ctypes.CDLL, name: str) -> int | None:
     """The version that a library tells, such as 12020 for CUDA 12.2; None if it does not."""
     function, returns_it = VERSION_FUNCTIONS.get(name, (None, False))
     if function is None or not hasattr(library, function):
@@ -85,7 +87,7 @@ def library_version(library, name):
     return number.value if status == 0 else None
 
 
-def memory_gib():
+def memory_gib() -> float | None:
     """The machine's memory in GiB; None if the system does not tell."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
@@ -93,7 +95,7 @@ def memory_gib():
         return None
 
 
-def print_machine(machine):
+def print_machine(machine: Mapping[str, Any]) -> None:
     """Prints what `describe_machine` returned."""
     built = machine["built_for"] or {}
     cuda = ", ".join(

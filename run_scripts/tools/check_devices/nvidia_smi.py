@@ -2,6 +2,8 @@
 
 import re
 import subprocess
+from collections.abc import Sequence
+from typing import Any
 
 COMMAND = "nvidia-smi"
 
@@ -26,7 +28,7 @@ FIELDS = {
 OLD_FIELDS = tuple(FIELDS)[:9]
 
 
-def describe_gpus():
+def describe_gpus() -> dict[str, Any]:
     """What nvidia-smi says, for the report.
 
     Returns:
@@ -37,7 +39,7 @@ def describe_gpus():
     """
     listed, reason = ask(f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits")
     fields = tuple(FIELDS)
-    if listed is None and "not a valid field" in reason:
+    if listed is None and "not a valid field" in (reason or ""):
         fields = OLD_FIELDS
         listed, reason = ask(f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits")
     if listed is None:
@@ -56,7 +58,7 @@ def describe_gpus():
     }
 
 
-def ask(*arguments):
+def ask(*arguments: str) -> tuple[str | None, str | None]:
     """The output of nvidia-smi, or None; why there is none, or None."""
     shown = " ".join([COMMAND, *arguments])
     try:
@@ -75,12 +77,12 @@ def ask(*arguments):
     return without_colours(answer.stdout), None
 
 
-def without_colours(text):
+def without_colours(text: str) -> str:
     """Removes the escape sequences of terminals, which topo prints for underlined headings."""
     return re.sub(r"\x1b\[[\d;]*m", "", text)
 
 
-def parse_gpus(text, fields=tuple(FIELDS)):
+def parse_gpus(text: str, fields: Sequence[str] = tuple(FIELDS)) -> list[dict[str, str | None]]:
     """The GPUs of a --query-gpu without header and units, a dict each."""
     gpus = []
     for line in text.splitlines():
@@ -92,7 +94,7 @@ def parse_gpus(text, fields=tuple(FIELDS)):
     return gpus
 
 
-def parse_links(text):
+def parse_links(text: str) -> dict[str, str]:
     """How GPUs are linked, by the table of `topo -m`: for example {"GPU0-GPU1": "NV12"}.
 
     NV12 are twelve NVLinks; PIX, PXB, PHB, NODE and SYS are ever longer ways over PCIe.

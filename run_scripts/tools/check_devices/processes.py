@@ -10,7 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bert_common.progress import progress
 from run_scripts.tools.check_devices.worker import ANSWERS, SHOWN_CHARACTERS
@@ -22,7 +24,14 @@ COMMAND = (sys.executable, "-m", "run_scripts.tools.check_devices.worker")
 SILENCE_SECONDS = 300
 
 
-def run_groups(groups, title):
+Job = Mapping[str, Any]  # a task, which a worker is told as JSON
+Answer = dict[str, Any]
+Environments = Callable[[], list[dict[str, str]]]
+
+
+def run_groups(
+    groups: Sequence[tuple[Sequence[Job], Environments]], title: str
+) -> list[tuple[Job, Answer]]:
     """Runs groups of tasks at the same time, those of a group one after another.
 
     Args:
@@ -32,7 +41,7 @@ def run_groups(groups, title):
     Returns:
         A list of (task, answer).
     """
-    answers = [[] for _ in groups]
+    answers: list[list[Answer]] = [[] for _ in groups]
     running = dict(enumerate(run_group(*group) for group in groups))
     with progress(title, sum(len(tasks) for tasks, _ in groups), "checks") as bar:
         while running:
@@ -52,7 +61,7 @@ def run_groups(groups, title):
     ]
 
 
-def run_group(tasks, environments):
+def run_group(tasks: Sequence[Job], environments: Environments) -> Iterator[Answer | None]:
     """Runs tasks one after another in new processes, and starts others if these die.
 
     Args:
@@ -146,7 +155,7 @@ def _worst(answers):
     return bad[0] if bad else max(answers, key=lambda answer: answer.get("difference", 0))
 
 
-def longest_silence(task):
+def longest_silence(task: Job) -> float:
     """The seconds after which a process without an answer to a task is taken to hang."""
     return task.get("silence_seconds", SILENCE_SECONDS)
 
@@ -164,7 +173,7 @@ def _describe_end(dead, longest, processes, paths):
     return f"the process ended with {name}: {(fatal or lines)[-1].strip()}"[:SHOWN_CHARACTERS]
 
 
-def worker_environments(gpus):
+def worker_environments(gpus: int) -> list[dict[str, str]]:
     """The environment variables of two processes on this machine that are workers of one run.
 
     Args:

@@ -3,13 +3,15 @@
 import datetime
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bert_common.atomic_write import write_json
 
 NO_GPU = "TensorFlow sees no GPU"
 
 
-def has_folder(path):
+def has_folder(path: str) -> bool:
     """Whether there is a folder for the report; if not, says so, before minutes are spent."""
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
@@ -19,12 +21,17 @@ def has_folder(path):
     return True
 
 
-def section(results, reason=None):
+def section(results: Sequence[Any], reason: str | None = None) -> dict[str, Any]:
     """A part of the report: (task, answer) pairs, or None and why there are none."""
     return {"results": results or None, "reason": None if results else reason}
 
 
-def finish(machine, sections, path, what="checks"):
+def finish(
+    machine: Mapping[str, Any],
+    sections: Mapping[str, Mapping[str, Any]],
+    path: str | None,
+    what: str = "checks",
+) -> int:
     """Writes the report, if there is to be one, and prints how many results are not "ok".
 
     Args:
@@ -50,7 +57,9 @@ def finish(machine, sections, path, what="checks"):
     return 1 if wrong else 0
 
 
-def make_report(machine, sections):
+def make_report(
+    machine: Mapping[str, Any], sections: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
     """The value of the JSON file."""
     return {
         "version": 2,

@@ -8,11 +8,16 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bert_tf.config import BertConfig
 from run_scripts.tools.check_devices.batches import BATCHES, deal
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 SEED = 1
 
@@ -46,8 +51,9 @@ class Option:
 
     optimizer: str = "adamw"
     batch: str = PLAIN  # a key of `batches.BATCHES`
-    sizes: dict = dataclasses.field(default_factory=dict)  # of the model, where others than usual
-    settings: dict = dataclasses.field(default_factory=dict)  # fields of `StepConfig`
+    # Of the model, where others than usual.
+    sizes: dict[str, Any] = dataclasses.field(default_factory=dict)
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)  # fields of `StepConfig`
     steps: int = 1
     # The option whose step on the CPU has the same numbers.
     reference: str = PLAIN
@@ -85,7 +91,7 @@ ON_ONE_DEVICE = ("lamb", "dropout", "accumulation", "recompute", "buckets", "pac
 ON_SEVERAL = ("lamb", "accumulation", "recompute", "buckets", "packed rows", "three steps")
 
 
-def strategy_of(name, num_gpus=None):
+def strategy_of(name: str, num_gpus: int | None = None) -> "tf.distribute.Strategy":
     """The strategy, created once in each process, as its collective operations are numbered."""
     return _strategy(name, num_gpus)
 
@@ -109,7 +115,7 @@ def _strategy(name, num_gpus):
 
 
 @contextlib.contextmanager
-def scope_of(task):
+def scope_of(task: Mapping[str, Any]) -> Iterator["tf.distribute.Strategy"]:
     """The context in which a task creates its variables and runs its step."""
     import tensorflow as tf
 
@@ -119,7 +125,7 @@ def scope_of(task):
         yield strategy
 
 
-def check_step(task):
+def check_step(task: Mapping[str, Any]) -> dict[str, Any]:
     """Compares a training step with the same step on the CPU: an answer with "difference".
 
     Where there are several replicas, all of them must have the same weights afterwards, to the bit.
@@ -147,13 +153,13 @@ def check_step(task):
 
 
 @functools.cache
-def reference(option, rows):
+def reference(option: str, rows: int) -> dict[str, Any]:
     """The results of `tiny_step` on the CPU in float32 without XLA."""
     where = {"strategy": "one_device", "device": "CPU:0", "xla": False, "precision": "float32"}
     return tiny_step({**where, "option": option, "rows": rows})
 
 
-def differences(numbers, expected):
+def differences(numbers: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, float]:
     """The relative differences between the results of two steps.
 
     Args:
@@ -169,7 +175,7 @@ def differences(numbers, expected):
     return {**errors, "weights": np.max(distances) / np.linalg.norm(update)}
 
 
-def tiny_step(task):
+def tiny_step(task: Mapping[str, Any]) -> dict[str, Any]:
     """Runs training steps of the tiny BERT, always with the same weights and examples.
 
     Args:
@@ -215,7 +221,7 @@ def tiny_step(task):
     }
 
 
-def count_different(strategy, weights):
+def count_different(strategy: "tf.distribute.Strategy", weights: np.ndarray) -> int:
     """How many different rows the weights [D, W] of all workers have, by their bits."""
     from bert_tf.training.distribution import gather_texts
 
@@ -223,12 +229,18 @@ def count_different(strategy, weights):
     return len({digest for text in gather_texts(strategy, digests) for digest in text.split(",")})
 
 
-def flatten(arrays):
+def flatten(arrays: Iterable[np.ndarray]) -> np.ndarray:
     """Concatenates the values of arrays to one vector."""
     return np.concatenate([array.ravel() for array in arrays])
 
 
-def make_parts(config, precision, learning_rate, epsilon, optimizer="adamw"):
+def make_parts(
+    config: BertConfig,
+    precision: str,
+    learning_rate: float,
+    epsilon: float,
+    optimizer: str = "adamw",
+) -> dict[str, Any]:
     """Creates model, optimizer and loss scale for `TrainingStep`, in the strategy's scope."""
     from bert_tf.model import BertModel
     from bert_tf.optimization import OPTIMIZERS

@@ -1,9 +1,12 @@
 """Makes the rows of the printed tables from the answers."""
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
 CHECK_HEADINGS = ("device or strategy", "XLA", "precision", "option", "difference", "result")
 
 
-def check_row(pair):
+def check_row(pair: tuple[Mapping[str, Any], Mapping[str, Any]]) -> tuple[str, ...]:
     """A row about a step from (task, answer)."""
     task, answer = pair
     difference = f"{answer['difference']:.1e}" if "difference" in answer else ""
@@ -12,7 +15,7 @@ def check_row(pair):
     return where, xla, task["precision"], option, difference, answer["result"]
 
 
-def print_table(title, headings, rows):
+def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Prints rows of strings in columns, below a title; nothing without rows."""
     rows = [headings, *filter(None, rows)]
     if len(rows) == 1:

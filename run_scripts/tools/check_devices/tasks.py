@@ -1,31 +1,33 @@
 """Lists the tasks of check_devices, dicts that `worker` takes one by one."""
 
-from run_scripts.tools.check_devices.processes import worker_environments
+from collections.abc import Iterable
+
+from run_scripts.tools.check_devices.processes import Environments, Job, worker_environments
 from run_scripts.tools.check_devices.steps import ON_ONE_DEVICE, ON_SEVERAL
 from run_scripts.tools.check_devices.worker import SPLIT_VARIABLE
 
 CHECK = "run_scripts.tools.check_devices.steps:check_step"
 
 
-def precisions(gpus):
+def precisions(gpus: int) -> tuple[str, ...]:
     """The precisions to check; float16 only on GPUs."""
     return ("float32", "bfloat16", "float16") if gpus else ("float32", "bfloat16")
 
 
-def devices(gpus):
+def devices(gpus: int) -> list[str]:
     """The names of the devices to check."""
     return [f"GPU:{i}" for i in range(gpus)] or ["CPU:0"]
 
 
-def tiny_rows(gpus):
+def tiny_rows(gpus: int) -> int:
     """Rows of a tiny batch that all GPUs, or two workers, can share in two microbatches each."""
     multiple = 4 * max(1, gpus)
     return -(-8 // multiple) * multiple
 
 
-def check_tasks(gpus):
+def check_tasks(gpus: int) -> list[Job]:
     """The checks of devices, strategies, XLA and precisions, those with several workers last."""
-    where = [("one_device", device) for device in devices(gpus)]
+    where: list[tuple[str, str | None]] = [("one_device", device) for device in devices(gpus)]
     where += [("mirrored", None), ("multi_worker", None)]
     return [
         _check(gpus, strategy, device, xla=xla, precision=name)
@@ -35,13 +37,15 @@ def check_tasks(gpus):
     ]
 
 
-def option_tasks(gpus):
+def option_tasks(gpus: int) -> list[Job]:
     """The checks of `options.OPTIONS`, in float32 with XLA; several workers last.
 
     On a machine with one GPU two logical GPUs share it, so that there is something to reduce.
     """
     several = ["split"] if gpus == 1 else ["mirrored"]
-    places = [("one_device", devices(gpus)[0], ON_ONE_DEVICE)]
+    places: list[tuple[str, str | None, tuple[str, ...]]] = [
+        ("one_device", devices(gpus)[0], ON_ONE_DEVICE)
+    ]
     places += [(strategy, None, ON_SEVERAL) for strategy in several]
     places += [("multi_worker", None, ("three steps",))]
     return [
@@ -61,13 +65,13 @@ def _check(gpus, strategy, device, **others):
     }
 
 
-def check_groups(tasks, gpus):
+def check_groups(tasks: Iterable[Job], gpus: int) -> list[tuple[list[Job], Environments]]:
     """The (tasks, environments) of checks, as `run_groups` takes them."""
     environments = {
         "multi_worker": lambda: worker_environments(gpus),
         "split": lambda: [{SPLIT_VARIABLE: "1"}],
     }
-    groups = {}
+    groups: dict[str, list[Job]] = {}
     for task in tasks:
         name = task["strategy"] if task["strategy"] in environments else ""
         groups.setdefault(name, []).append(task)

@@ -8,7 +8,9 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from bert_common.import_tensorflow import CLUSTERING_FLAGS, add_flags
 from run_scripts.tools.check_devices.steps import strategy_of
@@ -28,7 +30,7 @@ SPLIT_MEGABYTES = 1024
 PREAMBLE = ("Graph execution error", "Detected at node", "File ", "<stack traces", "Exception enc")
 
 
-def work(path):
+def work(path: Path) -> int:
     """Runs the tasks of a file and writes the answers beside it.
 
     Returns:
@@ -59,7 +61,7 @@ def work(path):
     return 0
 
 
-def answer_to(task):
+def answer_to(task: Mapping[str, Any]) -> dict[str, Any]:
     """Runs a task; returns an answer as `processes.run_group` describes it, even to an error."""
     try:
         return function_of(task)(task)
@@ -67,13 +69,13 @@ def answer_to(task):
         return {"result": f"failed: {first_line(error)}"}
 
 
-def function_of(task):
+def function_of(task: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """The function of a task, which takes it and returns an answer: "kind" is MODULE:NAME."""
     module, name = task["kind"].split(":")
     return getattr(importlib.import_module(module), name)
 
 
-def first_line(error):
+def first_line(error: Exception) -> str:
     """Summarizes an exception in one line; the first lines of TensorFlow's are of no use."""
     text = getattr(error, "message", None) or str(error)
     lines = [line.strip() for line in text.splitlines()]
