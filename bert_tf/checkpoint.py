@@ -42,13 +42,14 @@ SHOWN_PROBLEMS = 20
 
 STEP_NAME = "global_step"
 
-# Ignored by every model, like the slots of the optimizers.
-COUNTER_NAMES = r"^(global_step|skipped_steps|evaluated_step|data_order)$|^loss_scale"
-
 # What a training checkpoint of this project may hold beside weights, slots and step.
 COUNTERS = (
-    "skipped_steps", "evaluated_step", "data_order", "loss_scale", "loss_scale_good_steps"
+    "skipped_steps", "evaluated_step", "data_order", "loss_scale", "loss_scale_good_steps",
+    "spent_seconds",
 )  # fmt: skip
+
+# Ignored by every model, like the slots of the optimizers.
+COUNTER_NAMES = rf"^({'|'.join((STEP_NAME, *COUNTERS))})$|^loss_scale"
 
 
 # Of a configuration: what computes something else with weights of the same shapes.

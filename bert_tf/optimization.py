@@ -68,6 +68,36 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         return dict(vars(self))
 
 
+# The warm-up of a schedule over time, as a share of the time: about that of RoBERTa
+# (arXiv:1907.11692, table 9: 24,000 of 500,000 updates).
+TIMED_WARMUP = 0.05
+
+
+class TimedDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up, then polynomial decay to zero, over a budget of time instead of updates.
+
+    As in "Cramming" (arXiv:2212.14034): the rate reaches zero when the time is over, however fast
+    the machine is. It is not saved with an optimizer.
+
+    Args:
+        initial_learning_rate: the rate that warm-up aims at.
+        spent: a variable, the share of the time that is spent, from 0 to 1; the training loop sets
+            it between updates.
+        power: 1 for a linear decay.
+    """
+
+    def __init__(self, initial_learning_rate: float, spent: Any, power: float = 1.0) -> None:
+        self.initial_learning_rate = initial_learning_rate
+        self.spent = spent
+        self.power = power
+
+    def __call__(self, step: Any) -> Any:
+        """The rate at this time, a float32 scalar; `step` does not matter."""
+        spent = ops.convert_to_tensor(self.spent)
+        warm = ops.minimum(spent / TIMED_WARMUP, 1.0)
+        return self.initial_learning_rate * warm * (1.0 - spent) ** self.power
+
+
 class Slot(NamedTuple):
     """What an optimizer keeps for every weight, in the weight's shape."""
 

@@ -26,6 +26,7 @@ from model_formats.model_folder import (
 from model_formats.training_record import add_counts, trained_objective
 from run_scripts.flags.declaration import PerModel, recorded_values, resolve_model_defaults
 from run_scripts.flags.devices import start_tensorflow
+from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.flags.objectives import (
     SENTENCE_OBJECTIVES,
     check_resumed_objective,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from bert_tf.training.evaluation import RecordsEvaluator
     from bert_tf.training.interruptions.output_folder import TrainingFolder
     from bert_tf.training.state import TrainingState
+    from bert_tf.training.time_budget import TimeBudget
     from create_pretraining_data.instances.mask_processes import MaskProcesses
     from run_scripts.session import Session
 
@@ -112,7 +114,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
         InputError: a flag or a file that cannot work.
     """
     model = GivenModel.of(given)
-    flags = resolve_model_defaults(given, model.model_type)
+    flags = limit_time(given, resolve_model_defaults(given, model.model_type))
     check_flags(flags)
     # A size that the file leaves out follows the vocabulary, which is not known yet.
     config = model.config_file.config_with(LARGEST_SIZE)
@@ -156,6 +158,18 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
     )
 
 
+def limit_time(given: PretrainFlags, flags: PretrainFlags) -> PretrainFlags:
+    """`PretrainFlags` without a number of updates where --max_train_hours limits the time."""
+    if not flags.max_train_hours:
+        return flags
+    names = ("num_train_steps", "num_warmup_steps")
+    unused = [f"--{name}" for name in names if not isinstance(getattr(given, name), PerModel)]
+    unused += ["--start_warmup_step"] if given.start_warmup_step else []
+    if unused:
+        print(f"note: without effect beside --max_train_hours: {', '.join(unused)}")
+    return dataclasses.replace(flags, num_train_steps=MOST_STEPS, num_warmup_steps=0)
+
+
 def note_unused_rows(config: EncoderConfig, tokenizer: Tokenizer) -> None:
     """Says how many rows of the table of pieces have no piece, where that is more than padding."""
     unused = config.vocab_size - tokenizer.vocab_size
@@ -189,7 +203,7 @@ def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None"
     if session.chief:
         write_files(flags.output_dir)
     evaluator = None
-    finished = state.step >= flags.num_train_steps and state.evaluated == state.step
+    finished = state.is_finished(flags.num_train_steps) and state.evaluated == state.step
     if flags.do_eval or (flags.eval_input_file and not finished):
         evaluator = make_evaluator(job, session, state, held_out)
     if flags.do_train:
@@ -232,9 +246,27 @@ def load_records(
 
 def build(job: PretrainingJob, session: "Session") -> "TrainingState":
     """Builds model and optimizer, from a checkpoint if there is one; returns a `TrainingState`."""
-    from bert_tf import PretrainingModel, WarmupPolynomialDecay
+    from bert_tf import PretrainingModel
 
     flags = job.flags
+    schedule, time_budget = make_schedule(flags, session)
+    name = SENTENCE_OBJECTIVES.get(job.objective or "")
+    add_heads = functools.partial(PretrainingModel, sentence_objective=name)
+    state = session.build(job, add_heads, schedule, time_budget)
+    allow_missing = tuple(filter(None, flags.allow_missing.split(",")))
+    session.restore(state, job, allow_missing=allow_missing)
+    return state
+
+
+def make_schedule(flags: PretrainFlags, session: "Session") -> tuple[Any, "TimeBudget | None"]:
+    """The learning rate by updates or by time, and the `TimeBudget` or None."""
+    from bert_tf.optimization import TimedDecay, WarmupPolynomialDecay
+    from bert_tf.training.time_budget import TimeBudget
+
+    if flags.max_train_hours and flags.do_train:
+        with session.strategy.scope():
+            budget = TimeBudget(3600 * flags.max_train_hours)
+        return TimedDecay(flags.learning_rate, budget.variable, flags.poly_power), budget
     schedule = WarmupPolynomialDecay(
         flags.learning_rate,
         flags.num_train_steps,
@@ -242,12 +274,7 @@ def build(job: PretrainingJob, session: "Session") -> "TrainingState":
         power=flags.poly_power,
         start_warmup_step=flags.start_warmup_step,
     )
-    name = SENTENCE_OBJECTIVES.get(job.objective or "")
-    add_heads = functools.partial(PretrainingModel, sentence_objective=name)
-    state = session.build(job, add_heads, schedule)
-    allow_missing = tuple(filter(None, flags.allow_missing.split(",")))
-    session.restore(state, job, allow_missing=allow_missing)
-    return state
+    return schedule, None
 
 
 def model_files_writer(
@@ -264,7 +291,7 @@ def model_files_writer(
     from bert_tf.input.record_checks import longest_sequence
 
     flags = job.flags
-    trains = flags.do_train and state.step < flags.num_train_steps
+    trains = flags.do_train and not state.is_finished(flags.num_train_steps)
     longest = longest_sequence(job.files, records.record_format) if trains else 0
     positions = add_trained_positions(source, longest)
     stages = stages_of(source)

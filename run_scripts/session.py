@@ -36,6 +36,7 @@ from bert_tf.training.interruptions.out_of_memory import MEMORY_REMEDIES, explai
 from bert_tf.training.loop import TrainingConfig, train
 from bert_tf.training.mixed_precision import POLICIES, LossScale, choose_precision, suggestion
 from bert_tf.training.state import TrainingState, restore
+from bert_tf.training.time_budget import TimeBudget
 from bert_tf.training.xla import Compilation, choose_compilation, enable_auto_clustering
 from model_formats.weights import open_weights
 from run_scripts.flags.finetune import FinetuneFlags
@@ -169,7 +170,11 @@ class Session:
             )
 
     def build(
-        self, job: Job, add_head: Callable[[Any], EncoderModel], schedule: Any = None
+        self,
+        job: Job,
+        add_head: Callable[[Any], EncoderModel],
+        schedule: Any = None,
+        time_budget: TimeBudget | None = None,
     ) -> TrainingState:
         """Builds a model with its optimizer: a `TrainingState` at step 0.
 
@@ -177,6 +182,7 @@ class Session:
             job: has `flags` as for `open_session`, `model` and the model's `config`.
             add_head: a function of a new encoder that makes the model.
             schedule: the learning rate; None for a model that is not trained.
+            time_budget: the `TimeBudget` that the schedule reads, or None.
         """
         keras.utils.set_random_seed(library_seed(job.flags))
         with self.strategy.scope():
@@ -191,7 +197,7 @@ class Session:
             optimizer = OPTIMIZERS[job.flags.optimizer](schedule)
             optimizer.build(model.trainable_variables)
             loss_scale = LossScale() if self.precision == "float16" else None
-            return TrainingState(model, optimizer, loss_scale)
+            return TrainingState(model, optimizer, loss_scale, time_budget)
 
     def restore(self, state: TrainingState, job: Job, **options: Any) -> None:
         """Restores a new state from the newest checkpoint or the job's; prints which.
@@ -238,12 +244,14 @@ class Session:
             evaluator: the `HeldOutEvaluator`, or None.
             options: the keyword arguments of `bert_tf.training.loop.train`.
         """
-        steps = config.num_train_steps
-        finished = state.step >= steps
+        budget = state.time_budget
+        of_all = "" if budget else f" of {config.num_train_steps}"
+        finished = state.is_finished(config.num_train_steps)
         if finished and not (evaluator and state.evaluated < state.step):
+            more = "more time" if budget else "more steps"
             self.print(
-                f"already at step {state.step} of {steps}: nothing to train (more steps would "
-                "continue from here)"
+                f"already at step {state.step}{of_all}: nothing to train ({more} would continue "
+                "from here)"
             )
             return False
         if not finished:  # otherwise a signal prevented the last evaluation
@@ -252,9 +260,11 @@ class Session:
         stopped = train(state, self.strategy, data, config, evaluator, **options)
         if stopped:
             self.print(
-                f"stopped by {stopped} after step {state.step} of {steps}, saved in "
+                f"stopped by {stopped} after step {state.step}{of_all}, saved in "
                 f"{config.output_dir}: the same command continues from there"
             )
+        elif budget and budget.is_over:
+            self.print(f"the time is over after step {state.step}")
         return bool(stopped)
 
     def _announce(self, state, config, workload):
@@ -263,11 +273,15 @@ class Session:
         on_device = batch // self.strategy.num_replicas_in_sync
         microbatches, lengths = config.gradient_accumulation_steps, config.bucket_boundaries
         split = f", in {microbatches} microbatches" if microbatches > 1 else ""
+        steps = f"steps {state.step + 1} to {config.num_train_steps}"
+        passes = f", {config.num_train_steps * batch / examples:.1f} passes over"
+        if state.time_budget is not None:
+            left = (state.time_budget.seconds - state.time_budget.spent) / 3600
+            steps, passes = f"step {state.step + 1} onwards for {left:.2f} hours", " from"
         self.print(
             f"training on {describe_devices(self.strategy)} in {self.precision}, XLA "
             f"{self.compilation}, {batch} examples per update ({on_device} per device{split}), "
-            f"steps {state.step + 1} to {config.num_train_steps}, "
-            f"{config.num_train_steps * batch / examples:.1f} passes over {examples:,} examples"
+            f"{steps}{passes} {examples:,} examples"
             f"{f', padded to {_listed(lengths)}' if lengths else ''}"
         )
         rows = on_device // microbatches * workload.rows

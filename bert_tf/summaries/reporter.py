@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import tensorflow as tf
@@ -22,6 +22,9 @@ from bert_tf.summaries.event_files import (
 )
 from bert_tf.summaries.histograms import write_histograms
 from bert_tf.summaries.scalars import MetricsWindow, scalars
+
+if TYPE_CHECKING:  # it is a floor above
+    from bert_tf.training.time_budget import TimeBudget
 
 # Seconds between two fetches of the newest loss for the progress: each one waits for the device.
 LOOK_INTERVAL = 2.0
@@ -55,6 +58,7 @@ class Reporter:
         writes: whether to write files and show progress; False on all workers but the first.
         skipped_before: updates skipped before `start_step`.
         weight_norm: a function without arguments, called once for every point; or None.
+        time_budget: the time that the progress is shown in; None: it is shown in updates.
 
     Attributes:
         skipped: updates skipped since the run began, as far as the metrics were fetched.
@@ -72,6 +76,7 @@ class Reporter:
         writes: bool = True,
         skipped_before: int = 0,
         weight_norm: Callable[[], Any] | None = None,
+        time_budget: "TimeBudget | None" = None,
     ) -> None:
         self.directory = str(directory)
         self.writes = writes
@@ -79,6 +84,7 @@ class Reporter:
             drop_later_events(self.directory, start_step)
         self._begin()
         self.num_train_steps = num_train_steps
+        self.time_budget = time_budget
         # Opened when timing starts, so that compilation does not distort the time left.
         self.bar: Display | None = None
         self.batch_size = batch_size
@@ -137,17 +143,29 @@ class Reporter:
             self._fetch()
             self.restart_clock()
             if not self.untimed_calls:
-                total, shown = self.num_train_steps, self.writes
-                self.bar = progress("training", total, "steps", done=last_step, shown=shown)
+                self._open_bar(last_step)
         else:
             self.timed_steps += count
             if time.perf_counter() - self.last_look > LOOK_INTERVAL:
                 self._fetch()
                 self._show()
             assert self.bar is not None  # opened by the last call that is not timed
-            self.bar.update(count)
+            self.bar.update(count if self.time_budget is None else self._new_seconds())
         if last_step % self.summary_steps == 0:
             self.flush(last_step)
+
+    def _open_bar(self, step):
+        """Shows the progress in updates, or in seconds where the time is limited."""
+        total, unit, done = self.num_train_steps, "steps", step
+        if self.time_budget is not None:
+            budget = self.time_budget
+            total, unit, done = round(budget.seconds), "seconds", round(budget.spent)
+        self.bar = progress("training", total, unit, done=done, shown=self.writes)
+
+    def _new_seconds(self):
+        """The seconds of the budget that were spent since the progress was last updated."""
+        assert self.time_budget is not None and self.bar is not None
+        return min(round(self.time_budget.spent), round(self.time_budget.seconds)) - self.bar.n
 
     def flush(self, step: int) -> None:
         """Writes the curves' next point, over all updates since the last one."""

@@ -62,7 +62,9 @@ def train(
     folder: TrainingFolder | None = None,
     write_model_files: Callable[[str], Any] | None = None,
 ) -> str | None:
-    """Trains to `config.num_train_steps`, writing checkpoints and curves on the way.
+    """Trains to `config.num_train_steps`, or until the state's `TimeBudget` is over.
+
+    Writes checkpoints and curves on the way.
 
     Args:
         state: a `TrainingState`, which is updated.
@@ -85,6 +87,8 @@ def train(
         OSError: a file cannot be written completely; earlier checkpoints are kept.
     """
     chief = is_chief(strategy)
+    if state.time_budget is not None:
+        state.time_budget.begin()
     with (
         StopRequest() as stop,
         explain_out_of_memory(*memory_advice(config), config.output_dir),
@@ -101,6 +105,7 @@ def train(
             writes=chief,
             skipped_before=state.skipped,
             weight_norm=weight_norm_function(state.model),
+            time_budget=state.time_budget,
         ) as reporter,
     ):
         stop.nothing_to_save = True
@@ -151,12 +156,15 @@ class _Training:
         """Trains and returns what `train` returns; `alone`: whether this is the only worker."""
         state, config = self.state, self.config
         saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
+        budget, spent = state.time_budget, 0.0
         local_seconds = seconds = 0.0  # of a step: in this worker, and the mean over all workers
         while not self.is_over():
             count = steps_until_stop(state.step, config, seconds)
             profile.before(state.step + 1)
             start = time.perf_counter()
-            metrics = run_steps(count, self.stop.requested, local_seconds)
+            if budget is not None:
+                spent = budget.spent / budget.seconds
+            metrics = run_steps(count, self.stop.requested, local_seconds, spent)
             state.step += count
             self.stop.nothing_to_save = False
             self.restore_folder()
@@ -172,6 +180,8 @@ class _Training:
             # All workers must stop after the same step, not this one alone.
             stopping = self.stop.requested if alone else float(metrics["stop"][-1]) > 0
             seconds = float(metrics["step_seconds"][-1])
+            if budget is not None:
+                budget.set_share(float(metrics["spent_share"][-1]))
             if self.evaluation_is_due() and not stopping:  # there may be little time
                 self.evaluate()
                 stopping = alone and self.stop.requested
@@ -183,16 +193,16 @@ class _Training:
         return None
 
     def is_over(self):
-        """Whether all steps are made, or `config.patience` is used up."""
+        """Whether all steps are made, the time is over, or `config.patience` is used up."""
         config, step = self.config, self.state.step
         waited = step - self.best.step if self.best and self.best.step else 0
         out_of_patience = config.patience and waited >= config.patience * config.eval_every_steps
-        return step >= config.num_train_steps or bool(out_of_patience)
+        return self.state.is_finished(config.num_train_steps) or bool(out_of_patience)
 
     def evaluation_is_due(self):
         """Whether an evaluation follows this step."""
         config, step = self.config, self.state.step
-        at_end = step == config.num_train_steps
+        at_end = self.state.is_finished(config.num_train_steps)
         return self.evaluator and (at_end or _is_multiple(step, config.eval_every_steps))
 
     def make_up_evaluation(self):

@@ -36,6 +36,7 @@ from bert_tf.optimization import DecayOptimizer
 from bert_tf.training.distribution import barrier, is_chief
 from bert_tf.training.evaluation import read_results, write_results
 from bert_tf.training.mixed_precision import LossScale
+from bert_tf.training.time_budget import TimeBudget
 
 if TYPE_CHECKING:  # it imports this module
     from bert_tf.training.loop import TrainingConfig
@@ -49,6 +50,7 @@ class TrainingState:
     model: keras.Model
     optimizer: DecayOptimizer  # built for the model, in the same scope
     loss_scale: LossScale | None = None  # for float16
+    time_budget: TimeBudget | None = None
     step: int = 0  # updates made, including skipped ones
     skipped: int = 0  # how many were skipped because loss or gradient was not finite
     evaluated: int = 0  # the step of the newest evaluation
@@ -63,7 +65,14 @@ class TrainingState:
         if self.loss_scale is not None:
             counters["loss_scale"] = self.loss_scale.scale.numpy()
             counters["loss_scale_good_steps"] = self.loss_scale.good_steps.numpy()
+        if self.time_budget is not None:
+            counters["spent_seconds"] = self.time_budget.spent
         return counters
+
+    def is_finished(self, num_train_steps: int) -> bool:
+        """Whether all updates are made, or the time is over."""
+        in_time = self.time_budget is None or not self.time_budget.is_over
+        return self.step >= num_train_steps or not in_time
 
     def set(self, step: int, counters: Mapping[str, Any]) -> None:
         """Sets the state to what a checkpoint holds."""
@@ -77,6 +86,8 @@ class TrainingState:
         if self.loss_scale is not None and "loss_scale" in counters:
             self.loss_scale.scale.assign(counters["loss_scale"])
             self.loss_scale.good_steps.assign(counters["loss_scale_good_steps"])
+        if self.time_budget is not None and "spent_seconds" in counters:
+            self.time_budget.resume(float(counters["spent_seconds"]))
 
 
 def restore(

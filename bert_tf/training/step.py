@@ -102,7 +102,7 @@ class TrainingStep:
         self.run_loop = graph(self._loop)
 
     def __call__(
-        self, batch: Mapping[str, Any], stop: bool = False, seconds: float = 0.0
+        self, batch: Mapping[str, Any], stop: bool = False, seconds: float = 0.0, spent: float = 0.0
     ) -> dict[str, Any]:
         """Runs one step.
 
@@ -110,36 +110,46 @@ class TrainingStep:
             batch: features of the global batch, as `strategy` distributes them.
             stop: whether this worker wants to stop.
             seconds: how long a step took on this worker.
+            spent: the share of a time budget that is spent on this worker.
 
         Returns:
             A dict of scalars: the sums of the model's objective over the global batch; "loss";
             "gradient_norm" (before clipping); "learning_rate"; "tokens", those of all
             "positions" that are not padding; "skipped", 1 where loss or gradient was not finite
             and no weight was changed; "stop", the share of replicas whose workers want to stop;
-            "step_seconds", the mean of `seconds` over them; "loss_scale" if there is one; and
+            "step_seconds" and "spent_share", the means of `seconds` and `spent` over them;
+            "loss_scale" if there is one; and
             with `histogram_steps` the "histograms" of `bert_tf.summaries.histograms`.
         """
-        return self.run(batch, self._worker_metrics(stop, seconds))
+        return self.run(batch, self._worker_metrics(stop, seconds, spent))
 
     def loop(
-        self, batches: Iterator[Any], steps: int, stop: bool = False, seconds: float = 0.0
+        self,
+        batches: Iterator[Any],
+        steps: int,
+        stop: bool = False,
+        seconds: float = 0.0,
+        spent: float = 0.0,
     ) -> dict[str, Any]:
         """Runs some steps without returning to Python between them.
 
         Args:
             batches: an iterator over global batches, as `strategy` distributes them.
             steps: how many.
-            stop, seconds: as for `__call__`.
+            stop, seconds, spent: as for `__call__`.
 
         Returns:
             What `__call__` returns, as vectors with a number for each step, and "input_seconds",
             how long each step waited for its batch.
         """
-        return self.run_loop(batches, tf.constant(steps), self._worker_metrics(stop, seconds))
+        return self.run_loop(
+            batches, tf.constant(steps), self._worker_metrics(stop, seconds, spent)
+        )
 
-    def _worker_metrics(self, stop, seconds):
+    def _worker_metrics(self, stop, seconds, spent):
         """The metrics whose values differ between workers: the step returns their means."""
-        return {"stop": tf.cast(stop, self.dtype), "step_seconds": tf.cast(seconds, self.dtype)}
+        values = {"stop": stop, "step_seconds": seconds, "spent_share": spent}
+        return {name: tf.cast(value, self.dtype) for name, value in values.items()}
 
     def _loop(self, batches, steps, worker_metrics):
         def run_step(i, table):

@@ -36,3 +36,6 @@ MOST_SEEDS = 1000
 
 # Answers to a question: nobody reads more.
 MOST_SHOWN = 1000
+
+# A year: longer trainings are continued with a larger number.
+MOST_HOURS = 8766

@@ -29,6 +29,7 @@ from run_scripts.flags.limits import (
     HIGHEST_RATE,
     LARGEST_BATCH,
     LONGEST_SEQUENCE,
+    MOST_HOURS,
     MOST_PROCESSES,
 )
 from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
@@ -154,6 +155,15 @@ class PretrainFlags(TrainingFlags):
     )
     num_warmup_steps: int = groups.UPDATES.flag(
         PerModel(10000, {"albert": 3125}), "Updates of linear warm-up.", least=0, recorded=True
+    )
+    max_train_hours: float = groups.UPDATES.flag(
+        0.0,
+        "Hours of training, earlier starts of the same run included, in place of --num_train_steps "
+        "and --num_warmup_steps: the learning rate warms up over the first twentieth of the time "
+        "and is zero at its end. 0: no limit.",
+        least=0,
+        most=MOST_HOURS,
+        recorded=True,
     )
     start_warmup_step: int = groups.UPDATES.flag(
         0, "The update at which the warm-up begins.", least=0

@@ -161,7 +161,7 @@ SHORT = {
     "run_pretraining.py": [
         "--num_train_steps=2", "--num_warmup_steps=1", "--train_batch_size=2",
         "--eval_batch_size=2", "--max_eval_steps=1", "--eval_every_steps=0",
-        "--gradient_accumulation_steps=2",
+        "--gradient_accumulation_steps=2", "--max_train_hours=0",
     ],
     "run_classifier.py": ["--num_train_epochs=1", "--train_batch_size=8"],
     "run_ner.py": ["--num_train_epochs=1", "--train_batch_size=4"],
