@@ -261,7 +261,7 @@ def test_refusals_in_the_page_s_language(page, model, monkeypatch):
     open_tab(page, "attention")
     write(page, "text", "나 " * 40)
     (shown,) = find(page, "#attention .error")
-    assert "서브워드가 42개입니다" in shown.text and "32개까지" in shown.text
+    assert "토큰이 42개입니다" in shown.text and "32개까지" in shown.text
     Select(page.find_element(By.ID, "language")).select_by_value("en")
     (shown,) = find(page, "#attention .error")
     assert shown.text.startswith("The text has 42 pieces") and "at most 32." in shown.text
