@@ -67,7 +67,7 @@ class BuildVocabFlags:
         takes=(FILE, FOLDER, NOTHING),
     )
     text: str = groups.VOCABULARY.flag(
-        None, "Sentences for --compare, separated by |. Without it: a few examples."
+        None, "Sentences for --compare, separated by |. Default: a few examples."
     )
     vocab_size: int = groups.VOCABULARY.flag(
         32000, "The maximum number of lines in the vocabulary.", least=1, most=LARGEST_VOCABULARY
@@ -75,7 +75,7 @@ class BuildVocabFlags:
     analyser: str = groups.VOCABULARY.flag(
         None,
         "kiwi: kiwipiepy finds the morphemes; none: statistics with a table of particles and "
-        "endings. Without it: kiwi if kiwipiepy is installed, else none.",
+        "endings. Default: kiwi if kiwipiepy is installed, else none.",
         choices=("kiwi", "none"),
     )
     normalization: str = groups.VOCABULARY.flag(

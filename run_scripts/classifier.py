@@ -93,14 +93,14 @@ class ClassifierFlags(TextFlags):
     )
     task_type: str = groups.COLUMNS.flag(
         None,
-        "For your own files: the type of task. Without it: single_label.",
+        "For your own files: the type of task. Default: single_label.",
         choices=TASK_TYPES,
         of_own_files=True,
     )
     text_column: str = groups.COLUMNS.flag(
         None,
         "For your own files: the column of the text, by its name in the header or its key; by its "
-        "number from 0 where a .tsv has no header. Without it: text.",
+        "number from 0 where a .tsv has no header. Default: text.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
@@ -118,25 +118,25 @@ class ClassifierFlags(TextFlags):
     )
     label_column: str = groups.COLUMNS.flag(
         None,
-        "Likewise that of the label, or several, separated by commas. Without it: label.",
+        "Likewise that of the label, or several, separated by commas. Default: label.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     id_column: str = groups.COLUMNS.flag(
         None,
-        "Likewise that of the example's id. Without it: file and line.",
+        "Likewise that of the example's id. Default: file and line.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     labels: str = groups.COLUMNS.flag(
         None,
-        "For your own files: all labels, separated by commas. Without it: those in train.",
+        "For your own files: all labels, separated by commas. Default: those in train.",
         of_own_files=True,
     )
     metrics: str = groups.COLUMNS.flag(
         None,
         "For your own files: the metrics, separated by commas; the first chooses the best "
-        "checkpoint. Without it: accuracy and macro_f1, or what suits the type.",
+        "checkpoint. Default: accuracy and macro_f1, or what suits the type.",
         of_own_files=True,
     )
     class_weights: str = groups.OPTIMIZER.flag(

@@ -67,7 +67,7 @@ class NerFlags(TextFlags):
         "dev.txt and test.txt with a token and its tag a line, B-X, I-X or O.",
     )
     labels: str = groups.COLUMNS.flag(
-        None, "All tags, separated by commas. Without it: the format's, or those in train."
+        None, "All tags, separated by commas. Default: the format's, or those in train."
     )
 
 

@@ -97,7 +97,7 @@ class CorpusPlanFlags:
     )
     vocab_size: int = groups.VOCABULARY.flag(
         None,
-        "The pieces of the vocabulary. Without it: the shipped job's.",
+        "The pieces of the vocabulary. Default: the shipped job's.",
         least=1,
         most=LARGEST_VOCABULARY,
     )
@@ -105,7 +105,7 @@ class CorpusPlanFlags:
         8, "How many GPUs train together.", least=1, most=MOST_DEVICES
     )
     gpu: str = groups.PROCESSES.flag(
-        None, "Their kind. Without it: a line for every kind that is known.", choices=tuple(CARDS)
+        None, "Their kind. Default: a line for every kind that is known.", choices=tuple(CARDS)
     )
     utilisation: float = groups.PROCESSES.flag(
         0.35,

@@ -70,7 +70,7 @@ class SquadFlags(FinetuneFlags):
     train_articles: str = groups.FILES.flag(
         None,
         "Which articles of --train_file to train on, by their numbers in the file from 0: 0:100 "
-        "are the first hundred. So one file can be split by article. Without it: all.",
+        "are the first hundred. So one file can be split by article. Default: all.",
     )
     predict_articles: str = groups.FILES.flag(
         None, "Likewise of --predict_file, for example 100:140."
@@ -145,14 +145,14 @@ class SquadFlags(FinetuneFlags):
     start_n_top: int = groups.HEAD.flag(
         None,
         "The number of starts to follow, with ALBERT's head for SQuAD 2.0: that of ALBERT with "
-        "--version_2_with_negative, and of BERT where this is given. Without it: "
+        "--version_2_with_negative, and of BERT where this is given. Default: "
         f"{START_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
     end_n_top: int = groups.HEAD.flag(
         None,
-        f"The number of ends to follow for each start. Without it: {END_N_TOP}.",
+        f"The number of ends to follow for each start. Default: {END_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
@@ -170,13 +170,13 @@ class SquadFlags(FinetuneFlags):
     warmup_step: int = shared("warmup_step", default=PerModel(None))
     train_feature_file: str = groups.BATCHES.flag(
         None,
-        "Where the encoded questions are saved for the next run with the same flags. Without it: "
+        "Where the encoded questions are saved for the next run with the same flags. Default: "
         "train_features.npz in --output_dir.",
         takes=(FILE, NOTHING),
     )
     predict_feature_file: str = groups.BATCHES.flag(
         None,
-        "Likewise for --predict_file. Without it: predict_features.npz.",
+        "Likewise for --predict_file. Default: predict_features.npz.",
         takes=(FILE, NOTHING),
     )
     predict_feature_left_file: str = groups.COMPATIBILITY.flag(

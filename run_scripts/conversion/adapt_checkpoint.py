@@ -62,7 +62,7 @@ class AdaptFlags:
     )
     init_checkpoint: str = groups.MODEL.flag(
         None,
-        "The checkpoint to adapt. Without it: the folder's best, else its newest.",
+        "The checkpoint to adapt. Default: the folder's best, else its newest.",
         takes=(FILE, FOLDER, NOTHING),
     )
     tokenizer_dir: str = groups.TOKENIZER.flag(

@@ -99,13 +99,13 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     precision: str = groups.DEVICES.flag(
         None,
         "The type of the weights in the file. For huggingface, onnx and litert: float16 halves it. "
-        "For onnx and litert: int8 quantizes the matrices and computes in integers. Without it: "
+        "For onnx and litert: int8 quantizes the matrices and computes in integers. Default: "
         "float32.",
         choices=("float32", "float16", "int8"),
     )
     max_shard_size: str = groups.EXPORT.flag(
         None,
-        "For huggingface: the most bytes of a file of weights, for example 500MB. Without it: one "
+        "For huggingface: the most bytes of a file of weights, for example 500MB. Default: one "
         "file.",
     )
     card_file: str = groups.EXPORT.flag(

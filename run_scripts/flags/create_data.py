@@ -93,7 +93,7 @@ class CreateDataFlags(TokenizerFlags):
         None,
         "Record files to write, comma-separated; ko.tfrecord@64 stands for 64 files, "
         "ko-00000-of-00064.tfrecord and so on. Examples are shuffled over all of them. "
-        "Without it: each input file's name with .tfrecord appended.",
+        "Default: each input file's name with .tfrecord appended.",
         is_path=True,
         in_manifest=False,
     )
@@ -108,7 +108,7 @@ class CreateDataFlags(TokenizerFlags):
     objective: str = groups.ROWS.flag(
         None,
         "nsp: is B the sentence after A or a random one; sop: are A and B in order; none: a single "
-        "segment without a sentence label. Without it: that of --model_dir; else sop if a flag "
+        "segment without a sentence label. Default: that of --model_dir; else sop if a flag "
         "that only ALBERT's script has is given, else nsp.",
         choices=OBJECTIVES,
     )
@@ -121,7 +121,7 @@ class CreateDataFlags(TokenizerFlags):
     max_predictions_per_seq: int = groups.ROWS.flag(
         None,
         "The maximum number of masked pieces in an example; max_seq_length * masked_lm_prob is "
-        "enough. Without it: 20, or with --packing the number that full rows need.",
+        "enough. Default: 20, or with --packing the number that full rows need.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
@@ -181,7 +181,7 @@ class CreateDataFlags(TokenizerFlags):
     )
     num_workers: int = groups.PROCESSES.flag(
         None,
-        "The number of processes, which does not change the output. Without it: one per core.",
+        "The number of processes, which does not change the output. Default: one per core.",
         least=1,
         most=MOST_PROCESSES,
         in_manifest=False,

@@ -79,7 +79,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     predict_split: str = groups.PREDICTION.flag(
         None,
-        "Which split to predict. Without it: test where there is one, else dev; with "
+        "Which split to predict. Default: test where there is one, else dev; with "
         "--eval_on=train_part that part.",
     )
     train_batch_size: int = groups.UPDATES.flag(
@@ -191,7 +191,7 @@ class TextFlags(FinetuneFlags):
     feature_layers: str = groups.LAYERS.flag(
         None,
         "Layers whose outputs the head reads, concatenated, for example -1,-2,-3,-4; 0 is the "
-        "embedding output, 1 the first layer. Without it: the head's usual input.",
+        "embedding output, 1 the first layer. Default: the head's usual input.",
     )
     freeze_encoder: bool = groups.LAYERS.flag(
         False, "Train only the head, on the encoder's outputs.", recorded=True

@@ -88,25 +88,25 @@ class PretrainFlags(TrainingFlags):
     tokenizer_dir: str = groups.TOKENIZER.flag(
         None,
         "The records' tokenizer (a folder with tokenizer_config.json): checked likewise, and "
-        "copied into --output_dir. Without it: the one beside the records.",
+        "copied into --output_dir. Default: the one beside the records.",
         is_input=True,
         takes=(FOLDER,),
     )
     do_lower_case: bool = groups.TOKENIZER.flag(
         None,
-        "Whether the tokenizer of a released model in --model_dir lower-cases. Without it: as its "
+        "Whether the tokenizer of a released model in --model_dir lower-cases. Default: as its "
         "name says (uncased_..., multi_cased_...), or false if its vocabulary has capital letters.",
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "Length of the records' sequences. Without it: what the JSON file beside the records says.",
+        "Length of the records' sequences. Default: what the JSON file beside the records says.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
     )
     max_predictions_per_seq: int = groups.ROWS.flag(
         PerModel(20),
-        "Masked positions of a record. Without it: what the JSON file beside the records says.",
+        "Masked positions of a record. Default: what the JSON file beside the records says.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
@@ -124,7 +124,7 @@ class PretrainFlags(TrainingFlags):
     )
     eval_input_file: str = groups.EVALUATION.flag(
         None,
-        "Held-out TFRecord files to evaluate on. Without it: the training files.",
+        "Held-out TFRecord files to evaluate on. Default: the training files.",
         is_input=True,
         is_path=True,
     )
@@ -183,7 +183,7 @@ class PretrainFlags(TrainingFlags):
     mask_processes: int = groups.PROCESSES.flag(
         None,
         "Processes that draw the masks of records made with --masking=dynamic, which are the same "
-        "with any number. 0: the training process alone. Without it: one for each GPU of this "
+        "with any number. 0: the training process alone. Default: one for each GPU of this "
         "machine, if there are as many cores besides the first; none on a CPU.",
         least=0,
         most=MOST_PROCESSES,

@@ -35,7 +35,7 @@ class TokenizerFlags:
     tokenizer: str = groups.TOKENIZER.flag(
         None,
         "full: google-research/bert's; korean: keeps Hangul syllables and words whole; "
-        "sentencepiece. Without it: sentencepiece if spm_model_file is given, else full.",
+        "sentencepiece. Default: sentencepiece if spm_model_file is given, else full.",
         choices=("full", "korean", "sentencepiece"),
         in_manifest=False,
     )
@@ -49,7 +49,7 @@ class TokenizerFlags:
     )
     do_lower_case: bool = groups.TOKENIZER.flag(
         None,
-        "Lower-case the text. Without it: for a released model in --model_dir as its name says "
+        "Lower-case the text. Default: for a released model in --model_dir as its name says "
         "(uncased_..., multi_cased_...), or false if its vocabulary has capital letters; else "
         "true for full and sentencepiece, false for korean.",
         in_manifest=False,

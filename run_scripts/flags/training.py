@@ -109,7 +109,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         choices=("auto", "one_device", "mirrored", "multi_worker"),
     )
     num_gpus: int = groups.DEVICES.flag(
-        None, "How many GPUs (of each worker). Without it: all.", least=1, most=MOST_DEVICES
+        None, "How many GPUs (of each worker). Default: all.", least=1, most=MOST_DEVICES
     )
     all_reduce: str = groups.DEVICES.flag(
         "auto",
@@ -127,7 +127,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         None,
         "The type of matrix products; weights, moments, norms and losses are always float32. "
         "auto: bfloat16 where the hardware supports it. None has been tried on a GPU, where "
-        "TensorFlow multiplies float32 in TF32 (docs/training.md). Without it: float32.",
+        "TensorFlow multiplies float32 in TF32 (docs/training.md). Default: float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
     )
     xla: str = groups.DEVICES.flag(
@@ -138,7 +138,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     compilation_cache_dir: str = groups.DEVICES.flag(
         None,
-        "Where XLA keeps what it compiled, for a faster next start; none: nowhere. Without it: "
+        "Where XLA keeps what it compiled, for a faster next start; none: nowhere. Default: "
         "compilation_cache in --output_dir on GPUs, nowhere on a CPU, whose compiled code need not "
         "run on another one.",
         takes=(FOLDER, NOTHING),
@@ -164,7 +164,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     steps_per_loop: int = groups.DEVICES.flag(
         None,
-        "The most updates without returning to Python. Without it: 10 on GPUs, 1 on a CPU.",
+        "The most updates without returning to Python. Default: 10 on GPUs, 1 on a CPU.",
         least=1,
     )
     iterations_per_loop: int = groups.TPU.flag(None, "For TPUs; has no effect here.", least=0)

@@ -33,7 +33,7 @@ class ExploreFlags(DeviceFlags):
     model_dir: str = groups.MODEL.flag(
         None,
         "The folder of a model, of this project, as released, or of transformers, or one of its "
-        "checkpoints. Without it: the model that comes with this project.",
+        "checkpoints. Default: the model that comes with this project.",
         is_input=True,
         takes=(FOLDER,),
     )

@@ -37,7 +37,7 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
         None,
         "The folder of a pre-trained model, of this project, as released, or of transformers: "
         "provides the configuration, the checkpoint (the best, else the newest) and, unless "
-        "another flag names it, the tokenizer. Without it: the model that comes with this project.",
+        "another flag names it, the tokenizer. Default: the model that comes with this project.",
         is_input=True,
         takes=(FOLDER,),
     )
