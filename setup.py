@@ -22,7 +22,14 @@ DATA = {
     "reference_model": ["*"],
     # That these have types.
     **dict.fromkeys(
-        ("albert_tf", "bert_common", "bert_tf", "create_pretraining_data", "tokenization"),
+        (
+            "albert_tf",
+            "bert_common",
+            "bert_tf",
+            "create_pretraining_data",
+            "electra_tf",
+            "tokenization",
+        ),
         ["py.typed"],
     ),
     "explorer": ["page/*", "page/*/*"],

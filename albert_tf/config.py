@@ -63,6 +63,7 @@ class AlbertConfig:
     layer_norm_eps: float = LAYER_NORM_EPSILON
     # What a block of such a model costs; the block's own class imports Keras.
     block = TransformerBlockCosts
+    has_pooler = True
 
     def __post_init__(self) -> None:
         check_sizes(self)

@@ -28,14 +28,16 @@ TASK_HEAD_NAMES = r"^output_(weights|bias)$|^cls/squad/|^(start_logits|end_logit
 # Those of pre-training are ignored only by a model that has none of them, such as an encoder.
 HEAD_NAMES = r"^cls/(predictions|seq_relationship)/"
 
-# How the names of an encoder begin, and how its table of pieces is called after that.
-ENCODER, TABLE = "bert/", "embeddings/word_embeddings"
+# Of ELECTRA's pre-training; ignored by every model that lacks them.
+REPLACED_TOKENS_NAMES = r"^(generator|generator_predictions|discriminator_predictions)/"
+
+# How the names of an encoder begin: BERT's and ALBERT's, ELECTRA's; how its table of pieces is
+# called after that.
+ENCODER, ELECTRA = "bert/", "electra/"
+TABLE = "embeddings/word_embeddings"
 
 # What TensorFlow's reader raises on a damaged file, depending on where the damage is.
 _READ_ERRORS = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
-
-# The names of a block's weights; the group is the block, of ALBERT with the place inside.
-BLOCK_NAMES = r"bert/encoder/(layer_\d+|transformer/group_\d+/inner_group_\d+)/"
 
 # At most this many mismatches between a checkpoint and the model are listed.
 SHOWN_PROBLEMS = 20
@@ -102,7 +104,7 @@ def google_variables(model: Any) -> dict[str, Any]:
 
     Args:
         model: a model with a table `google_names` (our path below the model's name -> Google's
-            name; `{...}` stands for text without a slash), and perhaps an `encoder` with one too.
+            name; `{...}` stands for text without a slash), and perhaps `networks` with one each.
 
     Returns:
         A dict: Google's name -> Keras variable, in the order of the model's weights.
@@ -110,7 +112,7 @@ def google_variables(model: Any) -> dict[str, Any]:
     Raises:
         KeyError: a weight that no table names, which is a bug of the model.
     """
-    parts = [part for part in (model, getattr(model, "encoder", None)) if part is not None]
+    parts = (model, *getattr(model, "networks", ()))
     tables = {part.name: part.google_names for part in parts}
     variables = {}
     for variable in model.trainable_variables:
@@ -187,7 +189,7 @@ def _other_stem(names):
 
     As for "module/bert/embeddings/word_embeddings", where a model was part of another one.
     """
-    if any(name.startswith(ENCODER) for name in names):
+    if any(name.startswith((ENCODER, ELECTRA)) for name in names):
         return None
     stems = [name.removesuffix(TABLE) for name in names if name.endswith(TABLE)]
     return stems[0] if len(stems) == 1 else None
@@ -203,7 +205,8 @@ def _renamed(name, stem, outer):
 def _ignored_patterns(variables, optimizers):
     """Regular expressions for what the optimizers and other models may add to a checkpoint."""
     suffixes = {slot.suffix for optimizer in optimizers for slot in optimizer.slots.values()}
-    patterns = [COUNTER_NAMES, TASK_HEAD_NAMES, *(f"/{re.escape(suffix)}$" for suffix in suffixes)]
+    patterns = [COUNTER_NAMES, TASK_HEAD_NAMES, REPLACED_TOKENS_NAMES]
+    patterns += [f"/{re.escape(suffix)}$" for suffix in suffixes]
     if not any(re.search(HEAD_NAMES, name) for name in variables):
         patterns.append(HEAD_NAMES)
     return patterns
@@ -300,41 +303,6 @@ def _nearest(name, others):
     """For a message: the name among others that is most like a missing one."""
     found = difflib.get_close_matches(name, others, 1, 0.8)
     return f" (the file has {found[0]})" if found else ""
-
-
-def check_shapes(config: EncoderConfig, arrays: CheckpointArrays) -> None:
-    """Compares the sizes of a configuration with the shapes in a file, before a model is built.
-
-    A configuration that says a thousand million layers would take hours to build.
-
-    Args:
-        config: a `BertConfig` or an `AlbertConfig`.
-        arrays: the `CheckpointArrays`.
-
-    Raises:
-        InputError: the file is of another size.
-    """
-    width = config.embedding_size
-    expected = {
-        f"{ENCODER}{TABLE}": [config.vocab_size, width],
-        f"{ENCODER}embeddings/position_embeddings": [config.max_position_embeddings, width],
-        f"{ENCODER}embeddings/token_type_embeddings": [config.type_vocab_size, width],
-    }
-    problems = [
-        f"! {name}: the configuration has {shape}, the file {list(arrays.shapes[name])}"
-        for name, shape in expected.items()
-        if name in arrays.shapes and list(arrays.shapes[name]) != shape
-    ]
-    stored = {m[1] for name in arrays.shapes if (m := re.match(BLOCK_NAMES, name))}
-    if stored and len(stored) != config.num_blocks:
-        problems.append(
-            f"the configuration has {config.num_blocks:,} blocks with weights of their own, the "
-            f"file {len(stored)}"
-        )
-    if problems:
-        raise InputError(
-            f"the checkpoint {arrays.source} must fit the model. Received: {'; '.join(problems)}"
-        )
 
 
 def _warn_of_another_network(model, arrays):

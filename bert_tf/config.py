@@ -71,6 +71,7 @@ class EncoderConfig(Protocol):
         num_blocks: how many blocks have their own weights.
         num_block_calls: how many blocks are run one after the other.
         block: what one of them costs.
+        has_pooler: whether a layer reads [CLS] for what a whole text is.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -125,6 +126,9 @@ class EncoderConfig(Protocol):
     @property
     def block(self) -> type[TransformerBlockCosts]: ...
 
+    @property
+    def has_pooler(self) -> bool: ...
+
 
 Config = TypeVar("Config", bound=EncoderConfig)
 
@@ -151,6 +155,7 @@ class BertConfig:
     layer_norm_eps: float = LAYER_NORM_EPSILON
     # What a block of such a model costs; the block's own class imports Keras.
     block = TransformerBlockCosts
+    has_pooler = True
 
     def __post_init__(self) -> None:
         check_sizes(self)

@@ -146,6 +146,11 @@ class EncoderModel(keras.Model):
         self.encoder = encoder
         self.config = encoder.config
 
+    @property
+    def networks(self) -> tuple[keras.Model, ...]:
+        """The networks below the heads, each with Google's names of its own weights."""
+        return (self.encoder,)
+
     def get_config(self) -> dict[str, Any]:
         encoder = keras.saving.serialize_keras_object(self.encoder)
         return {**super().get_config(), "encoder": encoder}

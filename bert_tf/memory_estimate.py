@@ -42,7 +42,7 @@ def count_parts(config: EncoderConfig) -> dict[str, int]:
         "positions": (c.type_vocab_size + c.max_position_embeddings) * e + 2 * e,
         "projection": 0 if e == h else e * h + h,
         "blocks": c.num_blocks * c.block.count_weights(c),
-        "pooler": h * h + h,
+        "pooler": h * h + h if c.has_pooler else 0,
         "heads": (h * e + e + 2 * e + c.vocab_size) + (2 * h + 2),
     }
 
@@ -85,6 +85,21 @@ def estimate_bytes(
     Returns:
         Bytes: an estimate, in most cases within 20 %.
     """
+    kept = kept_bytes(config, batch, length, precision, recompute, blockwise)
+    logits = logit_bytes(config, batch, predictions)
+    weights = WEIGHT_BYTES * (2 + slots) * count_weights(config)  # with gradients and slots
+    return max(weights + kept + logits, update_bytes(config, slots)) + RUNTIME_BYTES
+
+
+def kept_bytes(
+    config: EncoderConfig,
+    batch: int,
+    length: int,
+    precision: str,
+    recompute: str,
+    blockwise: bool,
+) -> float:
+    """What the blocks of an encoder keep for their gradients; arguments as above."""
     c, arrays = config, config.block.KEPT
     hidden = batch * length * c.hidden_size
     block = arrays["hidden"] * hidden
@@ -92,15 +107,17 @@ def estimate_bytes(
     blockwise = blockwise and length > BLOCK_QUERIES
     queries = BLOCK_QUERIES if blockwise else length
     scores = arrays["scores"] * batch * c.num_attention_heads * queries * length
+    calls = c.num_block_calls
     if recompute == "none":
-        calls = c.num_block_calls
-        kept = (calls * block + (1 if blockwise else calls) * scores) * KEPT_BYTES[precision]
-    else:
-        kept = c.num_block_calls * hidden * (4 if precision == "float32" else 2)
-        kept += block * RECOMPUTED_BYTES[precision] + scores * RECOMPUTED_SCORE_BYTES[precision]
-    logits = LOGIT_ARRAYS * batch * predictions * c.vocab_size * 4
-    weights = WEIGHT_BYTES * (2 + slots) * count_weights(config)  # with gradients and slots
-    return max(weights + kept + logits, update_bytes(config, slots)) + RUNTIME_BYTES
+        return (calls * block + (1 if blockwise else calls) * scores) * KEPT_BYTES[precision]
+    inputs = calls * hidden * (4 if precision == "float32" else 2)
+    one = block * RECOMPUTED_BYTES[precision] + scores * RECOMPUTED_SCORE_BYTES[precision]
+    return inputs + one
+
+
+def logit_bytes(config: EncoderConfig, batch: int, predictions: int) -> int:
+    """The memory of the logits of masked words with their softmax and gradient."""
+    return LOGIT_ARRAYS * batch * predictions * config.vocab_size * 4
 
 
 def inference_bytes(
@@ -149,7 +166,20 @@ def memory_line(
         estimate_bytes(config, batch, length, predictions, precision, kind, **options)
         for kind in ("none", "block")
     )
-    line = f"{count_weights(config):,} weights; about {{:.1f}} GiB a device at {batch} x {length}"
+    return describe(count_weights(config), (plain, saving), (batch, length), recompute)
+
+
+def describe(weights: int, both: tuple[float, float], rows: tuple[int, int], recompute: str) -> str:
+    """The line of `memory_line`.
+
+    Args:
+        weights: their number.
+        both: bytes without and with recomputation.
+        rows: their number and length.
+        recompute: "none" or "block".
+    """
+    (plain, saving), (batch, length) = both, rows
+    line = f"{weights:,} weights; about {{:.1f}} GiB a device at {batch} x {length}"
     if recompute == "block":
         return line.format(saving / GIB) + f" ({plain / GIB:.1f} without --recompute=block)"
     return line.format(plain / GIB) + f" ({saving / GIB:.1f} with --recompute=block)"

@@ -22,6 +22,7 @@ class Loss:
     # either right or wrong.
     sums: tuple[str, ...] = ("loss", "correct", "weight")
     epsilon: float = 0.0  # added to the sum of weights that the loss is divided by
+    factor: float = 1.0  # what the mean is multiplied by in the total loss
     # Its name in eval_results.txt and on TensorBoard; None for its key in `Objective.losses`.
     reported_as: str | None = None
     # Its curves on TensorBoard during training: "loss" or "accuracy" -> description.
@@ -29,11 +30,20 @@ class Loss:
 
 
 @dataclasses.dataclass(frozen=True)
+class Share:
+    """A result beside the losses: one of their sums over another one."""
+
+    part: str  # the names of the sums in the metrics, for example "masked_lm_correct"
+    whole: str
+    meaning: str  # the description of its curve
+
+
+@dataclasses.dataclass(frozen=True)
 class Objective:
     """The attribute `objective` of every model that is trained."""
 
-    # Name -> `Loss`. The total loss is their sum. The best checkpoint of a pre-training is the one
-    # whose first loss is the lowest.
+    # Name -> `Loss`. The total loss is the sum of their means, each times its factor. The best
+    # checkpoint of a pre-training is the one whose first loss is the lowest.
     losses: dict[str, Loss]
     # (outputs of the model, batch) -> a dict of scalars: NAME_SUM for every loss NAME that the
     # batch has labels of, and each of its `sums`.
@@ -41,6 +51,8 @@ class Objective:
     # The loss with one prediction per example: their number is what eval_results.txt calls
     # "examples". None: that is the number of records.
     examples: str | None = None
+    # Its name in eval_results.txt -> `Share`.
+    shares: dict[str, Share] = dataclasses.field(default_factory=dict)
 
     def reported_name(self, name: str) -> str:
         """What the loss NAME is called in eval_results.txt and on TensorBoard."""
@@ -60,12 +72,16 @@ class Objective:
         }
 
     def denominators(self, weights: Mapping[str, Any]) -> dict[str, Any]:
-        """What the sum of each loss is divided by, a dict: its sum of weights plus its epsilon.
+        """What the sum of each loss is divided by in the total loss.
 
         Args:
             weights: what `weight_sums` returned, added up over the parts of the global batch.
+
+        Returns:
+            A dict: name -> the sum of weights plus the loss's epsilon, over its factor.
         """
-        return {name: weight + self.losses[name].epsilon for name, weight in weights.items()}
+        losses = self.losses
+        return {n: (weight + losses[n].epsilon) / losses[n].factor for n, weight in weights.items()}
 
 
 def total_loss(sums: Mapping[str, Any], denominators: Mapping[str, Any]) -> Any:

@@ -66,9 +66,7 @@ def _describe_task(name):
 
 def can_guess(model):
     """Whether `fill_mask` works."""
-    loaded = model.loaded
-    has_head = loaded.task == "pretraining" and not loaded.lacks("cls/predictions/")
-    return has_head and model.tokenizer.mask_id is not None
+    return model.loaded.fills_masks and model.tokenizer.mask_id is not None
 
 
 def show_pieces(explored, text, second):

@@ -220,7 +220,7 @@ class Model:
         if before_each is not None and not callable(before_each):
             raise InputError(f"before_each must be a function. Received: {shown(before_each)}")
         tokenizer = self.tokenizer
-        if self.loaded.task != "pretraining" or self.loaded.lacks("cls/predictions/"):
+        if not self.loaded.fills_masks:
             raise InputError(
                 "fill_mask needs a pre-trained model with its masked-language-model head. "
                 f"Received: {self.loaded.source} ({self.loaded.task})"

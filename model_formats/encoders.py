@@ -5,7 +5,8 @@ import importlib
 
 from albert_tf.config import AlbertConfig
 from bert_tf.config import BertConfig
-from model_formats.transformers_files.names import ALBERT_NAMES, BERT_NAMES
+from electra_tf.config import ElectraConfig
+from model_formats.transformers_files.names import ALBERT_NAMES, BERT_NAMES, ELECTRA_NAMES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,4 +91,17 @@ ALBERT = Encoder(
     },
     always_projects=True,
 )
-ENCODERS = {encoder.name: encoder for encoder in (BERT, ALBERT)}
+ELECTRA = Encoder(
+    name="electra",
+    title="ELECTRA",
+    config=ElectraConfig,
+    model="electra_tf.model.ElectraModel",
+    config_file="electra_config.json",
+    checkpoint="electra_model.ckpt",
+    tokenizers=("full",),
+    objective="none",
+    prefix="Electra",
+    names=ELECTRA_NAMES,
+    defaults="bert",
+)
+ENCODERS = {encoder.name: encoder for encoder in (BERT, ALBERT, ELECTRA)}

@@ -32,7 +32,7 @@ def export(loaded, directory):
         OSError: the weights on disk differ from those in memory.
     """
     model = loaded.model
-    if loaded.lacks("cls/predictions/"):
+    if loaded.task == "pretraining" and not loaded.fills_masks:
         model = model.encoder
     kept = [name for name in loaded.missing if name in google_variables(model)]
     if kept:

@@ -1,20 +1,27 @@
 """Loads the model of a folder, pre-trained or fine-tuned, as a `LoadedModel`."""
 
+import dataclasses
 import re
 import warnings
 
 from bert_common.errors import InputError
-from bert_tf import PretrainingModel
-from bert_tf.checkpoint import TASK_HEAD_NAMES, check_shapes, load_arrays
+from bert_tf.checkpoint import ELECTRA, ENCODER, TABLE, TASK_HEAD_NAMES, load_arrays
 from finetuning.tasks import TASKS
 from model_formats.folder_tokenizer import check_table
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import ModelFolder
+from model_formats.pretraining_objectives import objective_of
 from model_formats.task_records import SETTINGS_FILE, check_settings
 from model_formats.weights import open_weights
 
 # Prefixes of the weights that a pre-trained model's files may lack, all of one prefix or none.
-MAY_LACK = ("cls/predictions/", "cls/seq_relationship/", "bert/pooler/")
+MAY_LACK = (
+    "cls/predictions/", "cls/seq_relationship/", "bert/pooler/", "generator/",
+    "generator_predictions/", "discriminator_predictions/",
+)  # fmt: skip
+
+# The names of a block's weights; the group is the block, of ALBERT with the place inside.
+BLOCK_NAMES = r"(?:bert|electra)/encoder/(layer_\d+|transformer/group_\d+/inner_group_\d+)/"
 
 
 def load_folder(directory, checkpoint=None, tokenizer=None):
@@ -47,7 +54,7 @@ def load(folder, tokenizer=None):
     check_shapes(config, arrays)
     encoder = folder.encoder.model_class(config)
     try:
-        model, labels = make_model(folder.task, encoder, settings)
+        model, labels = make_model(folder.task, encoder, settings, arrays.shapes)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{folder.record[0]} must hold what training recorded. Received: {error!r}"
@@ -57,7 +64,8 @@ def load(folder, tokenizer=None):
         for prefix in (task.may_lack if task else MAY_LACK)
         if not any(name.startswith(prefix) for name in arrays.shapes)
     ]
-    report = load_arrays(model, arrays, absent)
+    arrays = dataclasses.replace(arrays, optional=(*arrays.optional, *absent))
+    report = load_arrays(model, arrays)
     moments = tuple(f"{name}/" for name in report.loaded)  # those of the model's own variables
     ignored = (name for name in report.ignored if not name.startswith(moments))
     heads = [name for name in ignored if re.search(TASK_HEAD_NAMES, name)]
@@ -82,8 +90,54 @@ def load(folder, tokenizer=None):
     )
 
 
-def make_model(task, encoder, settings):
-    """The model of a task's name around an encoder, with random weights, and its labels."""
+def check_shapes(config, arrays):
+    """Compares the sizes of a configuration with the shapes in a file, before a model is built.
+
+    A configuration that says a thousand million layers would take hours to build.
+
+    Args:
+        config: the configuration.
+        arrays: the `CheckpointArrays`.
+
+    Raises:
+        InputError: the file is of another size.
+    """
+    width = config.embedding_size
+    expected = {
+        f"{stem}{table}": [rows, width]
+        for stem in (ENCODER, ELECTRA)
+        for table, rows in (
+            (TABLE, config.vocab_size),
+            ("embeddings/position_embeddings", config.max_position_embeddings),
+            ("embeddings/token_type_embeddings", config.type_vocab_size),
+        )
+    }
+    problems = [
+        f"! {name}: the configuration has {shape}, the file {list(arrays.shapes[name])}"
+        for name, shape in expected.items()
+        if name in arrays.shapes and list(arrays.shapes[name]) != shape
+    ]
+    stored = {m[1] for name in arrays.shapes if (m := re.match(BLOCK_NAMES, name))}
+    if stored and len(stored) != config.num_blocks:
+        problems.append(
+            f"the configuration has {config.num_blocks:,} blocks with weights of their own, the "
+            f"file {len(stored)}"
+        )
+    if problems:
+        raise InputError(
+            f"the checkpoint {arrays.source} must fit the model. Received: {'; '.join(problems)}"
+        )
+
+
+def make_model(task, encoder, settings, names=()):
+    """The model of a task's name around an encoder, with random weights, and its labels.
+
+    Args:
+        task: a key of `TASKS`, or "pretraining".
+        encoder: the encoder.
+        settings: what a fine-tuned model's folder records.
+        names: Google's names of the weights, which tell a pre-trained model's objective.
+    """
     if task not in TASKS:
-        return PretrainingModel(encoder), ()
+        return objective_of(names).make_model(encoder, None), ()
     return TASKS[task].module("head").from_settings(encoder, settings)

@@ -2,17 +2,20 @@
 
 import dataclasses
 
+from bert_tf.checkpoint import google_variables
+
 
 @dataclasses.dataclass(frozen=True)
 class LoadedModel:
     """A model of any folder that this project reads.
 
     Attributes:
-        model: a `bert_tf.PretrainingModel`, or a fine-tuned model (`bert_tf.encoder.EncoderModel`).
+        model: a `bert_tf.PretrainingModel`, an `electra_tf.ReplacedTokensModel`, or a fine-tuned
+            model (`bert_tf.encoder.EncoderModel`).
         task: what it was trained for, a key of `finetuning.tasks.TASKS`, or
             "pretraining".
-        model_type: "bert" or "albert".
-        config: its `BertConfig` or `AlbertConfig`.
+        model_type: a key of `model_formats.encoders.ENCODERS`.
+        config: its configuration.
         tokenizer: its tokenizer, or None.
         labels: the names of its classes in order, for NER its tags; empty for other tasks and for
             regression.
@@ -37,5 +40,13 @@ class LoadedModel:
     folder: str
 
     def lacks(self, prefix):
-        """Whether the folder had no weights whose names in Google's files begin with `prefix`."""
-        return any(name.startswith(prefix) for name in self.missing)
+        """Whether folder or model has no weights whose names in Google's files begin so."""
+        names = google_variables(self.model)
+        is_missing = any(name.startswith(prefix) for name in self.missing)
+        return is_missing or not any(name.startswith(prefix) for name in names)
+
+    @property
+    def fills_masks(self):
+        """Whether it predicts masked words: by its own head, or by an ELECTRA's generator."""
+        heads = ("cls/predictions/", "generator_predictions/")
+        return self.task == "pretraining" and not all(map(self.lacks, heads))

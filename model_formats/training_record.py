@@ -2,7 +2,8 @@
 
 The file is a list of stages, the earliest first: pre-training, perhaps pre-training on more text,
 fine-tuning. A stage is an object: "program", "settings" and, of pre-training, "corpus" and, where
-it is known, "objective": "nsp", "sop" or "none".
+it is known, "objective": the sentence objective, "nsp", "sop" or "none"; of an objective without
+one its own name, "rtd".
 """
 
 import os
@@ -11,6 +12,7 @@ from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
+from model_formats.pretraining_objectives import OBJECTIVES
 
 TRAINING_FILE = "training.json"
 
@@ -40,10 +42,10 @@ def write_stages(folder, stages):
 
 
 def trained_objective(stages):
-    """The sentence objective of the latest pre-training among stages; None if it is not known."""
+    """The "objective" of the latest pre-training among stages; None if it is not known."""
     trainings = [stage for stage in stages if stage.get("program") == "pre-training"]
     objective = trainings[-1].get("objective") if trainings else None
-    return objective if objective in ("nsp", "sop", "none") else None
+    return objective if objective in ("nsp", "sop", "none", *OBJECTIVES) else None
 
 
 def add_counts(descriptions):

@@ -166,7 +166,8 @@ def open_encoder(values: ExtractFeaturesFlags, model: GivenModel) -> "keras.Mode
     from bert_tf.checkpoint import load_arrays
 
     encoder = model.encoder.model_class(model.config, attention_function=automatic_attention)
-    load_arrays(encoder, open_weights(model.checkpoint, model.folder), UNUSED)
+    arrays = open_weights(model.checkpoint, model.folder)
+    load_arrays(encoder, dataclasses.replace(arrays, optional=(*arrays.optional, *UNUSED)))
     return encoder
 
 

@@ -23,6 +23,7 @@ from model_formats.model_folder import (
     earlier_stages,
     stages_of,
 )
+from model_formats.pretraining_objectives import OBJECTIVES, PretrainingObjective
 from model_formats.training_record import add_counts, trained_objective
 from run_scripts.flags.declaration import PerModel, recorded_values, resolve_model_defaults
 from run_scripts.flags.devices import start_tensorflow
@@ -30,6 +31,7 @@ from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.flags.objectives import (
     SENTENCE_OBJECTIVES,
     check_resumed_objective,
+    config_of_objective,
     measured_pairs,
     read_objective,
 )
@@ -91,7 +93,8 @@ class PretrainingJob:
     config: EncoderConfig  # the model's, its vocab_size that of the records where no file says it
     files: list[str]  # record files
     eval_files: list[str]
-    # The sentence objective of each: "nsp", "sop" or "none"; None if it is not known.
+    # The sentence objective of each: "nsp", "sop" or "none"; None if it is not known. Of a training
+    # without sentence objective: the name of its own, "rtd".
     objective: str | None
     eval_objective: str | None
     tokenizer: Tokenizer | None  # that of the records, or None
@@ -101,6 +104,11 @@ class PretrainingJob:
     def source(self) -> str | None:
         """The checkpoint that the training starts or goes on from; None for new weights."""
         return latest_checkpoint(self.flags.output_dir) or self.model.checkpoint
+
+    @property
+    def pretraining(self) -> PretrainingObjective:
+        """The `PretrainingObjective` of --objective."""
+        return OBJECTIVES[self.flags.objective]
 
 
 # Rows without a piece that a configuration may have to make its table a round number.
@@ -125,14 +133,19 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
     eval_files = files
     if flags.eval_input_file:
         eval_files = expand_globs(flags.eval_input_file, "eval_input_file")
-    objective, eval_objective = read_objective(files), read_objective(eval_files)
-    check_resumed_objective(flags, objective)
     cluster = read_cluster(os.environ)
+    is_chief = cluster is None or cluster.is_chief
+    config = config_of_objective(flags, model, config)
+    objective, eval_objective = read_objective(files), read_objective(eval_files)
+    if not OBJECTIVES[flags.objective].uses_pairs:
+        if objective in SENTENCE_OBJECTIVES and is_chief:
+            print(f"note: --objective={flags.objective} leaves the labels of sentence pairs out")
+        objective = flags.objective
+    check_resumed_objective(flags, objective)
     tokenizer = check_vocabulary(flags, model.folder, config)
     check_described_tokenizer(flags, tokenizer, [*files, *eval_files])
     if tokenizer is None:
         tokenizer = read_records_tokenizer(config, files)
-    is_chief = cluster is None or cluster.is_chief
     if config.vocab_size == LARGEST_SIZE:
         config = dataclasses.replace(
             config, vocab_size=vocabulary_size(flags, model.model_type, tokenizer, files)
@@ -246,12 +259,13 @@ def load_records(
 
 def build(job: PretrainingJob, session: "Session") -> "TrainingState":
     """Builds model and optimizer, from a checkpoint if there is one; returns a `TrainingState`."""
-    from bert_tf import PretrainingModel
-
     flags = job.flags
     schedule, time_budget = make_schedule(flags, session)
-    name = SENTENCE_OBJECTIVES.get(job.objective or "")
-    add_heads = functools.partial(PretrainingModel, sentence_objective=name)
+    pairs = SENTENCE_OBJECTIVES.get(job.objective or "")
+
+    def add_heads(encoder: Any) -> Any:
+        return job.pretraining.make_model(encoder, pairs)
+
     state = session.build(job, add_heads, schedule, time_budget)
     allow_missing = tuple(filter(None, flags.allow_missing.split(",")))
     session.restore(state, job, allow_missing=allow_missing)
@@ -314,12 +328,13 @@ def make_evaluator(
     job: PretrainingJob, session: "Session", state: "TrainingState", held_out: "TrainingRecords"
 ) -> "RecordsEvaluator":
     """The evaluator of the pre-training heads on the held-out records."""
-    from bert_tf.pretraining import pretraining_objective
     from bert_tf.training.evaluation import RecordsEvaluator
 
     flags = job.flags
     own = job.objective if flags.do_train else trained_objective(stages_of(job.source))
-    pairs, note = measured_pairs(own, job.eval_objective, state.model.sentence_objective)
+    pairs, note = None, None
+    if job.pretraining.uses_pairs:
+        pairs, note = measured_pairs(own, job.eval_objective, state.model.sentence_objective)
     if note:
         session.print(note)
     if session.compilation.whole:
@@ -332,7 +347,7 @@ def make_evaluator(
         batch_size=flags.eval_batch_size,
         max_batches=flags.max_eval_steps,
         tokenizer=job.tokenizer,
-        objective=pretraining_objective(pairs),
+        objective=job.pretraining.measured(state.model, pairs),
         xla=session.xla,
     )
 
@@ -358,6 +373,7 @@ def train(
         flags.max_seq_length,
         flags.max_predictions_per_seq,
         attention=flags.attention,
+        memory_line=job.pretraining.memory_line,
     )
     command = [f"    --{name}={value}" for name, value in vars(flags).items() if value is not None]
     texts = {
@@ -416,7 +432,7 @@ def evaluate(
     if not session.chief:
         return
     batches = flags.eval_batch_size, flags.max_eval_steps
-    share = most_frequent_share(held_out.files, held_out.record_format, job.config, *batches)
-    note = f"always predicting the most frequent masked piece: accuracy {share:.4f}"
+    records = held_out.files, held_out.record_format, job.config
+    note = job.pretraining.baseline(results, lambda: most_frequent_share(*records, *batches))
     drawn = flags.do_train and bool(flags.eval_input_file)  # training has drawn this point
     session.report(flags.output_dir, results, note, draw=not drawn)

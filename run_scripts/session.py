@@ -288,7 +288,8 @@ class Session:
         sizes = (rows, workload.length, workload.predictions, self.precision, config.recompute)
         slots = len(state.optimizer.slots)
         blockwise = is_blockwise(workload.attention, workload.length)
-        self.print(memory_line(workload.model_config, *sizes, slots=slots, blockwise=blockwise))
+        options = {"slots": slots, "blockwise": blockwise}
+        self.print(workload.memory_line(workload.model_config, *sizes, **options))
         if blockwise:
             self.print("attention is computed for one block of queries at a time")
         if self.compilation.update:
@@ -321,3 +322,4 @@ class Workload:
     predictions: int = 1  # masked positions of a sequence
     rows: int = 1  # sequences of an example
     attention: str = "auto"  # a key of `ATTENTION_FUNCTIONS`
+    memory_line: Callable[..., str] = memory_line  # what says how much memory it needs

@@ -28,7 +28,7 @@ def forward_flops(config: EncoderConfig, length: int, predictions: int, sequence
     embeddings = 2 * length * config.type_vocab_size * e
     if e != h:
         embeddings += 2 * length * e * h
-    pooler = sequences * (2 * h * h + 2 * h * 2)
+    pooler = sequences * (2 * h * h * config.has_pooler + 2 * h * 2)
     masked_words = predictions * (2 * h * e + 2 * e * config.vocab_size)
     blocks = block_flops(config, length, predictions, sequences)
     return embeddings + blocks + pooler + masked_words

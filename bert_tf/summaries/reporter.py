@@ -21,7 +21,7 @@ from bert_tf.summaries.event_files import (
     rewrite_events,
 )
 from bert_tf.summaries.histograms import write_histograms
-from bert_tf.summaries.scalars import MetricsWindow, scalars
+from bert_tf.summaries.scalars import MetricsWindow, scalars, tag_of
 
 if TYPE_CHECKING:  # it is a floor above
     from bert_tf.training.time_budget import TimeBudget
@@ -282,20 +282,10 @@ def _write_results(writer, step, results, illustrations):
     """Writes results under the training curves' tags, so that one chart shows both."""
     with writer.as_default(step=step):
         for name, value in results.items():
-            if (tag := _tag(name)) is not None:
+            if (tag := tag_of(name)) is not None:
                 tf.summary.scalar(tag, value)
         for name, text in illustrations.texts.items():
             tf.summary.text(name, text)
         for name, image in illustrations.images.items():
             tf.summary.image(name, image[None])  # [height, width, 3] -> [1, height, width, 3]
     writer.flush()
-
-
-def _tag(name):
-    """TensorBoard's tag for a name of eval_results.txt; None if it has no curve."""
-    if name in ("loss", "examples"):
-        return {"loss": "loss/total", "examples": "data/examples"}[name]
-    if name.startswith("eval_"):  # of a downstream task: beside the training's accuracy/label
-        return f"{name.removeprefix('eval_')}/label"
-    kind, _, quantity = name.rpartition("_")
-    return f"{quantity}/{kind}" if quantity in ("loss", "accuracy") else None

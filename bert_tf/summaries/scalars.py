@@ -119,4 +119,22 @@ def scalars(objective: Objective) -> dict[str, tuple[str, Callable[[MetricsWindo
             )
             tag = f"{curve}/{objective.reported_name(name)}"
             table[tag] = (meaning, ratio)
+    for name, share in objective.shares.items():
+        if (tag := tag_of(name)) is not None:
+            ratio = functools.partial(
+                MetricsWindow.ratio, numerator=share.part, denominator=share.whole
+            )
+            table[tag] = (share.meaning, ratio)
     return table
+
+
+def tag_of(name: str) -> str | None:
+    """TensorBoard's tag for a name of eval_results.txt; None if it has no curve."""
+    if name in ("loss", "examples"):
+        return {"loss": "loss/total", "examples": "data/examples"}[name]
+    if name.startswith("eval_"):  # of a downstream task: beside the training's accuracy/label
+        return f"{name.removeprefix('eval_')}/label"
+    kind, _, quantity = name.rpartition("_")
+    if quantity == "share":
+        return f"data/{name}"
+    return f"{quantity}/{kind}" if quantity in ("loss", "accuracy") else None

@@ -150,10 +150,10 @@ class RecordsEvaluator:
 
         Returns:
             A dict like that of google-research/bert's estimator: "loss", NAME_loss and
-            NAME_accuracy of each loss, for example "masked_lm_loss", and "examples", the number
-            of sentence pairs (of records, if they have no sentence labels). Unlike there, every
-            record counts once, the loss is the mean over all predictions, and a loss of which the
-            records have no predictions is left out.
+            NAME_accuracy of each loss, for example "masked_lm_loss", the objective's shares, and
+            "examples", the number of sentence pairs (of records, if they have no sentence labels).
+            Unlike there, every record counts once, the loss is the mean over all predictions, and a
+            loss of which the records have no predictions is left out.
 
         Raises:
             InputError: a damaged record, or out of memory.
@@ -188,7 +188,7 @@ class RecordsEvaluator:
         return explain_out_of_memory(["a lower --eval_batch_size"], given)
 
     def _results(self, total):
-        objective, results = self.objective, {}
+        objective, results, total_loss = self.objective, {}, 0.0
         for name in objective.losses:
             weight = total.get(f"{name}_weight", 0.0)
             if not weight:
@@ -197,7 +197,11 @@ class RecordsEvaluator:
             if f"{name}_correct" in total:
                 results[f"{reported}_accuracy"] = total[f"{name}_correct"] / weight
             results[f"{reported}_loss"] = total[f"{name}_loss"] / weight
-        results["loss"] = sum(value for name, value in results.items() if name.endswith("_loss"))
+            total_loss += objective.losses[name].factor * results[f"{reported}_loss"]
+        for name, share in objective.shares.items():
+            if total.get(share.whole):
+                results[name] = total[share.part] / total[share.whole]
+        results["loss"] = total_loss
         results["examples"] = round(total.get(f"{objective.examples}_weight", self.records))
         return results
 

@@ -14,6 +14,7 @@ PACKAGES = {
     "tokenization": "Tokenizers: from text to the pieces of a vocabulary.",
     "bert_tf": "BERT, its heads, checkpoints and optimizers.",
     "albert_tf": "ALBERT: what differs from BERT.",
+    "electra_tf": "ELECTRA: what differs from BERT, and its objective.",
 }
 
 # Public names outside these: module -> names.

@@ -16,9 +16,11 @@ from bert_tf.optimization import OPTIMIZERS
 from model_formats.adaptation.new_rows import new_embeddings, new_output_bias
 from model_formats.adaptation.positions import METHODS
 
-WORDS = "bert/embeddings/word_embeddings"
-POSITIONS = "bert/embeddings/position_embeddings"
-OUTPUT_BIAS = "cls/predictions/output_bias"
+# Google's names of what is changed: of BERT and ALBERT, of ELECTRA.
+WORDS = ("bert/embeddings/word_embeddings", "electra/embeddings/word_embeddings")
+POSITIONS = ("bert/embeddings/position_embeddings", "electra/embeddings/position_embeddings")
+# Of a head for masked words, of an ELECTRA's generator; an encoder alone has none.
+OUTPUT_BIAS = ("cls/predictions/output_bias", "generator_predictions/output_bias")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,19 +79,18 @@ def _functions(changes) -> dict[str, Callable]:
     if changes.rows is not None:
         rows, typical = changes.rows, changes.typical
         rng = np.random.default_rng(changes.seed)
-        functions[WORDS] = functools.partial(
+        words = functools.partial(
             new_embeddings, rows=rows, typical=typical, rng=rng
         )  # [V, E] -> [W, E]
-        functions[OUTPUT_BIAS] = functools.partial(
-            new_output_bias, rows=rows, typical=typical
-        )  # [V] -> [W]
+        bias = functools.partial(new_output_bias, rows=rows, typical=typical)  # [V] -> [W]
+        functions |= {**dict.fromkeys(WORDS, words), **dict.fromkeys(OUTPUT_BIAS, bias)}
     if changes.positions is not None:
         method = METHODS[changes.method]
-        functions[POSITIONS] = (
-            lambda table: method(  # [P, E] -> [Q, E]
-                table[: changes.trained], changes.positions
-            )
-        )
+
+        def longer(table):
+            return method(table[: changes.trained], changes.positions)  # [P, E] -> [Q, E]
+
+        functions |= dict.fromkeys(POSITIONS, longer)
     return functions
 
 
@@ -107,12 +108,12 @@ def _check_shapes(arrays, config):
         POSITIONS: (config.max_position_embeddings, width),
         OUTPUT_BIAS: (config.vocab_size,),
     }
-    for name, shape in expected.items():
-        found = arrays.shapes.get(name)
-        if found is None and name == OUTPUT_BIAS:  # of an encoder without the pre-training heads
+    for names, shape in expected.items():
+        found = next((arrays.shapes[name] for name in names if name in arrays.shapes), None)
+        if found is None and names == OUTPUT_BIAS:
             continue
         if found is None or tuple(found) != shape:
             raise InputError(
-                f"the checkpoint {arrays.source} must fit the configuration: {name} "
+                f"the checkpoint {arrays.source} must fit the configuration: {names[0]} "
                 f"{list(shape)}. Received: {'none' if found is None else list(found)}"
             )

@@ -11,6 +11,7 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from bert_tf.config import ANY, COMMON_KEYS, BertConfig, is_of_transformers
+from electra_tf.config import ElectraConfig
 from model_formats.transformers_files import names
 
 CONFIG_FILE = "config.json"
@@ -95,8 +96,8 @@ class HuggingFaceModel:
 
     Attributes:
         kind: transformers' model_type: "bert", "albert", "electra" or "roberta".
-        model_type: ours, "bert" or "albert".
-        config: a `BertConfig` or an `AlbertConfig`.
+        model_type: ours, a key of `model_formats.encoders.ENCODERS`.
+        config: the configuration.
         names: the table of `model_formats.transformers_files.names` that fits.
         skipped_positions: the rows before that of the first position, in the position table.
     """
@@ -188,12 +189,10 @@ def _albert(values):
 
 
 def _electra(values):
-    if values["embedding_size"] == values["hidden_size"]:
-        config = _fields(BertConfig, values)
-        return HuggingFaceModel("electra", "bert", config, names.ELECTRA_NAMES)
-    groups = {"num_hidden_groups": values["num_hidden_layers"], "inner_group_num": 1}
-    config = _fields(AlbertConfig, {**values, **groups})
-    return HuggingFaceModel("electra", "albert", config, names.NARROW_ELECTRA_NAMES)
+    """A file says nothing of the other network: the generator's width is the default."""
+    own = {name: value for name, value in values.items() if name != "generator_size"}
+    config = _fields(ElectraConfig, own)
+    return HuggingFaceModel("electra", "electra", config, names.ELECTRA_NAMES)
 
 
 def _roberta(values):
@@ -225,4 +224,6 @@ def to_huggingface(config, model_type):
         A dict for transformers' class of configurations, model_type included.
     """
     activation = ACTIVATIONS_BACK[(config.hidden_act or "linear").lower()]
-    return {"model_type": model_type, **dataclasses.asdict(config), "hidden_act": activation}
+    sizes = dataclasses.asdict(config)
+    sizes.pop("generator_size", None)  # of another network, which has a folder of its own
+    return {"model_type": model_type, **sizes, "hidden_act": activation}

@@ -4,13 +4,9 @@ torch keeps the kernel of a projection transposed, [out, in] instead of [in, out
 {w} stands for such a layer's weight or bias, {n} for a layer norm's, and a name without either is
 an array that both keep alike.
 
-A folder holds BERT, ALBERT, ELECTRA or RoBERTa. The last two are BERT's or ALBERT's network with
-other weights around it, so they load into those two models:
-
-    ELECTRA     the discriminator's encoder. Where the embeddings are as wide as the layers it is
-                BERT's network; where they are narrower, ALBERT's with one group a layer.
-    RoBERTa     BERT's network. Its tables of positions and of token types have other rows:
-                `model_formats.transformers_files.weights` converts them.
+A folder holds BERT, ALBERT, ELECTRA or RoBERTa. The last is BERT's network, so it loads into that
+model; its tables of positions and of token types have other rows, which
+`model_formats.transformers_files.weights` converts.
 
 Source: the `state_dict` of transformers' classes, version 5.
 """
@@ -61,19 +57,14 @@ _ALBERT_ENCODER = {
     "pooler.{w}": "bert/pooler/dense/{w}",
 }
 
-_ONE_GROUP = "bert/encoder/transformer/group_{i}/inner_group_0"
-# Of ElectraModel with narrow embeddings: layer {i} is the only block of group {i}.
-_NARROW_ELECTRA_ENCODER = {
-    **_EMBEDDINGS,
-    "embeddings_project.{w}": "bert/encoder/embedding_hidden_mapping_in/{w}",
-    f"{_LAYER}.attention.self.query.{{w}}": f"{_ONE_GROUP}/attention_1/self/query/{{w}}",
-    f"{_LAYER}.attention.self.key.{{w}}": f"{_ONE_GROUP}/attention_1/self/key/{{w}}",
-    f"{_LAYER}.attention.self.value.{{w}}": f"{_ONE_GROUP}/attention_1/self/value/{{w}}",
-    f"{_LAYER}.attention.output.dense.{{w}}": f"{_ONE_GROUP}/attention_1/output/dense/{{w}}",
-    f"{_LAYER}.attention.output.LayerNorm.{{n}}": f"{_ONE_GROUP}/LayerNorm/{{n}}",
-    f"{_LAYER}.intermediate.dense.{{w}}": f"{_ONE_GROUP}/ffn_1/intermediate/dense/{{w}}",
-    f"{_LAYER}.output.dense.{{w}}": f"{_ONE_GROUP}/ffn_1/intermediate/output/dense/{{w}}",
-    f"{_LAYER}.output.LayerNorm.{{n}}": f"{_ONE_GROUP}/LayerNorm_1/{{n}}",
+# Of ElectraModel: BERT's, and the projection of its embeddings; without a pooler.
+_ELECTRA_ENCODER = {
+    **{
+        name: google.replace("bert/", "electra/", 1)
+        for name, google in _BERT_ENCODER.items()
+        if not name.startswith("pooler")
+    },
+    "embeddings_project.{w}": "electra/embeddings_project/{w}",
 }
 
 _TASK_HEADS = {
@@ -108,15 +99,16 @@ ALBERT_NAMES = {
     **_TASK_HEADS,
 }
 
-# The generator's head computes what BERT's does; a discriminator's file has none.
-_ELECTRA_HEADS = {
+ELECTRA_NAMES = {
+    **_with_prefix("electra", _ELECTRA_ENCODER),
+    "discriminator_predictions.dense.{w}": "discriminator_predictions/dense/{w}",
+    "discriminator_predictions.dense_prediction.{w}": "discriminator_predictions/dense_1/{w}",
+    # A generator alone is a model for masked words, whose head computes what BERT's does.
     "generator_predictions.dense.{w}": "cls/predictions/transform/dense/{w}",
     "generator_predictions.LayerNorm.{n}": "cls/predictions/transform/LayerNorm/{n}",
     "generator_lm_head.bias": "cls/predictions/output_bias",
     **_TASK_HEADS,
 }
-ELECTRA_NAMES = {**_with_prefix("electra", _BERT_ENCODER), **_ELECTRA_HEADS}
-NARROW_ELECTRA_NAMES = {**_with_prefix("electra", _NARROW_ELECTRA_ENCODER), **_ELECTRA_HEADS}
 
 ROBERTA_NAMES = {
     **_with_prefix("roberta", _BERT_ENCODER),
@@ -144,7 +136,6 @@ TIED_NAMES = {
 # Weights that no model here has, as regular expressions: they are ignored.
 IGNORED_NAMES = (
     r"(\w+\.)?embeddings\.(position_ids|token_type_ids)",  # counters, saved until 2023
-    r"discriminator_predictions\..+",  # ELECTRA's head that finds replaced words
 )
 
 # Google's names of what some of transformers' classes leave out: whichever model needs them and

@@ -123,9 +123,9 @@ def _conversion(google, transposed, model):
     """The function from an array as transformers has it to the one of Google's name."""
     if transposed:
         return np.transpose  # [out, in] -> [in, out]
-    if google == "bert/embeddings/position_embeddings":
+    if google.endswith("/embeddings/position_embeddings"):
         return lambda rows: rows[model.skipped_positions :]
-    if google == "bert/embeddings/token_type_embeddings":
+    if google.endswith("/embeddings/token_type_embeddings"):
         # One type stands for both segments.
         return lambda rows: np.repeat(rows, 2, axis=0) if len(rows) == 1 else rows
     return lambda array: array

@@ -1,16 +1,21 @@
 """Finds the sentence objectives of records, on which a model's results depend."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
+from bert_tf.config import EncoderConfig
 from create_pretraining_data.records.metadata import described_objective, one_value
+from model_formats.encoders import ENCODERS
 from model_formats.model_folder import stages_of
+from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES, REPLACED_TOKENS
 from model_formats.training_record import trained_objective
 
 if TYPE_CHECKING:
     from run_scripts.flags.pretrain import PretrainFlags
+    from run_scripts.given_model import GivenModel
 
 # --objective of create_pretraining_data -> what the loss and the accuracy are called in results.
 # With both, label 1 says that B does not follow A: it is from elsewhere (nsp) or goes before (sop).
@@ -28,19 +33,50 @@ def read_objective(files: Sequence[str]) -> str | None:
 
 
 def check_resumed_objective(values: "PretrainFlags", objective: str | None) -> None:
-    """Refuses to go on with a training on records of another sentence objective.
+    """Refuses to go on with a training of another objective.
 
     Args:
         values: `PretrainFlags`.
-        objective: that of the records to train on.
+        objective: that of the records to train on; the training's own, where it has no pairs.
     """
     newest = latest_checkpoint(values.output_dir) if values.do_train else None
     begun = trained_objective(stages_of(newest))
+    own = begun if begun in OBJECTIVES else MASKED_WORDS.name
+    if begun and own != values.objective:
+        raise InputError(
+            f"--objective must be {own}, with which the training in {values.output_dir} began. "
+            f"Received: {values.objective}"
+        )
     if objective and begun and objective != begun:
         raise InputError(
             f"--input_file must hold records of --objective={begun}, with which the training in "
             f"{values.output_dir} began. Received: records of --objective={objective}"
         )
+
+
+def config_of_objective(
+    flags: "PretrainFlags", model: "GivenModel", config: EncoderConfig
+) -> EncoderConfig:
+    """The model's configuration with what flags change in it.
+
+    Raises:
+        InputError: the objective is for other encoders, or a flag is for another objective.
+    """
+    encoders = OBJECTIVES[flags.objective].encoders
+    if encoders and model.model_type not in encoders:
+        titles = " or ".join(ENCODERS[name].title for name in encoders)
+        raise InputError(
+            f"--objective={flags.objective} needs an {titles}'s configuration (--config_file). "
+            f"Received: {model.config_file.path}, of {model.encoder.title}"
+        )
+    if flags.generator_size is None:
+        return config
+    if flags.objective != REPLACED_TOKENS.name:
+        raise InputError(
+            f"--generator_size needs --objective={REPLACED_TOKENS.name}. "
+            f"Received: --objective={flags.objective}"
+        )
+    return dataclasses.replace(config, generator_size=flags.generator_size)
 
 
 def measured_pairs(

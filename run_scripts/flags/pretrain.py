@@ -23,6 +23,7 @@ from model_formats.config_file import ConfigFile
 from model_formats.encoders import ENCODERS
 from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import ModelFolder
+from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel, redeclare
 from run_scripts.flags.limits import (
@@ -47,11 +48,11 @@ from tokenization.vocabulary import load_vocabulary
 
 @dataclasses.dataclass(frozen=True)
 class PretrainFlags(TrainingFlags):
-    """Pre-trains BERT or ALBERT on the records of create_pretraining_data.py.
+    """Pre-trains BERT, ALBERT or ELECTRA on the records of create_pretraining_data.py.
 
     Give --config_file (or --bert_config_file or --albert_config_file, as Google's programs), or
-    --model_dir to continue from a model: that chooses between BERT and ALBERT, and with it the
-    defaults of google-research/bert or of google-research/albert. A run that was stopped resumes
+    --model_dir to continue from a model: that chooses between BERT, ALBERT and ELECTRA, and with it
+    the defaults of google-research/bert, /albert or /electra. A run that was stopped resumes
     from the newest checkpoint in --output_dir when it is started again."""
 
     EXAMPLE = (
@@ -111,12 +112,28 @@ class PretrainFlags(TrainingFlags):
         most=LONGEST_SEQUENCE,
         recorded=True,
     )
-    do_train: bool = groups.UPDATES.flag(PerModel(False, {"albert": True}), "Whether to train.")
+    do_train: bool = groups.UPDATES.flag(
+        PerModel(False, {"albert": True, "electra": True}), "Whether to train."
+    )
     do_eval: bool = groups.EVALUATION.flag(
         PerModel(False), "Whether to evaluate, after training if both."
     )
+    objective: str = groups.UPDATES.flag(
+        MASKED_WORDS.name,
+        "What is predicted. " + " ".join(f"{o.name}: {o.predicts}." for o in OBJECTIVES.values()),
+        choices=OBJECTIVES.keys(),
+        recorded=True,
+    )
+    generator_size: float = groups.UPDATES.flag(
+        None,
+        "The width of the generator of --objective=rtd, as a share of the discriminator's. Without "
+        "it: the configuration's generator_size.",
+        above=0,
+        most=1,
+        recorded=True,
+    )
     train_batch_size: int = groups.UPDATES.flag(
-        PerModel(32, {"albert": 4096}),
+        PerModel(32, {"albert": 4096, "electra": 128}),
         "Examples in an update, over all devices.",
         least=1,
         most=LARGEST_BATCH,
@@ -129,7 +146,7 @@ class PretrainFlags(TrainingFlags):
         is_path=True,
     )
     eval_batch_size: int = groups.EVALUATION.flag(
-        PerModel(8, {"albert": 64}),
+        PerModel(8, {"albert": 64, "electra": 128}),
         "Examples in an evaluation step, over all devices.",
         least=1,
         most=LARGEST_BATCH,
@@ -141,7 +158,7 @@ class PretrainFlags(TrainingFlags):
         recorded=True,
     )
     learning_rate: float = groups.OPTIMIZER.flag(
-        PerModel(5e-5, {"albert": 0.00176}),
+        PerModel(5e-5, {"albert": 0.00176, "electra": 5e-4}),
         "The learning rate at the end of the warm-up.",
         above=0,
         most=HIGHEST_RATE,
@@ -151,7 +168,10 @@ class PretrainFlags(TrainingFlags):
         1.0, "The power of the polynomial decay of the learning rate.", above=0, most=100
     )
     num_train_steps: int = groups.UPDATES.flag(
-        PerModel(100000, {"albert": 125000}), "Updates in all.", least=1, recorded=True
+        PerModel(100000, {"albert": 125000, "electra": 1000000}),
+        "Updates in all.",
+        least=1,
+        recorded=True,
     )
     num_warmup_steps: int = groups.UPDATES.flag(
         PerModel(10000, {"albert": 3125}), "Updates of linear warm-up.", least=0, recorded=True

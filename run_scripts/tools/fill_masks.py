@@ -21,7 +21,7 @@ from tokenization.unknown_share import warn_of_unknown
 from tokenization.vocabulary import special_ids
 
 # Variables that guesses do not depend on, and that released checkpoints may lack.
-UNUSED = ("bert/pooler/", "cls/seq_relationship/")
+UNUSED = ("bert/pooler/", "cls/seq_relationship/", "discriminator_predictions/")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,12 +75,14 @@ def fill_masks(values: FillMasksFlags) -> None:
     warn_of_untrained_positions(checkpoint, max(map(len, sequences)), "the longest sentence")
 
     start_tensorflow(values)
-    from bert_tf import PretrainingModel
     from bert_tf.checkpoint import load_arrays
     from bert_tf.summaries.mask_predictions import best_guesses
+    from model_formats.load_folder import make_model
 
-    model = PretrainingModel(folder.encoder.model_class(config))
-    load_arrays(model, open_weights(checkpoint, folder), UNUSED)
+    arrays = open_weights(checkpoint, folder)
+    encoder = folder.encoder.model_class(config)
+    model, _ = make_model("pretraining", encoder, {}, arrays.shapes)
+    load_arrays(model, dataclasses.replace(arrays, optional=(*arrays.optional, *UNUSED)))
     for text, ids in zip(texts, sequences, strict=True):
         positions = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_id]
         print(text)

@@ -197,7 +197,12 @@ def test_an_encoder_without_heads(bert_dir, tmp_path):
 
 
 BOTH, WORDS_ALONE = {"masked_lm_logits", "next_sentence_logits"}, {"masked_lm_logits"}
-KEPT_HEADS = {"albert": BOTH, "bert_erf": BOTH, "electra_small": set(), "roberta": WORDS_ALONE}
+KEPT_HEADS = {
+    "albert": BOTH,
+    "bert_erf": BOTH,
+    "electra_small": {"discriminator_logits"},
+    "roberta": WORDS_ALONE,
+}
 
 
 @pytest.mark.parametrize("name", KEPT_HEADS)
@@ -218,6 +223,7 @@ def test_models_of_transformers(name, tmp_path):
     heads = {
         "masked_lm_logits": "cls/predictions/",
         "next_sentence_logits": "cls/seq_relationship/",
+        "discriminator_logits": "discriminator_predictions/",
     }
     kept = {key for key, names in heads.items() if not before.lacks(names)}
     assert kept == KEPT_HEADS[name]

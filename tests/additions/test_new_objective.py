@@ -1,11 +1,13 @@
 """An objective that is defined only in this file is trained, reported, and measured."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
-from programs import curves
+from programs import NO_DROPOUT, PretrainingJob, curves, one_line, results
 from record_files import FORMAT, make_files
 from tiny_models import ONE_LAYER, random_batch, step_of, tensors, tiny_model
 
@@ -16,6 +18,8 @@ from bert_tf.optimization import OPTIMIZERS
 from bert_tf.pretraining import cross_entropy
 from bert_tf.summaries.reporter import Reporter
 from bert_tf.training.evaluation import RecordsEvaluator
+from model_formats.load_folder import load_folder
+from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES
 
 LOSSES = {
     "odd": Loss(
@@ -93,3 +97,30 @@ def test_it_is_trained_reported_and_measured(tmp_path, parts):
     assert curves(tmp_path / "eval")["accuracy/odd_tokens"] == [
         (20, pytest.approx(after["odd_tokens_accuracy"]))
     ]
+
+
+def test_it_is_a_choice_of_the_program(tmp_path, monkeypatch, capsys):
+    """A row of the table: run_pretraining trains it, evaluates, and takes up its own folder."""
+    row = dataclasses.replace(
+        MASKED_WORDS,
+        name="odd",
+        predicts="whether a piece's id is odd",
+        make_model=lambda encoder, pairs: OddTokens(encoder),
+        measured=lambda model, pairs: model.objective,
+        baseline=lambda results, most_frequent_share: "half of them are odd",
+        uses_pairs=False,
+        weights="odd/",
+    )
+    monkeypatch.setitem(OBJECTIVES, "odd", row)
+    job = PretrainingJob(tmp_path, **NO_DROPOUT)
+    assert job.run(objective="odd", do_eval=True) == 0
+    assert "(half of them are odd)" in capsys.readouterr().out
+    found = results(job.output)
+    assert set(found) == {
+        "odd_tokens_loss", "odd_tokens_accuracy", "loss", "examples", "global_step"
+    }  # fmt: skip
+    assert "accuracy/odd_tokens" in curves(job.output)
+    assert isinstance(load_folder(str(job.output)).model, OddTokens)
+    assert job.run(num_train_steps=7) == 1
+    assert "--objective must be odd, with which the training in" in one_line(capsys)
+    assert job.run(objective="odd", num_train_steps=7) == 0

@@ -33,6 +33,7 @@ FLOORS = {
         "model_folder",
         "folder_tokenizer",
         "training_record",
+        "pretraining_objectives",
         "task_records",
         "config_file",
         "encoders",

@@ -15,6 +15,7 @@ from bert_tf import (
     WarmupPolynomialDecay,
     load_google_checkpoint,
 )
+from electra_tf import ElectraConfig, ElectraModel, ReplacedTokensModel
 from tokenization import (
     SPIECE_UNDERLINE,
     BasicTokenizer,
@@ -88,6 +89,8 @@ def use_models(checkpoint: str) -> None:
     loaded: tuple[str, ...] = report.loaded
     narrow: int = AlbertConfig.from_json_file("albert_config.json").embedding_size
     outputs = AlbertModel(AlbertConfig(vocab_size=1000))({"input_ids": [[2, 3]]})
+    electra = ElectraModel(ElectraConfig.from_preset("small", vocab_size=1000))
+    outputs |= ReplacedTokensModel(electra)({"input_ids": [[2, 3]]})
     rate = WarmupPolynomialDecay(1e-4, num_train_steps=10, num_warmup_steps=1)
     optimizers = [AdamWeightDecay(rate), Lamb(1e-3, weight_decay_rate=0.1)]
     print(sizes, loaded, narrow, outputs, optimizers, issubclass(InputError, ValueError))

@@ -11,6 +11,7 @@ from transformers_models import FOLDERS
 from albert_tf import AlbertConfig
 from bert_common.errors import InputError
 from bert_tf import BertConfig
+from electra_tf import ElectraConfig
 from model_formats.config_file import ConfigFile
 from model_formats.transformers_files.config import (
     ACTIVATIONS,
@@ -60,9 +61,10 @@ def test_sizes_of_published_models():
     assert found.config.layer_norm_eps == 1e-5
     electra = {"model_type": "electra", "vocab_size": 35000, "hidden_act": "gelu"}
     wide = from_huggingface({**electra, **base, "embedding_size": 768}, "koelectra-base-v3")
-    assert wide.model_type == "bert" and isinstance(wide.config, BertConfig)
-    narrow = from_huggingface(electra, "koelectra-small-v3")  # 128 to 256, in twelve layers
-    assert narrow.model_type == "albert" and narrow.config.num_hidden_groups == 12
+    assert wide.model_type == "electra" and isinstance(wide.config, ElectraConfig)
+    narrow = from_huggingface({**electra, "generator_size": "0.5"}, "koelectra-small-v3")
+    assert narrow.model_type == "electra" and narrow.config.num_hidden_layers == 12
+    assert narrow.config.generator_size == 0.25  # another network's, which the file has as a text
     assert (narrow.config.embedding_size, narrow.config.hidden_size) == (128, 256)
 
 

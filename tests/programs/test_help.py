@@ -234,8 +234,10 @@ def is_for_tpus(field):
 
 def test_a_few_lines_of_the_help():
     text = launch("run_pretraining.py", "--help").stdout
-    assert "  --learning_rate=<float>  (default: BERT 5e-05, ALBERT 0.00176)\n" in text
-    assert "  --do_train=<bool>  (default: BERT false, ALBERT true)\n" in text
+    assert (
+        "  --learning_rate=<float>  (default: BERT 5e-05, ALBERT 0.00176, ELECTRA 0.0005)\n" in text
+    )
+    assert "  --do_train=<bool>  (default: BERT false, ALBERT true, ELECTRA true)\n" in text
     assert "  --optimizer=<adamw|lamb>  (default: BERT adamw, ALBERT lamb)\n" in text
     assert "  --output_dir=<str>  (required)\n" in text
     assert "  --allow_missing=<str>  (default: none)\n" in text

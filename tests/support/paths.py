@@ -28,6 +28,7 @@ LAYERS = (
     "model_formats",
     "finetuning",
     "albert_tf",
+    "electra_tf",
     "bert_tf",
     "create_pretraining_data",
     "tokenization",

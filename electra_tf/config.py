@@ -1,0 +1,124 @@
+"""The sizes of an ELECTRA model, of both its networks, as electra_config.json has them."""
+
+import dataclasses
+import os
+from typing import Any, Self
+
+from bert_common.errors import InputError
+from bert_tf.block_costs import TransformerBlockCosts
+from bert_tf.config import (
+    COMMON_KEYS,
+    LAYER_NORM_EPSILON,
+    check_sizes,
+    config_from_dict,
+    config_from_json_file,
+    config_from_preset,
+    config_to_dict,
+)
+
+PUBLISHED_KEYS = COMMON_KEYS
+
+# arXiv:2003.10555, table 6, and google-research/electra, util/training_utils.py; the columns are
+# `bert_tf.config.PRESET_SIZES`, then the width of the embeddings and the generator's share.
+PRESETS = {
+    "small": (12, 256, 4, 1024),
+    "base": (12, 768, 12, 3072),
+    "large": (24, 1024, 16, 4096),
+}
+PRESET_WIDTHS = {"small": (128, 0.25), "base": (768, 1 / 3), "large": (1024, 0.25)}
+
+# The width of a generator's head, and how much wider its feed-forward part is than its blocks: as
+# google-research/electra, run_pretraining.py get_generator_config.
+GENERATOR_HEAD_SIZE, GENERATOR_INTERMEDIATE = 64, 4
+
+
+@dataclasses.dataclass(frozen=True)
+class ElectraConfig:
+    """Sizes, rates and the activation of an ELECTRA; defaults as google-research/electra's small.
+
+    Its "gelu" is the form with the error function, which is called gelu_erf here.
+
+    Raises:
+        InputError: a value out of its range, or sizes that contradict each other.
+    """
+
+    vocab_size: int
+    embedding_size: int = 128
+    hidden_size: int = 256
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 4
+    intermediate_size: int = 1024
+    hidden_act: str | None = "gelu_erf"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = LAYER_NORM_EPSILON
+    # The generator's width, as a share of hidden_size.
+    generator_size: float = 0.25
+    # What a block of such a model costs; the block's own class imports Keras.
+    block = TransformerBlockCosts
+    has_pooler = False
+
+    def __post_init__(self) -> None:
+        check_sizes(self)
+        width, heads = self._generator_width, self._generator_heads
+        if self.generator_size <= 0 or width < 1 or width % heads:
+            raise InputError(
+                "generator_size must give the generator a width that its heads, one for each "
+                f"{GENERATOR_HEAD_SIZE}, divide. Received: generator_size={self.generator_size}, "
+                f"hidden_size={self.hidden_size}"
+            )
+
+    @property
+    def _generator_width(self) -> int:
+        return round(self.hidden_size * self.generator_size)
+
+    @property
+    def _generator_heads(self) -> int:
+        return max(1, self._generator_width // GENERATOR_HEAD_SIZE)
+
+    @property
+    def generator(self) -> Self:
+        """The generator's configuration: as deep as the discriminator, and narrower."""
+        width = self._generator_width
+        return dataclasses.replace(
+            self,
+            hidden_size=width,
+            num_attention_heads=self._generator_heads,
+            intermediate_size=GENERATOR_INTERMEDIATE * width,
+            generator_size=1.0,
+        )
+
+    @property
+    def num_blocks(self) -> int:
+        """How many blocks have their own weights: one per layer."""
+        return self.num_hidden_layers
+
+    @property
+    def num_block_calls(self) -> int:
+        """How many blocks are run one after the other."""
+        return self.num_hidden_layers
+
+    def to_dict(self) -> dict[str, Any]:
+        """What an electra_config.json holds."""
+        return config_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], source: str = "the configuration") -> Self:
+        """Makes a configuration from what `source` holds; an unknown key is an InputError."""
+        return config_from_dict(cls, values, PUBLISHED_KEYS, source)
+
+    @classmethod
+    def from_json_file(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads electra_config.json; every problem is an InputError that names the file."""
+        return config_from_json_file(cls, path, PUBLISHED_KEYS)
+
+    @classmethod
+    def from_preset(cls, name: str, vocab_size: int, **changes: Any) -> Self:
+        """One of the published sizes: small, base, large."""
+        widths = dict(zip(("embedding_size", "generator_size"), PRESET_WIDTHS[name], strict=True))
+        return config_from_preset(
+            cls, PRESETS, name, vocab_size=vocab_size, **{**widths, **changes}
+        )

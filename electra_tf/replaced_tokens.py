@@ -1,0 +1,280 @@
+"""ELECTRA's objective, replaced-token detection (arXiv:2003.10555), and its two networks.
+
+A generator fills the masks; from what it holds probable a piece is drawn for each. The
+discriminator says of every piece whether it was replaced. A piece that was drawn right is an
+original.
+
+Shapes: B batch, T tokens, H hidden, P predictions, V vocabulary.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.config import EncoderConfig
+from bert_tf.dropout import random_bits
+from bert_tf.encoder import EncoderModel
+from bert_tf.layers import Shape, activation_function, call_block, dense
+from bert_tf.objective import Loss, Objective, Share
+from bert_tf.pretraining import LOSSES as WORDS
+from bert_tf.pretraining import MaskedLmHead, loss_sums, most_likely
+from electra_tf.model import ElectraModel, Generator
+
+# Our variables (path below the model's own name) and Google's (google-research/electra,
+# run_pretraining.py), of the heads; {w} as in `electra_tf.model`.
+GOOGLE_NAMES = {
+    "masked_lm/transform/{w}": "generator_predictions/dense/{w}",
+    "masked_lm/layer_norm/{w}": "generator_predictions/LayerNorm/{w}",
+    "masked_lm/output_bias": "generator_predictions/output_bias",
+    "discriminator/dense/{w}": "discriminator_predictions/dense/{w}",
+    "discriminator/logit/{w}": "discriminator_predictions/dense_1/{w}",
+}
+
+# arXiv:2003.10555, section 3.2: lambda, chosen among 1, 10, 20, 50, 100.
+DISCRIMINATOR_WEIGHT = 50.0
+
+# As google-research/electra, run_pretraining.py, in both losses.
+EPSILON = 1e-6
+
+LOSSES = {
+    "discriminator": Loss(
+        labels=("masked_lm_ids", "masked_lm_positions"),
+        weights="input_mask",
+        sums=(
+            "loss",
+            "correct",
+            "weight",
+            "original_correct",
+            "original_weight",
+            "replaced_correct",
+            "replaced_weight",
+        ),  # fmt: skip
+        epsilon=EPSILON,
+        factor=DISCRIMINATOR_WEIGHT,
+        curves={
+            "loss": "mean over all pieces",
+            "accuracy": "share of all pieces that were told right, original or replaced",
+        },
+    ),
+    "masked_lm": dataclasses.replace(
+        WORDS["masked_lm"],
+        epsilon=EPSILON,
+        curves={
+            "loss": "of the generator, mean over the masked pieces",
+            "accuracy": "share of the masked pieces that the generator predicted correctly",
+        },
+    ),
+}
+SHARES = {
+    "originals_accuracy": Share(
+        "discriminator_original_correct",
+        "discriminator_original_weight",
+        "share of the originals that were told right",
+    ),
+    "replacements_accuracy": Share(
+        "discriminator_replaced_correct",
+        "discriminator_replaced_weight",
+        "share of the replacements that were found",
+    ),
+    "replaced_share": Share(
+        "discriminator_replaced_weight", "discriminator_weight", "replacements among all pieces"
+    ),
+}
+
+
+class DiscriminatorHead(keras.layers.Layer):
+    """A logit for every piece: above 0 where it was replaced."""
+
+    def __init__(self, config: EncoderConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.hidden_size = config.hidden_size
+        policy, activation = self.dtype_policy, activation_function(config.hidden_act)
+        self.dense = dense(config.hidden_size, config, "dense", activation, policy)
+        self.logit = dense(1, config, "logit", dtype=policy)
+
+    def build(self, input_shape: Shape | None = None) -> None:
+        for layer in (self.dense, self.logit):
+            layer.build((None, None, self.hidden_size))
+
+    def call(self, sequence_output: Any) -> Any:
+        """[B, T, H] -> [B, T]."""
+        return self.logit(self.dense(sequence_output))[..., 0]
+
+
+@keras.saving.register_keras_serializable(package="electra_tf")
+class ReplacedTokensModel(EncoderModel):
+    """A discriminator, which is the `encoder`, with the generator that makes its inputs.
+
+    Args:
+        encoder: an `ElectraModel`; its configuration has the generator's width.
+    """
+
+    google_names = GOOGLE_NAMES
+
+    def __init__(self, encoder: ElectraModel, name: str = "replaced_tokens", **kwargs: Any) -> None:
+        super().__init__(encoder, name, **kwargs)
+        policy = self.dtype_policy
+        self.generator = Generator(encoder)
+        self.masked_lm = MaskedLmHead(self.generator.config, name="masked_lm", dtype=policy)
+        self.discriminator = DiscriminatorHead(self.config, name="discriminator", dtype=policy)
+        self.seed_generator = keras.random.SeedGenerator()
+        self.build()
+
+    @property
+    def objective(self) -> Objective:
+        """Replaced pieces and, of the generator, masked words."""
+        return OBJECTIVE
+
+    @property
+    def networks(self) -> tuple[keras.Model, ...]:
+        return self.encoder, self.generator
+
+    def build(self, input_shape: Shape | None = None) -> None:
+        self.masked_lm.build()
+        self.discriminator.build()
+
+    def call(
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
+    ) -> dict[str, Any]:
+        """Runs the generator where there are masks, and the discriminator.
+
+        Args:
+            inputs: the encoder's inputs. With masked_lm_positions [B, P], integers below T, the
+                generator runs; with masked_lm_ids [B, P] and masked_lm_weights [B, P] too, its
+                draws replace the masks, else the discriminator reads the pieces as they are.
+            training: whether dropout is on. Without it the same rows are filled alike each time.
+            run_block: see `bert_tf.layers`.
+
+        Returns:
+            A dict: "discriminator_logits" [B, T]; of the generator "masked_lm_logits" [B, P, V];
+            "corrupted_ids" [B, T], what the discriminator read, and "replaced" [B, T], 1 where
+            that is no original.
+        """
+        outputs = {}
+        if "masked_lm_positions" in inputs:
+            outputs["masked_lm_logits"] = self._fill(inputs, training, run_block)
+        if "masked_lm_ids" in inputs:
+            seed = self.seed_generator.next() if training else (0, 0)
+            drawn = sample(outputs["masked_lm_logits"], row_numbers(inputs), seed)
+            outputs |= corrupt(inputs, drawn)
+            inputs = {**inputs, "input_ids": outputs["corrupted_ids"]}
+        encoded = self.encoder(inputs, training=training, run_block=run_block)
+        outputs["discriminator_logits"] = self.discriminator(encoded["sequence_output"])
+        return outputs
+
+    def _fill(self, inputs, training, run_block):
+        positions, table = inputs["masked_lm_positions"], self.encoder.embeddings.word_embeddings
+        encoded = self.generator(
+            inputs, training=training, positions=positions, run_block=run_block
+        )
+        return self.masked_lm(encoded["sequence_output"], table)
+
+
+def row_numbers(inputs: Mapping[str, Any]) -> Any:
+    """A number for each prediction, made of what its row holds, not of its place in the batch.
+
+    So what is drawn for an example does not depend on how many examples are computed at once.
+
+    Args:
+        inputs: with input_ids [B, T] and masked_lm_positions [B, P].
+
+    Returns:
+        [B, P] uint32.
+    """
+    ids, positions = inputs["input_ids"], inputs["masked_lm_positions"]
+    of_ids = random_bits(ids, 1, (0, 1))[..., 0]  # [B, T]
+    of_places = random_bits(ops.arange(ids.shape[1], dtype="int32"), 1, (0, 2))[:, 0]  # [T]
+    # An even factor would lose bits of the id.
+    of_rows = ops.sum(of_ids * ops.bitwise_or(of_places, _word(1)), axis=1, keepdims=True)  # [B, 1]
+    return ops.cast(of_rows, "uint32") + ops.cast(positions, "uint32")
+
+
+def sample(logits: Any, rows: Any, seed: Any) -> Any:
+    """Draws a class from the softmax of logits: the largest one after Gumbel noise is added.
+
+    Args:
+        logits: [..., V].
+        rows: [...] integers, a number for each draw.
+        seed: two integers.
+
+    Returns:
+        [...] int32, a function of the arguments alone.
+    """
+    dtype = keras.backend.result_type(logits.dtype, "float32")
+    logits = ops.stop_gradient(ops.cast(logits, dtype))
+    bits = ops.right_shift(random_bits(rows, logits.shape[-1], seed), _word(1))  # below 2^31
+    uniform = (ops.cast(ops.cast(bits, "int32"), dtype) + 0.5) * 2.0**-31  # [..., V]
+    # -log(-log(u)) with u = 1 - uniform: where the noise is large, `uniform` is near 0, which
+    # float32 resolves better than numbers near 1.
+    return most_likely(logits - ops.log(-ops.log1p(-uniform)))
+
+
+def _word(number):
+    return ops.convert_to_tensor(number, "uint32")
+
+
+def corrupt(inputs: Mapping[str, Any], drawn: Any) -> dict[str, Any]:
+    """Puts the pieces that were drawn in the place of the masks.
+
+    Args:
+        inputs: with input_ids [B, T], and [B, P] each: masked_lm_positions, masked_lm_ids, and
+            masked_lm_weights, 0 where there is no prediction.
+        drawn: [B, P] integers.
+
+    Returns:
+        A dict: "corrupted_ids" [B, T] and "replaced" [B, T], 1 where that is no original.
+    """
+    ids, positions = inputs["input_ids"], inputs["masked_lm_positions"]
+    is_used = ops.greater(inputs["masked_lm_weights"], 0)  # [B, P]
+    places = ops.arange(ids.shape[1], dtype=positions.dtype)  # [T]
+    here = ops.equal(positions[..., None], places) & is_used[..., None]  # [B, P, T]
+    is_masked = ops.any(here, axis=1)  # [B, T]
+
+    def put(pieces):
+        # A maximum, where a scatter would choose at random between two for one place.
+        found = ops.max(ops.where(here, ops.cast(pieces, ids.dtype)[..., None], 0), axis=1)
+        return ops.where(is_masked, found, ids)  # [B, T]
+
+    originals, corrupted = put(inputs["masked_lm_ids"]), put(drawn)
+    replaced = ops.cast(ops.not_equal(corrupted, originals), "int32")
+    return {"corrupted_ids": corrupted, "replaced": replaced}
+
+
+def replaced_tokens_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
+    """The sums of both losses.
+
+    Args:
+        outputs: what `ReplacedTokensModel` returns for the batch.
+        batch: input_mask [B, T], masked_lm_ids and masked_lm_weights [B, P].
+
+    Returns:
+        A dict of scalars: "masked_lm_loss", "discriminator_loss" and the other sums of `LOSSES`.
+    """
+    words = {name: batch[name] for name in ("masked_lm_ids", "masked_lm_weights")}
+    logits = outputs["discriminator_logits"]
+    logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32"))  # [B, T]
+    is_replaced = ops.cast(outputs["replaced"], logits.dtype)
+    weights = ops.cast(batch["input_mask"], logits.dtype)
+    losses = ops.binary_crossentropy(is_replaced, logits, from_logits=True)  # [B, T]
+    is_right = ops.equal(ops.cast(ops.greater(logits, 0), logits.dtype), is_replaced)
+    right = ops.cast(is_right, logits.dtype) * weights
+    return {
+        **loss_sums(outputs, words),
+        "discriminator_loss": ops.sum(losses * weights),
+        "discriminator_correct": ops.sum(right),
+        "discriminator_weight": ops.sum(weights),
+        "discriminator_original_correct": ops.sum(right * (1 - is_replaced)),
+        "discriminator_original_weight": ops.sum(weights * (1 - is_replaced)),
+        "discriminator_replaced_correct": ops.sum(right * is_replaced),
+        "discriminator_replaced_weight": ops.sum(weights * is_replaced),
+    }
+
+
+# The first loss chooses the best checkpoint.
+OBJECTIVE = Objective(LOSSES, replaced_tokens_sums, shares=SHARES)

@@ -1,0 +1,99 @@
+"""The objectives of pre-training: one record for each, where all that differs is looked up."""
+
+import dataclasses
+import re
+from collections.abc import Callable
+
+from bert_tf.memory_estimate import memory_line
+from electra_tf.costs import memory_line as memory_line_of_two
+from model_formats.encoders import ELECTRA
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingObjective:
+    """What the project knows of an objective of pre-training.
+
+    Attributes:
+        name: as --objective of run_pretraining has it.
+        predicts: what it predicts, as a sentence has it.
+        make_model: (a new encoder, the name of the sentence objective or None) -> the model, which
+            has an `objective`.
+        measured: (the model, the name of the sentence objective or None) -> the `Objective` that an
+            evaluation reports.
+        baseline: (the results of an evaluation, a function that returns the share of the most
+            frequent masked piece) -> a line about what a trivial model reaches.
+        memory_line: (configuration, sizes) -> the line before training, as
+            `bert_tf.memory_estimate.memory_line`.
+        uses_pairs: whether it has a sentence objective.
+        encoders: the names of the encoders that it is for; empty for all.
+        weights: a regular expression for Google's names of weights, by which its checkpoints are
+            known; None for the objective of all others.
+    """
+
+    name: str
+    predicts: str
+    make_model: Callable
+    measured: Callable
+    baseline: Callable
+    memory_line: Callable = memory_line
+    uses_pairs: bool = True
+    encoders: tuple = ()
+    weights: str | None = None
+
+
+def _masked_words_model(encoder, pairs):
+    from bert_tf.pretraining import PretrainingModel
+
+    return PretrainingModel(encoder, sentence_objective=pairs)
+
+
+def _masked_words_measured(model, pairs):
+    from bert_tf.pretraining import pretraining_objective
+
+    return pretraining_objective(pairs)
+
+
+def _masked_words_baseline(results, most_frequent_share):
+    share = most_frequent_share()
+    return f"always predicting the most frequent masked piece: accuracy {share:.4f}"
+
+
+def _replaced_tokens_model(encoder, pairs):
+    from electra_tf.replaced_tokens import ReplacedTokensModel
+
+    return ReplacedTokensModel(encoder)
+
+
+def _replaced_tokens_baseline(results, most_frequent_share):
+    originals = 1 - results.get("replaced_share", 0.0)
+    words = _masked_words_baseline(results, most_frequent_share)
+    return f"calling every piece an original: accuracy {originals:.4f}; {words}"
+
+
+MASKED_WORDS = PretrainingObjective(
+    name="mlm",
+    predicts="masked words, and pairs of sentences",
+    make_model=_masked_words_model,
+    measured=_masked_words_measured,
+    baseline=_masked_words_baseline,
+)
+REPLACED_TOKENS = PretrainingObjective(
+    name="rtd",
+    predicts="which pieces a generator replaced, ELECTRA's",
+    make_model=_replaced_tokens_model,
+    measured=lambda model, pairs: model.objective,
+    baseline=_replaced_tokens_baseline,
+    memory_line=memory_line_of_two,
+    uses_pairs=False,
+    encoders=(ELECTRA.name,),
+    weights=r"(generator|generator_predictions|discriminator_predictions)/",
+)
+OBJECTIVES = {objective.name: objective for objective in (MASKED_WORDS, REPLACED_TOKENS)}
+
+
+def objective_of(names):
+    """The objective of a checkpoint, by Google's names of its weights."""
+    for objective in OBJECTIVES.values():
+        if objective.weights and any(re.match(objective.weights, name) for name in names):
+            return objective
+    return MASKED_WORDS

@@ -1,0 +1,185 @@
+"""run_pretraining --objective=rtd: trains, evaluates, resumes, and says what does not fit."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+from programs import DROPOUT, RUN, PretrainingJob, arrays, assert_same, curves, one_line, results
+from record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC, describe, make_files
+
+from bert_tf.checkpoint_files import list_checkpoints
+from model_formats.model_folder import ModelFolder
+
+RESULTS = {
+    "discriminator_accuracy", "discriminator_loss", "examples", "global_step", "loss",
+    "masked_lm_accuracy", "masked_lm_loss", "originals_accuracy", "replaced_share",
+    "replacements_accuracy",
+}  # fmt: skip
+
+
+class ElectraJob(PretrainingJob):
+    """run_pretraining --objective=rtd on a configuration of one layer."""
+
+    def __init__(self, folder, record_format=FORMAT, **sizes):
+        super().__init__(folder, record_format, **sizes)
+        self.config = folder / "electra.json"
+        values = json.loads((folder / "bert.json").read_text())
+        self.config.write_text(json.dumps({**values, "embedding_size": 16, "generator_size": 0.5}))
+
+    def flags(self):
+        electra = {"bert_config_file": None, "config_file": self.config, "objective": "rtd"}
+        return {**super().flags(), **electra}
+
+
+@pytest.fixture
+def job(tmp_path):
+    return ElectraJob(tmp_path, **DROPOUT)
+
+
+def test_trains_evaluates_and_continues(job, capsys):
+    assert job.run(do_eval=True, generator_size=0.25) == 0
+    out = capsys.readouterr().out
+    assert "generator_size=0.25" in out and "calling every piece an original: accuracy 0." in out
+    found = results(job.output)
+    assert set(found) == RESULTS and found["examples"] == 40
+    assert found["loss"] == pytest.approx(
+        found["masked_lm_loss"] + 50 * found["discriminator_loss"], rel=1e-6
+    )
+    originals, share = found["originals_accuracy"], found["replaced_share"]
+    whole = originals * (1 - share) + found["replacements_accuracy"] * share
+    assert found["discriminator_accuracy"] == pytest.approx(whole)
+    drawn = {"loss/discriminator", "accuracy/discriminator", "loss/masked_lm", "accuracy/masked_lm",
+             "accuracy/originals", "accuracy/replacements", "data/replaced_share"}  # fmt: skip
+    for folder in (job.output, job.output / "eval"):
+        assert drawn <= set(curves(folder))
+    names = set(arrays(job.output, 6))
+    assert {"generator/encoder/layer_0/output/dense/kernel/adam_m", "generator_predictions/"
+            "output_bias", "discriminator_predictions/dense_1/kernel"} <= names  # fmt: skip
+    folder = ModelFolder(str(job.output))
+    assert folder.model_type == "electra" and folder.config.generator_size == 0.25
+    assert folder.stages[-1]["objective"] == "rtd"
+
+    assert job.run(do_eval=True, do_train=False, model_dir=job.output, config_file=None) == 0
+    again = results(job.output)
+    assert again == pytest.approx(found)
+    assert job.run(do_eval=True, do_train=False, generator_size=0.25, eval_batch_size=7) == 0
+    assert results(job.output) == pytest.approx(again, rel=1e-4)
+
+
+def test_a_stopped_run_ends_as_one_that_was_not(job, monkeypatch):
+    whole = job.folder / "whole"
+    assert job.run(**RUN, output_dir=whole) == 0
+    assert job.stop(monkeypatch, signal.SIGTERM, 8, **RUN) == 0
+    assert list_checkpoints(job.output)[-1] == 8
+    assert job.run(**RUN) == 0
+    assert_same(arrays(job.output, 20), arrays(whole, 20))
+
+
+HARD = {
+    "plain": {},
+    "accumulation": {"gradient_accumulation_steps": 4},
+    "loop": {"steps_per_loop": 5, "recompute": "block"},
+    "xla": {"xla": "auto"},
+    "devices": {"distribution_strategy": "mirrored"},
+    "bfloat16": {"precision": "bfloat16"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("optimized_graphs")
+@pytest.mark.parametrize("name", HARD)
+def test_killed_runs_end_as_one_that_was_not(job, name):
+    """kill -9 at three random steps."""
+    flags = {**RUN, **HARD[name]}
+    whole = job.folder / "whole"
+    assert job.run(**flags, output_dir=whole) == 0
+    rng = np.random.default_rng([*HARD].index(name))
+    for step in np.sort(rng.choice(np.arange(2, 18), 3, replace=False)):
+        job.kill("any", int(step), **flags)
+    assert job.run(**flags) == 0
+    assert_same(arrays(job.output, 20), arrays(whole, 20))
+
+
+@pytest.mark.parametrize(
+    "record_format, flags",
+    (
+        (PACKED_DYNAMIC, {"max_seq_length": 32, "max_predictions_per_seq": 8}),
+        pytest.param(PACKED, {"xla": "auto"}, marks=pytest.mark.slow),
+        pytest.param(DYNAMIC, {"bucket_boundaries": "8,12"}, marks=pytest.mark.slow),
+        pytest.param(FORMAT, {"precision": "float16", "xla": "auto"}, marks=pytest.mark.slow),
+    ),
+    ids=str,
+)
+def test_records_of_every_kind(tmp_path, record_format, flags):
+    """Everything that saves memory at once, on the first; the best checkpoint is kept."""
+    job = ElectraJob(tmp_path, record_format, **DROPOUT)
+    if record_format is PACKED_DYNAMIC:
+        flags = {**flags, "precision": "bfloat16", "recompute": "block"}
+        flags |= {"gradient_accumulation_steps": 2, "distribution_strategy": "mirrored"}
+    flags |= {"eval_input_file": job.files[0], "eval_every_steps": 3}
+    assert job.run(**flags) == 0
+    found = results(job.output / "best")
+    assert set(found) == RESULTS and np.isfinite(list(found.values())).all()
+    assert 0 < found["replaced_share"] < 0.4
+    lowest = min(value for _, value in curves(job.output / "eval")["loss/discriminator"])
+    assert found["discriminator_loss"] == pytest.approx(lowest)
+
+
+def test_it_learns_which_pieces_were_replaced(tmp_path):
+    """Rows of two pieces: another one was drawn by a generator that does not know them yet."""
+
+    def two_pieces(number, row):
+        ids = [7 + place % 2 for place in range(16)]
+        positions = [1 + number % 5, 6 + number % 4, 10 + number % 6, 0]
+        row["masked_lm_positions"] = positions
+        row["masked_lm_ids"] = [ids[place] for place in positions]
+        row["input_ids"] = [4 if place in positions[:3] else i for place, i in enumerate(ids)]
+
+    job = ElectraJob(tmp_path)
+    job.files = make_files(tmp_path, (20, 20), change=two_pieces)
+    flags = {"train_batch_size": 16, "learning_rate": 0.003, "num_train_steps": 35}
+    assert job.run(**flags, do_eval=True) == 0
+    found = results(job.output)
+    share = found["replaced_share"]
+    assert 0.02 < share < 0.15 and found["masked_lm_accuracy"] > 0.9
+    # Less than the entropy of the share, which is all that is known without looking.
+    entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    assert found["discriminator_loss"] < 0.8 * entropy
+    assert found["replacements_accuracy"] > 0.3 and found["originals_accuracy"] > 0.95
+
+
+def test_labels_of_sentence_pairs_are_left_out(job, capsys):
+    for path in job.files:
+        describe(path, FORMAT, "nsp")
+    assert job.run(num_train_steps=1) == 0
+    line = "note: --objective=rtd leaves the labels of sentence pairs out"
+    assert capsys.readouterr().out.count(line) == 1
+
+
+@pytest.mark.parametrize(
+    "flags, words",
+    (
+        ({"config_file": "bert.json"}, ("--objective=rtd needs an ELECTRA's configuration",)),
+        ({"objective": "mlm", "generator_size": 0.5}, ("--generator_size needs --objective=rtd",)),
+        ({"generator_size": 0.01}, ("generator_size must give the generator a width",)),
+        ({"generator_size": 1.5}, ("--generator_size must be above 0 and at most 1",)),
+        ({"objective": "nsp"}, ("--objective", "mlm", "rtd", "nsp")),
+    ),
+)
+def test_what_does_not_fit(job, capsys, monkeypatch, flags, words):
+    monkeypatch.chdir(job.folder)
+    assert job.run(**flags) == 1
+    line = one_line(capsys)
+    assert all(word in line for word in words), line
+
+
+def test_another_objective_in_the_same_folder(job, capsys):
+    assert job.run(num_train_steps=1) == 0
+    capsys.readouterr()
+    assert job.run(objective="mlm") == 1
+    assert "--objective must be rtd, with which the training in" in one_line(capsys)
+    # From its weights, into another folder, it is one: for masked words on the discriminator.
+    flags = {"model_dir": job.output, "config_file": None, "output_dir": job.folder / "words"}
+    flags |= {"objective": "mlm", "num_train_steps": 1, "allow_missing": "cls/"}
+    assert job.run(**flags) == 0
