@@ -30,6 +30,12 @@ class Encoder:
             for it reads.
         beams: whether Google's code for it answers SQuAD 2.0 with a head that searches with beams.
         special_ids: a key of transformers' config.json -> the attribute of the tokenizer.
+        config_flag: the flag for its configuration in Google's programs, if they have one.
+        google_gelu: what Google's code for it calls gelu, by its names here.
+        head_act: the only hidden_act that its head for masked words has in transformers; None: any.
+        two_layers: whether its class for whole texts in transformers has two layers for one.
+        class_keys: the end of the name of a class in transformers -> the keys of config.json
+            without which that class has other layers.
         always_projects: whether its class in transformers has a projection of the embeddings where
             they are as wide as the hidden states, too.
     """
@@ -48,6 +54,11 @@ class Encoder:
     token_boundary: bool = False
     beams: bool = False
     special_ids: dict = dataclasses.field(default_factory=lambda: {"pad_token_id": "pad_id"})
+    config_flag: str | None = None
+    google_gelu: tuple = ("gelu", "gelu_tanh")
+    head_act: str | None = None
+    two_layers: bool = False
+    class_keys: dict = dataclasses.field(default_factory=dict)
     always_projects: bool = False
 
     @property
@@ -69,6 +80,7 @@ BERT = Encoder(
     prefix="Bert",
     names=BERT_NAMES,
     defaults="bert",
+    config_flag="bert_config_file",
 )
 ALBERT = Encoder(
     name="albert",
@@ -82,6 +94,7 @@ ALBERT = Encoder(
     prefix="Albert",
     names=ALBERT_NAMES,
     defaults="albert",
+    config_flag="albert_config_file",
     token_boundary=True,
     beams=True,
     special_ids={  # transformers' own defaults are the released models' ids
@@ -103,5 +116,15 @@ ELECTRA = Encoder(
     prefix="Electra",
     names=ELECTRA_NAMES,
     defaults="bert",
+    google_gelu=("gelu_erf",),
+    head_act="gelu_erf",
+    two_layers=True,
+    class_keys={
+        "ForMultipleChoice": {
+            "summary_type": "first",
+            "summary_use_proj": False,
+            "summary_activation": "",
+        }
+    },
 )
 ENCODERS = {encoder.name: encoder for encoder in (BERT, ALBERT, ELECTRA)}

@@ -24,17 +24,18 @@ def check(loaded):
         InputError: the model has an activation, or an epsilon, that Google's code lacks.
     """
     config, tokenizer = loaded.config, loaded.tokenizer
-    if (config.hidden_act or "").lower() == "gelu_erf":
+    encoder, act = ENCODERS[loaded.model_type], (config.hidden_act or "").lower()
+    if "gelu" in act and act not in encoder.google_gelu:
         raise InputError(
-            "hidden_act must be one that google-research's code has; its gelu is the tanh form. "
-            f"Received: {config.hidden_act}"
+            "hidden_act must be one that google-research's code has, whose gelu is "
+            f"{' or '.join(encoder.google_gelu)} here. Received: {config.hidden_act}"
         )
     if config.layer_norm_eps != LAYER_NORM_EPSILON:
         raise InputError(
             f"layer_norm_eps must be {LAYER_NORM_EPSILON}, which google-research's code has fixed. "
             f"Received: {config.layer_norm_eps}"
         )
-    if tokenizer is not None and tokenizer.kind not in ENCODERS[loaded.model_type].tokenizers:
+    if tokenizer is not None and tokenizer.kind not in encoder.tokenizers:
         warnings.warn(
             f"google-research/{loaded.model_type} has no tokenizer of the kind {tokenizer.kind}: "
             "its programs may cut text into other pieces; give them ids that this project has made",
@@ -71,8 +72,10 @@ def export(loaded, directory):
     if (config.hidden_act or "").lower() == "gelu_tanh":
         config = dataclasses.replace(config, hidden_act="gelu")  # Google's name for it
     write_description(dataclasses.replace(loaded, config=config), directory)
+    if not encoder.config_flag:
+        return f"google-research/{loaded.model_type}, whose programs take the sizes by --hparams"
     flags = {
-        f"{loaded.model_type}_config_file": f"{{folder}}/{encoder.config_file}",
+        encoder.config_flag: f"{{folder}}/{encoder.config_file}",
         "init_checkpoint": f"{{folder}}/{checkpoint}",
         **_tokenizer_flags(loaded.tokenizer),
     }

@@ -53,6 +53,7 @@ from run_scripts.given_model import GivenModel
 from tokenization.loading import Tokenizer
 
 if TYPE_CHECKING:
+    from bert_tf.checkpoint import CheckpointArrays
     from bert_tf.input.training_records import TrainingRecords
     from bert_tf.training.evaluation import RecordsEvaluator
     from bert_tf.training.interruptions.output_folder import TrainingFolder
@@ -104,6 +105,18 @@ class PretrainingJob:
     def source(self) -> str | None:
         """The checkpoint that the training starts or goes on from; None for new weights."""
         return latest_checkpoint(self.flags.output_dir) or self.model.checkpoint
+
+    def open_weights(self, path: str) -> "CheckpointArrays":
+        """Opens a checkpoint to start from, together with that of --generator_dir."""
+        from model_formats.weights import open_weights
+
+        arrays = open_weights(path, self.model.folder)
+        if self.flags.generator_dir is None:
+            return arrays
+        from model_formats.electra_generator import beside
+
+        folder = ModelFolder.open(self.flags.generator_dir)
+        return beside(arrays, open_weights(folder.checkpoint, folder))
 
     @property
     def pretraining(self) -> PretrainingObjective:
@@ -268,7 +281,7 @@ def build(job: PretrainingJob, session: "Session") -> "TrainingState":
 
     state = session.build(job, add_heads, schedule, time_budget)
     allow_missing = tuple(filter(None, flags.allow_missing.split(",")))
-    session.restore(state, job, allow_missing=allow_missing)
+    session.restore(state, job, job.open_weights, allow_missing=allow_missing)
     return state
 
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS
+from bert_tf.checkpoint import CheckpointArrays
 from bert_tf.config import EncoderConfig
 from bert_tf.encoder import EncoderModel
 from bert_tf.memory_estimate import memory_line
@@ -199,13 +200,23 @@ class Session:
             loss_scale = LossScale() if self.precision == "float16" else None
             return TrainingState(model, optimizer, loss_scale, time_budget)
 
-    def restore(self, state: TrainingState, job: Job, **options: Any) -> None:
+    def restore(
+        self,
+        state: TrainingState,
+        job: Job,
+        reader: Callable[[str], CheckpointArrays] | None = None,
+        **options: Any,
+    ) -> None:
         """Restores a new state from the newest checkpoint or the job's; prints which.
 
-        `options` are those of `bert_tf.training.state.restore`.
+        Args:
+            state: the `TrainingState`.
+            job: as for `build`.
+            reader: what opens the job's checkpoint; None for `open_weights`.
+            options: those of `bert_tf.training.state.restore`.
         """
         start = job.flags.output_dir, job.model.checkpoint
-        reader = functools.partial(open_weights, folder=job.model.folder)
+        reader = reader or functools.partial(open_weights, folder=job.model.folder)
         line = restore(state, self.strategy, *start, open_weights=reader, **options)
         # A worker that does not see the others' checkpoints would start from new weights.
         self.check_agreement({"the step to resume from": state.step})

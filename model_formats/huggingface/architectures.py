@@ -11,13 +11,15 @@ from model_formats.encoders import ENCODERS
 ENCODER = TransformersClass("Model", "feature-extraction", ("cls/",))
 MASKED_LM = TransformersClass("ForMaskedLM", "fill-mask", ("bert/pooler/", "cls/seq_relationship/"))
 PRETRAINING = TransformersClass("ForPreTraining", "fill-mask")
+DISCRIMINATOR = TransformersClass("ForPreTraining", None, ("generator/", "generator_predictions/"))
 
 
 def choose_architecture(loaded):
     """The `TransformersClass` of a `LoadedModel`.
 
     A pre-trained model without the sentence head, or without the pooler that it reads, is
-    ForMaskedLM; one without the head for masked words is the encoder alone.
+    ForMaskedLM; one without the head for masked words is the encoder alone, or an ELECTRA's
+    discriminator.
 
     Raises:
         InputError: a head, or a wiring, that transformers has no class for.
@@ -25,6 +27,8 @@ def choose_architecture(loaded):
     _check_wiring(loaded)
     if loaded.task != "pretraining":
         return TASKS[loaded.task].transformers
+    if not loaded.lacks("discriminator_predictions/"):
+        return DISCRIMINATOR
     if loaded.lacks("cls/predictions/"):
         return ENCODER
     if loaded.lacks("cls/seq_relationship/") or loaded.lacks("bert/pooler/"):
@@ -45,6 +49,12 @@ def _check_wiring(loaded):
         raise InputError(
             "a head for transformers must read the encoder's last layer. Received: "
             f"{loaded.source}, trained with --feature_layers={','.join(map(str, layers))}"
+        )
+    act = ENCODERS[loaded.model_type].head_act
+    if act and not loaded.lacks("cls/predictions/") and config.hidden_act != act:
+        raise InputError(
+            f"transformers' head for masked words of an ELECTRA must have hidden_act {act}. "
+            f"Received: {config.hidden_act}"
         )
     total = config.num_hidden_layers
     groups = getattr(config, "num_hidden_groups", total)

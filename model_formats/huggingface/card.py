@@ -16,6 +16,7 @@ from model_formats.model_folder import POSITIONS_KEY, ModelFolder
 from model_formats.transformers_files.config import to_huggingface
 
 PRETRAINING = "pre-trained on masked words"
+REPLACED_TOKENS = "pre-trained to find replaced pieces"
 SCORES = "fine-tuned to predict a score for texts"
 
 
@@ -44,7 +45,9 @@ def make_card(loaded, architecture, tokenization, card_text=""):
 def _purpose(loaded):
     if predicts_scores(loaded):
         return SCORES
-    return TASKS[loaded.task].description if loaded.task in TASKS else PRETRAINING
+    if loaded.task in TASKS:
+        return TASKS[loaded.task].description
+    return PRETRAINING if loaded.lacks("discriminator_predictions/") else REPLACED_TOKENS
 
 
 def loading_lines(name, tokenizer):

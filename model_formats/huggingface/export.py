@@ -22,6 +22,7 @@ from model_formats.runtimes.check import check_file
 from model_formats.runtimes.ids_graph import input_names, make_graph
 from model_formats.training_record import write_stages
 from model_formats.transformers_files.config import CONFIG_FILE, to_huggingface
+from model_formats.transformers_files.electra_classifier import as_two_layers
 from model_formats.transformers_files.names import translate_back
 
 # ALBERT's projection from the embeddings to the layers.
@@ -91,6 +92,8 @@ def named_arrays(loaded, architecture):
         for word, array in (("kernel", np.eye(size)), ("bias", np.zeros(size))):
             name, _ = translate_back(f"{PROJECTION}/{word}", table)
             arrays[name.removeprefix(prefix)] = array.astype(np.float32)
+    if encoder.two_layers and architecture.suffix == "ForSequenceClassification":
+        arrays |= as_two_layers(arrays.pop("classifier.weight"), arrays.pop("classifier.bias"))
     return arrays
 
 
@@ -123,6 +126,7 @@ def config_of(loaded, architecture):
         "architectures": [class_name(loaded, architecture)],
         **to_huggingface(loaded.config, loaded.model_type),
         **special,
+        **ENCODERS[loaded.model_type].class_keys.get(architecture.suffix, {}),
         **label_keys(loaded),
         "tie_word_embeddings": True,
         "dtype": "float32",

@@ -40,8 +40,8 @@ def make_graph(loaded, dtype):
         A `tf.function` with a signature: it takes the inputs in the order of `input_names`, each
         [B, T], or [B, C, T] for multiple choice. It returns a dict: of a fine-tuned model what the
         model returns; of a pre-trained model "sequence_output" [B, T, H], "pooled_output" [B, H],
-        "masked_lm_logits" [B, T, V] and "next_sentence_logits" [B, 2], without those whose weights
-        the folder lacks.
+        "masked_lm_logits" [B, T, V], "next_sentence_logits" [B, 2] and "discriminator_logits"
+        [B, T], without those whose weights the folder lacks.
     """
     names, compute = input_names(loaded), _computation(loaded)
 
@@ -116,4 +116,6 @@ def _pretraining_outputs(loaded, inputs):
     if not loaded.lacks("cls/predictions/"):
         table = model.encoder.embeddings.word_embeddings
         outputs["masked_lm_logits"] = model.masked_lm(encoded["sequence_output"], table)
+    if not loaded.lacks("discriminator_predictions/"):
+        outputs["discriminator_logits"] = model.discriminator(encoded["sequence_output"])
     return outputs

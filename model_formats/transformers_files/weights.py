@@ -8,6 +8,7 @@ import numpy as np
 from bert_common.errors import InputError
 from bert_tf.checkpoint import CheckpointArrays
 from model_formats.transformers_files.config import CONFIG_FILE, read_config
+from model_formats.transformers_files.electra_classifier import DENSE, NAMES, OUT, is_linear
 from model_formats.transformers_files.names import (
     IGNORED_NAMES,
     OPTIONAL_NAMES,
@@ -45,6 +46,8 @@ def open_huggingface(path, model=None):
     ignored += [stored.pop(name) for name in list(stored) if _is_ignored(name, stored)]
     if PROJECTION + "weight" in stored and model.config.embedding_size == model.config.hidden_size:
         ignored += _take_identity(stored, tensors)
+    linear = _take_linear_head(stored, tensors, model.kind)
+    ignored += linear
     shapes, readers = {}, {}
     for full, name in stored.items():
         google, transposed = translate(full, model.names)
@@ -58,6 +61,11 @@ def open_huggingface(path, model=None):
         view = np.broadcast_to(np.float32(0), tensors.shapes[name])
         shapes[google] = list(convert(view).shape)
         readers[google] = (name, convert)
+    if linear:
+        count = len(tensors.read(OUT + "bias"))
+        shapes |= {"output_weights": [count, model.config.hidden_size], "output_bias": [count]}
+        readers["output_weights"] = (DENSE + "weight", lambda dense: dense[:count])  # [C, H]
+        readers["output_bias"] = (OUT + "bias", lambda bias: bias)
     _check_head(shapes, model, path)
 
     def read(google):
@@ -117,6 +125,15 @@ def _take_identity(stored, tensors):
     if not identity or any(tensors.read(stored[name]).any() for name in names[1:]):
         return []  # Google's ALBERT has no such layer: loading refuses the name
     return [stored.pop(name) for name in names]
+
+
+def _take_linear_head(stored, tensors, kind):
+    """Removes the layers of an ELECTRA's head for whole texts if they are one linear layer."""
+    if kind != "electra" or not all(name in stored for name in NAMES):
+        return []
+    if not is_linear({name: tensors.read(stored[name]) for name in NAMES}):
+        return []  # a head that no model here has: loading refuses the names
+    return [stored.pop(name) for name in NAMES]
 
 
 def _conversion(google, transposed, model):

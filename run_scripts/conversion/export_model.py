@@ -96,6 +96,11 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         is_input=True,
         takes=(FILE, FOLDER, NOTHING),
     )
+    generator: bool = groups.MODEL.flag(
+        False,
+        "Of an ELECTRA with both networks, the generator, which fills masks, in place of the "
+        "discriminator.",
+    )
     precision: str = groups.DEVICES.flag(
         None,
         "The type of the weights in the file. For huggingface, onnx and litert: float16 halves it. "
@@ -146,6 +151,10 @@ def export_model(values: ExportFlags) -> None:
 
     module = importlib.import_module(form.module)
     loaded = load(folder, tokenizer)
+    if values.generator:
+        from model_formats.electra_generator import generator_alone
+
+        loaded = generator_alone(loaded)
     with export_folder(values.output_dir, values.format, most_bytes) as directory:
         how = module.export(loaded, directory, **options)
     print(

@@ -9,7 +9,7 @@ from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.config import EncoderConfig
 from create_pretraining_data.records.metadata import described_objective, one_value
 from model_formats.encoders import ENCODERS
-from model_formats.model_folder import stages_of
+from model_formats.model_folder import ModelFolder, stages_of
 from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES, REPLACED_TOKENS
 from model_formats.training_record import trained_objective
 
@@ -69,14 +69,46 @@ def config_of_objective(
             f"--objective={flags.objective} needs an {titles}'s configuration (--config_file). "
             f"Received: {model.config_file.path}, of {model.encoder.title}"
         )
-    if flags.generator_size is None:
-        return config
-    if flags.objective != REPLACED_TOKENS.name:
+    given = [name for name in ("generator_size", "generator_dir") if getattr(flags, name)]
+    if given and flags.objective != REPLACED_TOKENS.name:
         raise InputError(
-            f"--generator_size needs --objective={REPLACED_TOKENS.name}. "
+            f"--{given[0]} needs --objective={REPLACED_TOKENS.name}. "
             f"Received: --objective={flags.objective}"
         )
-    return dataclasses.replace(config, generator_size=flags.generator_size)
+    size = flags.generator_size
+    if flags.generator_dir:
+        if model.checkpoint is None:
+            raise InputError(
+                "--generator_dir needs the discriminator's weights: --model_dir or "
+                "--init_checkpoint. Received: neither"
+            )
+        folder = ModelFolder.open(flags.generator_dir, what="--generator_dir")
+        size = _size_beside(config, folder.config, flags.generator_dir)
+    return config if size is None else dataclasses.replace(config, generator_size=size)
+
+
+def _size_beside(config, generator, source):
+    """The generator_size with which a discriminator's configuration has this generator."""
+    size = generator.hidden_size / config.hidden_size
+    try:
+        beside = vars(dataclasses.replace(config, generator_size=size).generator)
+    except InputError:
+        beside = {}
+    others = [f"{n}={v}" for n, v in vars(generator).items() if n in SHAPES and beside.get(n) != v]
+    if others or size > 1:
+        raise InputError(
+            "--generator_dir must hold an ELECTRA's generator as deep as the discriminator, with "
+            "its embeddings, a head for each 64 of its width and a feed-forward part four times as "
+            f"wide. Received: {source} with {', '.join(others)}"
+        )
+    return size
+
+
+# Of a generator's configuration: what follows from the discriminator's and the width.
+SHAPES = (
+    "embedding_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+    "intermediate_size", "hidden_act", "max_position_embeddings", "type_vocab_size",
+)  # fmt: skip
 
 
 def measured_pairs(

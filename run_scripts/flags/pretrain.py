@@ -124,10 +124,17 @@ class PretrainFlags(TrainingFlags):
         choices=OBJECTIVES.keys(),
         recorded=True,
     )
+    generator_dir: str = groups.MODEL.flag(
+        None,
+        "The folder of an ELECTRA's generator alone, as transformers has it (ElectraForMaskedLM): "
+        "its weights beside those of the discriminator, for --objective=rtd.",
+        is_input=True,
+        takes=(FOLDER,),
+    )
     generator_size: float = groups.UPDATES.flag(
         None,
-        "The width of the generator of --objective=rtd, as a share of the discriminator's. Without "
-        "it: the configuration's generator_size.",
+        "The width of the generator of --objective=rtd, as a share of the discriminator's. "
+        "Default: that of --generator_dir, else the configuration's generator_size.",
         above=0,
         most=1,
         recorded=True,

@@ -8,6 +8,7 @@ from paths import TEST_DATA
 from bert_tf import PretrainingModel
 from bert_tf.checkpoint import load_arrays
 from bert_tf.pretraining import example_losses
+from electra_tf import ReplacedTokensModel
 from finetuning.classification.head import SequenceClassifier
 from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.ner.head import TokenClassifier
@@ -29,6 +30,10 @@ HEADS = {
 }
 
 
+# What an ELECTRA's discriminator alone lacks.
+GENERATOR = ("generator/", "generator_predictions/")
+
+
 def new_encoder(folder):
     """An encoder of a folder's configuration, with initial weights."""
     folder = ModelFolder.open(str(folder))
@@ -39,8 +44,10 @@ def load_model(folder, allow_missing=("cls/predictions/",)):
     """The model of a folder, and the `LoadReport`."""
     name = json.loads((folder / "config.json").read_text())["architectures"][0]
     make = next((make for end, make in HEADS.items() if name.endswith(end)), PretrainingModel)
+    if name == "ElectraForPreTraining":
+        make, allow_missing = ReplacedTokensModel, GENERATOR
     model = make(new_encoder(folder))
-    allowed = allow_missing if make is PretrainingModel else ()
+    allowed = allow_missing if make in (PretrainingModel, ReplacedTokensModel) else ()
     return model, load_arrays(model, open_weights(str(folder)), allowed)
 
 
@@ -58,7 +65,7 @@ def compare(folder, tolerance=TOLERANCE):
             k: v.numpy() for k, v in model({k: v[None] for k, v in sequences.items()}).items()
         }
     else:
-        outputs = model(inputs if isinstance(model, PretrainingModel) else sequences)
+        outputs = model(inputs if type(model) is PretrainingModel else sequences)
         found |= {k: v.numpy() for k, v in outputs.items()}
     if "loss" in expected:
         batch = inputs if "next_sentence_logits" in expected else dict(inputs)

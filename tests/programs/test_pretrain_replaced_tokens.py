@@ -5,11 +5,24 @@ import signal
 
 import numpy as np
 import pytest
-from programs import DROPOUT, RUN, PretrainingJob, arrays, assert_same, curves, one_line, results
+from programs import (
+    DROPOUT,
+    RUN,
+    ClassifierJob,
+    PretrainingJob,
+    arrays,
+    assert_same,
+    curves,
+    one_line,
+    results,
+)
 from record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC, describe, make_files
+from task_data import single_rows, write_splits
 
 from bert_tf.checkpoint_files import list_checkpoints
+from korean_bert import load_model
 from model_formats.model_folder import ModelFolder
+from run_scripts.conversion import export_model
 
 RESULTS = {
     "discriminator_accuracy", "discriminator_loss", "examples", "global_step", "loss",
@@ -183,3 +196,54 @@ def test_another_objective_in_the_same_folder(job, capsys):
     flags = {"model_dir": job.output, "config_file": None, "output_dir": job.folder / "words"}
     flags |= {"objective": "mlm", "num_train_steps": 1, "allow_missing": "cls/"}
     assert job.run(**flags) == 0
+
+
+def export(folder, output, *flags):
+    assert export_model.main(["x", f"--model_dir={folder}", f"--output_dir={output}", *flags]) == 0
+
+
+def test_released_weights_are_trained_on(job, capsys):
+    """A folder of transformers for each network, then Google's checkpoint of both."""
+    first = {"num_train_steps": 2, "generator_size": 0.25}
+    assert job.run(**first) == 0
+    both, one, other = (job.folder / name for name in ("both", "one", "other"))
+    export(job.output, both, "--format=google")
+    export(job.output, one, "--format=huggingface")
+    export(job.output, other, "--format=huggingface", "--generator")
+    trained = []
+    for number, flags in enumerate(
+        ({"model_dir": one, "generator_dir": other}, {"model_dir": both})
+    ):
+        output = job.folder / f"on-{number}"
+        assert job.run(**flags, config_file=None, num_train_steps=3, output_dir=output) == 0
+        assert "keep their initial values" not in capsys.readouterr().out
+        trained.append(arrays(output, 3))
+    assert_same(*trained)
+    # The discriminator alone: a new generator, if that is asked for.
+    flags = {"model_dir": one, "config_file": None, "output_dir": job.folder / "new"}
+    assert job.run(**flags) == 1
+    assert "generator/embeddings_project/kernel: missing" in one_line(capsys)
+    assert job.run(**flags, allow_missing="generator", num_train_steps=1) == 0
+    # Sizes that are not the generator's.
+    capsys.readouterr()
+    flags |= {"generator_dir": one, "output_dir": job.folder / "no"}
+    assert job.run(**flags) == 1
+    assert "--generator_dir must hold an ELECTRA's generator" in one_line(capsys)
+    assert job.run(generator_dir=other, output_dir=job.folder / "no") == 1
+    assert "--generator_dir needs the discriminator's weights" in one_line(capsys)
+
+
+def test_the_discriminator_is_fine_tuned(job, tmp_path):
+    """Its encoder; the generator and both heads of the pre-training are left out."""
+    assert job.run(num_train_steps=1) == 0
+    tuned = ClassifierJob(tmp_path)
+    tuned.output = tmp_path / "tuned"
+    write_splits(tuned.data, ["text", "label"], single_rows(80), train=(0, 64), dev=(64, 80))
+    flags = {"bert_config_file": None, "model_dir": job.output, "train_step": 60}
+    assert tuned.run(**flags, do_eval=True) == 0
+    assert results(tuned.output)["eval_accuracy"] > 0.9
+    names = set(arrays(tuned.output, 60))
+    assert "electra/embeddings_project/kernel" in names and "output_weights" in names
+    assert not any(name.startswith(("generator", "discriminator", "bert/")) for name in names)
+    text = next(text for text, label in single_rows(80) if label == "good")
+    assert load_model(tuned.output).predict(text).label == "good"

@@ -128,6 +128,8 @@ def compute(model, inputs):
         outputs = model(**tensors, labels=labels)
         found["masked_lm_logits"] = outputs.logits[rows, torch.tensor(positions)]
         found["loss"] = outputs.loss
+    elif name == "ElectraForPreTraining":
+        found["discriminator_logits"] = model(**tensors).logits
     elif name.endswith("QuestionAnswering"):
         outputs = model(**tensors)
         found |= {"start_logits": outputs.start_logits, "end_logits": outputs.end_logits}

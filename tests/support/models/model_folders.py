@@ -37,25 +37,27 @@ def settings_of(task, **values):
     return {**dict.fromkeys(TASKS[task].settings), **VALUES[task], **values}
 
 
-def write_folder(folder, kind="bert", task="pretraining", sizes=None, **settings):
+def write_folder(folder, kind="bert", task="pretraining", sizes=None, names=(), **settings):
     """Writes a folder with a model of two layers; returns the model.
 
     Args:
         folder: a `Path`; created.
-        kind: "bert" or "albert".
+        kind: a key of `model_formats.encoders.ENCODERS`.
         task: a key of `finetuning.tasks.TASKS`, or "pretraining".
         sizes: changes to the configuration, a dict.
+        names: some of Google's names of the weights, which tell a pre-trained model's objective.
         settings: changes to what finetuning.json records.
     """
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = folder / "vocab.txt"
     vocabulary.write_text("".join(f"{piece}\n" for piece in PIECES), encoding="utf-8")
-    width = {"embedding_size": 16} if kind == "albert" else {}
+    width = {} if kind == "bert" else {"embedding_size": 16}
+    width |= {"hidden_act": "gelu_erf"} if kind == "electra" else {}
     rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     config = ENCODERS[kind].config(**{**SIZES, **width, **rates, **(sizes or {})})
     keras.utils.set_random_seed(5)
     recorded = settings_of(task, **settings)
-    model, _ = make_model(task, ENCODERS[kind].model_class(config), recorded)
+    model, _ = make_model(task, ENCODERS[kind].model_class(config), recorded, names)
     for variable in model.trainable_variables:  # no bias is zero, no scale is one
         variable.assign(variable + 0.05 * keras.random.normal(variable.shape))
     save_google_checkpoint(model, checkpoint_path(folder, 3))
