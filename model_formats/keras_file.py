@@ -12,9 +12,6 @@ from model_formats.model_folder import write_description
 
 FILE = "model.keras"
 
-# What a program imports to load the file: it declares the classes of all models.
-CLASSES = "model_formats.load_folder"
-
 
 def export(loaded, directory):
     """Writes the model as one file, beside it configuration, tokenizer and task.
@@ -44,7 +41,10 @@ def export(loaded, directory):
     model.save(path)
     _compare(path, model)
     write_description(loaded, directory)
-    return f"import keras, {CLASSES}; keras.saving.load_model('{{folder}}/{FILE}')"
+    # The modules that declare the file's classes to Keras.
+    classes = {type(part).__module__ for part in (model, getattr(model, "encoder", model))}
+    imports = ", ".join(["keras", *sorted(classes)])
+    return f"import {imports}; keras.saving.load_model('{{folder}}/{FILE}')"
 
 
 def _compare(path, model):

@@ -56,6 +56,7 @@ def test_the_printed_command_loads_it(tmp_path):
         "inputs = {'input_ids': ids, 'masked_lm_positions': ids * 0 + 1}; "
         "print(float(model(inputs)['masked_lm_logits'][0, 0, 7]))"
     )
+    assert how.startswith("import keras, bert_tf.model, bert_tf.pretraining; ")  # as the guide says
     statements, _, load = how.rpartition("; ")
     done = subprocess.run(
         [sys.executable, "-c", f"{statements}; {code.replace('{}', load, 1)}"],

@@ -174,7 +174,7 @@ PROGRAMS = {
             "tuned/vocab.txt": "vocabulary", "tuned/tokenizer_config.json": "tokenizer",
             "tuned/model.ckpt-1.index": "index", "tsv/test.tsv": "table",
         },
-        {"task_name": ("jsonl", "nsmc"), "predict_split": ("x", "dev ")},
+        {"task_name": ("nsmc",), "predict_split": ("x", "dev ")},
     ),
     "run_ner": Program(
         ner.main,
