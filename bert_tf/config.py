@@ -129,6 +129,14 @@ class EncoderConfig(Protocol):
     @property
     def has_pooler(self) -> bool: ...
 
+    def to_dict(self) -> dict[str, Any]: ...
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], source: str = "") -> Self: ...
+
+    @classmethod
+    def from_json_file(cls, path: str | os.PathLike[str]) -> Self: ...
+
 
 Config = TypeVar("Config", bound=EncoderConfig)
 

@@ -5,6 +5,7 @@ Shapes: N examples, C classes.
 
 import json
 import os
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ LISTED_MISTAKES = 200
 class ClassReport(NamedTuple):
     """What a model did with the examples of each class."""
 
-    labels: tuple  # the names of the classes, C
+    labels: tuple[str, ...]  # the names of the classes, C
     # How many examples of a true class (row) were predicted as each class (column), [C, C]; None if
     # an example may have several classes.
     confusion: np.ndarray | None
@@ -38,7 +39,9 @@ class Mistake(NamedTuple):
     text: str
 
 
-def make_class_report(labels, true, predicted):
+def make_class_report(
+    labels: Sequence[str], true: np.ndarray, predicted: np.ndarray
+) -> ClassReport:
     """Counts the right and wrong predictions of each class.
 
     Args:
@@ -57,14 +60,20 @@ def make_class_report(labels, true, predicted):
     return report_of_matrix(labels, confusion)
 
 
-def report_of_matrix(labels, confusion):
+def report_of_matrix(labels: Sequence[str], confusion: np.ndarray) -> ClassReport:
     """The `ClassReport` of a confusion matrix."""
     right = confusion.diagonal()  # [C]
     predicted, support = confusion.sum(axis=0), confusion.sum(axis=1)  # [C]
     return report_of_counts(labels, confusion, right, predicted, support)
 
 
-def report_of_counts(labels, confusion, right, predicted, support):
+def report_of_counts(
+    labels: Sequence[str],
+    confusion: np.ndarray | None,
+    right: np.ndarray,
+    predicted: np.ndarray,
+    support: np.ndarray,
+) -> ClassReport:
     """A `ClassReport`.
 
     Args:
@@ -82,7 +91,7 @@ def report_of_counts(labels, confusion, right, predicted, support):
     )
 
 
-def write_class_report(directory, split, report):
+def write_class_report(directory: str, split: str, report: ClassReport) -> list[str]:
     """Writes eval_classes_SPLIT.tsv and .json; returns their paths.
 
     A line of the .tsv is a class: its precision, recall, F1 and number of examples, then, unless an
@@ -110,7 +119,7 @@ def write_class_report(directory, split, report):
     return paths
 
 
-def write_mistakes(directory, split, mistakes):
+def write_mistakes(directory: str, split: str, mistakes: Sequence[Mistake]) -> str:
     """Writes mistakes_SPLIT.tsv, the highest loss first; returns its path."""
     path = os.path.join(directory, f"mistakes_{split}.tsv")
     with atomic_write(path) as file:
@@ -120,6 +129,6 @@ def write_mistakes(directory, split, mistakes):
     return path
 
 
-def as_line(cells):
+def as_line(cells: Iterable[object]) -> bytes:
     """A line of a .tsv; tabs and line breaks inside a cell become spaces."""
     return ("\t".join(" ".join(str(cell).split()) for cell in cells) + "\n").encode("utf-8")

@@ -5,6 +5,8 @@ Shapes: N examples, C classes.
 
 import collections
 import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +19,7 @@ SHOWN_CLASSES = 20
 WARNED_CLASSES = 5
 
 
-def count_classes(names, examples):
+def count_classes(names: Sequence[str], examples: Sequence[Any]) -> dict[str, int]:
     """How many examples have each class.
 
     Args:
@@ -31,13 +33,13 @@ def count_classes(names, examples):
     labels = [example.label for example in examples if example.label is not None]
     if not names or not labels:
         return {}
-    counts = collections.Counter()
+    counts: collections.Counter[int] = collections.Counter()
     for label in labels:
         counts.update(np.flatnonzero(label).tolist() if isinstance(label, tuple) else [label])
     return {name: counts[number] for number, name in enumerate(names)}
 
 
-def describe_classes(counts):
+def describe_classes(counts: Mapping[str, int]) -> str:
     """The classes of a split with their counts as text, the most frequent ones if there are many.
 
     Example:
@@ -51,7 +53,7 @@ def describe_classes(counts):
     return f"{shown}, and {len(rest):,} others with {min(rest):,} to {max(rest):,}"
 
 
-def warn_of_thin_classes(splits):
+def warn_of_thin_classes(splits: Mapping[str, Mapping[str, int]]) -> None:
     """Warns of classes with a single example to train on, and of those that a split lacks.
 
     Args:
@@ -85,7 +87,7 @@ def _warn(names, message):
         warnings.warn(message.format(f"{what} {shown}"), stacklevel=3)
 
 
-def balanced_weights(labels, classes):
+def balanced_weights(labels: Sequence[int] | np.ndarray, classes: int) -> np.ndarray:
     """The weight of each class that is inversely proportional to its frequency, [C] float32.
 
     N / (classes that occur * count), as scikit-learn's `class_weight="balanced"`; 0 for a class
@@ -101,7 +103,7 @@ def balanced_weights(labels, classes):
     return np.where(counts, weights, 0.0).astype(np.float32)  # [C]
 
 
-def balanced_label_weights(labels):
+def balanced_label_weights(labels: np.ndarray) -> np.ndarray:
     """`balanced_weights` of each class's presence and absence in multi-label data.
 
     Args:
@@ -114,7 +116,7 @@ def balanced_label_weights(labels):
     return np.stack(columns, axis=1)  # [N, C]
 
 
-def draw_examples(examples, count, seed):
+def draw_examples(examples: list[Any], count: int, seed: int) -> list[Any]:
     """Draws a number of examples, of every class about its share and, if there is room, one.
 
     Args:
@@ -131,18 +133,18 @@ def draw_examples(examples, count, seed):
     for index in np.random.default_rng([seed, 7]).permutation(len(examples)).tolist():
         label = getattr(examples[index], "label", None)
         strata[label if isinstance(label, int | tuple) else None].append(index)
-    keys = {}
+    keys: dict[int, float] = {}
     for members in strata.values():
         # The share of its class that is drawn before it: the same number of each class's share
         # lies below every bound.
         keys |= {index: (rank + 0.5) / len(members) for rank, index in enumerate(members)}
         if len(strata) <= count // 2:
             keys[members[0]] = -1.0
-    chosen = sorted(keys, key=keys.get)[:count]
+    chosen = sorted(keys, key=keys.__getitem__)[:count]
     return [examples[index] for index in sorted(chosen)]
 
 
-def check_weights(class_weights, labels):
+def check_weights(class_weights: str, labels: Sequence[str]) -> None:
     """Refuses --class_weights where there are no classes.
 
     Raises:

@@ -4,12 +4,16 @@ import csv
 import io
 import itertools
 import re
+from collections.abc import Iterator
 
 from bert_common.errors import InputError
 
 # What separates columns, the most usual first, and its name; Excel writes ";" where a comma is the
 # decimal point.
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+
+# The place of a row, and its cells.
+Row = tuple[str, list[str]]
 
 # How many rows show what separates columns.
 _SHOWING_ROWS = 20
@@ -18,7 +22,7 @@ _SHOWING_ROWS = 20
 _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
 
 
-def read_csv(text, path, separator=None):
+def read_csv(text: str, path: str, separator: str | None = None) -> tuple[str, Iterator[Row]]:
     """What separates the columns of a .csv file, and an iterator over its rows but blank ones.
 
     Of each row there is its place, and its cells.
@@ -60,7 +64,7 @@ def _rows(text, path, separator, start):
         start = skipped + rows.line_num + 1
 
 
-def find_separator(text):
+def find_separator(text: str) -> str:
     """The separator that makes the first rows equally wide.
 
     Of several such, or where there is none, it is the one that the first line has most often
@@ -84,7 +88,7 @@ def _makes_columns(text, separator):
     return len(widths) == 1 and widths != {1}
 
 
-def read_tsv(text, path):
+def read_tsv(text: str, path: str) -> list[Row]:
     """The places of a user's own .tsv file's rows, and their cells; blank rows are left out.
 
     Quotes belong to the text, unless the file is quoted as Excel and pandas do it, which put quotes

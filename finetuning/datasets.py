@@ -7,24 +7,28 @@ number from 0.
 
 from typing import NamedTuple
 
+# A column: its name, or its number from 0.
+Column = str | int
+
 
 class SplitSource(NamedTuple):
     """Where the examples of one split are: files of one format, and their columns."""
 
     # Their names in the data set's folder. A .json file holds a list of objects, a .jsonl file an
     # object a line, any other file tab-separated columns without quoting.
-    files: tuple
-    text: str | int  # the column of the sentence
-    second: str | int | None = None  # the column of the second sentence
-    label: str | int | None = None  # the column of the label; None where labels are not published
-    id: str | int | None = None  # of the example's name; None: it is named after file and line
-    row_filter: tuple = ()  # (column, value): rows with another value in that column are skipped
+    files: tuple[str, ...]
+    text: Column  # the column of the sentence
+    second: Column | None = None  # the column of the second sentence
+    label: Column | None = None  # the column of the label; None where labels are not published
+    id: Column | None = None  # of the example's name; None: it is named after file and line
+    # (column, value): rows with another value in that column are skipped
+    row_filter: tuple[str, ...] = ()
     # Known defects of the published files; such rows are left out and counted. "short": a row with
     # too few columns; "NS": a sentence "NS", which was not translated.
-    left_out: tuple = ()
+    left_out: tuple[str, ...] = ()
     # The columns of two entities of the sentence, subject and object, whose relation is the label.
     # `finetuning.readers.mark_entities` marks them in the text.
-    entities: tuple = ()
+    entities: tuple[str, ...] = ()
     # Whether the files are a user's own, in which every row must have as many columns as the first.
     own: bool = False
     encoding: str | None = None  # of a user's own files; None: it is recognised
@@ -35,18 +39,18 @@ class Dataset(NamedTuple):
     """A data set: a row of the table."""
 
     folder: str  # the usual name of the folder that holds its files
-    sources: dict  # split -> `SplitSource`
+    sources: dict[str, SplitSource]  # split -> `SplitSource`
     # The labels as the files spell them, in the order of the classes; empty for regression, where
     # the label is a number.
-    labels: tuple
+    labels: tuple[str, ...]
     # Keys of `finetuning.metrics.METRICS` or, after the first, of `PROBABILITY_METRICS` there; the
     # first chooses the best checkpoint.
-    metrics: tuple = ("accuracy",)
-    aliases: dict = {}  # other spellings of labels -> label
+    metrics: tuple[str, ...] = ("accuracy",)
+    aliases: dict[str, str] = {}  # other spellings of labels -> label
     multi_label: bool = False  # whether an example may have any number of labels
 
     @property
-    def splits(self):
+    def splits(self) -> dict[str, bool]:
         """split -> whether its labels are published."""
         return {split: source.label is not None for split, source in self.sources.items()}
 

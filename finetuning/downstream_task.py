@@ -6,17 +6,21 @@ example to read; the others are in `ner`, `question_answering` and `multiple_cho
 Shapes: N raw examples, B encoded examples of a batch.
 """
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
+import keras
+
+from bert_tf.encoder import EncoderModel
 from bert_tf.summaries.reporter import Illustrations
-from finetuning.examples import Examples
+from finetuning.examples import Examples, Outputs
 
 
 class TaskDataset(Protocol):
     """The data that a task is trained and measured on."""
 
     @property
-    def splits(self) -> dict:
+    def splits(self) -> dict[str, bool]:
         """Name of each split -> whether its labels are published.
 
         "train" is trained on; the first other split with labels chooses the best checkpoint.
@@ -37,14 +41,14 @@ class DownstreamTask(Protocol):
         """What it is trained and measured on."""
 
     @property
-    def best_by(self) -> tuple:
+    def best_by(self) -> tuple[str, bool]:
         """(name, higher is better): the result that chooses the best checkpoint.
 
         The name is "eval_" and a key of what `measure` returns.
         """
 
     @property
-    def settings(self) -> dict:
+    def settings(self) -> dict[str, Any]:
         """What the fine-tuned model's folder records in addition to the program's flags.
 
         The name of a flag -> a value that JSON can hold.
@@ -54,7 +58,7 @@ class DownstreamTask(Protocol):
     def rows(self) -> int:
         """How many rows of the encoder's input one encoded example takes: 1 for most tasks."""
 
-    def make_model(self, encoder):
+    def make_model(self, encoder: keras.Model) -> EncoderModel:
         """Puts a new head on an encoder.
 
         Args:
@@ -65,7 +69,7 @@ class DownstreamTask(Protocol):
             of `encode`.
         """
 
-    def encode(self, raw, training) -> Examples:
+    def encode(self, raw: Sequence[Any], training: bool) -> Examples:
         """Encodes examples.
 
         Args:
@@ -80,23 +84,27 @@ class DownstreamTask(Protocol):
             InputError: an example cannot be encoded.
         """
 
-    def measure(self, model, examples, outputs) -> dict:
+    def measure(self, model: Any, examples: Examples, outputs: Outputs) -> dict[str, float]:
         """Computes the metrics: name -> number, with "loss" if it can be computed."""
 
-    def baseline(self, examples) -> dict:
+    def baseline(self, examples: Examples) -> dict[str, float]:
         """Computes metrics of `measure` for a trivial baseline, which needs no model."""
 
-    def illustrations(self, model, examples, outputs) -> Illustrations:
+    def illustrations(self, model: Any, examples: Examples, outputs: Outputs) -> Illustrations:
         """Makes what TensorBoard shows of an evaluation in addition to its numbers."""
 
-    def write_details(self, directory, split, model, examples, outputs) -> list:
+    def write_details(
+        self, directory: str, split: str, model: Any, examples: Examples, outputs: Outputs
+    ) -> list[str]:
         """Writes what `measure` does not tell, such as the figures of each class; may do nothing.
 
         Returns:
             The paths of the files.
         """
 
-    def write_predictions(self, directory, split, examples, outputs) -> list:
+    def write_predictions(
+        self, directory: str, split: str, examples: Examples, outputs: Outputs
+    ) -> list[str]:
         """Writes the predictions for a split into files.
 
         Args:

@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from bert_tf.summaries.reporter import NO_ILLUSTRATIONS
+from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
 from finetuning.downstream_task import DownstreamTask
-from finetuning.examples import Examples
+from finetuning.examples import Examples, Outputs
 from finetuning.prediction import Predictor
 
 
@@ -16,10 +16,10 @@ class TaskEvaluator:
     predictor: Predictor  # of the model
     examples: Examples  # of the split
     batch_size: int  # examples per batch, over all devices
-    boundaries: tuple  # the lengths that batches may have
-    outputs: dict | None = None  # the model's, in the last evaluation
+    boundaries: tuple[int, ...]  # the lengths that batches may have
+    outputs: Outputs | None = None  # the model's, in the last evaluation
 
-    def run(self):
+    def run(self) -> dict[str, float]:
         """Computes the metrics as "eval_NAME", with "loss" if the task has one, and "examples"."""
         self.outputs = self.predictor(self.examples, self.batch_size, self.boundaries)
         results = self.task.measure(self.predictor.model, self.examples, self.outputs)
@@ -27,14 +27,14 @@ class TaskEvaluator:
         loss = {"loss": results["loss"]} if "loss" in results else {}
         return {**named, **loss, "examples": len(self.examples.lengths)}
 
-    def score(self, results):
+    def score(self, results: dict[str, float]) -> float:
         """The result that chooses the best checkpoint, `DownstreamTask.best_by`; negated if lower
         is better.
         """
         name, higher_is_better = self.task.best_by
         return results[name] if higher_is_better else -results[name]
 
-    def illustrations(self):
+    def illustrations(self) -> Illustrations:
         """The plots and texts of the last evaluation."""
         if self.outputs is None:
             return NO_ILLUSTRATIONS

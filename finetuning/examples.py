@@ -11,7 +11,8 @@ import dataclasses
 import functools
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -19,6 +20,14 @@ import tensorflow as tf
 from bert_tf.input.data_order import continue_order, number_of_boundaries
 from bert_tf.input.dataset_options import set_options
 from bert_tf.input.length_buckets import BUCKET, WINDOW
+from finetuning.inputs import Batch
+
+if TYPE_CHECKING:
+    from bert_tf.training.loop import TrainingConfig
+    from bert_tf.training.state import TrainingState
+
+# What a model returns for examples: the name of an output -> an array for each example, in order.
+Outputs = dict[str, list[np.ndarray]]
 
 # The lengths of batches are multiples of this.
 LENGTH_STEP = 8
@@ -39,22 +48,23 @@ class Examples:
     lengths: np.ndarray  # how many tokens each example has, [N]
     # (indices of examples [B], T) -> a dict of arrays [B, ...], one of them "input_mask". Those of
     # `bert_tf.input.length_buckets.POSITION_FEATURES` have an entry per token, and are padded to T.
-    make_batch: Callable
-    ids: list  # the name of each example, [N]
-    raw: list = ()  # the examples of the split before they were encoded, as they were read
+    make_batch: Callable[[np.ndarray, int], Batch]
+    ids: list[str]  # the name of each example, [N]
+    raw: Sequence[Any] = ()  # the examples of the split before they were encoded, as they were read
     # How `raw` was cut into windows, for the task alone; None where each raw example is encoded as
     # one.
-    windowing: object = None
+    windowing: Any = None
     # How many examples an epoch has, where examples are windows of them; None: N.
     epoch_size: int | None = None
-    order_start: tuple = (0, 0)  # the step and the position at which their `DataOrder` begins
+    # The step and the position at which their `DataOrder` begins.
+    order_start: tuple[int, int] = (0, 0)
 
     @property
-    def count(self):
+    def count(self) -> int:
         """How many examples an epoch has, from which --num_train_epochs gives the updates."""
         return len(self.lengths) if self.epoch_size is None else self.epoch_size
 
-    def in_order(self, state, config):
+    def in_order(self, state: "TrainingState", config: "TrainingConfig") -> "Examples":
         """These `Examples` in the order of a run that starts, or resumes from a checkpoint.
 
         Args:
@@ -72,7 +82,9 @@ class Examples:
         )
         return dataclasses.replace(self, order_start=order_start)
 
-    def batches(self, strategy, config, start_step):
+    def batches(
+        self, strategy: tf.distribute.Strategy, config: "TrainingConfig", start_step: int
+    ) -> tf.distribute.DistributedDataset:
         """The batches from a step on, distributed: every replica gets its own part.
 
         `config` is a `TrainingConfig`. Its `bucket_boundaries` are never empty; all batches are
@@ -115,16 +127,18 @@ class Examples:
 
         return strategy.distribute_datasets_from_function(worker)
 
-    def names(self, config, step):
+    def names(self, config: "TrainingConfig", step: int) -> list[str]:
         """The names of the examples in the batch that follows `step` batches."""
         indices = batch_indices(self.lengths, config, step, self.order_start)
         return [self.ids[i] for i in indices]
 
-    def explain_failure(self):
+    def explain_failure(self) -> None:
         """None: examples in memory were checked when they were read."""
 
 
-def batch_indices(lengths, config, step, order_start=(0, 0)):
+def batch_indices(
+    lengths: np.ndarray, config: "TrainingConfig", step: int, order_start: tuple[int, int] = (0, 0)
+) -> np.ndarray:
     """Which examples are in the global batch that follows `step` batches.
 
     A window is a run of consecutive batches of the shuffled order. Its examples are sorted by the
@@ -169,7 +183,9 @@ def _permutation(examples, seed, epoch):
     return np.random.default_rng([seed, 0, epoch]).permutation(examples)
 
 
-def choose_boundaries(lengths, longest, compilation_cost=0.0):
+def choose_boundaries(
+    lengths: np.ndarray | Sequence[int], longest: int, compilation_cost: float = 0.0
+) -> tuple[int, ...]:
     """Chooses the lengths of batches: with more of them, less is padded and more is compiled.
 
     Args:
@@ -190,7 +206,7 @@ def choose_boundaries(lengths, longest, compilation_cost=0.0):
     values, counts = np.unique(needed, return_counts=True)
     batches = np.concatenate([[0], np.cumsum(counts)])
     # How many of `values` are covered -> the lowest cost in positions, and its boundaries.
-    plans = {0: (0, ())}
+    plans: dict[int, tuple[float, tuple[int, ...]]] = {0: (0, ())}
     for _ in range(MAX_LENGTHS):
         extended = dict(plans)
         for covered, (cost, chosen) in plans.items():

@@ -3,6 +3,9 @@
 Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W width of its input.
 """
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -37,14 +40,23 @@ class ProjectionHead(keras.layers.Layer):
     `dropout` is None, it has no dropout layer.
     """
 
-    def __init__(self, width, classes, dropout, dtype_policy, name):
+    def __init__(
+        self,
+        width: int,
+        classes: int,
+        dropout: float | None,
+        dtype_policy: keras.DTypePolicy,
+        name: str,
+    ) -> None:
         # The precision of the weights, which is float32 under a mixed policy.
         super().__init__(name=name, dtype=dtype_policy.variable_dtype)
         self.width = width
         self.classes = classes
-        self.dropout = None if dropout is None else Dropout(dropout, name="dropout")
+        self.dropout: keras.layers.Layer = None
+        if dropout is not None:
+            self.dropout = Dropout(dropout, name="dropout")
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         # autocast=False: these keep their precision inside a model that computes in bfloat16.
         self.output_weights = self.add_weight(
             name="output_weights",
@@ -56,7 +68,7 @@ class ProjectionHead(keras.layers.Layer):
             name="output_bias", shape=(self.classes,), initializer="zeros", autocast=False
         )
 
-    def call(self, vectors, training=None):
+    def call(self, vectors: Any, training: bool | None = None) -> Any:
         """[..., W] -> [..., C] in the precision of the weights."""
         x = ops.cast(vectors, self.variable_dtype)
         if self.dropout is not None:
@@ -64,7 +76,7 @@ class ProjectionHead(keras.layers.Layer):
         return ops.matmul(x, ops.transpose(self.output_weights)) + self.output_bias
 
 
-def concatenated_layers(encode, indices):
+def concatenated_layers(encode: Callable[..., dict[str, Any]], indices: Sequence[int]) -> Any:
     """The vectors of L layers of the encoder that `encode` runs, [B, T, L * H].
 
     Index 0 is the embedding output (ALBERT's after its projection), 1 the first layer, -1 the last
@@ -75,12 +87,12 @@ def concatenated_layers(encode, indices):
     return ops.concatenate([layers[i] for i in indices], axis=-1)
 
 
-def classification_losses(outputs, batch):
+def classification_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
     """The cross entropy of every example, [B] in float32 at least; label_ids are classes [B]."""
     return cross_entropy(batch["label_ids"], outputs["logits"])
 
 
-def classification_sums(outputs, batch):
+def classification_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
     """`weighted_sums` of `classification_losses`; label_ids and label_weights are [B]."""
     predictions = ops.argmax(outputs["logits"], axis=-1)  # [B]
     correct = ops.equal(predictions, ops.cast(batch["label_ids"], predictions.dtype))
@@ -88,7 +100,7 @@ def classification_sums(outputs, batch):
     return weighted_sums("label", losses, batch["label_weights"], correct)
 
 
-def weighted_sums(name, losses, weights, correct=None):
+def weighted_sums(name: str, losses: Any, weights: Any, correct: Any = None) -> dict[str, Any]:
     """Sums from which loss and accuracy follow, no matter how a batch is split.
 
     Args:

@@ -4,7 +4,8 @@ Shapes: B rows of a batch, T pieces of a row, [CLS] and [SEP] included.
 """
 
 import re
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from bert_common.process_pool import start_workers
 from bert_common.progress import progress
 from bert_common.text_encoding import as_utf8
 from create_pretraining_data.instances.pairs import truncated_lengths
+from tokenization.base import TokenizerInterface
+
+if TYPE_CHECKING:
+    from finetuning.readers import Example
 
 # As google-research/bert extract_features.py: the last " ||| " of a line separates two sentences.
 _PAIR = re.compile(r"(.*) \|\|\| (.*)")
@@ -38,6 +43,12 @@ FEWER_CORES = "on fewer cores (taskset) it needs fewer processes and less memory
 # [CLS] A [SEP] B [SEP]: a shorter row has no room for a piece of a pair.
 SHORTEST = 3
 
+# A sentence, and the second of a pair or None.
+Pair = tuple[str, str | None]
+
+# The arrays of a batch by their names.
+Batch = dict[str, np.ndarray]
+
 # The encoder's inputs, for which rows are padded.
 ROW_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
@@ -49,7 +60,17 @@ class InputRow(NamedTuple):
     segment_ids: np.ndarray  # [T] int32: 0 up to the first [SEP], then 1
 
 
-def read_pairs(path):
+class Row(Protocol):
+    """What `pad_rows` reads of a row, an `InputRow` or another."""
+
+    @property
+    def ids(self) -> np.ndarray: ...
+
+    @property
+    def segment_ids(self) -> np.ndarray: ...
+
+
+def read_pairs(path: str) -> list[Pair]:
     """Reads sentences and pairs, one a line, as google-research/bert extract_features.py does.
 
     Blank lines count as empty sentences.
@@ -74,11 +95,13 @@ def read_pairs(path):
                 f"byte 0x{line[error.start]:02x}"
             ) from None
         match = _PAIR.fullmatch(text)
-        pairs.append(match.groups() if match else (text, None))
+        pairs.append((match[1], match[2]) if match else (text, None))
     return pairs
 
 
-def encode_pairs(tokenizer, pairs, max_length):
+def encode_pairs(
+    tokenizer: TokenizerInterface, pairs: Sequence[Pair], max_length: int
+) -> list[InputRow]:
     """Encodes many pairs as `encode_pair` does; very many with the tokenizer's graph form, if any.
 
     Args:
@@ -114,7 +137,9 @@ def _encode(texts, tokenizer, graph):
     return np.split(ids.values.numpy(), ids.row_splits.numpy()[1:-1])
 
 
-def encode_pair(tokenizer, text, second, max_length):
+def encode_pair(
+    tokenizer: TokenizerInterface, text: str, second: str | None, max_length: int
+) -> InputRow:
     """Makes an `InputRow`: [CLS] A [SEP] or [CLS] A [SEP] B [SEP].
 
     While a pair is too long, its longer sentence loses its last piece, as in google-research/bert.
@@ -129,7 +154,7 @@ def encode_pair(tokenizer, text, second, max_length):
     return _join(tokenizer, first, other, max_length)
 
 
-def encode_around(tokenizer, example, max_length):
+def encode_around(tokenizer: TokenizerInterface, example: "Example", max_length: int) -> InputRow:
     """Makes an `InputRow` of a text whose parts `example.kept` stay: the farthest pieces go.
 
     Args:
@@ -168,7 +193,13 @@ def _join(tokenizer, first, other, max_length):
     return InputRow(np.array(first + other, np.int32), segment_ids)
 
 
-def encode_groups(encode, groups, limit, tokenizer, workers=None):
+def encode_groups(
+    encode: Callable[..., list[Any]],
+    groups: Sequence[Any],
+    limit: int,
+    tokenizer: TokenizerInterface,
+    workers: int | None = None,
+) -> list[Any]:
     """Encodes groups of texts in worker processes; returns the lists of `encode`, concatenated.
 
     Args:
@@ -194,7 +225,7 @@ def encode_groups(encode, groups, limit, tokenizer, workers=None):
     return [encoded for number in range(len(tasks)) for encoded in done[number]]
 
 
-def pad_rows(rows, length, pad_id):
+def pad_rows(rows: Sequence[Row], length: int, pad_id: int) -> Batch:
     """Pads rows into a batch.
 
     Args:

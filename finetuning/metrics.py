@@ -11,6 +11,8 @@ import importlib
 import importlib.util
 import math
 import warnings
+from collections.abc import Callable, Collection, Sequence
+from types import ModuleType
 
 import numpy as np
 
@@ -22,6 +24,10 @@ _NEEDS = f"evaluation needs {', '.join(LIBRARIES)}: pip install -e '.[finetune]'
 
 # In KLUE, sentence pairs with at least this score, of 0 to 5, count as paraphrases.
 PARAPHRASE_SCORE = 3.0
+
+
+# A function of labels and predictions, or of labels and probabilities.
+Metric = Callable[[np.ndarray, np.ndarray], float]
 
 
 def _scikit(name, **options):
@@ -76,7 +82,7 @@ def _auprc(labels, probabilities):
 
 # name -> a function of labels [N] and predictions [N], which are indices of classes or scores; of
 # multi-label examples both are [N, C] of 0 and 1.
-METRICS = {
+METRICS: dict[str, Metric] = {
     "accuracy": _scikit("accuracy_score"),
     "f1": _scikit("f1_score", zero_division=0.0),  # of class 1
     "macro_f1": _scikit("f1_score", average="macro", zero_division=0.0),
@@ -89,10 +95,15 @@ METRICS = {
 }
 
 # name -> a function of labels [N] and the probabilities of the classes [N, C].
-PROBABILITY_METRICS = {"auprc": _auprc}
+PROBABILITY_METRICS: dict[str, Metric] = {"auprc": _auprc}
 
 
-def score(names, labels, predictions, probabilities=None):
+def score(
+    names: Collection[str],
+    labels: np.ndarray,
+    predictions: np.ndarray,
+    probabilities: np.ndarray | None = None,
+) -> dict[str, float]:
     """Computes metrics.
 
     Args:
@@ -118,7 +129,9 @@ def score(names, labels, predictions, probabilities=None):
     return {name: value if math.isfinite(value) else 0.0 for name, value in results.items()}
 
 
-def score_tags(labels, predictions, tags):
+def score_tags(
+    labels: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]], tags: Sequence[str]
+) -> dict[str, float]:
     """Scores named entities, and the tags of single characters.
 
     Args:
@@ -146,7 +159,7 @@ def score_tags(labels, predictions, tags):
     }
 
 
-def entities(tags):
+def entities(tags: Sequence[str]) -> list[tuple[int, int, str]]:
     """(first unit, last unit, kind) of each entity; an I- that continues none is not an entity."""
     spans = []
     for unit, tag in enumerate(tags):
@@ -157,7 +170,9 @@ def entities(tags):
     return spans
 
 
-def score_entities(labels, predictions):
+def score_entities(
+    labels: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
+) -> dict[str, float]:
     """Computes precision, recall and F1 of named entities, as seqeval with strict IOB2.
 
     An entity is correct if its kind and both its ends are.
@@ -169,7 +184,8 @@ def score_entities(labels, predictions):
         A dict: "entity_precision", "entity_recall" and "entity_f1" over all entities,
         "entity_macro_f1", the mean over the kinds that occur in either; 0 where none does.
     """
-    correct, predicted, true = (collections.Counter() for _ in range(3))  # kind -> count
+    of_kinds: list[collections.Counter[str]] = [collections.Counter() for _ in range(3)]
+    correct, predicted, true = of_kinds  # kind -> count
     for true_tags, predicted_tags in zip(labels, predictions, strict=True):
         of_labels, of_predictions = set(entities(true_tags)), set(entities(predicted_tags))
         for counter, counted in (
@@ -192,7 +208,7 @@ def _ratio(part, whole):
     return part / whole if whole else 0.0
 
 
-def check_installed():
+def check_installed() -> None:
     """Checks that evaluation can run, before a long training begins.
 
     Raises:
@@ -203,7 +219,7 @@ def check_installed():
         raise InputError(f"{_NEEDS}. Received: no {', '.join(missing)}")
 
 
-def imported(name):
+def imported(name: str) -> ModuleType:
     """Imports a module of the extra "finetune"; an `InputError` says how to install it."""
     try:
         return importlib.import_module(name)

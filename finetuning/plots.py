@@ -5,6 +5,7 @@ Shapes: C classes.
 
 import numpy as np
 
+from finetuning.class_report import ClassReport
 from finetuning.metrics import imported
 
 # Longer labels, and labels with letters that matplotlib's own fonts lack, are drawn as the number
@@ -15,7 +16,7 @@ MAX_LABEL_LENGTH = 16
 MAX_DRAWN_CLASSES = 30
 
 
-def draw_confusion_matrix(report):
+def draw_confusion_matrix(report: ClassReport) -> np.ndarray:
     """Draws how often each true class was predicted as each class.
 
     Args:
@@ -29,6 +30,7 @@ def draw_confusion_matrix(report):
         InputError: matplotlib is not installed.
     """
     matrix, labels = report.confusion, report.labels  # [C, C]
+    assert matrix is not None  # an example has one class
     count = len(labels)
     side = max(4.0, 1.5 + 0.6 * count)  # inches
     figure = imported("matplotlib.figure").Figure((side, side), dpi=80, layout="constrained")

@@ -3,15 +3,19 @@
 Shapes: B examples of a replica, N classes or other alternatives.
 """
 
+from collections.abc import Sequence
+
 import keras
 import numpy as np
 import tensorflow as tf
 
 from bert_common.progress import progress
+from bert_tf.encoder import EncoderModel
 from bert_tf.training.distribution import is_chief, worker_count
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.replicas import graph
 from bert_tf.training.xla import Compiled
+from finetuning.examples import Examples, Outputs
 
 
 class Predictor:
@@ -25,13 +29,15 @@ class Predictor:
         xla: "auto", "on" or "off": whether XLA compiles the forward pass.
     """
 
-    def __init__(self, model, strategy, xla="auto"):
+    def __init__(
+        self, model: EncoderModel, strategy: tf.distribute.Strategy, xla: str = "auto"
+    ) -> None:
         self.model = model
         self.strategy = strategy
         self.weights = model.trainable_variables
         self.run = Compiled(self._make, xla, model.compute_dtype, "the prediction")
 
-    def __call__(self, examples, batch_size, boundaries):
+    def __call__(self, examples: Examples, batch_size: int, boundaries: Sequence[int]) -> Outputs:
         """Computes the outputs for all examples.
 
         Args:
@@ -50,7 +56,7 @@ class Predictor:
         size = -(-batch_size // replicas)
         # The longest first, so that running out of memory shows at once.
         order = np.argsort(-examples.lengths, kind="stable")
-        results = [None] * len(order)
+        results: list[dict[str, np.ndarray]] = [{}] * len(order)
         remedies = ["a lower --eval_batch_size or --predict_batch_size"]
         with (
             progress("predicting", len(order), "examples", shown=is_chief(self.strategy)) as bar,
@@ -98,7 +104,7 @@ class Predictor:
             return self.model(batch, training=False)
 
 
-def softmax(logits):
+def softmax(logits: np.ndarray) -> np.ndarray:
     """[..., N] -> [..., N]: the probabilities of the alternatives, in the precision of `logits`."""
     exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return exponentials / exponentials.sum(axis=-1, keepdims=True)

@@ -3,12 +3,14 @@
 import math
 import os
 import re
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bert_common.errors import InputError
 from finetuning.csv_tables import SEPARATORS
+from finetuning.datasets import Column, Dataset, SplitSource
 from finetuning.tables import (
     check_object,
     first_of,
@@ -17,6 +19,12 @@ from finetuning.tables import (
     read_objects,
     shortened,
 )
+
+# The number of a class; of regression the score; of multi-label data a 0 or 1 for each class.
+Label = int | float | tuple[int, ...]
+
+# From a column of a row to its value.
+ReadField = Callable[[Column], Any]
 
 
 class Example(NamedTuple):
@@ -27,10 +35,10 @@ class Example(NamedTuple):
     second: str | None
     # The index of the class; of regression the score; of multi-label data a 0 or 1 for each class.
     # None: not published.
-    label: int | float | tuple | None
+    label: Label | None
     # (first character, end) of the parts of the text that stay where a row has no room for all of
     # it: the marked entities.
-    kept: tuple = ()
+    kept: tuple[tuple[int, int], ...] = ()
     where: str = ""  # its file and line, also where a column gives the `id`
 
 
@@ -66,7 +74,7 @@ class OtherColumns(MissingColumn):
 STRAY_TAB = "more columns than the header"
 
 
-def read_split(dataset, split, data_dir):
+def read_split(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Example], dict[str, int]]:
     """Reads all examples of a split.
 
     Args:
@@ -84,7 +92,8 @@ def read_split(dataset, split, data_dir):
     if split not in dataset.sources:
         raise InputError(f"the task has {', '.join(dataset.sources)}. Received: {split}")
     source = dataset.sources[split]
-    examples, left_out = [], dict.fromkeys(source.left_out, 0)
+    examples: list[Example] = []
+    left_out = dict.fromkeys(source.left_out, 0)
     for file in source.files:
         path = find_file(file, data_dir, dataset.folder)
         count = len(examples)
@@ -126,17 +135,18 @@ def read_split(dataset, split, data_dir):
     return examples, left_out
 
 
-def take_part(examples, part, path):
+def take_part(examples: Sequence[Example], part: str, path: str) -> list[Example]:
     """A tenth of the examples as "dev", the others as "train", always the same ones.
 
     The shares of the classes are those of the file, and equal texts are on the same side.
     """
-    groups = {}
+    groups: dict[str, dict[tuple[str, str | None], None]] = {}
     for example in examples:
         groups.setdefault(repr(example.label) if isinstance(example.label, int) else "", {})[
             example.text, example.second
         ] = None
-    rng, held = np.random.default_rng(0), set()
+    rng = np.random.default_rng(0)
+    held: set[tuple[str, str | None]] = set()
     for label in sorted(groups):
         texts = list(groups[label])
         count = max(1, round(len(texts) * HELD_OUT_SHARE)) if len(texts) > 1 else 0
@@ -154,7 +164,7 @@ def take_part(examples, part, path):
 HELD_OUT_SHARE = 0.1
 
 
-def find_file(name, data_dir, folder):
+def find_file(name: str, data_dir: str, folder: str) -> str:
     """The path of a data set's file: in `data_dir` itself, or in its subfolder `folder`."""
     paths = [os.path.join(data_dir, name), os.path.join(data_dir, folder, name)]
     existing = [path for path in paths if os.path.isfile(path)]
@@ -170,7 +180,7 @@ def find_file(name, data_dir, folder):
     )
 
 
-def split_of_file(path):
+def split_of_file(path: str) -> str:
     """The name of a file to predict among the splits, and in the names of what is written."""
     name = os.path.splitext(os.path.basename(path))[0]
     return f"file_{name}" if name in TAKEN_SPLITS else name
@@ -180,7 +190,7 @@ def split_of_file(path):
 TAKEN_SPLITS = ("train", "dev", "test", "held_out", "train_part")
 
 
-def read_label(dataset, value, where):
+def read_label(dataset: Dataset, value: Any, where: str) -> Label:
     """The label of an `Example`, from its value in the file."""
     if not dataset.labels:
         try:
@@ -214,12 +224,12 @@ def _read_own_label(dataset, value, where, column):
     return read_label(dataset, value, place)
 
 
-def is_empty(label):
+def is_empty(label: object) -> bool:
     """Whether a label of a file is none: an empty cell, or null."""
     return label is None or (isinstance(label, str) and not label.strip())
 
 
-def label_texts(value, multi_label, where):
+def label_texts(value: Any, multi_label: bool, where: str) -> list[str]:
     """The labels of an example: one, or, if multi-label, those of a list or comma-separated text.
 
     Raises:
@@ -240,7 +250,7 @@ def label_texts(value, multi_label, where):
     return [text for text in texts if text] if multi_label else texts
 
 
-def label_text(value):
+def label_text(value: object) -> str:
     """A label as text. 1.0 is 1: a table with a missing number somewhere writes all numbers so."""
     text = re.sub(r"^(-?\d+)\.0+$", r"\1", str(value).strip())
     return "0" if text == "-0" else text
@@ -268,7 +278,9 @@ def _entity(field, column, where):
     return Entity(start, last, kind)
 
 
-def mark_entities(text, entities, where):
+def mark_entities(
+    text: str, entities: Sequence[Entity], where: str
+) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Encloses two entities of a text in `ENTITY_MARKERS`; they may overlap.
 
     Args:
@@ -296,16 +308,17 @@ def mark_entities(text, entities, where):
         begin, size = begin.format(ENTITY_TYPES[entity.type]), entity.last - entity.start
         inserted.append((entity.start, (1, -size, number), number, begin))
         inserted.append((entity.last + 1, (0, size, -number), number, end))
-    marked, done, spans = "", 0, [[], []]
+    marked, done = "", 0
+    spans: tuple[list[int], list[int]] = [], []
     for place, (is_begin, *_), number, marker in sorted(inserted):
         marked += text[done:place]
         done = place
         spans[number].append(len(marked) + (0 if is_begin else len(marker)))
         marked += marker
-    return marked + text[done:], tuple(map(tuple, spans))
+    return marked + text[done:], tuple((first, end) for first, end in spans)
 
 
-def read_rows(path, source):
+def read_rows(path: str, source: SplitSource) -> Iterator[tuple[str, ReadField]]:
     """Yields the place of every row of a file, and a function from a column to its value.
 
     The function raises `OtherColumns` for a row of a table with another number of columns than its
@@ -336,7 +349,7 @@ def read_rows(path, source):
         missing = [name for name in needed if name is not None and name not in columns]
         if missing:
             raise InputError(
-                f"{where} must name the columns {', '.join(missing)}. "
+                f"{where} must name the columns {', '.join(map(str, missing))}. "
                 f"Received: {', '.join(columns)}{_way_out(source)}"
             )
     between = f"separated by {SEPARATORS.get(separator, repr(separator))}"
@@ -381,7 +394,7 @@ def _row_of_object(entry, where):
 _KINDS = {str: "a string", int: "a whole number", list: "a list"}
 
 
-def json_field(entry, name, kind, where):
+def json_field(entry: Any, name: str, kind: type | tuple[type, ...], where: str) -> Any:
     """A value of a JSON object, which must exist and be of a type, or of one of several."""
     check_object(entry, where)
     if name not in entry:
@@ -395,7 +408,7 @@ def json_field(entry, name, kind, where):
     return entry[name]
 
 
-def check_strings(*values):
+def check_strings(*values: Any) -> tuple[str, ...]:
     """Returns the values; raises TypeError if one is no text."""
     for value in values:
         if not isinstance(value, str):

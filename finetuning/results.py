@@ -12,8 +12,8 @@ class Classified(NamedTuple):
         probabilities: class -> its probability; empty for a regression.
     """
 
-    label: str | tuple | float
-    probabilities: dict
+    label: str | tuple[str, ...] | float
+    probabilities: dict[str, float]
 
 
 class FoundEntity(NamedTuple):
@@ -43,10 +43,10 @@ class Tagged(NamedTuple):
         probabilities: of each tag.
     """
 
-    entities: tuple
-    units: tuple
-    tags: tuple
-    probabilities: tuple
+    entities: tuple[FoundEntity, ...]
+    units: tuple[tuple[int, int], ...]
+    tags: tuple[str, ...]
+    probabilities: tuple[float, ...]
 
 
 class FoundAnswer(NamedTuple):
@@ -73,7 +73,7 @@ class Answered(NamedTuple):
     """
 
     answer: FoundAnswer
-    candidates: tuple
+    candidates: tuple[FoundAnswer, ...]
 
 
 class Chosen(NamedTuple):
@@ -86,5 +86,9 @@ class Chosen(NamedTuple):
     """
 
     option: str
-    index: int
-    probabilities: tuple
+    index: int  # type: ignore[assignment]  # instead of the tuple's method
+    probabilities: tuple[float, ...]
+
+
+# Of a text; the class is that of the model's task.
+Prediction = Classified | Tagged | Answered | Chosen

@@ -10,14 +10,25 @@ Shapes: B examples, T pieces of each, C classes.
 import os
 import shutil
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from keras import ops
 
 from finetuning.inputs import ROW_INPUTS
 
+if TYPE_CHECKING:  # a folder above
+    from finetuning.classification.head import SequenceClassifier
 
-def export_classifier(model, length, directory, threshold=None, write_model_files=None):
+
+def export_classifier(
+    model: "SequenceClassifier",
+    length: int,
+    directory: str,
+    threshold: float | None = None,
+    write_model_files: Callable[[str], Any] | None = None,
+) -> str:
     """Writes the model below `directory`, in a new folder named after the time, as Google does.
 
     Args:
@@ -62,7 +73,7 @@ def export_classifier(model, length, directory, threshold=None, write_model_file
     return finished
 
 
-def interpret_logits(model, logits):
+def interpret_logits(model: "SequenceClassifier", logits: Any) -> dict[str, Any]:
     """Turns logits [B, C] into the outputs of a served model.
 
     Returns:

@@ -2,20 +2,22 @@
 
 import functools
 import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from bert_common.arrow import import_pyarrow, report_damage
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from bert_common.text_encoding import NAMES, SAMPLE_BYTES, decode_text, detect_encoding
-from finetuning.csv_tables import read_csv, read_tsv
+from finetuning.csv_tables import Row, read_csv, read_tsv
 
 # Of a user's own files of examples.
 TABLE_ENDINGS = (".csv", ".tsv")
 ENDINGS = (*TABLE_ENDINGS, ".jsonl", ".json", ".parquet")
 
 
-def check_ending(path):
+def check_ending(path: str) -> None:
     """Refuses a user's own file whose ending does not say how to read it."""
     if not path.lower().endswith(ENDINGS):
         is_workbook = path.lower().endswith((".xlsx", ".xls"))
@@ -25,7 +27,9 @@ def check_ending(path):
         )
 
 
-def read_cells(path, own=True, encoding=None):
+def read_cells(
+    path: str, own: bool = True, encoding: str | None = None
+) -> tuple[str, Iterator[Row]]:
     """What separates the columns of a .csv or tab-separated file, and an iterator over its rows.
 
     Of each row there is its place, and its cells.
@@ -42,7 +46,7 @@ def read_cells(path, own=True, encoding=None):
     return "\t", ((where, line.split("\t")) for where, line in read_lines(path))
 
 
-def read_header(rows, path):
+def read_header(rows: Iterator[Row], path: str) -> Row:
     """The place and the cells of the first of the rows that `read_cells` returned.
 
     Raises:
@@ -54,7 +58,7 @@ def read_header(rows, path):
     return where, header
 
 
-def read_text(path, encoding=None):
+def read_text(path: str, encoding: str | None = None) -> str:
     """A whole file as text; where its encoding is recognised and not UTF-8, it is said.
 
     Raises:
@@ -68,7 +72,7 @@ def read_text(path, encoding=None):
     return decode_text(content, path, encoding)
 
 
-def read_parquet(path):
+def read_parquet(path: str) -> Iterator[dict[str, Any]]:
     """Yields the rows of a .parquet file, dicts.
 
     Raises:
@@ -81,7 +85,7 @@ def read_parquet(path):
             yield from batch.to_pylist()
 
 
-def read_objects(path, encoding=None):
+def read_objects(path: str, encoding: str | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the place of every object of a .json, .jsonl or .parquet file, and the object, a dict.
 
     Raises:
@@ -102,13 +106,13 @@ def read_objects(path, encoding=None):
         yield where, entry
 
 
-def check_object(entry, where):
+def check_object(entry: object, where: str) -> None:
     """Raises an `InputError` that names the place, unless a JSON value is an object."""
     if not isinstance(entry, dict):
         raise InputError(f"{where} must be an object. Received: {shortened(entry)}")
 
 
-def shortened(value):
+def shortened(value: object) -> str:
     """A value for a message."""
     return repr(value)[:60]
 
@@ -117,14 +121,16 @@ def shortened(value):
 SHOWN_VALUES = 20
 
 
-def first_of(values):
+def first_of(values: Iterable[str]) -> str:
     """Lists allowed values for a message, the first ones where there are many."""
     values = list(values)
     more = len(values) - SHOWN_VALUES
     return ", ".join(values[:SHOWN_VALUES]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def read_table(path, has_header=True, encoding=None):
+def read_table(
+    path: str, has_header: bool = True, encoding: str | None = None
+) -> tuple[list[str], list[list[Any]]]:
     """All rows of a file of examples, with every column: the columns' names, and lists of cells.
 
     A table without a header has its columns' numbers as names.
@@ -139,7 +145,7 @@ def read_table(path, has_header=True, encoding=None):
     return names, [["" if entry.get(n) is None else entry[n] for n in names] for entry in entries]
 
 
-def column_names(path, encoding=None):
+def column_names(path: str, encoding: str | None = None) -> list[str]:
     """The names of the columns of a file of examples: its header, or the first object's keys.
 
     Raises:
@@ -155,12 +161,12 @@ def column_names(path, encoding=None):
 
 
 @functools.cache
-def note_encoding(path, encoding):
+def note_encoding(path: str, encoding: str) -> None:
     """Says once in which encoding a file is read."""
     print(f"note: {path} is read as {NAMES[encoding]}", file=sys.stderr)
 
 
-def read_lines(path, encoding=None):
+def read_lines(path: str, encoding: str | None = None) -> Iterator[tuple[str, str]]:
     """Yields the place of every line and its text; lines end in "\\n" or "\\r\\n".
 
     Blank lines at the end are left out. Text in UTF-16 or cp949 is recognised.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+from types import ModuleType
 from typing import NamedTuple
 
 from finetuning.settings import MANY, Setting
@@ -13,7 +14,7 @@ class TransformersClass(NamedTuple):
     suffix: str
     pipeline: str | None  # the task of transformers.pipeline that it serves
     # Prefixes of those of Google's weights that the class lacks.
-    without: tuple = ()
+    without: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,16 +49,16 @@ class Task:
     package: str
     description: str
     takes: str
-    settings: dict
+    settings: dict[str, Setting]
     labels: str | None
-    fields: tuple
+    fields: tuple[str, ...]
     view: str
     transformers: TransformersClass
-    optional_fields: tuple = ()
-    row: tuple = ("text", "second")
-    may_lack: tuple = ()
+    optional_fields: tuple[str, ...] = ()
+    row: tuple[str, ...] = ("text", "second")
+    may_lack: tuple[str, ...] = ()
 
-    def module(self, name):
+    def module(self, name: str) -> ModuleType:
         """A module of the task's package."""
         return importlib.import_module(f"{self.package}.{name}")
 

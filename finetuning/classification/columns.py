@@ -1,10 +1,11 @@
 """The columns of a user's own files: found by their names, or given by name or number."""
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from bert_common.errors import InputError
-from finetuning.datasets import DATASETS
+from finetuning.datasets import DATASETS, Column, Dataset, SplitSource
 from finetuning.readers import MissingColumn, is_empty, read_label, read_rows
 from finetuning.tables import check_ending, column_names
 
@@ -53,7 +54,7 @@ class Columns(NamedTuple):
     id: str | None = None
 
 
-def custom_columns(columns, is_table):
+def custom_columns(columns: Iterable[str | None], is_table: bool) -> list[Column | None]:
     """The columns of a file: names, or, of a table, perhaps numbers as ints.
 
     Raises:
@@ -71,7 +72,9 @@ def custom_columns(columns, is_table):
     return columns
 
 
-def guess_columns(path, columns, needs_label=True, encoding=None):
+def guess_columns(
+    path: str, columns: Columns, needs_label: bool = True, encoding: str | None = None
+) -> Columns:
     """Finds the columns of text and label by their names in a file, where there is no doubt.
 
     A column that was found and not given is said.
@@ -101,7 +104,9 @@ def guess_columns(path, columns, needs_label=True, encoding=None):
     return columns._replace(**guessed)
 
 
-def fit_columns(path, columns, needs_label=True, encoding=None):
+def fit_columns(
+    path: str, columns: Columns, needs_label: bool = True, encoding: str | None = None
+) -> Columns:
     """`guess_columns` for a file that need not call its columns as the training file does."""
     check_ending(path)
     if columns.text is not None and columns.text.isdecimal():
@@ -113,7 +118,7 @@ def fit_columns(path, columns, needs_label=True, encoding=None):
     return guess_columns(path, columns._replace(**missing), needs_label, encoding)
 
 
-def guess_test_label(dataset, source):
+def guess_test_label(dataset: Dataset, source: SplitSource) -> SplitSource:
     """The source of a user's own test file whose label is called otherwise than in training.
 
     Args:
@@ -128,21 +133,22 @@ def guess_test_label(dataset, source):
     found = [name for name in names if name.lower() in LABEL_NAMES and name != source.text]
     if len(found) != 1:
         return source
-    guessed = source._replace(label=found[0])
+    label = found[0]
+    guessed = source._replace(label=label)
     for where, field in read_rows(path, guessed):
         try:
-            value = field(guessed.label)
+            value = field(label)
             read_label(dataset, value, where)
         except (InputError, MissingColumn):
             return source
         if is_empty(value):
             return source
-        say_guessed(path, label=guessed.label)
+        say_guessed(path, label=label)
         return guessed
     return source
 
 
-def say_guessed(path, **guessed):
+def say_guessed(path: str, **guessed: str) -> None:
     """Says which columns of a file were guessed, and how others are named."""
     if guessed:
         said = ", ".join(f"{kind} {name!r}" for kind, name in guessed.items())
@@ -164,7 +170,7 @@ def _only(names, known, flag, path):
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
-def refuse_header(path, source):
+def refuse_header(path: str, source: SplitSource) -> None:
     """Refuses a table of which the columns are numbers, and whose first line is their header.
 
     Raises:

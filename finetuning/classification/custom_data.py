@@ -2,9 +2,11 @@
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 
 from bert_common.errors import InputError
 from finetuning.classification.columns import (
+    Columns,
     custom_columns,
     fit_columns,
     guess_test_label,
@@ -43,8 +45,15 @@ MAX_LABELS = 10_000
 
 
 def custom_dataset(
-    file_type, data_dir, task_type, columns, labels=None, metrics=None, *, encoding=None
-):
+    file_type: str,
+    data_dir: str,
+    task_type: str,
+    columns: Columns,
+    labels: Sequence[str] | None = None,
+    metrics: Sequence[str] | None = None,
+    *,
+    encoding: str | None = None,
+) -> Dataset:
     """Makes a `finetuning.datasets.Dataset` of the files in a folder.
 
     Args:
@@ -66,7 +75,7 @@ def custom_dataset(
     present = _files_of_type(file_type, data_dir)
     if not present:
         find_file(f"train.{file_type}", data_dir, "")
-    source = SplitSource((), *columns, own=True, encoding=encoding)
+    source = _own_files((), columns, encoding)
     sources = {split: source._replace(files=(name,)) for split, name in present.items()}
     return describe_custom_dataset(sources, data_dir, task_type, labels, metrics)
 
@@ -77,13 +86,20 @@ def _files_of_type(file_type, data_dir):
     return {s: f for s, f in files.items() if os.path.isfile(os.path.join(data_dir, f))}
 
 
-def find_file_type(data_dir, likely):
+def find_file_type(data_dir: str, likely: str) -> str:
     """The extension of the files in a folder: `likely` if there are such files, else another."""
     types = [likely, *(ending[1:] for ending in ENDINGS)]
     return next((kind for kind in types if _files_of_type(kind, data_dir)), FILE_TYPES[0])
 
 
-def own_dataset(files, task_type, columns, labels=None, metrics=None, encoding=None):
+def own_dataset(
+    files: Mapping[str, str],
+    task_type: str,
+    columns: Columns,
+    labels: Sequence[str] | None = None,
+    metrics: Sequence[str] | None = None,
+    encoding: str | None = None,
+) -> Dataset:
     """Makes a `finetuning.datasets.Dataset` of files.
 
     Args:
@@ -95,7 +111,7 @@ def own_dataset(files, task_type, columns, labels=None, metrics=None, encoding=N
     Raises:
         InputError: as `custom_dataset`, or the ending of a file is unknown.
     """
-    sources = {}
+    sources: dict[str, SplitSource] = {}
     for split, path in files.items():
         fitting = columns
         if split in ("dev", "test"):
@@ -112,7 +128,7 @@ def own_dataset(files, task_type, columns, labels=None, metrics=None, encoding=N
     return dataset
 
 
-def own_source(path, columns, encoding=None):
+def own_source(path: str, columns: Columns, encoding: str | None = None) -> SplitSource:
     """The `SplitSource` of one file.
 
     Raises:
@@ -120,10 +136,21 @@ def own_source(path, columns, encoding=None):
     """
     check_ending(path)
     columns = custom_columns(columns, path.lower().endswith(TABLE_ENDINGS))
-    return SplitSource((os.path.abspath(path),), *columns, own=True, encoding=encoding)
+    return _own_files((os.path.abspath(path),), columns, encoding)
 
 
-def describe_custom_dataset(sources, data_dir, task_type, labels=None, metrics=None):
+def _own_files(files, columns, encoding):
+    text, second, label, name = columns
+    return SplitSource(files, text, second, label, name, own=True, encoding=encoding)
+
+
+def describe_custom_dataset(
+    sources: dict[str, SplitSource],
+    data_dir: str,
+    task_type: str,
+    labels: Sequence[str] | None = None,
+    metrics: Sequence[str] | None = None,
+) -> Dataset:
     """Makes the `Dataset` of sources; the other arguments are those of `custom_dataset`."""
     fitting = FITTING_METRICS[task_type]
     unknown = [name for name in metrics or () if name not in fitting]

@@ -8,6 +8,8 @@ Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W 
 """
 
 import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -51,16 +53,16 @@ class SequenceClassifier(EncoderModel):
 
     def __init__(
         self,
-        encoder,
-        classes,
-        dropout=heads.DROPOUT,
+        encoder: keras.Model,
+        classes: int,
+        dropout: float = heads.DROPOUT,
         *,
-        multi_label=False,
-        freeze_encoder=False,
-        feature_layers=(),
-        name="classifier",
-        **kwargs,
-    ):
+        multi_label: bool = False,
+        freeze_encoder: bool = False,
+        feature_layers: Sequence[int] = (),
+        name: str = "classifier",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(encoder, name, **kwargs)
         self.classes = classes
         self.multi_label = multi_label
@@ -71,7 +73,7 @@ class SequenceClassifier(EncoderModel):
         self.build()
 
     @property
-    def objective(self):
+    def objective(self) -> Objective:
         """Cross entropy; binary cross entropy if multi-label; squared error for regression."""
         if self.multi_label:
             return Objective(heads.CLASSIFICATION_LOSSES, multi_label_sums)
@@ -79,17 +81,22 @@ class SequenceClassifier(EncoderModel):
             return Objective(REGRESSION_LOSSES, regression_sums)
         return Objective(heads.CLASSIFICATION_LOSSES, heads.classification_sums)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.head.build()
 
-    def losses(self, outputs, batch):
+    def losses(self, outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
         """The training loss of every example, [B]."""
         if self.multi_label:
             return multi_label_losses(outputs, batch)
         losses = regression_losses if self.classes == 1 else heads.classification_losses
         return losses(outputs, batch)
 
-    def call(self, inputs, training=None, run_block=call_block):
+    def call(
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
+    ) -> dict[str, Any]:
         """Runs the encoder with the head.
 
         Args:
@@ -113,7 +120,7 @@ class SequenceClassifier(EncoderModel):
         vectors = ops.stop_gradient(vectors) if self.freeze_encoder else vectors
         return {"logits": self.head(vectors, training=training)}
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "classes": self.classes,
@@ -124,13 +131,13 @@ class SequenceClassifier(EncoderModel):
         }
 
 
-def regression_losses(outputs, batch):
+def regression_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
     """The squared error of every example, [B] in float32 at least; label_ids are scores [B]."""
     logits = outputs["logits"][:, 0]  # [B, 1] -> [B]
     return ops.square(logits - ops.cast(batch["label_ids"], logits.dtype))
 
 
-def multi_label_losses(outputs, batch):
+def multi_label_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
     """The mean binary cross entropy over the classes of every example, [B] in float32 at least.
 
     label_ids are [B, C], 1 for the classes that an example has, 0 for the others.
@@ -145,7 +152,7 @@ def _label_losses(outputs, batch):
     return ops.softplus(logits) - labels * logits  # [B, C]
 
 
-def multi_label_sums(outputs, batch):
+def multi_label_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
     """`weighted_sums` of `multi_label_losses`; an example is correct if all its classes are.
 
     With label_weights [B, C] instead of [B] every label counts on its own.
@@ -158,12 +165,14 @@ def multi_label_sums(outputs, batch):
     return heads.weighted_sums("label", losses, weights, ops.all(right, axis=-1))
 
 
-def regression_sums(outputs, batch):
+def regression_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
     """`weighted_sums` of `regression_losses`, without "label_correct"."""
     return heads.weighted_sums("label", regression_losses(outputs, batch), batch["label_weights"])
 
 
-def from_settings(encoder, settings):
+def from_settings(
+    encoder: keras.Model, settings: Mapping[str, Any]
+) -> tuple[SequenceClassifier, tuple[str, ...]]:
     """The model that a folder's settings describe, with random weights, and its labels."""
     dataset = DATASETS.get(settings["task_name"])
     if dataset:

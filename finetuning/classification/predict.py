@@ -1,25 +1,34 @@
 """Predicts the classes of a user's texts with a fine-tuned model."""
 
+from typing import TYPE_CHECKING, Any
+
 from finetuning.classification.task import Classification
 from finetuning.datasets import Dataset
+from finetuning.examples import Examples, Outputs
 from finetuning.readers import Example, check_strings
 from finetuning.results import Classified
+from tokenization.base import TokenizerInterface
+
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
 
-def make_task(loaded, tokenizer, max_length):
+def make_task(
+    loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
+) -> Classification:
     """The task of a `LoadedModel`, for texts instead of a data set."""
     dataset = Dataset("", {}, loaded.labels, multi_label=loaded.model.multi_label)
     return Classification(dataset, tokenizer, max_length)
 
 
-def read_input(task, name, value):
+def read_input(task: Classification, name: str, value: Any) -> Example:
     """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
     first, second = (value, None) if isinstance(value, str) else value
     check_strings(first, *[second] * (second is not None))
     return Example(name, first, second, None)
 
 
-def read_outputs(task, examples, outputs):
+def read_outputs(task: Classification, examples: Examples, outputs: Outputs) -> list[Classified]:
     """What the model's outputs say of each text."""
     labels = task.dataset.labels
     if not labels:
@@ -28,9 +37,11 @@ def read_outputs(task, examples, outputs):
     for predicted, shares in zip(
         task.predictions(outputs), task.probabilities(outputs), strict=True
     ):
-        chosen = labels[predicted] if not task.dataset.multi_label else None
+        chosen: str | tuple[str, ...]
         if task.dataset.multi_label:
             pairs = zip(labels, predicted, strict=True)
             chosen = tuple(label for label, is_one in pairs if is_one)
+        else:
+            chosen = labels[predicted]
         found_of_all.append(Classified(chosen, dict(zip(labels, map(float, shares), strict=True))))
     return found_of_all

@@ -3,25 +3,33 @@
 Shapes: B texts, T pieces of a row, C classes.
 """
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
 
+from finetuning.classification.head import SequenceClassifier
 from finetuning.inputs import ROW_INPUTS
 from finetuning.saved_models import interpret_logits
 from finetuning.serving.served_model import ServedModel
 from finetuning.serving.signatures import Signatures, ids_signature, inputs, longest_row
 from finetuning.serving.text_rows import TextRows
 
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
-def signatures(loaded):
+
+def signatures(loaded: "LoadedModel") -> Signatures:
     """The `Signatures` of a `LoadedModel` whose task is "classification"."""
-    model, labels = loaded.model, loaded.labels
+    model, tokenizer, labels = loaded.model, loaded.tokenizer, loaded.labels
+    assert tokenizer is not None  # the export takes no fine-tuned model without
     max_length = longest_row(loaded)
 
     def compute(batch):
         return name_classes(model, labels, model({n: batch[n] for n in ROW_INPUTS})["logits"])
 
-    served = ServedModel(model, compute, loaded.tokenizer.pad_id or 0)
-    texts = TextRows(loaded.tokenizer)
+    served = ServedModel(model, compute, tokenizer.pad_id or 0)
+    texts = TextRows(tokenizer)
 
     @tf.function(input_signature=inputs(tf.string, 1, "text"), autograph=False)
     def single(text):
@@ -35,7 +43,9 @@ def signatures(loaded):
     return Signatures(functions, served, texts)
 
 
-def name_classes(model, labels, logits):
+def name_classes(
+    model: SequenceClassifier, labels: Sequence[str], logits: tf.Tensor
+) -> dict[str, tf.Tensor]:
     """The outputs for logits [B, C].
 
     Returns:

@@ -7,7 +7,10 @@ import csv
 import dataclasses
 import io
 import os
+from collections.abc import Sequence
+from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -23,14 +26,16 @@ from finetuning.class_report import (
 )
 from finetuning.classes import balanced_label_weights, balanced_weights
 from finetuning.classification.head import SequenceClassifier
-from finetuning.datasets import DATASETS, Dataset
-from finetuning.examples import Examples
+from finetuning.datasets import DATASETS, Dataset, SplitSource
+from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
 from finetuning.inputs import encode_around, encode_pairs, pad_rows
 from finetuning.metrics import score
 from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
 from finetuning.prediction import softmax
+from finetuning.readers import Example
 from finetuning.tables import read_table
+from tokenization.base import TokenizerInterface
 
 # How many of the examples with the highest loss TensorBoard shows.
 SHOWN_MISTAKES = 10
@@ -44,22 +49,22 @@ class Classification:
     """The `finetuning.downstream_task.DownstreamTask` of run_classifier."""
 
     dataset: Dataset
-    tokenizer: object  # the model's
+    tokenizer: TokenizerInterface  # the model's
     max_length: int  # the most pieces of an example
     # As for `SequenceClassifier`:
     dropout: float = DROPOUT
     freeze_encoder: bool = False
-    feature_layers: tuple = ()
+    feature_layers: tuple[int, ...] = ()
     # Whether an example weighs the more in the training loss the rarer its class is.
     balanced: bool = False
 
     rows = 1
 
     @property
-    def best_by(self):
+    def best_by(self) -> tuple[str, bool]:
         return f"eval_{self.dataset.metrics[0]}", True
 
-    def make_model(self, encoder):
+    def make_model(self, encoder: keras.Model) -> SequenceClassifier:
         """Puts a new `SequenceClassifier` head on an encoder."""
         return SequenceClassifier(
             encoder,
@@ -70,7 +75,7 @@ class Classification:
             feature_layers=self.feature_layers,
         )
 
-    def encode(self, raw, training):
+    def encode(self, raw: Sequence[Example], training: bool) -> Examples:
         """Encodes `finetuning.readers.Example`s; only for training they are weighted by class."""
         pairs = [(example.text, example.second) for example in raw]
         rows = encode_pairs(self.tokenizer, pairs, self.max_length)
@@ -91,38 +96,40 @@ class Classification:
         lengths = np.array([len(row.ids) for row in rows])
         return Examples(lengths, make_batch, [example.id for example in raw], raw)
 
-    def labels(self, raw):
+    def labels(self, raw: Sequence[Example]) -> np.ndarray:
         """[N] int32 classes or float32 scores, or [N, C] int32; zeros where a label is unknown."""
         blank = (0,) * len(self.dataset.labels) if self.dataset.multi_label else 0
         values = [blank if example.label is None else example.label for example in raw]
         return np.array(values, np.int32 if self.dataset.labels else np.float32)
 
-    def class_weights(self, labels):
+    def class_weights(self, labels: np.ndarray) -> np.ndarray:
         """The weight of each training example [N], or, if multi-label, of each label [N, C]."""
         if self.dataset.multi_label:
             return balanced_label_weights(labels)
         return balanced_weights(labels, len(self.dataset.labels))[labels]
 
-    def predictions(self, outputs):
+    def predictions(self, outputs: Outputs) -> np.ndarray:
         """Classes [N], scores [N] or, if multi-label, 0 or 1 for each class [N, C]."""
         logits = np.stack(outputs["logits"])  # [N, C]
         if self.dataset.multi_label:
             return (logits > 0).astype(np.int32)
         return logits.argmax(axis=1) if self.dataset.labels else logits[:, 0]
 
-    def probabilities(self, outputs):
+    def probabilities(self, outputs: Outputs) -> np.ndarray:
         """The probability of each class, [N, C]; they are independent if multi-label."""
         logits = np.stack(outputs["logits"]).astype(np.float64)  # [N, C]
         return 1 / (1 + np.exp(-logits)) if self.dataset.multi_label else softmax(logits)
 
-    def measure(self, model, examples, outputs):
+    def measure(
+        self, model: SequenceClassifier, examples: Examples, outputs: Outputs
+    ) -> dict[str, float]:
         """Computes the data set's metrics and "loss"."""
         labels = self.labels(examples.raw)
         probabilities = self.probabilities(outputs) if self.dataset.labels else None
         results = score(self.dataset.metrics, labels, self.predictions(outputs), probabilities)
         return {**results, "loss": float(np.mean(self._losses(model, labels, outputs)))}
 
-    def baseline(self, examples):
+    def baseline(self, examples: Examples) -> dict[str, float]:
         """The metrics of predicting the same for all examples: the most frequent class, the mean
         score, or, if multi-label, every label that most examples have. Metrics of probabilities
         are left out."""
@@ -136,7 +143,7 @@ class Classification:
         return score(self.dataset.metrics, labels, np.broadcast_to(guess, labels.shape))
 
     @property
-    def settings(self):
+    def settings(self) -> dict[str, Any]:
         """The labels of a custom data set, which may have been collected from its training file."""
         custom = self.dataset.labels and self.dataset not in DATASETS.values()
         return {"labels": ",".join(self.dataset.labels)} if custom else {}
@@ -146,7 +153,9 @@ class Classification:
         logits = tf.constant(np.stack(outputs["logits"]))
         return np.asarray(model.losses({"logits": logits}, {"label_ids": labels}))
 
-    def illustrations(self, model, examples, outputs):
+    def illustrations(
+        self, model: SequenceClassifier, examples: Examples, outputs: Outputs
+    ) -> Illustrations:
         """A plot of the confusion matrix, and a table of the examples with the highest loss."""
         rows = [
             (where, text[:SHOWN_CHARACTERS], true, predicted, f"{loss:.3f}")
@@ -162,7 +171,14 @@ class Classification:
         plot = draw_confusion_matrix(report)
         return Illustrations(texts, {"confusion": plot})
 
-    def write_details(self, directory, split, model, examples, outputs):
+    def write_details(
+        self,
+        directory: str,
+        split: str,
+        model: SequenceClassifier,
+        examples: Examples,
+        outputs: Outputs,
+    ) -> list[str]:
         """Writes the figures of each class, and the mistakes with the highest loss."""
         paths = []
         if self.dataset.labels:
@@ -191,7 +207,7 @@ class Classification:
             for i in np.argsort(-losses, kind="stable")
         ]
 
-    def format(self, prediction):
+    def format(self, prediction: Any) -> str:
         """A label or a prediction as text: a class, comma-separated classes, or a score."""
         if not self.dataset.labels:
             return f"{prediction:.4f}"
@@ -200,7 +216,9 @@ class Classification:
             return ",".join(label for label, predicted in pairs if predicted)
         return self.dataset.labels[prediction]
 
-    def write_predictions(self, directory, split, examples, outputs):
+    def write_predictions(
+        self, directory: str, split: str, examples: Examples, outputs: Outputs
+    ) -> list[str]:
         """Writes predictions_SPLIT.tsv, and test_results.tsv as google-research/bert does.
 
         The columns of the first: id, text, second and label if there are any, prediction, and
@@ -222,8 +240,8 @@ class Classification:
                 file.write(as_line(cells + [f"{share:.6f}" for share in shares[i] if classes]))
         source = self.dataset.sources.get(split)
         # The name of a file in --data_dir is relative to it; a file that a flag names is not.
-        named = source is not None and source.own and os.path.isabs(source.files[0])
-        if named and source.label is None:
+        is_named = source is not None and source.own and os.path.isabs(source.files[0])
+        if source is not None and is_named and source.label is None:
             paths.append(self.write_table(directory, source, outputs))
         if split == "test":
             paths.append(os.path.join(directory, "test_results.tsv"))
@@ -232,7 +250,7 @@ class Classification:
                     file.write(as_line([str(share) for share in row]))
         return paths
 
-    def write_table(self, directory, source, outputs):
+    def write_table(self, directory: str, source: SplitSource, outputs: Outputs) -> str:
         """Writes NAME_predictions.csv: all columns of a user's file, and what was predicted.
 
         UTF-8 with a mark at the beginning, by which a spreadsheet program knows the encoding.

@@ -5,9 +5,12 @@ Shapes: B batch, T pieces of a row or a batch, L requested layers, H hidden.
 
 import collections
 import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import starmap
+from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -16,7 +19,8 @@ from bert_common.progress import progress
 from bert_tf.encoder import run_inside
 from bert_tf.layers import infer_block
 from finetuning.examples import LENGTH_STEP
-from finetuning.inputs import ROW_INPUTS, pad_rows
+from finetuning.inputs import ROW_INPUTS, InputRow, pad_rows
+from tokenization.base import TokenizerInterface
 
 # TensorFlow's own threads leave gaps between small operations, which another batch fills. Of 6,000
 # reviews in batches of 32 on two cores: 5.1 s one batch at a time, 3.8 s two, 3.7 s three.
@@ -37,19 +41,19 @@ PIECES_AT_ONCE = 4096
 MAX_VALUES = 2**27
 
 
-def mean_pooling(values, mask):
+def mean_pooling(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """[B, T, L, H] -> [B, L, H]: the mean over all pieces, [CLS] and [SEP] included."""
     mask = tf.cast(mask, values.dtype)[:, :, None, None]  # [B, T, 1, 1]
     return tf.reduce_sum(values * mask, axis=1) / tf.reduce_sum(mask, axis=1)
 
 
-def max_pooling(values, mask):
+def max_pooling(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """[B, T, L, H] -> [B, L, H]: the maximum over all pieces, [CLS] and [SEP] included."""
     mask = tf.cast(mask, tf.bool)[:, :, None, None]  # [B, T, 1, 1]
     return tf.reduce_max(tf.where(mask, values, values.dtype.min), axis=1)
 
 
-POOLINGS = {
+POOLINGS: dict[str, Callable[[Any, Any], Any]] = {
     "mean": mean_pooling,
     "cls": lambda values, mask: values[:, 0],
     "max": max_pooling,
@@ -57,7 +61,9 @@ POOLINGS = {
 }
 
 
-def word_vectors(encoder, tokenizer, words):
+def word_vectors(
+    encoder: keras.Model, tokenizer: TokenizerInterface, words: Sequence[str]
+) -> np.ndarray:
     """The vectors of words out of context: rows of the embedding table, of ALBERT at its width E.
 
     Args:
@@ -82,8 +88,16 @@ def word_vectors(encoder, tokenizer, words):
 
 
 def extract(
-    encoder, rows, layers, pooling, batch_size, pad_id=0, *, max_values=MAX_VALUES, compute=None
-):
+    encoder: keras.Model,
+    rows: Sequence[InputRow],
+    layers: Sequence[int],
+    pooling: str,
+    batch_size: int | None,
+    pad_id: int = 0,
+    *,
+    max_values: int = MAX_VALUES,
+    compute: Any = None,
+) -> Iterator[np.ndarray]:
     """Computes features of rows; rows of about equal length share a batch.
 
     Args:
@@ -122,7 +136,7 @@ def extract(
         for group in _groups(rows, size, pooling == "none", max_values):
             # The longest first, so that running out of memory shows at once.
             order = sorted(range(len(group)), key=lambda i: -len(group[i].ids))
-            features = [None] * len(group)
+            features: list[Any] = [None] * len(group)
             batches = _batches(order, [len(row.ids) for row in group], batch_size)
             inputs = (prepare([group[i] for i in indices]) for indices in batches)
             # A thread for one batch alone would add a tenth to the time of a short text.
@@ -154,7 +168,7 @@ def _several_at_once(pool, inputs):
         pool: an executor of `BATCHES_AT_ONCE` threads.
         inputs: an iterable of (graph, batch), of which only the next one is taken beforehand.
     """
-    running = collections.deque()  # (pieces, future), in order
+    running: collections.deque[tuple[int, Any]] = collections.deque()  # (pieces, future), in order
     for graph, batch in inputs:
         pieces = batch["input_ids"].size
         while running and sum(count for count, _ in running) + pieces > PIECES_AT_ONCE:
@@ -170,7 +184,8 @@ def _run(graph, batch):
 
 def _groups(rows, size, every_piece, max_values):
     """Cuts rows into lists whose features have at most `max_values` values, or into single rows."""
-    group, total = [], 0
+    group: list[InputRow] = []
+    total = 0
     for row in rows:
         count = size * len(row.ids) if every_piece else size
         if group and total + count > max_values:
@@ -190,7 +205,9 @@ def _compile(encoder, layers, pooling, length):
     return tf.function(compute, input_signature=signature)
 
 
-def pooled_layers(encoder, layers, pooling, batch):
+def pooled_layers(
+    encoder: keras.Model, layers: Sequence[int], pooling: str, batch: Mapping[str, Any]
+) -> tf.Tensor:
     """The features of a batch, float32 [B, L, H]; with the pooling "none" [B, T, L, H].
 
     Args:

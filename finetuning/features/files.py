@@ -7,10 +7,13 @@ import glob
 import json
 import os
 import zipfile
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from bert_common.atomic_write import atomic_write
+from finetuning.inputs import InputRow
+from tokenization.base import TokenizerInterface
 
 # As google-research/bert extract_features.py.
 DECIMALS = 6
@@ -21,7 +24,13 @@ PROJECTOR_FILE = "projector_config.pbtxt"
 VECTORS, LABELS = ".vectors.tsv", ".labels.tsv"
 
 
-def write_json_lines(path, rows, features, layers, tokenizer):
+def write_json_lines(
+    path: str,
+    rows: Iterable[InputRow],
+    features: Iterable[np.ndarray],
+    layers: Sequence[int],
+    tokenizer: TokenizerInterface,
+) -> None:
     """Writes one JSON object a row, as google-research/bert extract_features.py.
 
     {"linex_index": 0, "features": [{"token": "[CLS]", "layers": [{"index": -1, "values": [...]},
@@ -40,7 +49,7 @@ def write_json_lines(path, rows, features, layers, tokenizer):
             file.write(json_line(number, tokens, values, layers).encode("ascii"))
 
 
-def json_line(number, tokens, values, layers):
+def json_line(number: int, tokens: Sequence[str], values: np.ndarray, layers: Sequence[int]) -> str:
     """Formats the line of one row, whose values are [T, L, H]."""
     # Equal to Python's round() of each value: a float32 times a million is exact in float64.
     values = np.round(values.astype(np.float64), DECIMALS).tolist()
@@ -57,7 +66,14 @@ def json_line(number, tokens, values, layers):
     return json.dumps({"linex_index": number, "features": features}) + "\n"
 
 
-def write_arrays(path, rows, features, layers, hidden_size, pooled):
+def write_arrays(
+    path: str,
+    rows: Sequence[InputRow],
+    features: Iterable[np.ndarray],
+    layers: Sequence[int],
+    hidden_size: int,
+    pooled: bool,
+) -> None:
     """Writes an .npz file row by row, so that only one row need be in memory.
 
     With one vector per row: "features" [N, L, H] float32, "layers" [L]. With one vector
@@ -89,7 +105,9 @@ def write_arrays(path, rows, features, layers, hidden_size, pooled):
                 entry.write(values.astype("<f4").tobytes())
 
 
-def write_projector(directory, name, vectors, labels):
+def write_projector(
+    directory: str, name: str, vectors: Iterable[np.ndarray], labels: Iterable[str]
+) -> None:
     """Writes vectors for TensorBoard's projector, beside those that the folder has.
 
     Args:

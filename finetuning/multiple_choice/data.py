@@ -6,16 +6,18 @@ Shapes: B batch, C options, T pieces of a row.
 import dataclasses
 import itertools
 import os
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from finetuning.inputs import InputRow, encode_groups, pad_rows
+from finetuning.inputs import Batch, InputRow, encode_groups, pad_rows
 from finetuning.readers import json_field
 from finetuning.tables import check_object, shortened
+from tokenization.base import TokenizerInterface
 
 # The folders of each of RACE's splits: the examinations of middle and of high schools.
 RACE_LEVELS = ("middle", "high")
@@ -36,7 +38,7 @@ class ChoiceQuestion(NamedTuple):
     id: str
     context: str
     question: str
-    options: tuple
+    options: tuple[str, ...]
     label: int | None  # the index of the correct option; None: not published
 
 
@@ -44,17 +46,17 @@ class EncodedChoiceQuestion(NamedTuple):
     """A question as pieces; questions about the same text share its array."""
 
     context_ids: np.ndarray  # [pieces] int32
-    pairs: list  # for each option question and option, [pieces] int32
+    pairs: list[np.ndarray]  # for each option question and option, [pieces] int32
 
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceDataset:
     """The questions of a run: split -> `ChoiceQuestion`s."""
 
-    questions: dict
+    questions: dict[str, list[ChoiceQuestion]]
 
     @property
-    def splits(self):
+    def splits(self) -> dict[str, bool]:
         """Each split -> whether its answers are known."""
         return {
             split: all(choice.label is not None for choice in choices)
@@ -62,12 +64,16 @@ class ChoiceDataset:
         }
 
 
-def read_dataset_split(dataset, split, data_dir):
+def read_dataset_split(
+    dataset: ChoiceDataset, split: str, data_dir: str | None
+) -> tuple[list[ChoiceQuestion], dict[str, int]]:
     """The questions of a split; none is left out."""
     return dataset.questions[split], {}
 
 
-def read_race(data_dir, split, levels=RACE_LEVELS):
+def read_race(
+    data_dir: str, split: str, levels: Sequence[str] = RACE_LEVELS
+) -> list[ChoiceQuestion]:
     """Reads a split of RACE: a folder for each level, with a .txt file for each article.
 
     If the folder has a file all.txt, that holds all articles of the level, one a line.
@@ -104,7 +110,7 @@ def read_race(data_dir, split, levels=RACE_LEVELS):
     return _check_option_counts(choices, folder)
 
 
-def find_race(data_dir, split):
+def find_race(data_dir: str, split: str) -> str | None:
     """The folder of a split of RACE, or None."""
     return next(filter(os.path.isdir, _race_folders(data_dir, split)), None)
 
@@ -136,7 +142,7 @@ def _race_article(entry, where, name):
         yield _choice(f"{name}-{number}", article, question, options, answer, place)
 
 
-def read_choices(path):
+def read_choices(path: str) -> list[ChoiceQuestion]:
     """Reads JSON lines: objects with context, question, options and, if known, label.
 
     Args:
@@ -153,10 +159,10 @@ def read_choices(path):
     for number, line in enumerate(_lines(path), 1):
         where = f"{path} line {number}"
         entry = read_json(line, where)
-        texts = (json_field(entry, name, str, where) for name in ("context", "question"))
+        context, question = (json_field(entry, n, str, where) for n in ("context", "question"))
         options = json_field(entry, "options", list, where)
         name = str(entry.get("id", number))
-        choices.append(_choice(name, *texts, options, entry.get("label"), where))
+        choices.append(_choice(name, context, question, options, entry.get("label"), where))
     return _check_option_counts(choices, path)
 
 
@@ -196,12 +202,14 @@ def _check_option_counts(choices, where):
     return choices
 
 
-def fill_in(question, option):
+def fill_in(question: str, option: str) -> str:
     """Puts an option into its question's blank "_", or after it, as google-research/albert."""
     return question.replace("_", option) if "_" in question else f"{question} {option}"
 
 
-def encode_choices(tokenizer, choices, max_qa_length):
+def encode_choices(
+    tokenizer: TokenizerInterface, choices: Sequence[ChoiceQuestion], max_qa_length: int
+) -> list[EncodedChoiceQuestion]:
     """Tokenizes questions and options, and each text once.
 
     Args:
@@ -228,7 +236,9 @@ def _encode_task(plan, tokenizer, number):
     return encoded
 
 
-def make_rows(tokenizer, encoded, max_seq_length):
+def make_rows(
+    tokenizer: TokenizerInterface, encoded: EncodedChoiceQuestion, max_seq_length: int
+) -> list[InputRow]:
     """Makes the rows of a question, as google-research/albert race_utils.py.
 
     Args:
@@ -242,13 +252,13 @@ def make_rows(tokenizer, encoded, max_seq_length):
     rows = []
     for pair in encoded.pairs:
         context = encoded.context_ids[: max_seq_length - SPECIALS - len(pair)]
-        ids = [[tokenizer.cls_id], context, [tokenizer.sep_id], pair, [tokenizer.sep_id]]
+        ids: list[Any] = [[tokenizer.cls_id], context, [tokenizer.sep_id], pair, [tokenizer.sep_id]]
         segment_ids = np.repeat(np.array([0, 1], np.int32), [len(context) + 2, len(pair) + 1])
         rows.append(InputRow(np.concatenate(ids, dtype=np.int32), segment_ids))
     return rows
 
 
-def check_lengths(max_seq_length, max_qa_length):
+def check_lengths(max_seq_length: int, max_qa_length: int) -> None:
     """Raises an `InputError` if rows have no room for question and option."""
     if not 1 <= max_qa_length <= max_seq_length - SPECIALS:
         raise InputError(
@@ -257,7 +267,7 @@ def check_lengths(max_seq_length, max_qa_length):
         )
 
 
-def pad_choices(examples, length, pad_id):
+def pad_choices(examples: Sequence[Sequence[InputRow]], length: int, pad_id: int) -> Batch:
     """Pads questions into a batch.
 
     Args:

@@ -6,6 +6,9 @@ and the softmax is over the options.
 Shapes: B batch, C options, T tokens, H hidden.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -31,21 +34,32 @@ class MultipleChoiceModel(EncoderModel):
 
     google_names = heads.GOOGLE_NAMES
 
-    def __init__(self, encoder, dropout=heads.DROPOUT, name="multiple_choice", **kwargs):
+    def __init__(
+        self,
+        encoder: keras.Model,
+        dropout: float = heads.DROPOUT,
+        name: str = "multiple_choice",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(encoder, name, **kwargs)
         width = self.config.hidden_size
         self.head = heads.ProjectionHead(width, 1, dropout, self.dtype_policy, name="head")
         self.build()
 
     @property
-    def objective(self):
+    def objective(self) -> Objective:
         """Cross entropy over the options."""
         return Objective(heads.CLASSIFICATION_LOSSES, heads.classification_sums)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.head.build()
 
-    def call(self, inputs, training=None, run_block=call_block):
+    def call(
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
+    ) -> dict[str, Any]:
         """Runs the encoder with the head; every option is a row of its own.
 
         Args:
@@ -67,10 +81,12 @@ class MultipleChoiceModel(EncoderModel):
         logits = self.head(encoded["pooled_output"], training=training)  # [B * C, 1]
         return {"logits": ops.reshape(logits, (-1, options))}  # [B, C]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "dropout": self.head.dropout.rate}
 
 
-def from_settings(encoder, settings):
+def from_settings(
+    encoder: keras.Model, settings: Mapping[str, Any]
+) -> tuple[MultipleChoiceModel, tuple[str, ...]]:
     """The model that a folder's settings describe, with random weights; it has no labels."""
     return MultipleChoiceModel(encoder), ()

@@ -1,27 +1,37 @@
 """Chooses among the options of a user's questions with a fine-tuned model."""
 
+from typing import TYPE_CHECKING, Any
+
+from finetuning.examples import Examples, Outputs
 from finetuning.multiple_choice.data import ChoiceDataset, ChoiceQuestion
 from finetuning.multiple_choice.task import MultipleChoice, probabilities
 from finetuning.readers import check_strings
 from finetuning.results import Chosen
+from tokenization.base import TokenizerInterface
+
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
 
-def make_task(loaded, tokenizer, max_length):
+def make_task(
+    loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
+) -> MultipleChoice:
     """The task of a `LoadedModel`, for texts instead of a data set."""
     longest = loaded.settings["max_qa_length"]
     return MultipleChoice(ChoiceDataset({}), tokenizer, max_length, longest)
 
 
-def read_input(task, name, value):
+def read_input(task: MultipleChoice, name: str, value: Any) -> ChoiceQuestion:
     """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
     question, context, options = value
     options = check_strings(*options)
     if len(options) < 2:
         raise ValueError(options)
-    return ChoiceQuestion(name, *check_strings(context, question), options, None)
+    check_strings(context, question)
+    return ChoiceQuestion(name, context, question, options, None)
 
 
-def read_outputs(task, examples, outputs):
+def read_outputs(task: MultipleChoice, examples: Examples, outputs: Outputs) -> list[Chosen]:
     """What the model's outputs say of each text."""
     found_of_all = []
     for question, shares in zip(examples.raw, probabilities(outputs), strict=True):

@@ -3,6 +3,8 @@
 Shapes: B questions, C options, T pieces of a row.
 """
 
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
 
 from finetuning.inputs import ROW_INPUTS
@@ -11,18 +13,22 @@ from finetuning.serving.served_model import Rows, ServedModel
 from finetuning.serving.signatures import Signatures, inputs, longest_row
 from finetuning.serving.text_rows import TextRows, heads, parts
 
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
-def signatures(loaded):
+
+def signatures(loaded: "LoadedModel") -> Signatures:
     """The `Signatures` of a `LoadedModel` whose task is "multiple_choice"."""
-    model, max_length = loaded.model, longest_row(loaded)
+    model, tokenizer, max_length = loaded.model, loaded.tokenizer, longest_row(loaded)
+    assert tokenizer is not None  # the export takes no fine-tuned model without
     max_qa_length = min(loaded.settings["max_qa_length"], max_length - SPECIALS)
 
     def compute(batch):
         options = {name: batch[name][:, tf.newaxis] for name in ROW_INPUTS}  # [B * C, 1, T]
         return {"logits": model(options)["logits"][:, 0]}  # [B * C, 1] -> [B * C]
 
-    served = ServedModel(model, compute, loaded.tokenizer.pad_id or 0)
-    texts = TextRows(loaded.tokenizer)
+    served = ServedModel(model, compute, tokenizer.pad_id or 0)
+    texts = TextRows(tokenizer)
 
     texts_in = (*inputs(tf.string, 1, "context", "question"), *inputs(tf.string, 2, "options"))
 
@@ -69,7 +75,7 @@ def _choices(logits):
     }
 
 
-def fill_in(question, options):
+def fill_in(question: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
     """Puts options [B, C] into their questions' [B] blanks "_", or after them: string [B, C].
 
     As `finetuning.multiple_choice.data.fill_in`.

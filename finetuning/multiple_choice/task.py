@@ -5,17 +5,27 @@ Shapes: N questions, C options.
 
 import dataclasses
 import os
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
+import keras
 import numpy as np
 
 from bert_common.atomic_write import atomic_write
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
-from finetuning.examples import Examples
+from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
-from finetuning.multiple_choice.data import ChoiceDataset, encode_choices, make_rows, pad_choices
+from finetuning.multiple_choice.data import (
+    ChoiceDataset,
+    ChoiceQuestion,
+    encode_choices,
+    make_rows,
+    pad_choices,
+)
 from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.prediction import softmax
+from tokenization.base import TokenizerInterface
 
 # How many of the questions with the least probable true option TensorBoard shows.
 SHOWN_MISTAKES = 10
@@ -26,24 +36,24 @@ class MultipleChoice:
     """The `finetuning.downstream_task.DownstreamTask` of run_race."""
 
     dataset: ChoiceDataset
-    tokenizer: object  # the model's
+    tokenizer: TokenizerInterface  # the model's
     max_length: int  # the most pieces of a row
     max_qa_length: int  # the most pieces of question and option
     dropout: float = DROPOUT  # the rate of dropout before the head
 
     best_by = ("eval_accuracy", True)
-    settings = {}
+    settings: ClassVar[dict[str, Any]] = {}
 
     @property
-    def rows(self):
+    def rows(self) -> int:
         """One per option."""
         return max(len(raw[0].options) for raw in self.dataset.questions.values())
 
-    def make_model(self, encoder):
+    def make_model(self, encoder: keras.Model) -> MultipleChoiceModel:
         """Puts a new `MultipleChoiceModel` head on an encoder."""
         return MultipleChoiceModel(encoder, dropout=self.dropout)
 
-    def encode(self, raw, training):
+    def encode(self, raw: Sequence[ChoiceQuestion], training: bool) -> Examples:
         """Encodes `data.ChoiceQuestion`s, for training as for evaluation."""
         encoded = encode_choices(self.tokenizer, raw, self.max_qa_length)
         known = np.array([choice.label is not None for choice in raw], np.float32)
@@ -60,18 +70,22 @@ class MultipleChoice:
         ]
         return Examples(np.array(lengths), make_batch, [choice.id for choice in raw], raw)
 
-    def measure(self, model, examples, outputs):
+    def measure(
+        self, model: MultipleChoiceModel, examples: Examples, outputs: Outputs
+    ) -> dict[str, float]:
         """Computes "accuracy" and "loss"."""
         labels, shares = labels_of(examples.raw), probabilities(outputs)
         losses = -np.log(shares[np.arange(len(labels)), labels])
         return {"accuracy": accuracy(labels, shares.argmax(axis=1)), "loss": float(losses.mean())}
 
-    def baseline(self, examples):
+    def baseline(self, examples: Examples) -> dict[str, float]:
         """The accuracy of always choosing the option that is most often correct."""
         labels = labels_of(examples.raw)
         return {"accuracy": accuracy(labels, np.bincount(labels).argmax())}
 
-    def illustrations(self, model, examples, outputs):
+    def illustrations(
+        self, model: MultipleChoiceModel, examples: Examples, outputs: Outputs
+    ) -> Illustrations:
         """A table of wrong answers, those first whose true option is the least probable."""
         labels, shares = labels_of(examples.raw), probabilities(outputs)
         of_true = shares[np.arange(len(labels)), labels]  # [N]
@@ -84,11 +98,20 @@ class MultipleChoice:
         header = ("question", "true", "predicted", "its probability")
         return Illustrations({"most_wrong": as_markdown_table(rows, header)}, {})
 
-    def write_details(self, directory, split, model, examples, outputs):
+    def write_details(
+        self,
+        directory: str,
+        split: str,
+        model: MultipleChoiceModel,
+        examples: Examples,
+        outputs: Outputs,
+    ) -> list[str]:
         """Nothing: `measure` tells all."""
         return []
 
-    def write_predictions(self, directory, split, examples, outputs):
+    def write_predictions(
+        self, directory: str, split: str, examples: Examples, outputs: Outputs
+    ) -> list[str]:
         """Writes predictions_SPLIT.tsv: id, label if known, prediction, each option's probability.
 
         Options are written as letters from A.
@@ -107,21 +130,21 @@ class MultipleChoice:
         return [path]
 
 
-def labels_of(choices):
+def labels_of(choices: Sequence[ChoiceQuestion]) -> np.ndarray:
     """The index of each question's correct option, [N] int32; 0 where it is unknown."""
     return np.array([choice.label or 0 for choice in choices], np.int32)
 
 
-def probabilities(outputs):
+def probabilities(outputs: Outputs) -> np.ndarray:
     """The probability of each option, [N, C]."""
     return softmax(np.stack(outputs["logits"]).astype(np.float64))
 
 
-def accuracy(labels, predictions):
+def accuracy(labels: np.ndarray, predictions: np.ndarray | np.integer) -> float:
     """The share of correct predictions."""
     return float(np.mean(labels == predictions))
 
 
-def letter(number):
+def letter(number: int | np.integer) -> str:
     """The name of an option: 0 -> A, 1 -> B, and so on."""
     return chr(ord("A") + number)

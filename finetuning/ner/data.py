@@ -6,19 +6,23 @@ IOB2: B-X begins an entity of kind X, I-X continues it, O is outside of entities
 
 import os
 import re
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from bert_common.errors import InputError
 from finetuning.ner.labels import iob2_tag
 from finetuning.readers import find_file
 from finetuning.tables import first_of, read_lines
 
+if TYPE_CHECKING:
+    from finetuning.ner.untagged import UntaggedFile
+
 
 class TaggedFileFormat(NamedTuple):
     """The format of a data set's files: a row of the table."""
 
     folder: str  # the usual name of the folder that holds its files
-    files: dict  # split -> the name of its file
+    files: dict[str, str]  # split -> the name of its file
     separator: str = "[ \t]+"  # a pattern of what separates columns
     columns: int | None = None  # how many there are; None: as many as in the file's first line
     token: int = 0  # the index of the column with the token; the last column is the tag
@@ -28,7 +32,8 @@ class TaggedFileFormat(NamedTuple):
     # A pattern of lines without a token, which end a sentence; its group `id`, if it has one, is
     # the name of the next sentence.
     comment: str | None = None
-    tags: tuple = ()  # all tags, in the order of the classes; empty: those of the training file
+    # All tags, in the order of the classes; empty: those of the training file.
+    tags: tuple[str, ...] = ()
     # Whether an I- that continues no entity remains and is no entity, as in data that are scored
     # as strict IOB2; otherwise it becomes B-.
     strict: bool = False
@@ -40,12 +45,12 @@ class Sentence(NamedTuple):
 
     id: str
     text: str
-    units: tuple  # (first character, end), in the order of the text
-    tags: tuple  # one for each unit
+    units: tuple[tuple[int, int], ...]  # (first character, end), in the order of the text
+    tags: tuple[str, ...]  # one for each unit
     tagged: bool = True  # False: nobody has tagged it, and all `tags` are "O"
 
 
-def tags_of_kinds(kinds):
+def tags_of_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
     """All tags: B- and I- of each kind, then "O"."""
     return (*(f"{place}-{kind}" for kind in kinds for place in "BI"), "O")
 
@@ -89,7 +94,9 @@ FORMATS = {
 }
 
 
-def read_tagged(file_format, split, data_dir, tags=()):
+def read_tagged(
+    file_format: TaggedFileFormat, split: str, data_dir: str, tags: Sequence[str] = ()
+) -> tuple[list[Sentence], int]:
     """Reads all sentences of a split.
 
     Spaces are not units: KLUE tags them, but does not score them.
@@ -115,7 +122,9 @@ def read_tagged(file_format, split, data_dir, tags=()):
     path = find_file(file_format.files[split], data_dir, file_format.folder)
     known = {spell(file_format, tag): tag for tag in tags or file_format.tags}
     edges = " \t" if file_format.glue else "\t"  # a space may be a token
-    sentences, loose, name, columns, rows = [], 0, None, file_format.columns, []
+    sentences: list[Sentence] = []
+    rows: list[tuple[str, str]] = []
+    loose, name, columns = 0, None, file_format.columns
     for where, line in read_lines(path):
         comment = file_format.comment and re.fullmatch(file_format.comment, line)
         if comment or not line.strip(edges):
@@ -156,7 +165,7 @@ def _add_sentence(sentences, name, rows, file_format):
     return sum(new != old for new, old in zip(fixed, tags, strict=True))
 
 
-def untagged_sentence(name, text, file_format):
+def untagged_sentence(name: str, text: str, file_format: TaggedFileFormat) -> Sentence:
     """A `Sentence` of any text, whose units are those of a format's files; all tags are "O"."""
     # Where tokens are joined with nothing they are characters, elsewhere words.
     pattern = r"\S+" if file_format.glue else "[^ ]"
@@ -164,12 +173,12 @@ def untagged_sentence(name, text, file_format):
     return Sentence(name, text, units, ("O",) * len(units), tagged=False)
 
 
-def spell(file_format, tag):
+def spell(file_format: TaggedFileFormat, tag: str) -> str:
     """A tag as a format's files spell it."""
     return file_format.outside if tag == "O" else file_format.tag.format(place=tag[0], kind=tag[2:])
 
 
-def is_tag(value, file_format):
+def is_tag(value: str, file_format: TaggedFileFormat) -> bool:
     """Whether a text may be a tag of a format's files."""
     try:
         _read_tag(value, file_format, {}, "")
@@ -195,7 +204,7 @@ def _read_tag(value, file_format, known, where):
     return tag
 
 
-def to_iob2(tags):
+def to_iob2(tags: Iterable[str]) -> list[str]:
     """The tags of a sentence, with B- wherever an entity begins."""
     fixed, before = [], "O"
     for tag in tags:
@@ -206,7 +215,7 @@ def to_iob2(tags):
     return fixed
 
 
-def find_tags(sentences):
+def find_tags(sentences: Iterable[Sentence]) -> tuple[str, ...]:
     """All tags of the kinds that occur in sentences, in alphabetical order, with "O" the last."""
     kinds = {tag[2:] for sentence in sentences for tag in sentence.tags} - {""}
     return tags_of_kinds(sorted(kinds))
@@ -216,12 +225,14 @@ class NerDataset(NamedTuple):
     """The data of a run: files of a format, with their tags and splits."""
 
     file_format: TaggedFileFormat  # a row of `FORMATS`
-    tags: tuple  # in the order of the classes
-    splits: dict  # each split whose file exists -> whether it has tags
-    untagged: tuple = ()  # the `finetuning.ner.untagged.UntaggedFile` of each split without
+    tags: tuple[str, ...]  # in the order of the classes
+    splits: dict[str, bool]  # each split whose file exists -> whether it has tags
+    untagged: "tuple[UntaggedFile, ...]" = ()  # of each split without tags
 
 
-def make_ner_dataset(file_format, data_dir, tags=()):
+def make_ner_dataset(
+    file_format: TaggedFileFormat, data_dir: str, tags: Sequence[str] = ()
+) -> NerDataset:
     """Makes a `NerDataset` of the files in a folder.
 
     Args:
@@ -249,7 +260,9 @@ def make_ner_dataset(file_format, data_dir, tags=()):
     return NerDataset(file_format, tuple(tags), splits)
 
 
-def read_dataset_split(dataset, split, data_dir):
+def read_dataset_split(
+    dataset: NerDataset, split: str, data_dir: str
+) -> tuple[list[Sentence], dict[str, int]]:
     """`read_tagged` for a `NerDataset`, with a description of the I- tags as a dict."""
     sentences, loose = read_tagged(dataset.file_format, split, data_dir, dataset.tags)
     outcome = "not counted as entities" if dataset.file_format.strict else "changed to B-"

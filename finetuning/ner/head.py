@@ -6,6 +6,8 @@ Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W 
 """
 
 import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
 import keras
 from keras import ops
@@ -49,15 +51,15 @@ class TokenClassifier(EncoderModel):
 
     def __init__(
         self,
-        encoder,
-        classes,
-        dropout=heads.DROPOUT,
+        encoder: keras.Model,
+        classes: int,
+        dropout: float = heads.DROPOUT,
         *,
-        freeze_encoder=False,
-        feature_layers=(),
-        name="classifier",
-        **kwargs,
-    ):
+        freeze_encoder: bool = False,
+        feature_layers: Sequence[int] = (),
+        name: str = "classifier",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(encoder, name, **kwargs)
         self.classes = classes
         self.freeze_encoder = freeze_encoder
@@ -67,7 +69,7 @@ class TokenClassifier(EncoderModel):
         self.build()
 
     @property
-    def objective(self):
+    def objective(self) -> Objective:
         """Cross entropy, the weighted mean over all tokens of the global batch.
 
         A batch has token_label_ids [B, T] and token_label_weights [B, T], 0 for [CLS], [SEP] and
@@ -75,10 +77,15 @@ class TokenClassifier(EncoderModel):
         """
         return Objective(LOSSES, token_sums)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.head.build()
 
-    def call(self, inputs, training=None, run_block=call_block):
+    def call(
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
+    ) -> dict[str, Any]:
         """Runs the encoder with the head.
 
         Args:
@@ -97,7 +104,7 @@ class TokenClassifier(EncoderModel):
         vectors = ops.stop_gradient(vectors) if self.freeze_encoder else vectors
         return {"logits": self.head(vectors, training=training)}
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "classes": self.classes,
@@ -107,18 +114,20 @@ class TokenClassifier(EncoderModel):
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         # Older files have a setting that this model does not use.
         return super().from_config({k: v for k, v in config.items() if k != "multi_label"})
 
 
-def token_sums(outputs, batch):
+def token_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
     """`classification_sums` over tokens, whose token_label_ids and _weights are [B, T]."""
     labels = {name: batch[f"token_{name}"] for name in ("label_ids", "label_weights")}
     return heads.classification_sums(outputs, labels)
 
 
-def from_settings(encoder, settings):
+def from_settings(
+    encoder: keras.Model, settings: Mapping[str, Any]
+) -> tuple[TokenClassifier, tuple[str, ...]]:
     """The model that a folder's settings describe, with random weights, and its tags."""
     labels = split_names(settings["labels"])
     layers = split_numbers(settings["feature_layers"])

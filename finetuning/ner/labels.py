@@ -5,12 +5,17 @@ C classes, B windows of a batch.
 """
 
 import re
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from bert_common.errors import InputError
-from finetuning.inputs import InputRow
+from finetuning.inputs import Batch, InputRow
+from tokenization.base import TokenizerInterface
+
+if TYPE_CHECKING:
+    from finetuning.ner.data import Sentence
 
 
 class Alignment(NamedTuple):
@@ -20,12 +25,12 @@ class Alignment(NamedTuple):
     """
 
     ids: np.ndarray  # [P] int32
-    owners: list  # for each of U units the index of the piece that it belongs to; -1 for none
+    owners: list[int]  # for each of U units the index of the piece that it belongs to; -1 for none
     # For each of P pieces a unit: the first that belongs to it, or, if none does (a later piece of
     # a word, a later jamo of a syllable), the first that shares a character with it; -1 for none (a
     # word-end marker, a space).
-    units: list
-    begins: list  # for each of P pieces whether that unit belongs to it
+    units: list[int]
+    begins: list[bool]  # for each of P pieces whether that unit belongs to it
 
 
 class SentenceWindow(NamedTuple):
@@ -42,7 +47,7 @@ class SentenceWindow(NamedTuple):
 _TAG = re.compile(r"(?P<place>[BI])[-_](?P<kind>.+)|(?P<other>.+)[-_](?P<last>[BI])")
 
 
-def iob2_tag(name):
+def iob2_tag(name: str) -> str | None:
     """A tag as "B-X", "I-X" or "O", however it is written: "X-B", "X_B", "B_X"; None for others."""
     if name in ("O", "-"):
         return "O"
@@ -52,7 +57,7 @@ def iob2_tag(name):
     return f"{match['place'] or match['last']}-{match['kind'] or match['other']}"
 
 
-def check_tags(names, source):
+def check_tags(names: Sequence[str], source: str) -> None:
     """Refuses names of classes that are not tags, which a model of transformers may have.
 
     Args:
@@ -67,7 +72,7 @@ def check_tags(names, source):
         )
 
 
-def align(tokenizer, sentence):
+def align(tokenizer: TokenizerInterface, sentence: "Sentence") -> Alignment:
     """Makes the `Alignment` of a `data.Sentence`, even if the tokenizer normalises its text."""
     ids, spans = tokenizer.encode_with_offsets(sentence.text)
     unit_at = [-1] * len(sentence.text)
@@ -84,7 +89,7 @@ def align(tokenizer, sentence):
     return Alignment(np.array(ids, np.int32), owners, units, begins)
 
 
-def piece_tags(alignment, tags):
+def piece_tags(alignment: Alignment, tags: Sequence[str]) -> list[str]:
     """Converts U tags of units to P tags of pieces; "O" where a piece has no unit."""
     converted = []
     for unit, begins in zip(alignment.units, alignment.begins, strict=True):
@@ -93,7 +98,7 @@ def piece_tags(alignment, tags):
     return converted
 
 
-def unit_tags(alignment, tags):
+def unit_tags(alignment: Alignment, tags: Sequence[str]) -> list[str]:
     """Converts P tags of pieces back to U tags of units.
 
     If several units belong to a piece, those after the first continue its entity: B-X, I-X, I-X.
@@ -121,7 +126,14 @@ def _fill_gaps(tags):
     return filled
 
 
-def make_windows(tokenizer, alignments, sentences, tags, max_length, overlap=False):
+def make_windows(
+    tokenizer: TokenizerInterface,
+    alignments: Sequence[Alignment],
+    sentences: "Sequence[Sentence]",
+    tags: Sequence[str],
+    max_length: int,
+    overlap: bool = False,
+) -> list[SentenceWindow]:
     """Cuts sentences into windows for the model; most sentences fit into one.
 
     Args:
@@ -156,7 +168,7 @@ def make_windows(tokenizer, alignments, sentences, tags, max_length, overlap=Fal
     return windows
 
 
-def window_bounds(count, room, overlap):
+def window_bounds(count: int, room: int, overlap: bool) -> list[tuple[int, int, int, int]]:
     """Computes where windows begin and end, and which pieces count in each.
 
     Args:
@@ -176,7 +188,7 @@ def window_bounds(count, room, overlap):
     return list(zip(starts, ends, [0, *borders], [*borders, count], strict=False))
 
 
-def pad_labels(windows, length):
+def pad_labels(windows: Sequence[SentenceWindow], length: int) -> Batch:
     """Pads the labels of a batch, whose rows `finetuning.inputs.pad_rows` pads.
 
     Args:
@@ -194,7 +206,7 @@ def pad_labels(windows, length):
     return {"token_label_ids": labels, "token_label_weights": weights}
 
 
-def decode(scores, tags):
+def decode(scores: np.ndarray, tags: Sequence[str]) -> np.ndarray:
     """Finds the valid sequence of tags with the highest sum of scores (Viterbi's algorithm).
 
     Args:

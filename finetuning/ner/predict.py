@@ -1,26 +1,38 @@
 """Finds the named entities in a user's texts with a fine-tuned model."""
 
+from typing import TYPE_CHECKING, Any
+
+from finetuning.examples import Examples, Outputs
 from finetuning.metrics import entities
-from finetuning.ner.data import FORMATS, NerDataset, untagged_sentence
+from finetuning.ner.data import FORMATS, NerDataset, Sentence, untagged_sentence
 from finetuning.ner.labels import check_tags
 from finetuning.ner.task import NamedEntityRecognition, entity_probability
 from finetuning.readers import check_strings
 from finetuning.results import FoundEntity, Tagged
+from tokenization.base import TokenizerInterface
+
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
 
-def make_task(loaded, tokenizer, max_length):
+def make_task(
+    loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
+) -> NamedEntityRecognition:
     """The task of a `LoadedModel`, for texts instead of a data set."""
     check_tags(loaded.labels, loaded.source)
     dataset = NerDataset(FORMATS[loaded.settings["task_name"]], loaded.labels, {})
     return NamedEntityRecognition(dataset, tokenizer, max_length)
 
 
-def read_input(task, name, value):
+def read_input(task: NamedEntityRecognition, name: str, value: Any) -> Sentence:
     """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
-    return untagged_sentence(name, *check_strings(value), task.dataset.file_format)
+    (text,) = check_strings(value)
+    return untagged_sentence(name, text, task.dataset.file_format)
 
 
-def read_outputs(task, examples, outputs):
+def read_outputs(
+    task: NamedEntityRecognition, examples: Examples, outputs: Outputs
+) -> list[Tagged]:
     """What the model's outputs say of each text."""
     found_of_all = []
     predictions = task.predictions(examples, outputs)

@@ -4,10 +4,13 @@ Shapes: B texts, P pieces of all texts, U units of all texts, S pieces of a text
 E entities of all texts, C classes.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+
+from finetuning.ner.served_units import Alignment, Units
 
 OUTSIDE, BEGIN, INSIDE = range(3)
 
@@ -19,7 +22,7 @@ class Tags:
         names: "B-X", "I-X" or "O", for each of C classes.
     """
 
-    def __init__(self, names):
+    def __init__(self, names: Sequence[str]) -> None:
         kinds = sorted({name[2:] for name in names})
         self.outside = names.index("O")
         self.kinds = tf.constant(kinds)
@@ -35,14 +38,16 @@ class Tags:
 class Entities(NamedTuple):
     """The entities of all texts, in order."""
 
-    starts: object  # int64 [E]: the first character in the text
-    ends: object  # int64 [E]
-    kinds: object  # string [E]
-    probabilities: object  # float64 [E]: the mean of those of its tags
-    splits: object  # int64 [B + 1]: the row splits of the entities of each text
+    starts: tf.Tensor  # int64 [E]: the first character in the text
+    ends: tf.Tensor  # int64 [E]
+    kinds: tf.Tensor  # string [E]
+    probabilities: tf.Tensor  # float64 [E]: the mean of those of its tags
+    splits: tf.Tensor  # int64 [B + 1]: the row splits of the entities of each text
 
 
-def find_entities(logits, splits, units, alignment, tags):
+def find_entities(
+    logits: tf.Tensor, splits: tf.Tensor, units: Units, alignment: Alignment, tags: Tags
+) -> Entities:
     """The `Entities` of texts.
 
     Args:
@@ -108,7 +113,7 @@ def _unit_tags(classes, shares, units, alignment, tags):
     return place, kind, tf.gather(shares, piece), tf.cast(owned, tf.float64)
 
 
-def decode(scores, tags):
+def decode(scores: tf.RaggedTensor, tags: Tags) -> tf.RaggedTensor:
     """The valid sequence of tags with the highest sum of scores, as `finetuning.ner.labels.decode`.
 
     Args:

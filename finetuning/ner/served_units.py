@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from finetuning.serving.characters import Characters
 from tokenization.tf_graph import tables
 from tokenization.tf_graph.tables import Table
 
@@ -16,23 +17,23 @@ SPACE = ord(" ")
 class Units(NamedTuple):
     """The units of all texts, in order: characters, or words."""
 
-    starts: object  # int64 [U]: the first character of each in its text
-    ends: object  # int64 [U]
-    splits: object  # int64 [B + 1]: the row splits of the units of each text
-    text_starts: object  # int64 [U]: where its text begins among the characters of all texts
+    starts: tf.Tensor  # int64 [U]: the first character of each in its text
+    ends: tf.Tensor  # int64 [U]
+    splits: tf.Tensor  # int64 [B + 1]: the row splits of the units of each text
+    text_starts: tf.Tensor  # int64 [U]: where its text begins among the characters of all texts
 
 
 class Alignment(NamedTuple):
     """Which pieces represent which units: a unit belongs to the first that shares a character."""
 
-    owners: object  # int64 [U]: the piece that a unit belongs to; -1 for none
+    owners: tf.Tensor  # int64 [U]: the piece that a unit belongs to; -1 for none
     # int64 [P]: the first unit that belongs to a piece; if none does, the first that shares a
     # character with it, or -1.
-    units: object
-    begins: object  # bool [P]: whether that unit belongs to it
+    units: tf.Tensor
+    begins: tf.Tensor  # bool [P]: whether that unit belongs to it
 
 
-def find_units(characters, by_character):
+def find_units(characters: Characters, by_character: bool) -> Units:
     """The `Units` of texts.
 
     Args:
@@ -61,7 +62,7 @@ def find_units(characters, by_character):
     return Units(starts - text_starts, ends - text_starts, splits, text_starts)
 
 
-def align(units, spans, text_starts):
+def align(units: Units, spans: tf.RaggedTensor, text_starts: tf.Tensor) -> Alignment:
     """The `Alignment` of units and pieces.
 
     Args:

@@ -6,6 +6,8 @@ Shapes: B texts, W windows, T pieces of a row, P pieces of all texts, U units of
 E entities of all texts, C classes.
 """
 
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
 
 from finetuning.inputs import ROW_INPUTS
@@ -18,10 +20,15 @@ from finetuning.serving.served_model import ServedModel
 from finetuning.serving.signatures import Signatures, ids_signature, inputs, longest_row
 from finetuning.serving.text_rows import TextRows, dense, parts
 
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
-def signatures(loaded):
+
+def signatures(loaded: "LoadedModel") -> Signatures:
     """The `Signatures` of a `LoadedModel` whose task is "ner"."""
-    model, texts, settings = loaded.model, TextRows(loaded.tokenizer), loaded.settings
+    model, tokenizer, settings = loaded.model, loaded.tokenizer, loaded.settings
+    assert tokenizer is not None  # the export takes no fine-tuned model without
+    texts = TextRows(tokenizer)
     names, glue = list(loaded.labels), FORMATS[settings["task_name"]].glue
     check_tags(names, loaded.source)
     max_length = longest_row(loaded)
@@ -32,7 +39,7 @@ def signatures(loaded):
         return {"logits": logits, "probabilities": tf.nn.softmax(logits), "tags": best}
 
     tokens = ("logits", "probabilities", "tags")
-    served = ServedModel(model, compute, loaded.tokenizer.pad_id or 0, token_outputs=tokens)
+    served = ServedModel(model, compute, tokenizer.pad_id or 0, token_outputs=tokens)
 
     @tf.function(input_signature=inputs(tf.string, 1, "text"), autograph=False)
     def find(text):

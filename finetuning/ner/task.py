@@ -5,26 +5,47 @@ Shapes: U units of a sentence, P pieces of it, T pieces of a window, C classes, 
 
 import dataclasses
 import os
+from collections.abc import Sequence
+from typing import Any
 
+import keras
 import numpy as np
 
 from bert_common.atomic_write import atomic_write
 from bert_common.progress import with_progress
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
-from finetuning.class_report import report_of_counts, report_of_matrix, write_class_report
-from finetuning.examples import Examples
+from finetuning.class_report import (
+    ClassReport,
+    report_of_counts,
+    report_of_matrix,
+    write_class_report,
+)
+from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
 from finetuning.inputs import pad_rows
 from finetuning.metrics import entities, score_tags
-from finetuning.ner.data import NerDataset
+from finetuning.ner.data import NerDataset, Sentence
 from finetuning.ner.head import TokenClassifier
-from finetuning.ner.labels import align, decode, make_windows, pad_labels, unit_tags
+from finetuning.ner.labels import (
+    Alignment,
+    SentenceWindow,
+    align,
+    decode,
+    make_windows,
+    pad_labels,
+    unit_tags,
+)
 from finetuning.plots import draw_confusion_matrix
 from finetuning.prediction import softmax
+from tokenization.base import TokenizerInterface
 
 # How many of the sentences with the most wrong tags TensorBoard shows.
 SHOWN_MISTAKES = 10
+
+
+# The tags of a sentence's units, and the probability of each.
+PredictedTags = tuple[list[str], list[float]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,22 +53,22 @@ class NamedEntityRecognition:
     """The `finetuning.downstream_task.DownstreamTask` of run_ner."""
 
     dataset: NerDataset
-    tokenizer: object  # the model's
+    tokenizer: TokenizerInterface  # the model's
     max_length: int  # the most pieces of a window; longer sentences are cut into several
     # As for `TokenClassifier`:
     dropout: float = DROPOUT
     freeze_encoder: bool = False
-    feature_layers: tuple = ()
+    feature_layers: tuple[int, ...] = ()
 
     best_by = ("eval_entity_f1", True)
     rows = 1
 
     @property
-    def settings(self):
+    def settings(self) -> dict[str, Any]:
         """The tags, which may have been collected from the training file."""
         return {"labels": ",".join(self.dataset.tags)}
 
-    def make_model(self, encoder):
+    def make_model(self, encoder: keras.Model) -> TokenClassifier:
         """Puts a new `TokenClassifier` head on an encoder."""
         return TokenClassifier(
             encoder,
@@ -57,7 +78,7 @@ class NamedEntityRecognition:
             feature_layers=self.feature_layers,
         )
 
-    def encode(self, raw, training):
+    def encode(self, raw: Sequence[Sentence], training: bool) -> Examples:
         """Encodes `finetuning.ner.data.Sentence`s.
 
         Longer sentences are cut into windows: adjacent ones for training, else overlapping ones.
@@ -78,11 +99,14 @@ class NamedEntityRecognition:
         ids = [raw[window.sentence].id for window in windows]
         return Examples(lengths, make_batch, ids, raw, windowing=(alignments, windows))
 
-    def predictions(self, examples, outputs):
+    def predictions(self, examples: Examples, outputs: Outputs) -> list[PredictedTags]:
         """For each sentence U tags, and the probability of each."""
-        return predict_tags(*examples.windowing, outputs["logits"], self.dataset.tags)
+        alignments, windows = examples.windowing
+        return predict_tags(alignments, windows, outputs["logits"], self.dataset.tags)
 
-    def measure(self, model, examples, outputs):
+    def measure(
+        self, model: TokenClassifier, examples: Examples, outputs: Outputs
+    ) -> dict[str, float]:
         """Computes the scores of entities and of single units, and "loss"."""
         predicted = [tags for tags, _ in self.predictions(examples, outputs)]
         results = score_tags([list(s.tags) for s in examples.raw], predicted, self.dataset.tags)
@@ -96,12 +120,14 @@ class NamedEntityRecognition:
             weight += float(window.label_weights.sum())
         return {**results, "loss": loss / max(weight, 1.0)}
 
-    def baseline(self, examples):
+    def baseline(self, examples: Examples) -> dict[str, float]:
         """The scores of tagging every unit as "O"."""
         true = [list(sentence.tags) for sentence in examples.raw]
         return score_tags(true, [["O"] * len(tags) for tags in true], self.dataset.tags)
 
-    def illustrations(self, model, examples, outputs):
+    def illustrations(
+        self, model: TokenClassifier, examples: Examples, outputs: Outputs
+    ) -> Illustrations:
         """A plot of the tags' confusion matrix, and a table of the sentences with most errors."""
         numbers = {tag: number for number, tag in enumerate(self.dataset.tags)}
         matrix, mistakes = np.zeros((len(numbers),) * 2, np.int64), []  # [C, C]
@@ -122,13 +148,22 @@ class NamedEntityRecognition:
         plot = draw_confusion_matrix(report_of_matrix(self.dataset.tags, matrix))
         return Illustrations(texts, {"confusion": plot})
 
-    def write_details(self, directory, split, model, examples, outputs):
+    def write_details(
+        self,
+        directory: str,
+        split: str,
+        model: TokenClassifier,
+        examples: Examples,
+        outputs: Outputs,
+    ) -> list[str]:
         """Writes the figures of each kind of entity."""
         true = [sentence.tags for sentence in examples.raw]
         predicted = [tags for tags, _ in self.predictions(examples, outputs)]
         return write_class_report(directory, split, kind_report(self.dataset.tags, true, predicted))
 
-    def write_predictions(self, directory, split, examples, outputs):
+    def write_predictions(
+        self, directory: str, split: str, examples: Examples, outputs: Outputs
+    ) -> list[str]:
         """Writes predictions_SPLIT.tsv, a line per entity, and tags_SPLIT.tsv, a line per unit.
 
         The columns of the first: id, start and end in the text (characters from 0), kind, text of
@@ -162,7 +197,9 @@ class NamedEntityRecognition:
         return paths
 
 
-def kind_report(tags, true, predicted):
+def kind_report(
+    tags: Sequence[str], true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+) -> ClassReport:
     """The `ClassReport` of the kinds of entities: one is right if its kind and both ends are.
 
     Args:
@@ -179,7 +216,7 @@ def kind_report(tags, true, predicted):
     return report_of_counts(kinds, None, *counts)
 
 
-def list_entities(sentence, tags):
+def list_entities(sentence: Sentence, tags: Sequence[str]) -> str:
     """The entities of a sentence as text: "서울 LC, 김철수 PS"."""
     return ", ".join(
         f"{sentence.text[sentence.units[first][0] : sentence.units[last][1]]} {kind}"
@@ -187,7 +224,9 @@ def list_entities(sentence, tags):
     )
 
 
-def entity_probability(alignment, probabilities, first, last):
+def entity_probability(
+    alignment: Alignment, probabilities: Sequence[float], first: int, last: int
+) -> float:
     """The mean probability of an entity's tags; units without a piece do not count.
 
     Args:
@@ -204,7 +243,12 @@ def entity_probability(alignment, probabilities, first, last):
     return float(np.mean(shares))
 
 
-def predict_tags(alignments, windows, logits, tags):
+def predict_tags(
+    alignments: Sequence[Alignment],
+    windows: Sequence[SentenceWindow],
+    logits: Sequence[np.ndarray],
+    tags: Sequence[str],
+) -> list[PredictedTags]:
     """Predicts the tags of every unit, with their probabilities.
 
     Args:
@@ -230,5 +274,7 @@ def predict_tags(alignments, windows, logits, tags):
         probabilities = [
             shares[piece, classes[piece]] if piece >= 0 else 1.0 for piece in alignment.owners
         ]
-        predictions.append((unit_tags(alignment, [tags[i] for i in classes]), probabilities))
+        predictions.append(
+            (unit_tags(alignment, [tags[i] for i in classes.tolist()]), probabilities)
+        )
     return predictions

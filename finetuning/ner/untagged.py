@@ -3,12 +3,13 @@
 import collections
 import os
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from bert_common.errors import InputError
 from finetuning.metrics import entities
 from finetuning.ner import data
-from finetuning.ner.data import Sentence, TaggedFileFormat, is_tag, untagged_sentence
+from finetuning.ner.data import NerDataset, Sentence, TaggedFileFormat, is_tag, untagged_sentence
 from finetuning.readers import find_file, split_of_file
 from finetuning.tables import read_lines
 
@@ -34,7 +35,9 @@ class UntaggedFile(NamedTuple):
     form: str  # one of `FORMS`
 
 
-def add_untagged(dataset, data_dir, predict_file=None, form="auto"):
+def add_untagged(
+    dataset: NerDataset, data_dir: str, predict_file: str | None = None, form: str = "auto"
+) -> NerDataset:
     """Adds what need not have tags to a `NerDataset`: its own test file, and a file to predict.
 
     Args:
@@ -63,7 +66,9 @@ def add_untagged(dataset, data_dir, predict_file=None, form="auto"):
     return dataset._replace(splits=splits, untagged=tuple(files))
 
 
-def read_dataset_split(dataset, split, data_dir):
+def read_dataset_split(
+    dataset: NerDataset, split: str, data_dir: str
+) -> tuple[list[Sentence], dict[str, int]]:
     """Reads the sentences of a `NerDataset`'s split, with or without tags.
 
     Returns:
@@ -81,7 +86,7 @@ def read_dataset_split(dataset, split, data_dir):
     return data.read_dataset_split(dataset, split, data_dir)
 
 
-def count_kinds(dataset, sentences):
+def count_kinds(dataset: NerDataset, sentences: Iterable[Sentence]) -> dict[str, int]:
     """How many entities of each kind sentences have: a dict; {} where none is tagged."""
     kinds = dict.fromkeys(tag[2:] for tag in dataset.tags if tag != "O")
     tagged = [sentence for sentence in sentences if sentence.tagged]
@@ -89,7 +94,7 @@ def count_kinds(dataset, sentences):
     return {kind: counts[kind] for kind in kinds} if tagged else {}
 
 
-def recognize_form(path, file_format):
+def recognize_form(path: str, file_format: TaggedFileFormat) -> str:
     """The form of a file, one of `FORMS`.
 
     It is "tagged" if half of its lines at least end in a column with a tag. Else it is "tokens" if
@@ -133,7 +138,7 @@ def _has_groups(blocks, columns):
     return len(blocks) > 1 or columns > 1
 
 
-def read_untagged(path, form, file_format):
+def read_untagged(path: str, form: str, file_format: TaggedFileFormat) -> list[Sentence]:
     """Reads the sentences of a file whose form is "tokens" or "text".
 
     Args:
@@ -161,7 +166,8 @@ def read_untagged(path, form, file_format):
 
 
 def _read_tokens(path, file_format):
-    columns, tokens, name = _token_columns(file_format), [], None
+    tokens: list[str] = []
+    columns, name = _token_columns(file_format), None
     for where, line in read_lines(path):
         comment = file_format.comment and re.fullmatch(file_format.comment, line)
         if comment or not _edges(line, file_format):
@@ -193,7 +199,7 @@ def _of_tokens(name, tokens, file_format):
     return Sentence(name, text, tuple(units), ("O",) * len(units), tagged=False)
 
 
-def _token_columns(file_format: TaggedFileFormat):
+def _token_columns(file_format):
     """How many columns a line has without its tag."""
     return file_format.token + 1
 

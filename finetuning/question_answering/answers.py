@@ -6,12 +6,14 @@ K starts that a beam keeps, J ends that it keeps of each.
 
 import json
 import os
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from bert_common.atomic_write import atomic_write
-from finetuning.question_answering.windows import answer_span, cut_answer
+from finetuning.question_answering.data import Question
+from finetuning.question_answering.windows import ContextWindow, answer_span, cut_answer
 
 # The start and end score of "" where no window has a valid span, as google-research/albert.
 NO_ANSWER_SCORE = -1e6
@@ -19,6 +21,13 @@ NO_ANSWER_SCORE = -1e6
 # How many times n_best_size spans are first turned into texts, as different spans may have the same
 # text; if that is too few, the number is multiplied by it again.
 SPANS_PER_TEXT = 5
+
+
+# The start and the end logits of a window, [T or more] each.
+SpanLogits = tuple[np.ndarray, np.ndarray]
+
+# What a model returned for a window.
+Output = TypeVar("Output")
 
 
 class Spans(NamedTuple):
@@ -36,23 +45,23 @@ class Candidate(NamedTuple):
     text: str
     start_score: float
     end_score: float
-    span: tuple | None = None  # (first character, end) in the context
+    span: tuple[int, int] | None = None  # (first character, end) in the context
 
     @property
-    def score(self):
+    def score(self) -> float:
         return self.start_score + self.end_score
 
 
 class PredictedAnswers(NamedTuple):
     """The predicted answers to all questions."""
 
-    texts: dict  # id -> the best answer, "" only if there is no valid span
-    nbest: dict  # id -> the best `Candidate`s, the best first
+    texts: dict[str, str]  # id -> the best answer, "" only if there is no valid span
+    nbest: dict[str, list[Candidate]]  # id -> the best `Candidate`s, the best first
     # id -> how much higher "no answer" scores than that answer; empty if every question has one.
-    null_odds: dict
+    null_odds: dict[str, float]
 
 
-def allowed_spans(window, max_answer_length):
+def allowed_spans(window: ContextWindow, max_answer_length: int) -> tuple[np.ndarray, np.ndarray]:
     """The first and the last piece, [N] each, of every valid span of a window.
 
     A valid span is not too long, and its start has its maximal context in this window.
@@ -67,7 +76,9 @@ def allowed_spans(window, max_answer_length):
     return begin, begin + size
 
 
-def beam_spans(window, beams, max_answer_length):
+def beam_spans(
+    window: ContextWindow, beams: Mapping[str, np.ndarray], max_answer_length: int
+) -> Spans:
     """Finds the valid spans of a window's beam, as google-research/albert run_squad_v2.py.
 
     Args:
@@ -91,7 +102,9 @@ def beam_spans(window, beams, max_answer_length):
     )
 
 
-def best_candidates(context, windows, spans, n_best_size):
+def best_candidates(
+    context: str, windows: Sequence[ContextWindow], spans: Sequence[Spans], n_best_size: int
+) -> list[Candidate]:
     """Finds the best answers in a question's windows; each text is returned once.
 
     Args:
@@ -133,8 +146,14 @@ def _best(score, count):
 
 
 def answer_by_spans(
-    questions, windows, outputs, n_best_size, max_answer_length, *, version_2_with_negative=False
-):
+    questions: Sequence[Question],
+    windows: Sequence[ContextWindow],
+    outputs: Iterable[SpanLogits],
+    n_best_size: int,
+    max_answer_length: int,
+    *,
+    version_2_with_negative: bool = False,
+) -> PredictedAnswers:
     """Computes answers from the logits of a `SpanModel`.
 
     Args:
@@ -168,7 +187,13 @@ def answer_by_spans(
     return answered
 
 
-def answer_by_beams(questions, windows, outputs, n_best_size, max_answer_length):
+def answer_by_beams(
+    questions: Sequence[Question],
+    windows: Sequence[ContextWindow],
+    outputs: Iterable[Mapping[str, np.ndarray]],
+    n_best_size: int,
+    max_answer_length: int,
+) -> PredictedAnswers:
     """Computes answers from the beams of a `BeamSpanModel`.
 
     Args:
@@ -189,15 +214,17 @@ def answer_by_beams(questions, windows, outputs, n_best_size, max_answer_length)
     return answered
 
 
-def by_question(questions, windows, outputs):
+def by_question(
+    questions: Sequence[Question], windows: Sequence[ContextWindow], outputs: Iterable[Output]
+) -> Iterator[tuple[Question, list[tuple[ContextWindow, Output]]]]:
     """Yields each question, and (window, output) of all its windows."""
-    groups = [[] for _ in questions]
+    groups: list[list[tuple[ContextWindow, Output]]] = [[] for _ in questions]
     for window, output in zip(windows, outputs, strict=True):
         groups[window.question].append((window, output))
     return zip(questions, groups, strict=True)
 
 
-def with_threshold(answered, threshold):
+def with_threshold(answered: PredictedAnswers, threshold: float | None) -> dict[str, str]:
     """The answers of `PredictedAnswers`, id -> text: "" where null_odds are above the threshold.
 
     If the threshold is None, every question is answered.
@@ -208,14 +235,19 @@ def with_threshold(answered, threshold):
     return {key: "" if odds[key] > threshold else text for key, text in answered.texts.items()}
 
 
-def candidate_probabilities(candidates):
+def candidate_probabilities(candidates: Sequence[Candidate]) -> np.ndarray:
     """The probability of each `Candidate` among all of a question: the softmax of their scores."""
     scores = np.array([candidate.score for candidate in candidates])
     weights = np.exp(scores - scores.max())
     return weights / weights.sum()
 
 
-def write_answers(folder, answered, threshold=None, score_name="logit"):
+def write_answers(
+    folder: str,
+    answered: PredictedAnswers,
+    threshold: float | None = None,
+    score_name: str = "logit",
+) -> list[str]:
     """Writes predictions.json, nbest_predictions.json and, if there are odds, null_odds.json.
 
     Args:

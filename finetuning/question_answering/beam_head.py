@@ -5,9 +5,13 @@ As google-research/albert run_squad_v2.py.
 Shapes: B batch, T tokens, H hidden, K starts that the beam keeps, J ends that it keeps of each.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import keras
 from keras import ops
 
+from bert_tf.config import EncoderConfig
 from bert_tf.dropout import Dropout
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import LayerNorm, call_block, gather_positions, initializer
@@ -54,13 +58,15 @@ class BeamSpanHead(keras.layers.Layer):
     tanh([x, s] W + b). As [x, s] W = x W1 + s W2, x W1 is computed once for all starts.
     """
 
-    def __init__(self, config, dropout, dtype_policy, name):
+    def __init__(
+        self, config: EncoderConfig, dropout: float, dtype_policy: keras.DTypePolicy, name: str
+    ) -> None:
         super().__init__(name=name, dtype=dtype_policy)
         self.config = config
         self.end_layer_norm = LayerNorm(dtype_policy, "end_layer_norm")
         self.dropout = Dropout(dropout, name="dropout", dtype=dtype_policy.variable_dtype)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         size = self.config.hidden_size
 
         def add(name, *shape):
@@ -77,13 +83,13 @@ class BeamSpanHead(keras.layers.Layer):
         self.answerable_hidden_bias = add("answerable_hidden_bias", size)
         self.answerable_kernel = add("answerable_kernel", size, 1)
 
-    def starts(self, x, p_mask):
+    def starts(self, x: Any, p_mask: Any) -> Any:
         """The logits of starts: [B, T, H] and [B, T] -> [B, T], masked, in float32 at least."""
         x = ops.cast(x, self.variable_dtype)
         logits = ops.matmul(x, self.start_kernel)[..., 0] + self.start_bias  # [B, T]
         return masked(logits, p_mask)
 
-    def ends(self, x, positions, p_mask):
+    def ends(self, x: Any, positions: Any, p_mask: Any) -> Any:
         """The logits of ends for given starts.
 
         Args:
@@ -106,7 +112,7 @@ class BeamSpanHead(keras.layers.Layer):
         logits = ops.matmul(hidden, self.end_kernel)[..., 0] + self.end_bias  # [B, K, T]
         return masked(logits, p_mask[:, None])
 
-    def answerable(self, x, start_logits, training=None):
+    def answerable(self, x: Any, start_logits: Any, training: bool | None = None) -> Any:
         """The logit of there being no answer: [B, T, H] and [B, T] -> [B]."""
         x = ops.cast(x, self.variable_dtype)
         weights = ops.softmax(start_logits, axis=-1)[:, None]  # [B, 1, T]
@@ -117,7 +123,7 @@ class BeamSpanHead(keras.layers.Layer):
         return ops.matmul(hidden, self.answerable_kernel)[:, 0]  # [B]
 
 
-def masked(logits, p_mask):
+def masked(logits: Any, p_mask: Any) -> Any:
     """Logits where p_mask is 0, and -1e30 where it is 1."""
     p_mask = ops.cast(p_mask, logits.dtype)
     return logits * (1.0 - p_mask) - MASKED_LOGIT * p_mask
@@ -142,27 +148,32 @@ class BeamSpanModel(EncoderModel):
 
     def __init__(
         self,
-        encoder,
-        start_n_top=START_N_TOP,
-        end_n_top=END_N_TOP,
-        dropout=DROPOUT,
-        name="beam_spans",
-        **kwargs,
-    ):
+        encoder: keras.Model,
+        start_n_top: int = START_N_TOP,
+        end_n_top: int = END_N_TOP,
+        dropout: float = DROPOUT,
+        name: str = "beam_spans",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(encoder, name, **kwargs)
         self.start_n_top, self.end_n_top = start_n_top, end_n_top
         self.head = BeamSpanHead(self.config, dropout, self.dtype_policy, name="head")
         self.build()
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.head.build()
 
     @property
-    def objective(self):
+    def objective(self) -> Objective:
         """Half the sum of three cross entropies: of start, end and answerability."""
         return Objective(BEAM_LOSSES, beam_sums)
 
-    def call(self, inputs, training=None, run_block=call_block):
+    def call(
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
+    ) -> dict[str, Any]:
         """Runs the encoder with the head.
 
         Args:
@@ -201,7 +212,7 @@ class BeamSpanModel(EncoderModel):
             "end_top_index": ops.reshape(end_index, flat),
         }
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "start_n_top": self.start_n_top,
@@ -210,14 +221,14 @@ class BeamSpanModel(EncoderModel):
         }
 
 
-def answerable_losses(outputs, batch):
+def answerable_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
     """Half the cross entropy of is_impossible [B], that there is no answer: [B]."""
     logits = outputs["cls_logits"]
     labels = ops.cast(batch["is_impossible"], logits.dtype)
     return ops.binary_crossentropy(labels, logits, from_logits=True) * 0.5
 
 
-def beam_sums(outputs, batch):
+def beam_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
     """`span_sums`, and the `weighted_sums` "answerable_..." of `answerable_losses`."""
     correct = ops.equal(outputs["cls_logits"] > 0, ops.cast(batch["is_impossible"], "bool"))
     losses = answerable_losses(outputs, batch)

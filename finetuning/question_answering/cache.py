@@ -6,17 +6,22 @@ Shapes: N questions, M contexts, Q pieces of all questions, C pieces of all cont
 import hashlib
 import itertools
 import zipfile
+from collections.abc import Sequence
 
 import numpy as np
 
 from bert_common.atomic_write import atomic_write
+from finetuning.question_answering.data import Question
 from finetuning.question_answering.windows import EncodedQuestion, encode_questions
+from tokenization.base import TokenizerInterface
 
 # To be raised when the same questions would be tokenized, or stored, differently.
 CACHE_VERSION = 1
 
 
-def load_or_encode(path, tokenizer, questions, max_query_length):
+def load_or_encode(
+    path: str, tokenizer: TokenizerInterface, questions: Sequence[Question], max_query_length: int
+) -> tuple[list[EncodedQuestion], bool]:
     """Loads the pieces of questions from a file, or tokenizes the questions and writes the file.
 
     Args:
@@ -35,7 +40,9 @@ def load_or_encode(path, tokenizer, questions, max_query_length):
     return encoded, False
 
 
-def fingerprint_of(tokenizer, questions, max_query_length):
+def fingerprint_of(
+    tokenizer: TokenizerInterface, questions: Sequence[Question], max_query_length: int
+) -> str:
     """A SHA-256 (hexadecimal) of everything that the pieces depend on."""
     digest = hashlib.sha256()
 
@@ -55,7 +62,8 @@ def fingerprint_of(tokenizer, questions, max_query_length):
 
 
 def _save(path, fingerprint, encoded):
-    contexts, numbers = [], []
+    contexts: list[EncodedQuestion] = []
+    numbers: list[int] = []
     for pieces in encoded:  # questions about the same context share its arrays
         if not contexts or pieces.context_ids is not contexts[-1].context_ids:
             contexts.append(pieces)

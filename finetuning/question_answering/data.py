@@ -24,7 +24,7 @@ class Question(NamedTuple):
     id: str
     question: str
     context: str
-    answers: tuple  # of `Answer`s; empty if not published, or if there is none
+    answers: tuple[Answer, ...]  # of `Answer`s; empty if not published, or if there is none
     is_impossible: bool
     article: str = ""  # the title of the article that the text is from, or its number in the file
 
@@ -35,10 +35,11 @@ class QuestionDataset:
 
     benchmark: str  # a key of `finetuning.question_answering.scores.BENCHMARKS`
     version_2_with_negative: bool  # whether there may be questions without an answer
-    files: dict  # split -> what `read_questions` returned for its file
+    # split -> what `read_questions` returned for its file
+    files: dict[str, tuple[list[Question], dict[str, int]]]
 
     @property
-    def splits(self):
+    def splits(self) -> dict[str, bool]:
         """Each split -> whether its answers are known."""
         return {
             split: any(entry.answers or entry.is_impossible for entry in questions)
@@ -46,7 +47,9 @@ class QuestionDataset:
         }
 
 
-def read_dataset_split(dataset, split, data_dir):
+def read_dataset_split(
+    dataset: QuestionDataset, split: str, data_dir: str | None
+) -> tuple[list[Question], dict[str, int]]:
     """The questions of a split, and what was changed in it or left out: a dict of counts."""
     return dataset.files[split]
 
@@ -61,8 +64,12 @@ SHOWN = 5
 
 
 def read_questions(
-    path, version_2_with_negative=False, with_answers=True, articles=None, bad_answers="refuse"
-):
+    path: str,
+    version_2_with_negative: bool = False,
+    with_answers: bool = True,
+    articles: tuple[int, int] | None = None,
+    bad_answers: str = "refuse",
+) -> tuple[list[Question], dict[str, int]]:
     """Reads the questions of a file, or of some of its articles.
 
     Args:
@@ -87,7 +94,9 @@ def read_questions(
             answer and must have one; the file has fewer articles.
     """
     content = read_json(read_bytes(path), path)
-    questions, places, counts, bad = [], {}, collections.Counter(), []
+    questions, bad = [], []
+    places: dict[str, str] = {}
+    counts: collections.Counter[str] = collections.Counter()
     for article, paragraph, where in _paragraphs(content, path, articles):
         context = json_field(paragraph, "context", str, where)
         for number, entry in enumerate(json_field(paragraph, "qas", list, where), 1):
@@ -134,7 +143,7 @@ def read_questions(
     return questions, dict(counts)
 
 
-def has_answers(path):
+def has_answers(path: str) -> bool:
     """Whether any question of a file has an answer, or is marked as impossible."""
     content = read_json(read_bytes(path), path)
     try:

@@ -8,14 +8,20 @@ character was normalised, the whole words are the answer. Scores are summed in f
 Shapes: T pieces of a row.
 """
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from finetuning.question_answering.answers import (
     NO_ANSWER_SCORE,
     Candidate,
     PredictedAnswers,
+    SpanLogits,
     by_question,
 )
+from finetuning.question_answering.data import Question
+from finetuning.question_answering.windows import ContextWindow
+from tokenization import FullTokenizer
 
 # The answer to a question for which no window has a span.
 NOTHING_FOUND = Candidate("empty", 0.0, 0.0)
@@ -25,15 +31,15 @@ WORD_SEPARATORS = " \t\r\n\u202f"
 
 
 def answer_as_google(
-    questions,
-    windows,
-    outputs,
-    n_best_size,
-    max_answer_length,
+    questions: Sequence[Question],
+    windows: Sequence[ContextWindow],
+    outputs: Iterable[SpanLogits],
+    n_best_size: int,
+    max_answer_length: int,
     *,
-    version_2_with_negative,
-    tokenizer,
-):
+    version_2_with_negative: bool,
+    tokenizer: FullTokenizer,
+) -> PredictedAnswers:
     """Computes answers from the logits of BERT's head.
 
     Args:
@@ -57,7 +63,7 @@ def answer_as_google(
             null = min(nulls, key=lambda candidate: candidate.score)
             spans.append((null.score, None, 0, 0, null.start_score, null.end_score))
         spans.sort(key=lambda span: -span[0])  # stable: of equal ones the earlier first
-        candidates = {}  # text -> `Candidate`
+        candidates: dict[str, Candidate] = {}  # by their texts
         for _, window, first, last, start_score, end_score in spans:
             if len(candidates) == n_best_size:
                 break
@@ -93,9 +99,10 @@ def _best(logits, count):
     return np.argsort(-logits, kind="stable")[:count].tolist()
 
 
-def split_words(context):
+def split_words(context: str) -> tuple[list[str], list[int]]:
     """The words of a context, and for each of its characters the index of the word."""
-    words, index_at = [], []
+    words: list[str] = []
+    index_at: list[int] = []
     inside = False
     for character in context:
         if character in WORD_SEPARATORS:
@@ -120,7 +127,7 @@ def _text(window, first, last, words, tokenizer):
     return find_original_text(predicted, original, tokenizer)
 
 
-def find_original_text(predicted, original, tokenizer):
+def find_original_text(predicted: str, original: str, tokenizer: FullTokenizer) -> str:
     """Finds the part of the original words that was tokenized to the predicted text.
 
     As Google's get_final_text.

@@ -1,10 +1,17 @@
 """Chooses the head that a folder's settings describe: spans scored at once, or by a beam search."""
 
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.span_head import SpanModel
 
 
-def from_settings(encoder, settings):
+def from_settings(
+    encoder: keras.Model, settings: Mapping[str, Any]
+) -> tuple[SpanModel | BeamSpanModel, tuple[str, ...]]:
     """The model that a folder's settings describe, with random weights; it has no labels."""
     starts, ends = settings["start_n_top"], settings["end_n_top"]
     return (BeamSpanModel(encoder, starts, ends) if starts else SpanModel(encoder)), ()

@@ -1,5 +1,8 @@
 """Answers a user's questions about texts with a fine-tuned model."""
 
+from typing import TYPE_CHECKING, Any
+
+from finetuning.examples import Examples, Outputs
 from finetuning.question_answering.answers import NO_ANSWER_SCORE, candidate_probabilities
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.data import Question, QuestionDataset
@@ -7,9 +10,15 @@ from finetuning.question_answering.task import QuestionAnswering
 from finetuning.question_answering.windows import SPECIALS
 from finetuning.readers import check_strings
 from finetuning.results import Answered, FoundAnswer
+from tokenization.base import TokenizerInterface
+
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
 
-def make_task(loaded, tokenizer, max_length):
+def make_task(
+    loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
+) -> QuestionAnswering:
     """The task of a `LoadedModel`, for texts instead of a data set."""
     settings, beams = loaded.settings, None
     if isinstance(loaded.model, BeamSpanModel):
@@ -30,26 +39,28 @@ def make_task(loaded, tokenizer, max_length):
     )
 
 
-def read_input(task, name, value):
+def read_input(task: QuestionAnswering, name: str, value: Any) -> Question:
     """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
     question, context = check_strings(*value)
     return Question(name, question, context, (), False)
 
 
-def read_outputs(task, examples, outputs):
+def read_outputs(task: QuestionAnswering, examples: Examples, outputs: Outputs) -> list[Answered]:
     """What the model's outputs say of each text."""
     found = task.answers(examples, outputs)
     found_of_all = []
     for key, chosen in task.texts(found).items():
         # Where nothing may be an answer, a placeholder stands in the list.
         nbest = [each for each in found.nbest[key] if each.start_score != NO_ANSWER_SCORE]
-        shares = candidate_probabilities(nbest) if nbest else []
-        candidates = tuple(
-            FoundAnswer(candidate.text, *(candidate.span or (None, None)), float(share))
-            for candidate, share in zip(nbest, shares, strict=True)
-        )
+        shares = candidate_probabilities(nbest).tolist() if nbest else []
+        candidates = tuple(map(_found_answer, nbest, shares))
         # A head with beams scores "no answer" by other numbers than answers.
         nothing = FoundAnswer("", None, None, 0.0)
         best = next((each for each in candidates if each.text == chosen), nothing)
         found_of_all.append(Answered(best, candidates))
     return found_of_all
+
+
+def _found_answer(candidate, share):
+    start, end = candidate.span or (None, None)
+    return FoundAnswer(candidate.text, start, end, share)

@@ -4,10 +4,13 @@ import collections
 import difflib
 import re
 import string
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from bert_common.errors import InputError
+
+if TYPE_CHECKING:  # it imports NumPy, which nothing here needs
+    from finetuning.question_answering.data import Question
 
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -19,32 +22,32 @@ _KORQUAD_SPACES = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))
 _KLUE_SPACES = re.compile(r"['\"《》<>〈〉]\(\)‘’")
 
 
-def normalize_squad(text):
+def normalize_squad(text: str) -> str:
     """Lower-cases; removes punctuation, the articles a, an, the, and repeated spaces."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
 
 
-def normalize_korquad(text):
+def normalize_korquad(text: str) -> str:
     """Lower-cases and removes punctuation; quotes and some brackets become spaces."""
     return " ".join(text.translate(_KORQUAD_SPACES).lower().translate(PUNCTUATION).split())
 
 
-def normalize_klue(text):
+def normalize_klue(text: str) -> str:
     """Lower-cases and removes punctuation."""
     return " ".join(_KLUE_SPACES.sub(" ", text.lower()).translate(PUNCTUATION).split())
 
 
-def word_f1(answer, gold):
+def word_f1(answer: str, gold: str) -> float:
     """F1 of the words that two normalised texts have in common."""
     return _f1(answer.split(), gold.split())
 
 
-def without_spaces(text):
+def without_spaces(text: str) -> str:
     """The characters that KorQuAD's program counts."""
     return text.replace(" ", "")
 
 
-def character_f1(answer, gold):
+def character_f1(answer: str, gold: str) -> float:
     """F1 of the characters that two normalised texts have in common, without spaces."""
     return _f1(without_spaces(answer), without_spaces(gold))
 
@@ -54,7 +57,7 @@ def _f1(answer, gold):
     return _harmonic_mean(common, len(answer), len(gold))
 
 
-def rouge_w(answer, gold):
+def rouge_w(answer: str, gold: str) -> float:
     """F1 of the longest substring that two normalised texts have in common."""
     match = difflib.SequenceMatcher(None, answer, gold).find_longest_match()
     return _harmonic_mean(match.size, len(answer), len(gold))
@@ -70,12 +73,14 @@ def _harmonic_mean(common, of_answer, of_gold):
 class Rules(NamedTuple):
     """How a benchmark compares an answer with a true one."""
 
-    normalize: Callable
-    overlap: Callable  # of two normalised texts, 0 to 1
+    normalize: Callable[[str], str]
+    overlap: Callable[[str, str], float]  # of two normalised texts, 0 to 1
     overlap_name: str
     drops_empty: bool  # whether true answers that normalise to "" are ignored
-    units: Callable  # splits a normalised text into what overlaps: words or characters
-    segments: re.Pattern  # matches parts of a text across whose borders no unit extends
+    units: Callable[
+        [str], Sequence[str]
+    ]  # splits a normalised text into what overlaps: words or characters
+    segments: re.Pattern[str]  # matches parts of a text across whose borders no unit extends
 
 
 _WORDS, _CHARACTERS = re.compile(r"\S+"), re.compile(".", re.DOTALL)
@@ -87,7 +92,12 @@ BENCHMARKS = {
 }
 
 
-def score_each(questions, answers, benchmark, version_2_with_negative):
+def score_each(
+    questions: "Sequence[Question]",
+    answers: Mapping[str, str],
+    benchmark: str,
+    version_2_with_negative: bool,
+) -> tuple[dict[str, float], dict[str, float]]:
     """Computes two scores of every question, each the best over its true answers.
 
     Args:
@@ -119,7 +129,7 @@ def score_each(questions, answers, benchmark, version_2_with_negative):
     return exact, overlap
 
 
-def gold_texts(question, rules, version_2_with_negative):
+def gold_texts(question: "Question", rules: Rules, version_2_with_negative: bool) -> list[str]:
     """The true answers of a question, normalised; "" if it has none, as in SQuAD 2.0."""
     golds = [rules.normalize(gold.text) for gold in question.answers]
     if version_2_with_negative:
@@ -127,7 +137,9 @@ def gold_texts(question, rules, version_2_with_negative):
     return golds
 
 
-def score_text(text, golds, rules, version_2_with_negative):
+def score_text(
+    text: str, golds: Iterable[str], rules: Rules, version_2_with_negative: bool
+) -> tuple[float, float]:
     """Computes exact match and overlap of an answer, each the best over the true ones."""
     answer = rules.normalize(text)
     exact = max((float(answer == gold) for gold in golds), default=0.0)
@@ -138,7 +150,9 @@ def score_text(text, golds, rules, version_2_with_negative):
     return exact, overlap
 
 
-def score_answers(questions, answers, benchmark="squad"):
+def score_answers(
+    questions: "Sequence[Question]", answers: Mapping[str, str], benchmark: str = "squad"
+) -> dict[str, float]:
     """Scores answers where every question has one, as in SQuAD 1.1 and KorQuAD 1.0.
 
     The arguments are those of `score_each`. Returns a dict: "exact_match" and "f1" ("rouge_w" for
@@ -149,7 +163,12 @@ def score_answers(questions, answers, benchmark="squad"):
     return {"exact_match": _percent(exact.values()), name: _percent(overlap.values())}
 
 
-def score_answers_or_none(questions, answers, null_odds=None, benchmark="squad"):
+def score_answers_or_none(
+    questions: "Sequence[Question]",
+    answers: Mapping[str, str],
+    null_odds: Mapping[str, float] | None = None,
+    benchmark: str = "squad",
+) -> dict[str, float]:
     """Scores answers where a question may have none, as in SQuAD 2.0 and KLUE-MRC.
 
     Args:
@@ -184,7 +203,12 @@ def score_answers_or_none(questions, answers, null_odds=None, benchmark="squad")
     return scores
 
 
-def best_threshold(questions, answers, scores, null_odds):
+def best_threshold(
+    questions: "Sequence[Question]",
+    answers: Mapping[str, str],
+    scores: Mapping[str, float],
+    null_odds: Mapping[str, float],
+) -> tuple[float, float]:
     """Finds the threshold of null_odds, above which the answer is "", with the best score.
 
     As SQuAD 2.0's program: questions are answered one by one, those with the lowest odds first;

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from finetuning.question_answering.answers import NO_ANSWER_SCORE
+from finetuning.question_answering.served_windows import Windows
 from finetuning.serving.characters import Characters
 
 NEVER = -float("inf")  # the score of what is no answer
@@ -17,12 +18,12 @@ NOTHING_FOUND = 2 * NO_ANSWER_SCORE  # that of the best answer where there is no
 class Candidates(NamedTuple):
     """Spans that may be answers, of windows [W, M] or of questions [B, K]."""
 
-    first: object  # int64: the first piece, counted from the first of the context in a window
-    last: object  # int64: the last piece, likewise
-    score: object  # float32; NEVER for one that is not allowed
+    first: tf.Tensor  # int64: the first piece, counted from the first of the context in a window
+    last: tf.Tensor  # int64: the last piece, likewise
+    score: tf.Tensor  # float32; NEVER for one that is not allowed
 
 
-def best_of_each(windows, candidates, kept):
+def best_of_each(windows: Windows, candidates: Candidates, kept: int) -> Candidates:
     """The best spans of each question, the best first; equal ones in their order.
 
     Args:
@@ -53,7 +54,13 @@ def _top(candidates, kept):
     return Candidates(first, last, score)
 
 
-def best_answers(contexts, windows, candidates, nulls, options):
+def best_answers(
+    contexts: tf.Tensor,
+    windows: Windows,
+    candidates: Candidates,
+    nulls: tf.Tensor | None,
+    options: tuple[int, float | None, bool],
+) -> dict[str, tf.Tensor]:
     """The outputs of the signature.
 
     Args:

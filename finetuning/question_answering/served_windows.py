@@ -9,24 +9,30 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from finetuning.serving.served_model import Rows
-from finetuning.serving.text_rows import parts
+from finetuning.serving.text_rows import TextRows, parts
 
 
 class Windows(NamedTuple):
     """The windows of all questions, in their order."""
 
     rows: Rows  # [CLS] question [SEP] part of the context [SEP]
-    owners: object  # int64 [W]: the question of each
-    splits: object  # int64 [B + 1]: the row splits of the windows of each question
-    firsts: object  # int64 [W]: where the context begins in the row
-    sizes: object  # int64 [W]: how many pieces of the context a window shows
+    owners: tf.Tensor  # int64 [W]: the question of each
+    splits: tf.Tensor  # int64 [B + 1]: the row splits of the windows of each question
+    firsts: tf.Tensor  # int64 [W]: where the context begins in the row
+    sizes: tf.Tensor  # int64 [W]: how many pieces of the context a window shows
     # bool [W, the most of a window]: whether no window shows more of a piece's context.
-    is_max_context: object
-    pieces: object  # int64 [W]: the first of these among the pieces of all contexts
-    spans: object  # int32 [C, 2]: first character and end of each of those
+    is_max_context: tf.Tensor
+    pieces: tf.Tensor  # int64 [W]: the first of these among the pieces of all contexts
+    spans: tf.Tensor  # int32 [C, 2]: first character and end of each of those
 
 
-def make_windows(texts, questions, contexts, max_length, doc_stride):
+def make_windows(
+    texts: TextRows,
+    questions: tf.RaggedTensor,
+    contexts: tuple[tf.RaggedTensor, tf.RaggedTensor],
+    max_length: int,
+    doc_stride: int,
+) -> Windows:
     """Makes the `Windows` of questions.
 
     Args:

@@ -5,6 +5,8 @@ Long texts are cut into windows in the graph, and answers are chosen as run_squa
 Shapes: B questions, W windows, T pieces of a row, L lengths of answers, M spans of a window.
 """
 
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
 
 from finetuning.inputs import ROW_INPUTS
@@ -17,9 +19,13 @@ from finetuning.serving.served_model import ServedModel
 from finetuning.serving.signatures import Signatures, ids_signature, inputs, longest_row
 from finetuning.serving.text_rows import TextRows, heads
 
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
-def signatures(loaded):
+
+def signatures(loaded: "LoadedModel") -> Signatures:
     """The `Signatures` of a `LoadedModel` whose task is "question_answering"."""
+    assert loaded.tokenizer is not None  # the export takes no fine-tuned model without
     settings, texts = loaded.settings, TextRows(loaded.tokenizer)
     max_length = longest_row(loaded)
     query_length = min(settings["max_query_length"], max_length - SPECIALS - 1)

@@ -6,6 +6,9 @@ head of run_squad_v2.py.
 Shapes: B batch, T tokens, H hidden.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -42,20 +45,25 @@ class SpanModel(EncoderModel):
 
     google_names = SPAN_NAMES
 
-    def __init__(self, encoder, name="spans", **kwargs):
+    def __init__(self, encoder: keras.Model, name: str = "spans", **kwargs: Any) -> None:
         super().__init__(encoder, name, **kwargs)
         self.head = ProjectionHead(self.config.hidden_size, 2, None, self.dtype_policy, name="head")
         self.build()
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         self.head.build()
 
     @property
-    def objective(self):
+    def objective(self) -> Objective:
         """The mean of the cross entropies of start and end."""
         return Objective(SPAN_LOSSES, span_sums)
 
-    def call(self, inputs, training=None, run_block=call_block):
+    def call(
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
+    ) -> dict[str, Any]:
         """Runs the encoder with the head.
 
         Args:
@@ -70,7 +78,7 @@ class SpanModel(EncoderModel):
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}  # [B, T] each
 
 
-def span_losses(outputs, batch):
+def span_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
     """The loss of every example's answer, [B] in float32 at least.
 
     Args:
@@ -81,7 +89,7 @@ def span_losses(outputs, batch):
     return (start + cross_entropy(batch["end_positions"], outputs["end_logits"])) * 0.5
 
 
-def span_sums(outputs, batch):
+def span_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
     """The `weighted_sums` "span_..." of `span_losses`; correct answers have both ends correct."""
     correct = True
     for end in ("start", "end"):

@@ -5,13 +5,17 @@ Shapes: T pieces of a window.
 
 import dataclasses
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import keras
 import numpy as np
 
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
-from finetuning.examples import Examples
+from finetuning.examples import Examples, Outputs
 from finetuning.question_answering.answers import (
+    PredictedAnswers,
     answer_by_beams,
     answer_by_spans,
     with_threshold,
@@ -19,7 +23,7 @@ from finetuning.question_answering.answers import (
 )
 from finetuning.question_answering.beam_head import DROPOUT, BeamSpanModel
 from finetuning.question_answering.cache import load_or_encode
-from finetuning.question_answering.data import QuestionDataset
+from finetuning.question_answering.data import Question, QuestionDataset
 from finetuning.question_answering.google_answers import answer_as_google
 from finetuning.question_answering.scores import (
     BENCHMARKS,
@@ -30,11 +34,15 @@ from finetuning.question_answering.scores import (
 from finetuning.question_answering.span_head import SpanModel
 from finetuning.question_answering.upper_bound import best_scores
 from finetuning.question_answering.windows import (
+    ContextWindow,
+    EncodedQuestion,
     answer_pieces,
     encode_questions,
     make_windows,
     pad_windows,
 )
+from tokenization import FullTokenizer
+from tokenization.base import TokenizerInterface
 
 # How many of the questions with the worst answers TensorBoard shows.
 SHOWN_MISTAKES = 10
@@ -48,48 +56,50 @@ class QuestionAnswering:
     """The `finetuning.downstream_task.DownstreamTask` of run_squad."""
 
     dataset: QuestionDataset
-    tokenizer: object  # the model's
+    tokenizer: TokenizerInterface  # the model's
     max_length: int  # the most pieces of a window
     doc_stride: int  # by how many pieces a window begins after the previous one
     max_query_length: int  # the most pieces of a question; more are cut off
     n_best_size: int  # the most candidates of each question, in addition to "no answer"
     max_answer_length: int  # the most pieces of an answer
     threshold: float  # the answer is "" if null_odds are above it
-    beams: tuple | None  # how many starts, and ends of each, a beam keeps; None: a `SpanModel`
-    train_cache: str  # files for the tokenized questions; see `cache`
-    predict_cache: str
+    beams: (
+        tuple[int, int] | None
+    )  # how many starts, and ends of each, a beam keeps; None: a `SpanModel`
+    train_cache: str | None  # files for the tokenized questions; see `cache`
+    predict_cache: str | None
     dropout: float = DROPOUT  # in the head of a `BeamSpanModel`
     google_answers: bool = False  # whether answers are chosen and extracted by `google_answers`
     # The last outputs that were turned into answers, and these answers.
-    _answered: list = dataclasses.field(default_factory=list, init=False, repr=False)
+    _answered: list[Any] = dataclasses.field(default_factory=list, init=False, repr=False)
     # The last examples whose reachable scores were computed, and these scores.
-    _reachable: list = dataclasses.field(default_factory=list, init=False, repr=False)
+    _reachable: list[Any] = dataclasses.field(default_factory=list, init=False, repr=False)
 
     rows = 1
 
     @property
-    def overlap_name(self):
+    def overlap_name(self) -> str:
         """The benchmark's name of the score for overlap: "f1" or "rouge_w"."""
         return BENCHMARKS[self.dataset.benchmark].overlap_name
 
     @property
-    def best_by(self):
+    def best_by(self) -> tuple[str, bool]:
         best = "best_" if self.dataset.version_2_with_negative else ""
         return f"eval_{best}{self.overlap_name}", True
 
     @property
-    def settings(self):
+    def settings(self) -> dict[str, Any]:
         """The sizes of the beam, which depend on the model where no flag was given."""
         starts, ends = self.beams or (None, None)
         return {"start_n_top": starts, "end_n_top": ends}
 
-    def make_model(self, encoder):
+    def make_model(self, encoder: keras.Model) -> SpanModel | BeamSpanModel:
         """Puts a new head on an encoder."""
         if self.beams is None:
             return SpanModel(encoder)
         return BeamSpanModel(encoder, *self.beams, dropout=self.dropout)
 
-    def encode(self, raw, training):
+    def encode(self, raw: Sequence[Question], training: bool) -> Examples:
         """Encodes the windows of `finetuning.question_answering.data.Question`s.
 
         For training, batches have the positions of the answers, and questions whose answer has no
@@ -110,7 +120,9 @@ class QuestionAnswering:
         )
         return examples
 
-    def make_examples(self, raw, encoded, training):
+    def make_examples(
+        self, raw: Sequence[Question], encoded: Sequence[EncodedQuestion], training: bool
+    ) -> Examples:
         """The `Examples` of questions whose pieces are known: an `EncodedQuestion` for each."""
         windows, left_out = make_windows(
             raw, encoded, self.tokenizer, self.max_length, self.doc_stride, training
@@ -130,7 +142,7 @@ class QuestionAnswering:
         windowing, questions = (encoded, windows), len(raw) - left_out
         return Examples(lengths, make_batch, ids, raw, windowing=windowing, epoch_size=questions)
 
-    def answers(self, examples, outputs):
+    def answers(self, examples: Examples, outputs: Outputs) -> PredictedAnswers:
         """The `finetuning.question_answering.answers.PredictedAnswers` for a model's outputs."""
         if not self._answered or self._answered[0] is not outputs:
             self._answered[:] = outputs, self._answer(examples, outputs)
@@ -141,30 +153,40 @@ class QuestionAnswering:
         sizes = self.n_best_size, self.max_answer_length
         if self.beams is None:
             pairs = zip(outputs["start_logits"], outputs["end_logits"], strict=True)
-            options = {"version_2_with_negative": self.dataset.version_2_with_negative}
+            given = examples.raw, windows, pairs, *sizes
+            negative = self.dataset.version_2_with_negative
             if self.google_answers:
-                options["tokenizer"] = self.tokenizer
-                return answer_as_google(examples.raw, windows, pairs, *sizes, **options)
-            return answer_by_spans(examples.raw, windows, pairs, *sizes, **options)
+                assert isinstance(self.tokenizer, FullTokenizer)  # as run_squad requires
+                return answer_as_google(
+                    *given, version_2_with_negative=negative, tokenizer=self.tokenizer
+                )
+            return answer_by_spans(*given, version_2_with_negative=negative)
         beams = [
             dict(zip(outputs, values, strict=True))
             for values in zip(*outputs.values(), strict=True)
         ]
         return answer_by_beams(examples.raw, windows, beams, *sizes)
 
-    def texts(self, answered):
+    def texts(self, answered: PredictedAnswers) -> dict[str, str]:
         """The answers by id, "" where null_odds are above the threshold."""
         threshold = self.threshold if self.dataset.version_2_with_negative else None
         return with_threshold(answered, threshold)
 
-    def score(self, questions, texts, null_odds=None):
+    def score(
+        self,
+        questions: Sequence[Question],
+        texts: Mapping[str, str],
+        null_odds: Mapping[str, float] | None = None,
+    ) -> dict[str, float]:
         """Computes the benchmark's scores, with the names of SQuAD 2.0's program."""
         if self.dataset.version_2_with_negative:
             return score_answers_or_none(questions, texts, null_odds, self.dataset.benchmark)
         scores = score_answers(questions, texts, self.dataset.benchmark)
         return {"exact": scores.pop("exact_match"), **scores}
 
-    def measure(self, model, examples, outputs):
+    def measure(
+        self, model: SpanModel | BeamSpanModel, examples: Examples, outputs: Outputs
+    ) -> dict[str, float]:
         """Computes the scores, "best_..." at the best thresholds, "reachable_...", and "loss".
 
         "reachable_..." are upper bounds: they are below 100 where no span has the text of the
@@ -181,7 +203,7 @@ class QuestionAnswering:
             results["loss"] = span_loss(examples, outputs)
         return results
 
-    def reachable(self, examples):
+    def reachable(self, examples: Examples) -> dict[str, float]:
         """The best scores that any answers can have, in per cent."""
         if not self._reachable or self._reachable[0] is not examples:
             dataset, windows = self.dataset, examples.windowing[1]
@@ -192,7 +214,7 @@ class QuestionAnswering:
             self._reachable[:] = examples, scores
         return self._reachable[1]
 
-    def baseline(self, examples):
+    def baseline(self, examples: Examples) -> dict[str, float]:
         """The scores of the sentence most similar to the question; in SQuAD 2.0 of ""."""
         empty = self.dataset.version_2_with_negative
         texts = {
@@ -201,7 +223,9 @@ class QuestionAnswering:
         }
         return self.score(examples.raw, texts)
 
-    def illustrations(self, model, examples, outputs):
+    def illustrations(
+        self, model: SpanModel | BeamSpanModel, examples: Examples, outputs: Outputs
+    ) -> Illustrations:
         """A table of the questions with the worst answers, the most confident ones first."""
         answered = self.answers(examples, outputs)
         texts, dataset = self.texts(answered), self.dataset
@@ -218,11 +242,20 @@ class QuestionAnswering:
         header = ("question", "true", "predicted", self.overlap_name, "text")
         return Illustrations({"most_wrong": as_markdown_table(rows, header)}, {})
 
-    def write_details(self, directory, split, model, examples, outputs):
+    def write_details(
+        self,
+        directory: str,
+        split: str,
+        model: SpanModel | BeamSpanModel,
+        examples: Examples,
+        outputs: Outputs,
+    ) -> list[str]:
         """Nothing: `measure` tells all."""
         return []
 
-    def write_predictions(self, directory, split, examples, outputs):
+    def write_predictions(
+        self, directory: str, split: str, examples: Examples, outputs: Outputs
+    ) -> list[str]:
         """Writes predictions.json, nbest_predictions.json and, for SQuAD 2.0, null_odds.json."""
         answered = self.answers(examples, outputs)
         threshold = self.threshold if self.dataset.version_2_with_negative else None
@@ -231,7 +264,7 @@ class QuestionAnswering:
         )
 
 
-def span_loss(examples, outputs):
+def span_loss(examples: Examples, outputs: Outputs) -> float:
     """The mean of the training loss over all windows."""
     encoded, windows = examples.windowing
     total = 0.0
@@ -246,18 +279,20 @@ def span_loss(examples, outputs):
     return float(total / 2 / len(windows))
 
 
-def answer_positions(window, pieces, question):
+def answer_positions(
+    window: ContextWindow, pieces: EncodedQuestion, question: Question
+) -> tuple[int, int]:
     """The first and the last piece of the first answer in a window's row; (0, 0) if not in it."""
     if not question.answers:
         return 0, 0
     whole = answer_pieces(pieces.spans, question.answers[0])
     here = answer_pieces(window.spans, question.answers[0])
-    if here is None or here[1] - here[0] != whole[1] - whole[0]:
+    if whole is None or here is None or here[1] - here[0] != whole[1] - whole[0]:
         return 0, 0
     return window.first + here[0], window.first + here[1]
 
 
-def nearest_sentence(question, context):
+def nearest_sentence(question: str, context: str) -> str:
     """The first sentence with the most pairs of characters in common with the question."""
     of_question = character_pairs(question)
     sentences = [part for part in _SENTENCE_ENDS.split(context) if part.strip()]
@@ -268,12 +303,12 @@ def nearest_sentence(question, context):
     return max(sentences, key=shared, default="").strip()
 
 
-def character_pairs(text):
+def character_pairs(text: str) -> set[str]:
     """The set of pairs of neighbouring characters in the words of a text."""
     return {word[i : i + 2] for word in text.split() for i in range(len(word) - 1)}
 
 
-def surroundings(question):
+def surroundings(question: Question) -> str:
     """The text around the first answer, or the beginning of the context."""
     start = question.answers[0].start if question.answers else 0
     return question.context[max(0, start - 60) : start + 100]

@@ -7,14 +7,23 @@ Shapes: N spans, S segments of a context.
 """
 
 import collections
+from collections.abc import Sequence
 
 import numpy as np
 
 from finetuning.question_answering.answers import allowed_spans
+from finetuning.question_answering.data import Question
 from finetuning.question_answering.scores import BENCHMARKS, PUNCTUATION, gold_texts, score_text
+from finetuning.question_answering.windows import ContextWindow
 
 
-def best_scores(questions, windows, max_answer_length, benchmark, version_2_with_negative):
+def best_scores(
+    questions: Sequence[Question],
+    windows: Sequence[ContextWindow],
+    max_answer_length: int,
+    benchmark: str,
+    version_2_with_negative: bool,
+) -> tuple[list[float], list[float]]:
     """Computes the two best scores of each question over all answers that `answers` can return.
 
     The answer with the best overlap need not be the one with the best exact match: each of the two
@@ -29,7 +38,7 @@ def best_scores(questions, windows, max_answer_length, benchmark, version_2_with
     Returns:
         Two lists of numbers from 0 to 1, in the order of the questions: exact match, and overlap.
     """
-    groups = [[] for _ in questions]
+    groups: list[list[ContextWindow]] = [[] for _ in questions]
     for window in windows:
         groups[window.question].append(window)
     pairs = [

@@ -5,12 +5,15 @@ context in a window.
 """
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from bert_common.errors import InputError
-from finetuning.inputs import encode_groups, pad_rows
+from finetuning.inputs import Batch, encode_groups, pad_rows
+from finetuning.question_answering.data import Answer, Question
+from tokenization.base import TokenizerInterface
 
 # [CLS] question [SEP] context [SEP]
 SPECIALS = 3
@@ -39,12 +42,12 @@ class ContextWindow(NamedTuple):
     is_impossible: bool
 
     @property
-    def segment_ids(self):
+    def segment_ids(self) -> np.ndarray:
         """[T] int32: 0 up to the first [SEP], 1 after it."""
         return np.repeat(np.array([0, 1], np.int32), [self.first, len(self.ids) - self.first])
 
     @property
-    def p_mask(self):
+    def p_mask(self) -> np.ndarray:
         """[T] int32: 0 where answers may be: in the context and, as Google, at [CLS]."""
         mask = np.ones(len(self.ids), np.int32)
         mask[0] = 0
@@ -52,7 +55,12 @@ class ContextWindow(NamedTuple):
         return mask
 
 
-def encode_questions(tokenizer, questions, max_query_length, workers=None):
+def encode_questions(
+    tokenizer: TokenizerInterface,
+    questions: Sequence[Question],
+    max_query_length: int,
+    workers: int | None = None,
+) -> list[EncodedQuestion]:
     """Tokenizes questions and contexts; each context once.
 
     Args:
@@ -84,7 +92,14 @@ def _encode_task(plan, tokenizer, number):
     return encoded
 
 
-def make_windows(questions, encoded, tokenizer, max_seq_length, doc_stride, training=False):
+def make_windows(
+    questions: Sequence[Question],
+    encoded: Sequence[EncodedQuestion],
+    tokenizer: TokenizerInterface,
+    max_seq_length: int,
+    doc_stride: int,
+    training: bool = False,
+) -> tuple[list[ContextWindow], int]:
     """Makes the windows of all questions, as google-research/bert run_squad.py.
 
     Args:
@@ -143,7 +158,7 @@ def _windows_of(number, pieces, tokenizer, room, doc_stride, answer):
         )
 
 
-def window_places(length, room, doc_stride):
+def window_places(length: int, room: int, doc_stride: int) -> tuple[list[int], list[int]]:
     """Where the windows over a context of `length` pieces begin, and how long each is.
 
     An empty context has one window, of length 0.
@@ -155,7 +170,7 @@ def window_places(length, room, doc_stride):
     return starts, lengths
 
 
-def max_context_windows(starts, lengths, length):
+def max_context_windows(starts: Sequence[int], lengths: Sequence[int], length: int) -> np.ndarray:
     """Finds, for each piece of a context, the window that shows it with the most context.
 
     As google-research/bert: a window's score is the number of pieces before the piece or after it,
@@ -170,19 +185,19 @@ def max_context_windows(starts, lengths, length):
     return scores.argmax(axis=0)
 
 
-def answer_pieces(spans, answer):
+def answer_pieces(spans: np.ndarray, answer: Answer) -> tuple[int, int] | None:
     """The first and the last piece, of `spans` [C, 2], in a `data.Answer`; None without any."""
     end = answer.start + len(answer.text)
     pieces = np.flatnonzero((spans[:, 0] < end) & (spans[:, 1] > answer.start))
     return (int(pieces[0]), int(pieces[-1])) if len(pieces) else None
 
 
-def cut_answer(context, spans, first, last):
+def cut_answer(context: str, spans: np.ndarray, first: int, last: int) -> str:
     """The text of the context from the first to the last piece."""
     return context[spans[first][0] : spans[last][1]].strip()
 
 
-def answer_span(context, spans, first, last):
+def answer_span(context: str, spans: np.ndarray, first: int, last: int) -> tuple[int, int]:
     """The first character of `cut_answer` in the context, and its end."""
     start, end = int(spans[first][0]), int(spans[last][1])
     text = context[start:end]
@@ -190,7 +205,7 @@ def answer_span(context, spans, first, last):
     return start, start + len(text.strip())
 
 
-def pad_windows(windows, length, pad_id):
+def pad_windows(windows: Sequence[ContextWindow], length: int, pad_id: int) -> Batch:
     """Pads windows into a batch.
 
     Args:

@@ -12,12 +12,12 @@ from tokenization.tf_graph.tables import Table
 class Characters:
     """The characters of texts, string [B], with those that are visible."""
 
-    def __init__(self, texts):
+    def __init__(self, texts: tf.Tensor) -> None:
         self.rows = tf.strings.unicode_decode(texts, "UTF-8")  # [B, (characters)]
         visible = ~Table(tables.having(str.isspace))(self.rows.values)
         self._visible = tf.where(visible)[:, 0]
 
-    def strip(self, begins, ends):
+    def strip(self, begins: tf.Tensor, ends: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Spans, int64 [B, K] each, without white space at their ends; all of it leaves none.
 
         Returns:
@@ -32,7 +32,7 @@ class Characters:
         ends = tf.reshape(tf.gather(visible, tf.maximum(after - 1, 0)), shape) + 1 - starts
         return begins, ends, tf.reshape(after > first, shape)
 
-    def cut(self, begins, ends):
+    def cut(self, begins: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
         """The texts from `begins` to `ends`, int64 [B, K] each: string [B, K]."""
         shape, starts = tf.shape(begins), self.rows.row_starts()[:, tf.newaxis]
         places = tf.ragged.range(

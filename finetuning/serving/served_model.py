@@ -3,7 +3,8 @@
 Shapes: B rows, R rows of a chunk, T pieces of a row.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import keras
 import tensorflow as tf
@@ -21,11 +22,14 @@ MOST_CONSTANT_BYTES = 3 << 29
 CHUNK_PIECES = 4096
 
 
+Computed = TypeVar("Computed")
+
+
 class Rows(NamedTuple):
     """Rows of the encoder's input: [CLS] A [SEP], or [CLS] A [SEP] B [SEP]."""
 
-    ids: object  # int32 RaggedTensor [B, (T)]
-    first_lengths: object  # int64 [B]: how many of a row's pieces have segment 0
+    ids: tf.RaggedTensor  # int32 RaggedTensor [B, (T)]
+    first_lengths: tf.Tensor  # int64 [B]: how many of a row's pieces have segment 0
 
 
 class ServedModel:
@@ -43,7 +47,13 @@ class ServedModel:
         weights: what a module must hold to be saved with it, empty if the weights are constants.
     """
 
-    def __init__(self, model, compute, pad_id, token_outputs=()):
+    def __init__(
+        self,
+        model: keras.Model,
+        compute: Callable[[dict[str, tf.Tensor]], Any],
+        pad_id: int,
+        token_outputs: Sequence[str] = (),
+    ) -> None:
         values = [(weight, weight.numpy()) for weight in model.variables]
         large = sum(value.nbytes for _, value in values) > MOST_CONSTANT_BYTES
         self.weights = [weight.value for weight in model.variables] if large else []
@@ -57,7 +67,9 @@ class ServedModel:
             autograph=False,
         )
 
-    def with_weights(self, compute, used=None):
+    def with_weights(
+        self, compute: Callable[[], Computed], used: Iterable[keras.Variable] | None = None
+    ) -> Computed:
         """Calls a function in a graph of which weights are constants, unless they are too large.
 
         Args:
@@ -73,7 +85,7 @@ class ServedModel:
         with keras.StatelessScope(state_mapping=constants):
             return compute()
 
-    def from_rows(self, rows):
+    def from_rows(self, rows: Rows) -> dict[str, tf.Tensor]:
         """The outputs for `Rows`, in their order, each [B, ...]; padding of tokens is 0."""
         lengths = rows.ids.row_lengths()  # [B]
         count, longest = tf.size(lengths), tf.reduce_max(lengths)

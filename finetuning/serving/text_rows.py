@@ -3,15 +3,21 @@
 Shapes: B texts, T pieces of a row, N values of all rows.
 """
 
+from typing import Any
+
 import tensorflow as tf
 
 from bert_common.errors import InputError
 from finetuning.serving.served_model import Rows
+from tokenization.base import TokenizerInterface
 from tokenization.tf_graph.graph import KINDS, GraphTokenizer
 from tokenization.tf_graph.sentencepiece import GraphSentencePiece
 
 # The graph form of each kind of tokenizer.
-GRAPHS = {**dict.fromkeys(KINDS, GraphTokenizer), "sentencepiece": GraphSentencePiece}
+GRAPHS: dict[str, Any] = {
+    **dict.fromkeys(KINDS, GraphTokenizer),
+    "sentencepiece": GraphSentencePiece,
+}
 
 
 class TextRows:
@@ -28,18 +34,18 @@ class TextRows:
         InputError: the tokenizer has no [CLS] or [SEP], or no graph form.
     """
 
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer: TokenizerInterface) -> None:
         if tokenizer.cls_id is None or tokenizer.sep_id is None:
             raise InputError("a model that takes text must have a vocabulary with [CLS] and [SEP]")
         self.graph = GRAPHS[tokenizer.kind](tokenizer)
         self.cls, self.sep = tokenizer.cls_id, tokenizer.sep_id
 
-    def singles(self, texts, max_length):
+    def singles(self, texts: tf.Tensor, max_length: int) -> Rows:
         """[CLS] text [SEP], texts cut to `max_length` with both: `Rows` of string [B]."""
         ids = heads(self.graph.encode_batch(texts), max_length - 2)  # [B, (T)]
         return self.join(ids)
 
-    def pairs(self, texts, seconds, max_length):
+    def pairs(self, texts: tf.Tensor, seconds: tf.Tensor, max_length: int) -> Rows:
         """The rows of pairs, string [B] each; without a second text that of a single one."""
         first, other = self.graph.encode_batch(texts), self.graph.encode_batch(seconds)
         count, other_count = first.row_lengths(), other.row_lengths()  # [B]
@@ -48,7 +54,7 @@ class TextRows:
         kept = tf.minimum(other_count, tf.maximum(room // 2, room - count))
         return self.join(heads(first, tf.minimum(count, room - kept)), heads(other, kept))
 
-    def join(self, first, second=None):
+    def join(self, first: tf.RaggedTensor, second: tf.RaggedTensor | None = None) -> Rows:
         """`Rows` of the pieces of first and second segments, int32 RaggedTensors [B, (pieces)]."""
         ones = tf.ones([first.nrows(), 1], tf.int32)  # [B, 1]
         columns = [ones * self.cls, first, ones * self.sep]
@@ -61,19 +67,19 @@ class TextRows:
         return Rows(tf.concat(columns, axis=1), first.row_lengths() + 2)
 
 
-def heads(rows, lengths):
+def heads(rows: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
     """The first values of each row: a RaggedTensor [B, (N)] and lengths, [B] or one for all."""
     lengths = tf.minimum(rows.row_lengths(), tf.cast(lengths, tf.int64))
     return parts(rows.values, rows.row_starts(), rows.row_starts() + lengths)
 
 
-def parts(values, begins, ends):
+def parts(values: tf.Tensor, begins: tf.Tensor, ends: tf.Tensor) -> tf.RaggedTensor:
     """The RaggedTensor [B, (parts)] of values [N, ...] from `begins` to `ends`, int64 [B] each."""
     places = tf.ragged.range(begins, ends)
     return places.with_values(tf.gather(values, places.values))
 
 
-def dense(values, padding, row_splits):
+def dense(values: tf.Tensor, padding: Any, row_splits: tf.Tensor) -> tf.Tensor:
     """Values [N] as rows, [B, the most of a row], filled up."""
     rows = tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
     return rows.to_tensor(padding)
