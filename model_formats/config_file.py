@@ -3,13 +3,14 @@
 import dataclasses
 import functools
 import os
+from typing import Any
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from bert_tf.config import is_of_transformers
+from bert_tf.config import EncoderConfig, is_of_transformers
 from model_formats.encoders import ENCODERS
-from model_formats.transformers_files.config import from_huggingface
+from model_formats.transformers_files.config import HuggingFaceModel, from_huggingface
 
 
 class ConfigFile:
@@ -23,11 +24,11 @@ class ConfigFile:
             file says it.
     """
 
-    def __init__(self, path, expected=None):
+    def __init__(self, path: str, expected: str | None = None) -> None:
         self.path, self.expected = path, expected
 
     @functools.cached_property
-    def values(self):
+    def values(self) -> Any:
         """What the file holds; None if it is no JSON."""
         try:
             return read_json(read_bytes(self.path), self.path)
@@ -35,17 +36,17 @@ class ConfigFile:
             return None
 
     @property
-    def is_of_transformers(self):
+    def is_of_transformers(self) -> bool:
         """Whether transformers wrote the file."""
         return isinstance(self.values, dict) and is_of_transformers(self.values)
 
     @functools.cached_property
-    def transformers_model(self):
+    def transformers_model(self) -> HuggingFaceModel:
         """The `HuggingFaceModel` of a file of transformers; an InputError as `from_huggingface`."""
         return from_huggingface(self.values, self.path, self.expected)
 
     @property
-    def model_type(self):
+    def model_type(self) -> str:
         """The model type, a key of `ENCODERS`."""
         if self.expected:
             return self.expected
@@ -63,7 +64,7 @@ class ConfigFile:
         return min(ENCODERS.values(), key=distance).name
 
     @functools.cached_property
-    def config(self):
+    def config(self) -> EncoderConfig:
         """The model's `BertConfig` or `AlbertConfig`.
 
         Raises:
@@ -71,7 +72,7 @@ class ConfigFile:
         """
         return self.config_with()
 
-    def config_with(self, vocab_size=None):
+    def config_with(self, vocab_size: int | None = None) -> EncoderConfig:
         """The same, with this vocab_size where the file leaves it out; None: it must not."""
         if not self.is_of_transformers:
             config = ENCODERS[self.model_type].config
@@ -82,7 +83,7 @@ class ConfigFile:
         model = self.transformers_model
         if model.model_type != self.model_type:
             raise InputError(
-                f"{self.path} must describe a model of the kind {ENCODERS[self.expected].title}. "
+                f"{self.path} must describe a model of the kind {ENCODERS[self.model_type].title}. "
                 f"Received: {model.kind}, which is {ENCODERS[model.model_type].title} here "
                 "(--config_file takes any)"
             )

@@ -12,7 +12,8 @@ import numpy as np
 from bert_common.errors import InputError
 from bert_tf import PretrainingModel
 from bert_tf.checkpoint import ELECTRA, TABLE, CheckpointArrays, google_variables
-from electra_tf import ElectraModel
+from electra_tf import ElectraConfig, ElectraModel
+from model_formats.loaded_model import LoadedModel
 
 # How a name begins in a checkpoint of both networks -> in one of a model for masked words.
 ALONE = {
@@ -24,7 +25,7 @@ ALONE = {
 EMBEDDINGS = f"{ELECTRA}embeddings/"
 
 
-def name_in_both(name):
+def name_in_both(name: str) -> str | None:
     """A weight's name beside the discriminator's; None for one that both networks share, or none.
 
     Args:
@@ -38,7 +39,7 @@ def name_in_both(name):
     return None
 
 
-def generator_alone(loaded):
+def generator_alone(loaded: LoadedModel) -> LoadedModel:
     """The generator of a `LoadedModel` as a `LoadedModel`: its embeddings, encoder and head.
 
     Raises:
@@ -49,6 +50,7 @@ def generator_alone(loaded):
             "--generator needs an ELECTRA with both networks, as run_pretraining --objective=rtd "
             f"trains it. Received: {loaded.source}"
         )
+    assert isinstance(loaded.config, ElectraConfig)  # no other has a generator
     config = loaded.config.generator
     model = PretrainingModel(ElectraModel(config))
     both, missing = google_variables(loaded.model), []
@@ -61,7 +63,7 @@ def generator_alone(loaded):
     return dataclasses.replace(loaded, model=model, config=config, missing=tuple(missing))
 
 
-def beside(discriminator, generator):
+def beside(discriminator: CheckpointArrays, generator: CheckpointArrays) -> CheckpointArrays:
     """The arrays of two checkpoints as those of one that holds both networks.
 
     Args:
@@ -69,8 +71,7 @@ def beside(discriminator, generator):
         generator: those of a model for masked words.
     """
     table = EMBEDDINGS.removesuffix("embeddings/") + TABLE
-    tables = [arrays.read(table) for arrays in (discriminator, generator)]
-    if not np.array_equal(*tables):
+    if not np.array_equal(discriminator.read(table), generator.read(table)):
         warnings.warn(
             f"{generator.source} must have the embeddings of {discriminator.source}, which both "
             "networks share: with others it fills masks worse at first",

@@ -2,11 +2,15 @@
 
 import dataclasses
 import importlib
+from typing import TYPE_CHECKING, Any
 
 from albert_tf.config import AlbertConfig
-from bert_tf.config import BertConfig
+from bert_tf.config import BertConfig, EncoderConfig
 from electra_tf.config import ElectraConfig
 from model_formats.transformers_files.names import ALBERT_NAMES, BERT_NAMES, ELECTRA_NAMES
+
+if TYPE_CHECKING:
+    import keras
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,27 +46,29 @@ class Encoder:
 
     name: str
     title: str
-    config: type
+    config: type[EncoderConfig]
     model: str
     config_file: str
     checkpoint: str
-    tokenizers: tuple
+    tokenizers: tuple[str, ...]
     objective: str
     prefix: str
-    names: dict
+    names: dict[str, str]
     defaults: str
     token_boundary: bool = False
     beams: bool = False
-    special_ids: dict = dataclasses.field(default_factory=lambda: {"pad_token_id": "pad_id"})
+    special_ids: dict[str, str] = dataclasses.field(
+        default_factory=lambda: {"pad_token_id": "pad_id"}
+    )
     config_flag: str | None = None
-    google_gelu: tuple = ("gelu", "gelu_tanh")
+    google_gelu: tuple[str, ...] = ("gelu", "gelu_tanh")
     head_act: str | None = None
     two_layers: bool = False
-    class_keys: dict = dataclasses.field(default_factory=dict)
+    class_keys: dict[str, Any] = dataclasses.field(default_factory=dict)
     always_projects: bool = False
 
     @property
-    def model_class(self):
+    def model_class(self) -> "type[keras.Model]":
         """The encoder's class, a `keras.Model`."""
         module, _, name = self.model.rpartition(".")
         return getattr(importlib.import_module(module), name)

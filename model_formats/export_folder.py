@@ -5,6 +5,7 @@ import hashlib
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
 
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
@@ -16,7 +17,7 @@ from bert_common.json_text import read_json
 RECORD_FILE = "export.json"
 
 
-def check_output_dir(path):
+def check_output_dir(path: str) -> None:
     """Refuses a folder with files that no export wrote, or that were changed since.
 
     Raises:
@@ -45,7 +46,7 @@ def check_output_dir(path):
 
 
 @contextlib.contextmanager
-def export_folder(path, form, most_bytes=None):
+def export_folder(path: str, form: str, most_bytes: int | None = None) -> Iterator[str]:
     """Makes a folder that takes its name, and the place of an earlier export, when the block ends.
 
     Args:

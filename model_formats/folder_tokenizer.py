@@ -3,10 +3,13 @@
 import glob
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
+from bert_tf.config import EncoderConfig
 from tokenization import FullTokenizer, SentencePieceTokenizer, load_tokenizer
 from tokenization.huggingface.folder import (
     SENTENCEPIECE_FILE,
@@ -14,13 +17,13 @@ from tokenization.huggingface.folder import (
     VOCABULARY_FILE,
     load_hugging_face,
 )
-from tokenization.loading import CONFIG_FILE
+from tokenization.loading import CONFIG_FILE, Tokenizer
 
 # One of these is in every folder of transformers that holds a tokenizer.
 TOKENIZER_FILES = (CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE, SENTENCEPIECE_FILE)
 
 
-def open_tokenizer_files(files):
+def open_tokenizer_files(files: Mapping[str, Any]) -> Tokenizer | None:
     """Opens what `find_tokenizer_files` found; None if it found nothing."""
     if folder := files.get("tokenizer_dir"):
         if os.path.exists(os.path.join(folder, CONFIG_FILE)):
@@ -33,7 +36,9 @@ def open_tokenizer_files(files):
     return FullTokenizer(files["vocab_file"], **options) if files else None
 
 
-def find_tokenizer_files(folder, named, do_lower_case, is_trained, is_of_transformers):
+def find_tokenizer_files(
+    folder: str, named: str, do_lower_case: bool | None, is_trained: bool, is_of_transformers: bool
+) -> dict[str, Any]:
     """The values of `TokenizerFlags` for the tokenizer of a model's folder.
 
     Args:
@@ -116,7 +121,7 @@ def _has_capitals(vocab_file):
     return any(re.search(b"[A-Z]", piece) for piece in pieces if not piece.startswith(b"["))
 
 
-def check_table(config, size, where):
+def check_table(config: EncoderConfig, size: int, where: str) -> None:
     """Refuses a vocabulary of `size` pieces, from the path `where`, too large for the model."""
     if size > config.vocab_size:
         raise InputError(

@@ -10,6 +10,7 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables, write_arrays
 from bert_tf.config import LAYER_NORM_EPSILON
 from model_formats.encoders import ENCODERS
+from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import write_description
 from tokenization.loading import KINDS
 
@@ -17,7 +18,7 @@ from tokenization.loading import KINDS
 VOCABULARY_FLAGS = {"full": "vocab_file", "sentencepiece": "spm_model_file"}
 
 
-def check(loaded):
+def check(loaded: LoadedModel) -> None:
     """Refuses a network that Google's code cannot compute, and warns of another tokenizer.
 
     Raises:
@@ -43,7 +44,7 @@ def check(loaded):
         )
 
 
-def export(loaded, directory):
+def export(loaded: LoadedModel, directory: str) -> str:
     """Writes the model under Google's names, as a released folder has it.
 
     The folder is also one that this project's programs take as --model_dir.

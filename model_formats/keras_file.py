@@ -8,12 +8,13 @@ import keras
 import numpy as np
 
 from bert_tf.checkpoint import google_variables
+from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import write_description
 
 FILE = "model.keras"
 
 
-def export(loaded, directory):
+def export(loaded: LoadedModel, directory: str) -> str:
     """Writes the model as one file, beside it configuration, tokenizer and task.
 
     A pre-trained model without the head for masked words becomes its encoder alone.

@@ -3,9 +3,22 @@
 import dataclasses
 import re
 import warnings
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import keras
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import ELECTRA, ENCODER, TABLE, TASK_HEAD_NAMES, load_arrays
+from bert_tf.checkpoint import (
+    ELECTRA,
+    ENCODER,
+    TABLE,
+    TASK_HEAD_NAMES,
+    CheckpointArrays,
+    load_arrays,
+)
+from bert_tf.config import EncoderConfig
+from bert_tf.encoder import EncoderModel
 from finetuning.tasks import TASKS
 from model_formats.folder_tokenizer import check_table
 from model_formats.loaded_model import LoadedModel
@@ -13,6 +26,7 @@ from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import objective_of
 from model_formats.task_records import SETTINGS_FILE, check_settings
 from model_formats.weights import open_weights
+from tokenization.loading import Tokenizer
 
 # Prefixes of the weights that a pre-trained model's files may lack, all of one prefix or none.
 MAY_LACK = (
@@ -24,7 +38,9 @@ MAY_LACK = (
 BLOCK_NAMES = r"(?:bert|electra)/encoder/(layer_\d+|transformer/group_\d+/inner_group_\d+)/"
 
 
-def load_folder(directory, checkpoint=None, tokenizer=None):
+def load_folder(
+    directory: str, checkpoint: str | None = None, tokenizer: Tokenizer | None = None
+) -> LoadedModel:
     """Loads a model with everything that its folder holds.
 
     Args:
@@ -41,7 +57,7 @@ def load_folder(directory, checkpoint=None, tokenizer=None):
     return load(ModelFolder.open(directory, checkpoint), tokenizer)
 
 
-def load(folder, tokenizer=None):
+def load(folder: ModelFolder, tokenizer: Tokenizer | None = None) -> LoadedModel:
     """Loads the model of a `ModelFolder`; `tokenizer` as in `load_folder`."""
     config, checkpoint = folder.config, folder.checkpoint
     tokenizer = tokenizer or folder.tokenizer
@@ -90,7 +106,7 @@ def load(folder, tokenizer=None):
     )
 
 
-def check_shapes(config, arrays):
+def check_shapes(config: EncoderConfig, arrays: CheckpointArrays) -> None:
     """Compares the sizes of a configuration with the shapes in a file, before a model is built.
 
     A configuration that says a thousand million layers would take hours to build.
@@ -129,7 +145,9 @@ def check_shapes(config, arrays):
         )
 
 
-def make_model(task, encoder, settings, names=()):
+def make_model(
+    task: str, encoder: keras.Model, settings: Mapping[str, Any], names: Collection[str] = ()
+) -> tuple[EncoderModel, tuple[str, ...]]:
     """The model of a task's name around an encoder, with random weights, and its labels.
 
     Args:

@@ -1,6 +1,12 @@
 """A model in memory with everything that an export writes beside its weights."""
 
 import dataclasses
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bert_tf.config import EncoderConfig
+    from bert_tf.encoder import EncoderModel
+    from tokenization.loading import Tokenizer
 
 from bert_tf.checkpoint import google_variables
 
@@ -27,26 +33,26 @@ class LoadedModel:
         folder: the folder with its configuration and its records.
     """
 
-    model: object
+    model: "EncoderModel"
     task: str
     model_type: str
-    config: object
-    tokenizer: object
-    labels: tuple
-    missing: tuple
-    settings: dict
+    config: "EncoderConfig"
+    tokenizer: "Tokenizer | None"
+    labels: tuple[str, ...]
+    missing: tuple[str, ...]
+    settings: dict[str, Any]
     trained_positions: int | None
     source: str
     folder: str
 
-    def lacks(self, prefix):
+    def lacks(self, prefix: str) -> bool:
         """Whether folder or model has no weights whose names in Google's files begin so."""
         names = google_variables(self.model)
         is_missing = any(name.startswith(prefix) for name in self.missing)
         return is_missing or not any(name.startswith(prefix) for name in names)
 
     @property
-    def fills_masks(self):
+    def fills_masks(self) -> bool:
         """Whether it predicts masked words: by its own head, or by an ELECTRA's generator."""
         heads = ("cls/predictions/", "generator_predictions/")
         return self.task == "pretraining" and not all(map(self.lacks, heads))

@@ -11,7 +11,8 @@ import functools
 import glob
 import os
 import warnings
-from typing import Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
@@ -25,15 +26,20 @@ from bert_tf.checkpoint_files import (
     latest_checkpoint,
     list_other_checkpoints,
 )
+from bert_tf.config import EncoderConfig
 from model_formats.config_file import ConfigFile
-from model_formats.encoders import ALBERT, ENCODERS
+from model_formats.encoders import ALBERT, ENCODERS, Encoder
 from model_formats.folder_tokenizer import find_tokenizer_files, open_tokenizer_files
 from model_formats.task_records import SETTINGS_FILE, TASK_KEY, find_task, read_settings_file
-from model_formats.training_record import read_stages, write_stages
+from model_formats.training_record import Stage, read_stages, write_stages
 from model_formats.transformers_files.config import CONFIG_FILE
 from model_formats.transformers_files.safetensors_files import find_safetensors, refuse_pickles
 from model_formats.transformers_files.task_settings import settings_of
 from tokenization import save_tokenizer
+from tokenization.loading import Tokenizer
+
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
 # Where a model's folder records how many positions were trained: a separate file, as some tools
 # refuse configurations with unknown keys.
@@ -65,7 +71,14 @@ class ModelFolder:
     chosen: str | None = None
 
     @classmethod
-    def open(cls, directory, checkpoint=None, *, what="--model_dir", needs_config=True) -> Self:
+    def open(
+        cls,
+        directory: str,
+        checkpoint: str | None = None,
+        *,
+        what: str = "--model_dir",
+        needs_config: bool = True,
+    ) -> Self:
         """Opens the folder of one model: the given one, or the only such one in it.
 
         Args:
@@ -100,7 +113,7 @@ class ModelFolder:
         return folders[0]
 
     @classmethod
-    def beside(cls, checkpoint) -> Self:
+    def beside(cls, checkpoint: str) -> Self:
         """The folder that describes a checkpoint; it may hold no configuration."""
         folder = os.path.dirname(os.path.abspath(checkpoint))
         if os.path.basename(folder) == BEST_FOLDER:  # the best checkpoint has a folder inside it
@@ -108,13 +121,13 @@ class ModelFolder:
         return cls(folder, folder, checkpoint)
 
     @functools.cached_property
-    def transformers_config(self):
+    def transformers_config(self) -> ConfigFile | None:
         """The `ConfigFile` of the config.json that transformers wrote, or None."""
         file = ConfigFile(os.path.join(self.path, CONFIG_FILE))
         return file if os.path.isfile(file.path) and file.is_of_transformers else None
 
     @functools.cached_property
-    def config_files(self):
+    def config_files(self) -> list[ConfigFile]:
         """The `ConfigFile`s of the folder: one, unless it is no model's."""
         files = [
             ConfigFile(os.path.join(self.path, encoder.config_file), encoder.name)
@@ -124,7 +137,7 @@ class ModelFolder:
         return found or list(filter(None, [self.transformers_config]))
 
     @property
-    def config_file(self):
+    def config_file(self) -> ConfigFile:
         """The one `ConfigFile` of the folder."""
         if len(self.config_files) != 1:
             raise InputError(
@@ -134,30 +147,30 @@ class ModelFolder:
         return self.config_files[0]
 
     @property
-    def model_type(self):
+    def model_type(self) -> str:
         """The model type, a key of `ENCODERS`."""
         return self.config_file.model_type
 
     @property
-    def encoder(self):
+    def encoder(self) -> Encoder:
         """The `Encoder` of the model type."""
         return ENCODERS[self.model_type]
 
     @property
-    def config(self):
+    def config(self) -> EncoderConfig:
         """The model's configuration, a `BertConfig` or an `AlbertConfig`."""
         return self.config_file.config
 
     @functools.cached_property
-    def checkpoint(self):
+    def checkpoint(self) -> str:
         """The checkpoint that stands for the model: its prefix, or a safetensors file."""
         return self.chosen or _find_checkpoint(self.path)
 
-    def check(self):
+    def check(self) -> tuple[EncoderConfig, str]:
         """Raises what is wrong with configuration or checkpoint, before TensorFlow is imported."""
         return self.config, self.checkpoint
 
-    def tokenizer_files(self, do_lower_case=None):
+    def tokenizer_files(self, do_lower_case: bool | None = None) -> dict[str, Any]:
         """The files of the tokenizer, and whether it lower-cases; see `find_tokenizer_files`."""
         is_trained = any(self._holds(name) for name in (POSITIONS_FILE, SETTINGS_FILE))
         is_of_transformers = self.transformers_config is not None
@@ -166,7 +179,7 @@ class ModelFolder:
         )
 
     @functools.cached_property
-    def tokenizer(self):
+    def tokenizer(self) -> Tokenizer | None:
         """The tokenizer; None if the folder holds none.
 
         Raises:
@@ -175,18 +188,18 @@ class ModelFolder:
         return open_tokenizer_files(self.tokenizer_files())
 
     @property
-    def is_fine_tuned(self):
+    def is_fine_tuned(self) -> bool:
         """Whether a fine-tuning of this project wrote the folder."""
         return self._holds(SETTINGS_FILE)
 
     @functools.cached_property
-    def transformers_settings(self):
+    def transformers_settings(self) -> dict[str, Any]:
         """The task that config.json of transformers describes; {} of a pre-trained model."""
         file = self.transformers_config
         return {} if file is None else settings_of(file.values, file.config, file.path)
 
     @functools.cached_property
-    def record(self):
+    def record(self) -> tuple[str, dict[str, Any]]:
         """The file that records the task, and what it holds; {} of a pre-trained model."""
         path = os.path.join(self.path, SETTINGS_FILE)
         if self.is_fine_tuned:
@@ -196,18 +209,18 @@ class ModelFolder:
         return path, {}
 
     @property
-    def settings(self):
+    def settings(self) -> dict[str, Any]:
         """What a fine-tuned model's folder records beside the task's name, a dict."""
         return {name: value for name, value in self.record[1].items() if name != TASK_KEY}
 
     @functools.cached_property
-    def task(self):
+    def task(self) -> str:
         """What the model was trained for: "pretraining", or a key of `finetuning.tasks.TASKS`."""
         path, record = self.record
         return find_task(record, path)
 
     @functools.cached_property
-    def trained_positions(self):
+    def trained_positions(self) -> int | None:
         """The number of positions that the checkpoint was trained with; None if unknown.
 
         Raises:
@@ -224,7 +237,7 @@ class ModelFolder:
         return positions
 
     @functools.cached_property
-    def stages(self):
+    def stages(self) -> list[Stage]:
         """How the model was trained, the earliest stage first; see `training_record`."""
         return read_stages(self.path)
 
@@ -233,16 +246,16 @@ class ModelFolder:
 
     @staticmethod
     def write(
-        directory,
-        model_type,
-        config,
+        directory: str,
+        model_type: str,
+        config: EncoderConfig,
         *,
-        tokenizer,
-        positions,
-        task="pretraining",
-        settings=None,
-        stages=(),
-    ):
+        tokenizer: Tokenizer | None,
+        positions: int | None,
+        task: str = "pretraining",
+        settings: Mapping[str, Any] | None = None,
+        stages: Sequence[Stage] = (),
+    ) -> None:
         """Writes what describes a model beside its weights, so that the folder is complete.
 
         Args:
@@ -261,11 +274,11 @@ class ModelFolder:
         if tokenizer is not None:
             save_tokenizer(tokenizer, directory)
         if task != "pretraining":
-            write_json(os.path.join(directory, SETTINGS_FILE), {TASK_KEY: task, **settings})
+            write_json(os.path.join(directory, SETTINGS_FILE), {TASK_KEY: task, **(settings or {})})
         write_stages(directory, stages)
 
 
-def write_description(loaded, directory):
+def write_description(loaded: "LoadedModel", directory: str) -> None:
     """Writes what describes a `LoadedModel` beside its weights."""
     ModelFolder.write(
         directory,
@@ -318,7 +331,7 @@ def _find_checkpoint(directory):
     return others[0]
 
 
-def earlier_stages(output_dir, checkpoint):
+def earlier_stages(output_dir: str, checkpoint: str | None) -> list[Stage]:
     """The stages before that of a run, a list.
 
     Args:
@@ -331,12 +344,12 @@ def earlier_stages(output_dir, checkpoint):
     return stages_of(checkpoint)
 
 
-def stages_of(checkpoint):
+def stages_of(checkpoint: str | None) -> list[Stage]:
     """The stages of a checkpoint; none for None."""
     return ModelFolder.beside(checkpoint).stages if checkpoint else []
 
 
-def add_trained_positions(checkpoint, longest):
+def add_trained_positions(checkpoint: str | None, longest: int) -> int | None:
     """The number of positions that are trained once this run ends; None if unknown for its start.
 
     Args:
@@ -349,7 +362,7 @@ def add_trained_positions(checkpoint, longest):
     return known and max(known, longest)
 
 
-def warn_of_untrained_positions(checkpoint, longest, what):
+def warn_of_untrained_positions(checkpoint: str, longest: int, what: str) -> None:
     """Warns if a sequence is longer than those that a checkpoint's model was trained with.
 
     Args:
@@ -367,7 +380,7 @@ def warn_of_untrained_positions(checkpoint, longest, what):
         )
 
 
-def write_trained_positions(directory, positions):
+def write_trained_positions(directory: str, positions: int | None) -> None:
     """Records the number of trained positions; removes an earlier record if it is None."""
     path = os.path.join(directory, POSITIONS_FILE)
     if positions is not None:

@@ -14,6 +14,7 @@ Shapes: H hidden, N heads, D head size.
 """
 
 import re
+from typing import Any
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import CheckpointArrays, read_tensor
@@ -85,7 +86,7 @@ _ROOT = re.compile(rf"(.*/)?(?:layer_with_weights-0|_embedding_layer)/embeddings
 _NUMBERED = re.compile(r"layer_with_weights-(\d+)(?=/)")
 
 
-def open_model_garden(reader, prefix):
+def open_model_garden(reader: Any, prefix: str) -> CheckpointArrays:
     """The `CheckpointArrays` of an encoder of the Model Garden.
 
     Args:

@@ -2,11 +2,18 @@
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
 from bert_tf.memory_estimate import memory_line
 from electra_tf.costs import memory_line as memory_line_of_two
 from model_formats.encoders import ELECTRA
+
+if TYPE_CHECKING:  # they import Keras
+    import keras
+
+    from bert_tf.encoder import EncoderModel
+    from bert_tf.objective import Objective
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,12 +39,12 @@ class PretrainingObjective:
 
     name: str
     predicts: str
-    make_model: Callable
-    measured: Callable
-    baseline: Callable
-    memory_line: Callable = memory_line
+    make_model: "Callable[[keras.Model, str | None], EncoderModel]"
+    measured: "Callable[[EncoderModel, str | None], Objective]"
+    baseline: Callable[[dict[str, float], Callable[[], float]], str]
+    memory_line: Callable[..., str] = memory_line
     uses_pairs: bool = True
-    encoders: tuple = ()
+    encoders: tuple[str, ...] = ()
     weights: str | None = None
 
 
@@ -91,7 +98,7 @@ REPLACED_TOKENS = PretrainingObjective(
 OBJECTIVES = {objective.name: objective for objective in (MASKED_WORDS, REPLACED_TOKENS)}
 
 
-def objective_of(names):
+def objective_of(names: Collection[str]) -> PretrainingObjective:
     """The objective of a checkpoint, by Google's names of its weights."""
     for objective in OBJECTIVES.values():
         if objective.weights and any(re.match(objective.weights, name) for name in names):

@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from typing import Any
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
@@ -24,7 +25,7 @@ LEFT_OUT = {
 }
 
 
-def read_pooling(folder):
+def read_pooling(folder: str) -> str | None:
     """The pooling of a folder's sentence vectors: "mean", "cls" or "max"; None if it names none.
 
     Warns of other modules, which change vectors too.
@@ -65,7 +66,7 @@ def _pooling_of(values, path):
     if not isinstance(values, dict):
         raise InputError(f"{path} must hold an object. Received: {type(values).__name__}")
     if isinstance(mode := values.get("pooling_mode"), str):  # files of version 5 on
-        chosen = [mode]
+        chosen: list[Any] = [mode]
     else:
         chosen = [
             POOLINGS.get(name, name)

@@ -1,9 +1,12 @@
 """What a fine-tuned model's folder records of its task, and the values that may stand there."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from finetuning.tasks import TASKS
+from finetuning.tasks import TASKS, Task
 
 # Where a fine-tuned model's folder records its task: its name under this key, and its settings.
 SETTINGS_FILE, TASK_KEY = "finetuning.json", "task"
@@ -11,7 +14,7 @@ SETTINGS_FILE, TASK_KEY = "finetuning.json", "task"
 _KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
-def read_settings_file(path):
+def read_settings_file(path: str) -> dict[str, Any]:
     """What a fine-tuned model's folder records, a dict.
 
     Raises:
@@ -23,7 +26,7 @@ def read_settings_file(path):
     return record
 
 
-def find_task(record, path):
+def find_task(record: Mapping[str, Any], path: str) -> str:
     """The task that a folder records; "pretraining" if it records nothing.
 
     Args:
@@ -44,7 +47,7 @@ def find_task(record, path):
     return record[TASK_KEY]
 
 
-def guess_task(record, path):
+def guess_task(record: Mapping[str, Any], path: str) -> str:
     """The task of a folder that version 0.1 wrote, without the task's name.
 
     Read for one release: the version after the next one refuses such a folder.
@@ -64,7 +67,7 @@ def guess_task(record, path):
     )
 
 
-def check_settings(task, settings, path):
+def check_settings(task: Task, settings: Mapping[str, Any], path: str) -> None:
     """Refuses a record of values that no training writes.
 
     Args:

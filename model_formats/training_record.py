@@ -7,6 +7,8 @@ one its own name, "rtd".
 """
 
 import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
@@ -14,13 +16,16 @@ from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from model_formats.pretraining_objectives import OBJECTIVES
 
+# What training.json says of one training.
+Stage = dict[str, Any]
+
 TRAINING_FILE = "training.json"
 
 # Of the counts in a description of records, those that are of the text.
 CORPUS_COUNTS = ("documents", "sentences", "words", "pieces", "examples")
 
 
-def read_stages(folder):
+def read_stages(folder: str) -> list[Stage]:
     """The stages that a folder records, a list; empty without a record.
 
     Raises:
@@ -35,20 +40,20 @@ def read_stages(folder):
     return stages
 
 
-def write_stages(folder, stages):
+def write_stages(folder: str, stages: Sequence[Stage]) -> None:
     """Writes the record; none where nothing is known."""
     if stages:
         write_json(os.path.join(folder, TRAINING_FILE), stages)
 
 
-def trained_objective(stages):
+def trained_objective(stages: Sequence[Stage]) -> str | None:
     """The "objective" of the latest pre-training among stages; None if it is not known."""
     trainings = [stage for stage in stages if stage.get("program") == "pre-training"]
     objective = trainings[-1].get("objective") if trainings else None
     return objective if objective in ("nsp", "sop", "none", *OBJECTIVES) else None
 
 
-def add_counts(descriptions):
+def add_counts(descriptions: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """The counts of several data sets together, without one that any of them lacks.
 
     Args:
@@ -56,7 +61,7 @@ def add_counts(descriptions):
     """
     counts = {}
     for name in CORPUS_COUNTS:
-        values = [description.get(name) for description in descriptions]
+        values: list[Any] = [description.get(name) for description in descriptions]
         if values and all(type(value) is int for value in values):
             counts[name] = sum(values)
     return counts

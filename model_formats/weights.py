@@ -7,6 +7,7 @@ a folder                              one of these inside
 """
 
 import os
+from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from bert_common.folders import kind_of_path
@@ -14,10 +15,13 @@ from bert_tf.checkpoint_files import exists
 from model_formats.model_folder import ModelFolder
 from model_formats.transformers_files.safetensors_files import open_tensors, refuse_pickles
 
+if TYPE_CHECKING:
+    from bert_tf.checkpoint import CheckpointArrays
+
 _SAFETENSORS = (".safetensors", ".safetensors.index.json")
 
 
-def find_weights(path):
+def find_weights(path: str) -> str:
     """The checkpoint's prefix or the file with the weights that a path stands for.
 
     Args:
@@ -41,14 +45,14 @@ def find_weights(path):
     )
 
 
-def check_weights(path):
+def check_weights(path: str) -> None:
     """Refuses a path without weights, or with a damaged header, before TensorFlow is imported."""
     path = find_weights(path)
     if path.endswith(_SAFETENSORS) and not exists(path):
         open_tensors(path)
 
 
-def open_weights(path, folder=None):
+def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArrays":
     """Opens the weights that a path stands for.
 
     Args:
@@ -67,9 +71,10 @@ def open_weights(path, folder=None):
     if not exists(path):
         from model_formats.transformers_files.weights import open_huggingface
 
-        config = folder and folder.transformers_config
-        inside = config and os.path.samefile(os.path.dirname(path) or ".", folder.path)
-        return open_huggingface(path, config.transformers_model if inside else None)
+        config = folder.transformers_config if folder else None
+        if folder and config and os.path.samefile(os.path.dirname(path) or ".", folder.path):
+            return open_huggingface(path, config.transformers_model)
+        return open_huggingface(path)
     reader = open_checkpoint(path)
     from model_formats.model_garden import OBJECT_GRAPH, open_model_garden
 

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import tempfile
 import warnings
+from collections.abc import Sequence
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
@@ -12,7 +13,7 @@ from model_formats.adaptation.new_rows import NewRow, plan_row
 from model_formats.adaptation.spelling import UNUSED, spelling_of
 from tokenization.byte_pieces import byte_of
 from tokenization.decoding import UNKNOWN_TOKEN
-from tokenization.loading import load_tokenizer, save_tokenizer
+from tokenization.loading import Tokenizer, load_tokenizer, save_tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,14 +28,14 @@ class AddedTokens:
         impossible: those that no text can be cut into, which are not added.
     """
 
-    tokenizer: object
-    filled: tuple
-    appended: tuple
-    known: tuple
-    impossible: tuple
+    tokenizer: Tokenizer
+    filled: tuple[str, ...]
+    appended: tuple[str, ...]
+    known: tuple[str, ...]
+    impossible: tuple[str, ...]
 
 
-def read_tokens(path):
+def read_tokens(path: str) -> list[str]:
     """Reads a list of tokens, one a line.
 
     Raises:
@@ -46,7 +47,7 @@ def read_tokens(path):
         raise InputError(f"{path} must be UTF-8. Received: {error.reason}") from None
     if lines[-1] == "":
         lines.pop()
-    seen = {}
+    seen: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
         token = line.strip()
         if not token:
@@ -60,7 +61,7 @@ def read_tokens(path):
     return list(seen)
 
 
-def add_tokens(tokenizer, tokens):
+def add_tokens(tokenizer: Tokenizer, tokens: Sequence[str]) -> AddedTokens:
     """Adds pieces to a tokenizer's vocabulary.
 
     They are spelled as in the vocabulary ("##는" inside words, "는_" at their ends) and added as
@@ -107,7 +108,7 @@ def add_tokens(tokenizer, tokens):
     )
 
 
-def plan_added_rows(old, added, size):
+def plan_added_rows(old: Tokenizer, added: AddedTokens, size: int) -> list[NewRow]:
     """Finds where each row of a table with added tokens comes from.
 
     Args:

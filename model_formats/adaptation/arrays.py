@@ -11,9 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import COUNTER_NAMES
+from bert_tf.checkpoint import COUNTER_NAMES, CheckpointArrays
+from bert_tf.config import EncoderConfig
 from bert_tf.optimization import OPTIMIZERS
-from model_formats.adaptation.new_rows import new_embeddings, new_output_bias
+from model_formats.adaptation.new_rows import NewRow, new_embeddings, new_output_bias
 from model_formats.adaptation.positions import METHODS
 
 # Google's names of what is changed: of BERT and ALBERT, of ELECTRA.
@@ -36,15 +37,17 @@ class Changes:
         seed: determines the random rows.
     """
 
-    rows: list | None = None
-    typical: list | None = None
+    rows: list[NewRow] | None = None
+    typical: list[int] | None = None
     positions: int | None = None
     trained: int | None = None
     method: str = "repeat"
     seed: int = 0
 
 
-def adapted_arrays(arrays, config, changes):
+def adapted_arrays(
+    arrays: CheckpointArrays, config: EncoderConfig, changes: Changes
+) -> dict[str, np.ndarray]:
     """Reads a checkpoint and changes its vocabulary and positions.
 
     Args:
@@ -73,11 +76,12 @@ def adapted_arrays(arrays, config, changes):
     return adapted
 
 
-def _functions(changes) -> dict[str, Callable]:
+def _functions(changes: Changes) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
     """Name -> a function of the old array that returns the new one."""
-    functions = {}
+    functions: dict[str, Callable[[np.ndarray], np.ndarray]] = {}
     if changes.rows is not None:
         rows, typical = changes.rows, changes.typical
+        assert typical is not None  # they belong together
         rng = np.random.default_rng(changes.seed)
         words = functools.partial(
             new_embeddings, rows=rows, typical=typical, rng=rng
@@ -85,10 +89,10 @@ def _functions(changes) -> dict[str, Callable]:
         bias = functools.partial(new_output_bias, rows=rows, typical=typical)  # [V] -> [W]
         functions |= {**dict.fromkeys(WORDS, words), **dict.fromkeys(OUTPUT_BIAS, bias)}
     if changes.positions is not None:
-        method = METHODS[changes.method]
+        method, positions = METHODS[changes.method], changes.positions
 
         def longer(table):
-            return method(table[: changes.trained], changes.positions)  # [P, E] -> [Q, E]
+            return method(table[: changes.trained], positions)  # [P, E] -> [Q, E]
 
         functions |= dict.fromkeys(POSITIONS, longer)
     return functions

@@ -9,10 +9,12 @@ Shapes: V rows of the old table, W rows of the new one, E embedding.
 
 import collections
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
-from model_formats.adaptation.spelling import spelling_of
+from model_formats.adaptation.spelling import Spelling, spelling_of
+from tokenization.loading import Tokenizer
 
 # The special tokens by their part: <pad> of one vocabulary is [PAD] of another.
 ROLES = ("pad_id", "unk_id", "cls_id", "sep_id", "mask_id")
@@ -29,11 +31,11 @@ class NewRow:
     """
 
     token: str | None
-    sources: tuple
+    sources: tuple[int, ...]
     kept: bool = False
 
     @property
-    def kind(self):
+    def kind(self) -> str:
         """The row's name in the report."""
         if self.kept:
             return "kept"
@@ -43,7 +45,7 @@ class NewRow:
 KINDS = ("kept", "averaged", "random")
 
 
-def plan_rows(old, new):
+def plan_rows(old: Tokenizer, new: Tokenizer) -> list[NewRow]:
     """Finds where each row of a new vocabulary comes from.
 
     Args:
@@ -66,7 +68,7 @@ def plan_rows(old, new):
     return rows
 
 
-def plan_row(token, old_spelling, new_spelling):
+def plan_row(token: str, old_spelling: Spelling, new_spelling: Spelling) -> NewRow:
     """The `NewRow` of a token that is none of the special ones."""
     vocab = old_spelling.tokenizer.vocab
     piece = new_spelling.read(token)
@@ -81,12 +83,14 @@ def plan_row(token, old_spelling, new_spelling):
     return NewRow(token, tuple(vocab[part] for part in old_spelling.cut(piece)))
 
 
-def draw_all_new(rows):
+def draw_all_new(rows: Sequence[NewRow]) -> list[NewRow]:
     """The same rows, but at random where they are not kept: what averaging is compared with."""
     return [row if row.kept else dataclasses.replace(row, sources=()) for row in rows]
 
 
-def new_embeddings(table, rows, typical, rng):
+def new_embeddings(
+    table: np.ndarray, rows: Sequence[NewRow], typical: Sequence[int], rng: np.random.Generator
+) -> np.ndarray:
     """The embeddings of a new vocabulary.
 
     Args:
@@ -104,7 +108,7 @@ def new_embeddings(table, rows, typical, rng):
     return _fill(table, rows, drawn)
 
 
-def new_output_bias(bias, rows, typical):
+def new_output_bias(bias: np.ndarray, rows: Sequence[NewRow], typical: Sequence[int]) -> np.ndarray:
     """The output biases of a new vocabulary; a random row has the mean of the typical ones.
 
     An averaged row has the mean of its sources' biases, each less the logarithm of the number of
@@ -138,7 +142,7 @@ def _fill(old, rows, drawn):
     return new
 
 
-def typical_rows(tokenizer):
+def typical_rows(tokenizer: Tokenizer) -> list[int]:
     """The ids of the pieces that texts are cut into: no special, no reserved token."""
     spelling = spelling_of(tokenizer)
     special = {getattr(tokenizer, name) for name in ROLES}

@@ -6,7 +6,7 @@ Shapes: P positions, T trained ones, Q positions of the longer model, E embeddin
 import numpy as np
 
 
-def repeat(trained, positions):
+def repeat(trained: np.ndarray, positions: int) -> np.ndarray:
     """The trained rows over and over: the first T positions stay as they are.
 
     Local attention carries over unchanged, except where one copy ends and the next begins; as
@@ -22,7 +22,7 @@ def repeat(trained, positions):
     return trained[np.arange(positions) % len(trained)]
 
 
-def interpolate(trained, positions):
+def interpolate(trained: np.ndarray, positions: int) -> np.ndarray:
     """The trained rows stretched linearly: the first and the last stay, all others move.
 
     Args:

@@ -1,8 +1,12 @@
 """Says what an adaptation did to a model: counts of each kind of row, with examples."""
 
 import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from model_formats.adaptation.new_rows import KINDS
+from model_formats.adaptation.added_tokens import AddedTokens
+from model_formats.adaptation.new_rows import KINDS, NewRow
+from tokenization.loading import Tokenizer
 
 # Of each kind of row: enough to judge it.
 EXAMPLES = 8
@@ -10,7 +14,7 @@ EXAMPLES = 8
 REPORT_FILE = "adaptation.json"
 
 
-def vocabulary_report(rows, old, new):
+def vocabulary_report(rows: Sequence[NewRow], old: Tokenizer, new: Tokenizer) -> dict[str, Any]:
     """Describes the rows of a new vocabulary.
 
     Args:
@@ -32,7 +36,7 @@ def vocabulary_report(rows, old, new):
     }
 
 
-def added_report(rows, old, added):
+def added_report(rows: Sequence[NewRow], old: Tokenizer, added: AddedTokens) -> dict[str, Any]:
     """Describes added tokens.
 
     Args:
@@ -66,7 +70,7 @@ MEANINGS = {
 }
 
 
-def as_lines(report):
+def as_lines(report: Mapping[str, Any]) -> Iterator[str]:
     """The lines to print of a `vocabulary_report` or an `added_report`."""
     yield f"vocabulary: {report['old_pieces']:,} pieces -> {report['new_pieces']:,}"
     for name, meaning in MEANINGS.items():

@@ -6,9 +6,11 @@
 import re
 from typing import NamedTuple
 
+from tokenization import FullTokenizer, HuggingFaceTokenizer, KoreanTokenizer
 from tokenization.byte_pieces import byte_of
 from tokenization.decoding import UNKNOWN_TOKEN
-from tokenization.sentencepiece import WORD_START
+from tokenization.loading import Tokenizer
+from tokenization.sentencepiece import WORD_START, SentencePieceTokenizer
 
 # The lines that google-research/bert reserves; no text is cut into them.
 UNUSED = re.compile(r"\[unused\d+\]")
@@ -35,7 +37,7 @@ class WordPieceSpelling:
         scheme: equal for tokenizers that mean the same piece by the same token.
     """
 
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer: FullTokenizer | KoreanTokenizer | HuggingFaceTokenizer) -> None:
         self.tokenizer = tokenizer
         self.wordpiece = tokenizer.wordpiece
         self.prefix = tokenizer.wordpiece.continuation_prefix
@@ -44,7 +46,7 @@ class WordPieceSpelling:
         isolated = tuple(map(self._is_isolated, (",", "$", "\u4e2d")))
         self.scheme = (self.prefix, self.marker, *isolated)
 
-    def read(self, token):
+    def read(self, token: str) -> Piece | None:
         """The `Piece` of a token; None for one that no text is cut into, or a single byte."""
         if not token or UNUSED.fullmatch(token) or self._is_byte(token):
             return None
@@ -59,7 +61,7 @@ class WordPieceSpelling:
             begins = None
         return Piece(text, begins, ends)
 
-    def spell(self, piece):
+    def spell(self, piece: Piece) -> list[str]:
         """The tokens that may spell a piece: several if it leaves open what they distinguish."""
         prefixes = {True: ("",), False: (self.prefix,), None: ("", self.prefix)}[piece.begins]
         if not self.prefix or self._is_isolated(piece.text):
@@ -69,7 +71,7 @@ class WordPieceSpelling:
         texts = [text for text in (piece.text + marker for marker in markers) if text]
         return list(dict.fromkeys(prefix + text for prefix in prefixes for text in texts))
 
-    def cut(self, piece):
+    def cut(self, piece: Piece) -> list[str]:
         """Cuts the text of a piece, at its place in a word, into the tokenizer's own pieces.
 
         A piece that leaves open whether it begins a word is cut both ways, which gives the pieces
@@ -109,11 +111,11 @@ class SentencePieceSpelling:
 
     scheme = "sentencepiece"
 
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
         self.tokenizer = tokenizer
         self.model = tokenizer.sp_model
 
-    def read(self, token):
+    def read(self, token: str) -> Piece | None:
         """The `Piece` of a token; None for one that no text is cut into, or a single byte."""
         index = self.tokenizer.vocab[token]
         if self.model.is_control(index) or self.model.is_unknown(index):
@@ -122,12 +124,12 @@ class SentencePieceSpelling:
             return None
         return Piece(token.removeprefix(WORD_START), token.startswith(WORD_START), None)
 
-    def spell(self, piece):
+    def spell(self, piece: Piece) -> list[str]:
         """The tokens that may spell a piece, which says nothing of a word's beginning or does."""
         starts = {True: (WORD_START,), False: ("",), None: ("", WORD_START)}[piece.begins]
         return [start + piece.text for start in starts]
 
-    def cut(self, piece):
+    def cut(self, piece: Piece) -> list[str]:
         """Cuts the text of a piece as `WordPieceSpelling.cut` does."""
         begun = self._known(self.tokenizer.tokenize(piece.text))
         # After an unknown character, which is a piece by itself, the text continues a word.
@@ -146,11 +148,15 @@ class SentencePieceSpelling:
         return known if known != [WORD_START] else []
 
 
+Spelling = WordPieceSpelling | SentencePieceSpelling
+
+
 def _known(tokens):
     return [token for token in tokens if token != UNKNOWN_TOKEN]
 
 
-def spelling_of(tokenizer):
+def spelling_of(tokenizer: Tokenizer) -> Spelling:
     """How a tokenizer spells its pieces: a `WordPieceSpelling` or a `SentencePieceSpelling`."""
-    kinds = {"sentencepiece": SentencePieceSpelling}
-    return kinds.get(tokenizer.kind, WordPieceSpelling)(tokenizer)
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        return SentencePieceSpelling(tokenizer)
+    return WordPieceSpelling(tokenizer)

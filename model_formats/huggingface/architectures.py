@@ -3,10 +3,13 @@
 Source: modeling_bert.py and modeling_albert.py of transformers, version 5.
 """
 
+from typing import Any
+
 from bert_common.errors import InputError
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.tasks import TASKS, TransformersClass
 from model_formats.encoders import ENCODERS
+from model_formats.loaded_model import LoadedModel
 
 ENCODER = TransformersClass("Model", "feature-extraction", ("cls/",))
 MASKED_LM = TransformersClass("ForMaskedLM", "fill-mask", ("bert/pooler/", "cls/seq_relationship/"))
@@ -14,7 +17,7 @@ PRETRAINING = TransformersClass("ForPreTraining", "fill-mask")
 DISCRIMINATOR = TransformersClass("ForPreTraining", None, ("generator/", "generator_predictions/"))
 
 
-def choose_architecture(loaded):
+def choose_architecture(loaded: LoadedModel) -> TransformersClass:
     """The `TransformersClass` of a `LoadedModel`.
 
     A pre-trained model without the sentence head, or without the pooler that it reads, is
@@ -68,18 +71,18 @@ def _check_wiring(loaded):
         )
 
 
-def class_name(loaded, architecture):
+def class_name(loaded: LoadedModel, architecture: TransformersClass) -> str:
     """For example "BertForMaskedLM"."""
     return ENCODERS[loaded.model_type].prefix + architecture.suffix
 
 
-def predicts_scores(loaded):
+def predicts_scores(loaded: LoadedModel) -> bool:
     """Whether a `LoadedModel` predicts a number for a text instead of classes."""
     has_classes = loaded.task in TASKS and TASKS[loaded.task].labels == "classes"
     return has_classes and not loaded.labels
 
 
-def label_keys(loaded):
+def label_keys(loaded: LoadedModel) -> dict[str, Any]:
     """The keys of config.json that name the classes, and say how their logits are meant."""
     if predicts_scores(loaded):
         return {"id2label": {"0": "score"}, "label2id": {"score": 0}, "problem_type": "regression"}

@@ -5,22 +5,28 @@ What is not recorded is left out: nothing here is guessed.
 
 import collections
 import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from bert_tf.checkpoint_files import step_of
 from bert_tf.training.evaluation import as_shown, read_results
-from finetuning.tasks import TASKS
+from finetuning.tasks import TASKS, TransformersClass
 from model_formats.encoders import ENCODERS
 from model_formats.huggingface.architectures import class_name, predicts_scores
 from model_formats.huggingface.tokenizer_files import needs_own_code
+from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import POSITIONS_KEY, ModelFolder
 from model_formats.transformers_files.config import to_huggingface
+from tokenization.base import TokenizerInterface
 
 PRETRAINING = "pre-trained on masked words"
 REPLACED_TOKENS = "pre-trained to find replaced pieces"
 SCORES = "fine-tuned to predict a score for texts"
 
 
-def make_card(loaded, architecture, tokenization, card_text=""):
+def make_card(
+    loaded: LoadedModel, architecture: TransformersClass, tokenization: str, card_text: str = ""
+) -> str:
     """The text of the card.
 
     Args:
@@ -50,7 +56,7 @@ def _purpose(loaded):
     return PRETRAINING if loaded.lacks("discriminator_predictions/") else REPLACED_TOKENS
 
 
-def loading_lines(name, tokenizer):
+def loading_lines(name: str, tokenizer: TokenizerInterface | None) -> list[str]:
     """The Python lines that load the model by a class's name, and the tokenizer unless None."""
     names, more = [name], []
     if tokenizer is not None:
@@ -66,11 +72,11 @@ def loading_lines(name, tokenizer):
     ]
 
 
-def stage_tables(loaded):
+def stage_tables(loaded: LoadedModel) -> Iterator[tuple[str, dict[str, Any]]]:
     """Pairs of a heading and a dict, of how the model was trained, the earliest stage first."""
     stages = ModelFolder(loaded.folder).stages
     total = collections.Counter(str(stage.get("program")) for stage in stages)
-    seen = collections.Counter()
+    seen: collections.Counter[str] = collections.Counter()
     for stage in stages:
         program = str(stage.get("program"))
         seen[program] += 1
@@ -80,7 +86,7 @@ def stage_tables(loaded):
                 yield f"{program.capitalize()}{number}: {part}", known(stage[part])
 
 
-def tables(loaded):
+def tables(loaded: LoadedModel) -> Iterator[tuple[str, dict[str, Any]]]:
     """Pairs of a heading and a dict, of the model itself."""
     yield "Task", known(loaded.settings)
     positions = (
@@ -92,11 +98,11 @@ def tables(loaded):
     yield "Evaluation", evaluation(loaded)
 
 
-def known(values):
+def known(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def split_metadata(text):
+def split_metadata(text: str) -> tuple[list[str], str]:
     """Divides Markdown into the list of lines between two "---" at its top, and the rest."""
     first, *lines = text.strip().splitlines() or [""]
     if first != "---" or "---" not in lines:
@@ -105,7 +111,7 @@ def split_metadata(text):
     return lines[:end], "\n".join(lines[end + 1 :]).strip()
 
 
-def header(architecture, metadata=()):
+def header(architecture: TransformersClass, metadata: Sequence[str] = ()) -> str:
     """The lines at the top that the Hub reads.
 
     Args:
@@ -118,19 +124,19 @@ def header(architecture, metadata=()):
     return "\n".join([*lines, *metadata, "---", "", ""])
 
 
-def table(values):
+def table(values: Mapping[str, Any]) -> str:
     """A dict as a table in Markdown."""
     rows = [f"| {name} | {as_cell(value)} |" for name, value in values.items()]
     return "\n".join(["| | |", "|---|---|", *rows])
 
 
-def as_cell(value):
+def as_cell(value: Any) -> str:
     """A value as text that ends no cell of a table."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def evaluation(loaded):
+def evaluation(loaded: LoadedModel) -> dict[str, str]:
     """The results in the folder, if they are of this checkpoint: name -> number as text."""
     results = read_results(loaded.folder)
     if results.get("global_step") != step_of(loaded.source):

@@ -1,11 +1,13 @@
 """Exports a folder that Hugging Face's transformers loads with from_pretrained."""
 
 import os
+from typing import Any
 
 import numpy as np
 
 from bert_common.atomic_write import atomic_write, write_json
 from bert_tf.checkpoint import google_variables
+from finetuning.tasks import TransformersClass
 from model_formats.encoders import ENCODERS
 from model_formats.huggingface.architectures import (
     ENCODER,
@@ -17,6 +19,7 @@ from model_formats.huggingface.card import make_card
 from model_formats.huggingface.tokenizer_files import write_tokenizer
 from model_formats.huggingface.write_weights import as_float16, write_weights
 from model_formats.load_folder import load_folder
+from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import ModelFolder, write_trained_positions
 from model_formats.runtimes.check import check_file
 from model_formats.runtimes.ids_graph import input_names, make_graph
@@ -29,7 +32,13 @@ from model_formats.transformers_files.names import translate_back
 PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
 
 
-def export(loaded, directory, max_shard_size=None, precision="float32", card_text=""):
+def export(
+    loaded: LoadedModel,
+    directory: str,
+    max_shard_size: int | None = None,
+    precision: str = "float32",
+    card_text: str = "",
+) -> str:
     """Writes weights, configuration, tokenizer, model card and the records of the training.
 
     Args:
@@ -67,7 +76,7 @@ def export(loaded, directory, max_shard_size=None, precision="float32", card_tex
     return f"transformers.{name}.from_pretrained('{{folder}}'); {tokenization}"
 
 
-def named_arrays(loaded, architecture):
+def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[str, np.ndarray]:
     """The weights as transformers saves them: a dict of NumPy arrays, tied ones once.
 
     Args:
@@ -91,13 +100,14 @@ def named_arrays(loaded, architecture):
         size = config.hidden_size
         for word, array in (("kernel", np.eye(size)), ("bias", np.zeros(size))):
             name, _ = translate_back(f"{PROJECTION}/{word}", table)
+            assert name is not None  # the table has it, as always_projects says
             arrays[name.removeprefix(prefix)] = array.astype(np.float32)
     if encoder.two_layers and architecture.suffix == "ForSequenceClassification":
         arrays |= as_two_layers(arrays.pop("classifier.weight"), arrays.pop("classifier.bias"))
     return arrays
 
 
-def check_reloaded(loaded, directory):
+def check_reloaded(loaded: LoadedModel, directory: str) -> None:
     """Loads the folder and compares its outputs with those of the model, on random ids.
 
     Raises:
@@ -113,7 +123,7 @@ def check_reloaded(loaded, directory):
     check_file(reloaded, make_graph(reloaded, "int32"), run, "float16")
 
 
-def config_of(loaded, architecture):
+def config_of(loaded: LoadedModel, architecture: TransformersClass) -> dict[str, Any]:
     """What config.json holds, a dict.
 
     "dtype" is the type that transformers computes in, whatever that of the stored weights is.

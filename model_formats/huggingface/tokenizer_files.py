@@ -9,10 +9,12 @@ import json
 import os
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from model_formats.huggingface.tokenizer_json import describe, describe_bert, is_expressible
+from tokenization.base import TokenizerInterface
 from tokenization.huggingface.folder import (
     ADDED_TOKENS_FILE,
     CONFIG_FILE,
@@ -34,7 +36,9 @@ REMOTE_CODE = {
 }
 
 
-def write_tokenizer(tokenizer, directory: str | os.PathLike, max_length: int) -> str:
+def write_tokenizer(
+    tokenizer: TokenizerInterface, directory: str | os.PathLike[str], max_length: int
+) -> str:
     """Writes a tokenizer's files into a Hugging Face folder.
 
     A text that spells a special token, such as "[MASK]", has that token when `transformers` reads
@@ -77,7 +81,7 @@ def write_tokenizer(tokenizer, directory: str | os.PathLike, max_length: int) ->
     return chosen
 
 
-def needs_own_code(tokenizer) -> bool:
+def needs_own_code(tokenizer: TokenizerInterface) -> bool:
     """Whether Python files are written for a tokenizer, as transformers has nothing that fits."""
     return tokenizer.kind != "huggingface" and not is_expressible(tokenizer)
 
@@ -123,7 +127,7 @@ def _as_python(tokenizer):
     return config, files, chosen
 
 
-def _special_tokens(tokenizer) -> dict[str, str | None]:
+def _special_tokens(tokenizer: TokenizerInterface) -> dict[str, str | None]:
     """From the role of each special token to the token; None for a [PAD] that is missing."""
     ids = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id)
     ids = (*ids, tokenizer.mask_id)
@@ -140,7 +144,9 @@ def _special_tokens(tokenizer) -> dict[str, str | None]:
     return special
 
 
-def _whole(tokenizer, special, parts) -> dict:
+def _whole(
+    tokenizer: TokenizerInterface, special: dict[str, str | None], parts: dict[str, Any]
+) -> dict[str, Any]:
     """A whole tokenizer.json from the parts that describe the tokenization."""
     ids = {token: tokenizer.vocab[token] for token in special.values() if token}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
@@ -153,6 +159,7 @@ def _whole(tokenizer, special, parts) -> dict:
         return {kind: {"id": name, "type_id": type_id}}
 
     cls, sep = special["cls_token"], special["sep_token"]
+    assert cls is not None and sep is not None  # as `_special_tokens` requires
     single = [
         piece("SpecialToken", cls, 0), piece("Sequence", "A", 0), piece("SpecialToken", sep, 0)
     ]  # fmt: skip
@@ -176,11 +183,11 @@ def _whole(tokenizer, special, parts) -> dict:
     }
 
 
-def _json(content, indent=2) -> bytes:
+def _json(content: dict[str, Any], indent: int | None = 2) -> bytes:
     return (json.dumps(content, indent=indent, ensure_ascii=False) + "\n").encode("utf-8")
 
 
-def _write(files: dict[str, bytes], directory) -> None:
+def _write(files: dict[str, bytes], directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     names = {name for remote, _ in REMOTE_CODE.values() for name in remote}
     names |= {name for _, name in KINDS.values()}

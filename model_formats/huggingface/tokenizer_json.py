@@ -10,10 +10,13 @@ import functools
 import sys
 import unicodedata
 from collections.abc import Iterable
+from typing import Any
 
+from tokenization.base import TokenizerInterface
 from tokenization.characters import CHINESE_BLOCKS, is_chinese, is_invisible, is_punctuation
 from tokenization.decoding import UNKNOWN_TOKEN, unknown_character
 from tokenization.normalization import CLEAN
+from tokenization.options import HuggingFaceTokenizerOptions, KoreanTokenizerOptions
 
 # Which every version of Python here decomposes, and tokenizers 0.23 does not.
 COMPOSED, DECOMPOSED = "\U00011938", "\U00011935\U00011930"
@@ -24,7 +27,7 @@ _CHINESE = {code for first, last in CHINESE_BLOCKS for code in range(first, last
 FINAL_SIGMA = "\u03c2"
 
 
-def is_expressible(tokenizer) -> bool:
+def is_expressible(tokenizer: TokenizerInterface) -> bool:
     """Whether `describe` can reproduce a tokenizer exactly.
 
     Its WordPiece knows no [UNK] and no bytes for a single character, no jamo for a syllable, no
@@ -33,9 +36,9 @@ def is_expressible(tokenizer) -> bool:
     """
     if tokenizer.kind == "full":
         return True
-    if tokenizer.kind != "korean":
-        return False
     options = tokenizer.options
+    if not isinstance(options, KoreanTokenizerOptions):
+        return False
     unspellable = options.split_punctuation and all(
         map(is_punctuation, options.continuation_prefix)
     )
@@ -48,19 +51,19 @@ def is_expressible(tokenizer) -> bool:
     )
 
 
-def describe(tokenizer) -> dict:
+def describe(tokenizer: TokenizerInterface) -> dict[str, Any]:
     """Returns the normalizer, the pre-tokenizer and the model for tokenizer.json.
 
     Args:
         tokenizer: a FullTokenizer or KoreanTokenizer for which `is_expressible` is true.
     """
-    korean = tokenizer.kind == "korean"
     options = tokenizer.options
-    punctuation = not korean or options.split_punctuation
-    chinese = not korean or options.split_chinese_characters
-    invisible = korean and options.drop_invisible
+    punctuation, chinese, invisible = True, True, False
+    if isinstance(options, KoreanTokenizerOptions):
+        punctuation, chinese = options.split_punctuation, options.split_chinese_characters
+        invisible = options.drop_invisible
     prefix = tokenizer.wordpiece.continuation_prefix
-    pre_tokenizers = [{"type": "WhitespaceSplit"}]
+    pre_tokenizers: list[dict[str, Any]] = [{"type": "WhitespaceSplit"}]
     if punctuation or chinese:
         alone = _class_of_words(punctuation, chinese)
         split = {"type": "Split", "pattern": {"Regex": alone}, "behavior": "Isolated"}
@@ -79,7 +82,7 @@ def describe(tokenizer) -> dict:
     }
 
 
-def describe_bert(options, vocab: dict[str, int]) -> dict:
+def describe_bert(options: HuggingFaceTokenizerOptions, vocab: dict[str, int]) -> dict[str, Any]:
     """The same parts for a HuggingFaceTokenizer, whose library this is.
 
     Args:
@@ -110,10 +113,10 @@ def describe_bert(options, vocab: dict[str, int]) -> dict:
     }
 
 
-def _normalizers(tokenizer, drop_invisible) -> list[dict]:
+def _normalizers(tokenizer: TokenizerInterface, drop_invisible: bool) -> list[dict[str, Any]]:
     """The steps of a tokenizer before it splits words, in its order."""
     form = "NFD" if tokenizer.do_lower_case else None
-    if tokenizer.kind == "korean":
+    if isinstance(tokenizer.options, KoreanTokenizerOptions):
         form = tokenizer.options.normalization
     steps = [
         _replace(_class_of_dropped(drop_invisible), ""),
@@ -130,13 +133,13 @@ def _normalizers(tokenizer, drop_invisible) -> list[dict]:
     return steps
 
 
-def _replace(pattern: str, content: str) -> dict:
+def _replace(pattern: str, content: str) -> dict[str, Any]:
     return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
 
 
 def _class_of(characters: Iterable[str]) -> str:
     """A regular expression for one of some characters, in ascending order."""
-    ranges = []
+    ranges: list[list[int]] = []
     for code in map(ord, characters):
         if ranges and ranges[-1][1] == code - 1:
             ranges[-1][1] = code

@@ -6,6 +6,7 @@ serialization/_torch.py.
 
 import errno
 import os
+from collections.abc import Mapping
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -17,7 +18,7 @@ from bert_common.progress import progress
 from model_formats.transformers_files.safetensors_files import INDEX_FILE, WEIGHTS_FILE
 
 
-def as_float16(arrays):
+def as_float16(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Rounds a dict of arrays to float16, which halves their file.
 
     Raises:
@@ -36,12 +37,15 @@ def as_float16(arrays):
     return rounded
 
 
-def split_into_shards(arrays, largest):
+def split_into_shards(
+    arrays: Mapping[str, np.ndarray], largest: int | None
+) -> list[dict[str, np.ndarray]]:
     """Divides a dict of arrays, in its order, into dicts of at most `largest` bytes.
 
     An array that alone is larger has a shard of its own. None: everything in one.
     """
-    shards, size = [{}], 0
+    shards: list[dict[str, np.ndarray]] = [{}]
+    size = 0
     for name, array in arrays.items():
         if largest is not None and shards[-1] and size + array.nbytes > largest:
             shards.append({})
@@ -51,7 +55,9 @@ def split_into_shards(arrays, largest):
     return shards
 
 
-def write_weights(directory, arrays, max_shard_size=None):
+def write_weights(
+    directory: str, arrays: Mapping[str, np.ndarray], max_shard_size: int | None = None
+) -> None:
     """Writes model.safetensors, or shards of it with an index, and reads every array back.
 
     Args:
@@ -63,7 +69,8 @@ def write_weights(directory, arrays, max_shard_size=None):
         OSError: a file on disk differs from the arrays in memory.
     """
     shards = split_into_shards(arrays, max_shard_size)
-    total, weight_map = sum(array.nbytes for array in arrays.values()), {}
+    total = sum(array.nbytes for array in arrays.values())
+    weight_map: dict[str, str] = {}
     with progress("writing and checking the weights", total, "B") as bar:
         for number, shard in enumerate(shards, start=1):
             name = WEIGHTS_FILE

@@ -3,10 +3,15 @@
 Shapes: B rows, T pieces of a row.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
+from finetuning.inputs import Batch
+from model_formats.loaded_model import LoadedModel
 from model_formats.runtimes.ids_graph import input_axes, input_names
 
 # The largest difference, of a tensor's largest value or of 1: the file of float32 sums up in
@@ -18,8 +23,11 @@ BATCHES = ((1, 64), (3, 24))
 
 OPTIONS = 4
 
+# What runs a file: inputs by name -> outputs by name.
+Run = Callable[[Batch], Mapping[str, np.ndarray]]
 
-def check_file(loaded, graph, run, precision):
+
+def check_file(loaded: LoadedModel, graph: Any, run: Run, precision: str) -> None:
     """Compares an exported file with the model on random ids.
 
     Args:
@@ -45,7 +53,9 @@ def check_file(loaded, graph, run, precision):
             )
 
 
-def sample_inputs(loaded, batch, length, dtype, seed):
+def sample_inputs(
+    loaded: LoadedModel, batch: int, length: int, dtype: tf.DType, seed: int
+) -> Batch:
     """Random rows, a dict of [B, T], or [B, C, T] for multiple choice; some have padding."""
     rng = np.random.default_rng(seed)
     shape = (batch, length) if len(input_axes(loaded)) == 2 else (batch, OPTIONS, length)
@@ -63,7 +73,9 @@ def sample_inputs(loaded, batch, length, dtype, seed):
     return {name: inputs[name].astype(dtype.as_numpy_dtype) for name in names}
 
 
-def largest_differences(found, wanted):
+def largest_differences(
+    found: Mapping[str, np.ndarray], wanted: Mapping[str, Any]
+) -> dict[str, float]:
     """Name of each output -> its largest difference, as a share of its largest value or of 1.
 
     Indices, which a search returns, are not compared: of two equal values either may come first.

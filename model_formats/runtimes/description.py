@@ -2,15 +2,19 @@
 
 import dataclasses
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from bert_common.atomic_write import write_json
+from model_formats.loaded_model import LoadedModel
 from model_formats.runtimes.ids_graph import input_axes, input_names
 from tokenization import save_tokenizer
+from tokenization.loading import Tokenizer
 
 DESCRIPTION_FILE = "model.json"
 
 
-def describe(loaded, graph, precision):
+def describe(loaded: LoadedModel, graph: Any, precision: str) -> dict[str, Any]:
     """What somebody needs to know who has only the file.
 
     Args:
@@ -36,7 +40,9 @@ def describe(loaded, graph, precision):
     }
 
 
-def write_description(directory, description, tokenizer):
+def write_description(
+    directory: str, description: Mapping[str, Any], tokenizer: Tokenizer | None
+) -> None:
     """Writes `DESCRIPTION_FILE`, and the tokenizer's files if there is one."""
     write_json(os.path.join(directory, DESCRIPTION_FILE), description)
     if tokenizer is not None:

@@ -3,6 +3,8 @@
 Shapes: B rows, T pieces of a row, H hidden, V vocabulary, C classes or options.
 """
 
+from typing import Any
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -10,6 +12,7 @@ import tensorflow as tf
 from bert_common.errors import InputError
 from finetuning.inputs import ROW_INPUTS
 from finetuning.question_answering.beam_head import BeamSpanModel
+from model_formats.loaded_model import LoadedModel
 
 # What a file calls the sizes that it leaves open, in the order of the inputs' axes.
 AXES = ("batch", "sequence")
@@ -19,17 +22,17 @@ OPTION_AXES = ("batch", "options", "sequence")
 LARGEST_FILE = 2**31 - 1
 
 
-def input_names(loaded):
+def input_names(loaded: LoadedModel) -> tuple[str, ...]:
     """The names of the graph's inputs."""
     return (*ROW_INPUTS, "p_mask") if isinstance(loaded.model, BeamSpanModel) else ROW_INPUTS
 
 
-def input_axes(loaded):
+def input_axes(loaded: LoadedModel) -> tuple[str, ...]:
     """The names of the axes of every input."""
     return OPTION_AXES if loaded.task == "multiple_choice" else AXES
 
 
-def make_graph(loaded, dtype):
+def make_graph(loaded: LoadedModel, dtype: str) -> Any:
     """Makes the function that is exported.
 
     Args:
@@ -53,7 +56,7 @@ def make_graph(loaded, dtype):
     return run
 
 
-def check_size(loaded):
+def check_size(loaded: LoadedModel) -> None:
     """Refuses a model whose weights do not fit into one file of either format.
 
     Raises:
@@ -67,7 +70,7 @@ def check_size(loaded):
         )
 
 
-def make_graph_of_weights(loaded, dtype):
+def make_graph_of_weights(loaded: LoadedModel, dtype: str) -> tuple[Any, dict[str, keras.Variable]]:
     """As `make_graph`, but the weights are inputs too, after the others.
 
     A converter that folds constants holds many copies of them: tf2onnx would need more than 20 GB

@@ -2,11 +2,13 @@
 
 import contextlib
 import importlib
+from collections.abc import Iterable, Iterator
+from types import ModuleType
 
 from bert_common.errors import InputError
 
 
-def import_libraries(modules, extra):
+def import_libraries(modules: Iterable[str], extra: str) -> list[ModuleType]:
     """Imports modules of libraries that an extra of setup.py installs.
 
     Args:
@@ -29,7 +31,7 @@ def import_libraries(modules, extra):
 
 
 @contextlib.contextmanager
-def report_refusals(library):
+def report_refusals(library: str) -> Iterator[None]:
     """Turns whatever a library raises into an `InputError` of one line.
 
     Converters and checkers raise classes of their own, with messages of many lines.

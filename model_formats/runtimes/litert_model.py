@@ -3,11 +3,13 @@
 import json
 import os
 import zipfile
+from typing import Any
 
 import tensorflow as tf
 
 from bert_common.atomic_write import atomic_write
-from model_formats.runtimes.check import check_file
+from model_formats.loaded_model import LoadedModel
+from model_formats.runtimes.check import Run, check_file
 from model_formats.runtimes.description import DESCRIPTION_FILE, describe, write_description
 from model_formats.runtimes.ids_graph import check_size, make_graph
 from model_formats.runtimes.libraries import import_libraries, report_refusals
@@ -18,7 +20,7 @@ MODEL_FILE = "model.tflite"
 LIBRARY = "ai_edge_litert.interpreter"
 
 
-def export(loaded, directory, precision):
+def export(loaded: LoadedModel, directory: str, precision: str) -> str:
     """Writes the graph from ids to outputs as `MODEL_FILE`, with its description and tokenizer.
 
     The inputs are int32; the number of rows and their length are open: the signature's runner, or
@@ -55,7 +57,7 @@ def export(loaded, directory, precision):
     return f'ai_edge_litert.interpreter.Interpreter("{{folder}}/{MODEL_FILE}")'
 
 
-def open_file(path):
+def open_file(path: str) -> Run:
     """A function that runs a file: a dict of inputs -> a dict of outputs, of arrays."""
     from ai_edge_litert.interpreter import Interpreter
 
@@ -63,7 +65,7 @@ def open_file(path):
     return lambda inputs: runner(**inputs)
 
 
-def convert(loaded, graph, precision):
+def convert(loaded: LoadedModel, graph: Any, precision: str) -> bytes:
     """The file's bytes, for what `make_graph` returned."""
     module = tf.Module()
     # The converter freezes only variables that it finds here.

@@ -17,7 +17,7 @@ from onnxruntime.quantization.quant_utils import add_pre_process_metadata
 LARGEST, ZERO = 127, 128
 
 
-def quantize(proto, table, path):
+def quantize(proto: onnx.ModelProto, table: str, path: str) -> onnx.ModelProto:
     """Quantizes the matrices and the word embeddings of a float32 graph.
 
     The other embeddings and all vectors stay: they are a hundredth of a model.
@@ -46,7 +46,7 @@ def quantize(proto, table, path):
     return onnx.load(path)
 
 
-def quantize_table(graph, name):
+def quantize_table(graph: onnx.GraphProto, name: str) -> None:
     """Replaces the word embeddings by integers with a scale for every row, wherever they are read.
 
     The products of two uint8 overflow nowhere.
@@ -60,13 +60,14 @@ def quantize_table(graph, name):
     largest = np.abs(table).max(axis=1)  # [V]
     scale = np.where(largest > 0, largest, 1).astype(np.float32) / LARGEST
     graph.initializer.remove(initializer)
-    for suffix, value in {
+    arrays: dict[str, np.ndarray] = {
         "": (np.rint(table / scale[:, None]) + ZERO).astype(np.uint8),  # [V, E]
         "_scale": scale,
         "_zero": np.array(ZERO, np.uint8),
         "_one": np.array(1, np.float32),
         "_axis": np.array([-1], np.int64),
-    }.items():
+    }
+    for suffix, value in arrays.items():
         graph.initializer.append(numpy_helper.from_array(value, name + suffix))
     transposes = (node for node in graph.node if node.op_type == "Transpose")
     transposed = [node.output[0] for node in transposes if node.input[0] == name]

@@ -1,13 +1,21 @@
 """Exports a model as an ONNX file, for ONNX Runtime or other programs that read the format."""
 
 import os
+from collections.abc import Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from model_formats.runtimes.check import check_file
+from model_formats.loaded_model import LoadedModel
+from model_formats.runtimes.check import Run, check_file
 from model_formats.runtimes.description import describe, write_description
 from model_formats.runtimes.ids_graph import check_size, make_graph, make_graph_of_weights
 from model_formats.runtimes.libraries import import_libraries, report_refusals
+
+if TYPE_CHECKING:
+    import keras
+    import onnx
 
 MODEL_FILE = "model.onnx"
 
@@ -18,7 +26,7 @@ LIBRARIES = ("onnx", "tf2onnx", "onnxruntime")
 OPSET = 17
 
 
-def export(loaded, directory, precision):
+def export(loaded: LoadedModel, directory: str, precision: str) -> str:
     """Writes the graph from ids to outputs as `MODEL_FILE`, with its description and tokenizer.
 
     The inputs are int64, as tokenizers return them; the number of rows and their length are open.
@@ -64,7 +72,9 @@ def export(loaded, directory, precision):
     return f'onnxruntime.InferenceSession("{{folder}}/{MODEL_FILE}")'
 
 
-def convert(tf2onnx, loaded, description):
+def convert(
+    tf2onnx: ModuleType, loaded: LoadedModel, description: Mapping[str, Any]
+) -> "onnx.ModelProto":
     """The `ModelProto` of a model's graph in float32, with its weights and named axes."""
     of_weights, weights = make_graph_of_weights(loaded, "int64")
     proto, _ = tf2onnx.convert.from_function(of_weights, of_weights.input_signature, opset=OPSET)
@@ -73,7 +83,7 @@ def convert(tf2onnx, loaded, description):
     return proto
 
 
-def open_file(path):
+def open_file(path: str) -> Run:
     """A function that runs a file: a dict of inputs -> a dict of outputs, of arrays."""
     import onnxruntime
 
@@ -82,7 +92,7 @@ def open_file(path):
     return lambda inputs: dict(zip(names, session.run(names, inputs), strict=True))
 
 
-def name_axes(graph, description):
+def name_axes(graph: "onnx.GraphProto", description: Mapping[str, Any]) -> None:
     """Writes the names of the open sizes into a graph's inputs and outputs."""
     tensors = {**description["inputs"], **description["outputs"]}
     for value in (*graph.input, *graph.output):
@@ -92,7 +102,7 @@ def name_axes(graph, description):
                 dimension.dim_param = size
 
 
-def add_weights(graph, weights):
+def add_weights(graph: "onnx.GraphProto", weights: "Mapping[str, keras.Variable]") -> None:
     """Makes initializers of the inputs that stand for weights; drops those that nothing reads.
 
     Args:
@@ -111,7 +121,7 @@ def add_weights(graph, weights):
             graph.initializer.append(numpy_helper.from_array(array, value.name))
 
 
-def to_float16(graph):
+def to_float16(graph: "onnx.GraphProto") -> None:
     """Keeps the matrices of a graph in float16, with a cast before they are read.
 
     The runtime computes in float32, and casts each matrix once, when it opens the file: numbers

@@ -11,7 +11,9 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 from finetuning.inputs import ROW_INPUTS
+from finetuning.serving.signatures import Signatures
 from finetuning.tasks import TASKS
+from model_formats.loaded_model import LoadedModel
 from model_formats.saved_model import pretraining
 
 # How far outputs of the saved graph may be from the model's: a sum of a few hundred products in
@@ -26,7 +28,7 @@ HOW = (
 )
 
 
-def export(loaded, directory):
+def export(loaded: LoadedModel, directory: str) -> str:
     """Writes a SavedModel into an empty folder, loads it and compares it with the model.
 
     Args:
@@ -53,13 +55,13 @@ def export(loaded, directory):
     return HOW if made.texts else HOW.replace("serving_default", "ids")
 
 
-def make_signatures(loaded):
+def make_signatures(loaded: LoadedModel) -> Signatures:
     """The `finetuning.serving.signatures.Signatures` of a `LoadedModel`."""
     task = TASKS.get(loaded.task)
     return task.module("serving").signatures(loaded) if task else pretraining.signatures(loaded)
 
 
-def check(directory, made):
+def check(directory: str, made: Signatures) -> None:
     """Loads a SavedModel, and compares its outputs for ids with the model's own."""
     loaded = tf.saved_model.load(directory)
     ids = np.array([[1, 2, 3, 4], [4, 3, 2, 1]], np.int32)  # [2, 4], in any vocabulary

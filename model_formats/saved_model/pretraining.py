@@ -10,9 +10,10 @@ from finetuning.inputs import ROW_INPUTS
 from finetuning.serving.served_model import ServedModel
 from finetuning.serving.signatures import Signatures, ids_signature, inputs, longest_row
 from finetuning.serving.text_rows import TextRows
+from model_formats.loaded_model import LoadedModel
 
 
-def signatures(loaded):
+def signatures(loaded: LoadedModel) -> Signatures:
     """The `Signatures` of a `LoadedModel` whose task is "pretraining"."""
     model, max_length = loaded.model, longest_row(loaded)
 
@@ -37,7 +38,7 @@ def signatures(loaded):
     return Signatures({"serving_default": embed, **functions}, served, texts)
 
 
-def pooled(x, mask):
+def pooled(x: tf.Tensor, mask: tf.Tensor) -> dict[str, tf.Tensor]:
     """The mean over the pieces of each row, [CLS] and [SEP] included, and the vector of [CLS].
 
     Args:

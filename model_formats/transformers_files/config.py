@@ -4,13 +4,15 @@ Sources: the configuration classes and `ACT2FN` (activations.py) of transformers
 """
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from albert_tf.config import PUBLISHED_KEYS as ALBERT_KEYS
 from albert_tf.config import AlbertConfig
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from bert_tf.config import ANY, COMMON_KEYS, BertConfig, is_of_transformers
+from bert_tf.config import ANY, COMMON_KEYS, BertConfig, EncoderConfig, is_of_transformers
 from electra_tf.config import ElectraConfig
 from model_formats.transformers_files import names
 
@@ -104,12 +106,12 @@ class HuggingFaceModel:
 
     kind: str
     model_type: str
-    config: object
-    names: dict
+    config: EncoderConfig
+    names: dict[str, str]
     skipped_positions: int = 0
 
 
-def read_config(path, expected=None):
+def read_config(path: str, expected: str | None = None) -> HuggingFaceModel:
     """Reads a config.json.
 
     Args:
@@ -125,7 +127,9 @@ def read_config(path, expected=None):
     return from_huggingface(values, path, expected)
 
 
-def from_huggingface(values, source, expected=None):
+def from_huggingface(
+    values: Mapping[str, Any], source: str, expected: str | None = None
+) -> HuggingFaceModel:
     """The `HuggingFaceModel` of a config.json.
 
     Args:
@@ -213,7 +217,7 @@ def _roberta(values):
 _CONVERTERS = {"bert": _bert, "albert": _albert, "electra": _electra, "roberta": _roberta}
 
 
-def to_huggingface(config, model_type):
+def to_huggingface(config: EncoderConfig, model_type: str) -> dict[str, Any]:
     """The keys of a config.json that describe the network of one of our configurations.
 
     Args:

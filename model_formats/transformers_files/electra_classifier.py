@@ -9,6 +9,8 @@ Source: ElectraClassificationHead in modeling_electra.py of transformers, versio
 Shapes: C classes, H hidden.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from bert_common.errors import InputError
@@ -17,7 +19,7 @@ DENSE, OUT = "classifier.dense.", "classifier.out_proj."
 NAMES = (DENSE + "weight", DENSE + "bias", OUT + "weight", OUT + "bias")
 
 
-def as_two_layers(weights, bias):
+def as_two_layers(weights: np.ndarray, bias: np.ndarray) -> dict[str, np.ndarray]:
     """The arrays of transformers' head by its names.
 
     Args:
@@ -39,7 +41,7 @@ def as_two_layers(weights, bias):
     return dict(zip(NAMES, (dense, np.zeros(hidden, weights.dtype), out, bias), strict=True))
 
 
-def is_linear(arrays):
+def is_linear(arrays: Mapping[str, np.ndarray]) -> bool:
     """Whether the two layers compute what `as_two_layers` says; a dict by its names."""
     dense, between, out, _ = (arrays[name] for name in NAMES)
     classes = len(out)

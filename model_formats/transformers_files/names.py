@@ -12,6 +12,7 @@ Source: the `state_dict` of transformers' classes, version 5.
 """
 
 import re
+from collections.abc import Mapping
 
 # Hugging Face's last word of a name -> Google's. gamma and beta: files from before 2019.
 PROJECTION = {"weight": "kernel", "bias": "bias"}
@@ -143,7 +144,7 @@ IGNORED_NAMES = (
 OPTIONAL_NAMES = ("bert/pooler/", "cls/seq_relationship/")
 
 
-def translate(name, table):
+def translate(name: str, table: Mapping[str, str]) -> tuple[str | None, bool]:
     """Google's name of a Hugging Face weight.
 
     Args:
@@ -157,7 +158,7 @@ def translate(name, table):
     return _translate(name, table, PROJECTION, LAYER_NORM)
 
 
-def translate_back(name, table):
+def translate_back(name: str, table: Mapping[str, str]) -> tuple[str | None, bool]:
     """Hugging Face's name of one of Google's weights, and whether the array is transposed."""
     inverse = {google: ours for ours, google in table.items()}
     norms = {"gamma": "weight", "beta": "bias"}

@@ -37,10 +37,10 @@ class StoredTensors:
     """
 
     source: str
-    shapes: dict
-    files: dict
+    shapes: dict[str, list[int]]
+    files: dict[str, str]
 
-    def read(self, name):
+    def read(self, name: str) -> np.ndarray:
         """One tensor as a float32 array.
 
         Raises:
@@ -49,13 +49,13 @@ class StoredTensors:
         return read_tensor(self.files[name], name)
 
 
-def find_safetensors(folder):
+def find_safetensors(folder: str) -> str | None:
     """The safetensors file or the index of shards that a folder holds, or None."""
     paths = (os.path.join(folder, name) for name in (WEIGHTS_FILE, INDEX_FILE))
     return next(filter(os.path.isfile, paths), None)
 
 
-def refuse_pickles(path):
+def refuse_pickles(path: str) -> None:
     """Refuses a file that torch wrote with pickle, or a folder that holds only such a file.
 
     Raises:
@@ -79,7 +79,7 @@ def refuse_pickles(path):
     )
 
 
-def open_tensors(path):
+def open_tensors(path: str) -> StoredTensors:
     """Reads the names and shapes in a safetensors file, or in all shards that an index names.
 
     Args:
@@ -95,7 +95,7 @@ def open_tensors(path):
         shapes = _read_header(path)
         return StoredTensors(path, shapes, dict.fromkeys(shapes, path))
     shards = _read_index(path)
-    shapes, files = {}, {}
+    shapes, files = {}, dict[str, str]()
     for shard, names in shards.items():
         stored = _read_header(shard)
         missing, others = sorted(names - stored.keys()), sorted(stored.keys() - names)
@@ -119,7 +119,7 @@ def _read_index(path):
     places = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(places, dict) or not all(isinstance(p, str) for p in places.values()):
         raise InputError(f"{path} must hold weight_map, from names to files. Received: no such map")
-    shards = {}
+    shards: dict[str, set[str]] = {}
     for name, file in places.items():
         if file != os.path.basename(file) or file in ("", ".", "..") or "\0" in file:
             raise InputError(f"{path} must name files of its own folder. Received: {file!r}")
@@ -153,7 +153,7 @@ def _read_header(path):
 
 
 @_one_line_errors
-def read_tensor(path, name):
+def read_tensor(path: str, name: str) -> np.ndarray:
     """One tensor of a file as a float32 array; see `StoredTensors.read`."""
     with safe_open(path, framework="np") as file:
         dtype = file.get_slice(name).get_dtype()

@@ -4,7 +4,11 @@ The names are those of the fine-tuning programs' flags. config.json names the he
 how texts are cut is not in it: those settings have the programs' own defaults.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from bert_common.errors import InputError
+from bert_tf.config import EncoderConfig
 from finetuning.ner.labels import iob2_tag
 from finetuning.tasks import TASKS
 
@@ -21,7 +25,7 @@ TYPES = {
 MOST_LABELS = 10_000
 
 
-def settings_of(values, config, source):
+def settings_of(values: Mapping[str, Any], config: EncoderConfig, source: str) -> dict[str, Any]:
     """The settings of a fine-tuned model; empty for a pre-trained one.
 
     Args:
@@ -37,7 +41,7 @@ def settings_of(values, config, source):
     task = next((t for t in TASKS.values() if name.endswith(t.transformers.suffix)), None)
     if task is None:
         return {}
-    settings = {name: setting.default for name, setting in task.settings.items()}
+    settings: dict[str, Any] = {name: setting.default for name, setting in task.settings.items()}
     settings["task"] = task.name
     settings["max_seq_length"] = min(settings["max_seq_length"], config.max_position_embeddings)
     if task.labels:

@@ -2,12 +2,13 @@
 
 import os
 import re
+from collections.abc import Callable
 
 import numpy as np
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import CheckpointArrays
-from model_formats.transformers_files.config import CONFIG_FILE, read_config
+from model_formats.transformers_files.config import CONFIG_FILE, HuggingFaceModel, read_config
 from model_formats.transformers_files.electra_classifier import DENSE, NAMES, OUT, is_linear
 from model_formats.transformers_files.names import (
     IGNORED_NAMES,
@@ -23,7 +24,11 @@ ENCODER_PARTS = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in."
 
 
-def open_huggingface(path, model=None):
+# From an array as transformers has it to Google's.
+Convert = Callable[[np.ndarray], np.ndarray]
+
+
+def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> CheckpointArrays:
     """Opens the weights of a model that transformers saved.
 
     Args:
@@ -48,7 +53,8 @@ def open_huggingface(path, model=None):
         ignored += _take_identity(stored, tensors)
     linear = _take_linear_head(stored, tensors, model.kind)
     ignored += linear
-    shapes, readers = {}, {}
+    shapes: dict[str, list[int]] = {}
+    readers: dict[str, tuple[str, Convert]] = {}
     for full, name in stored.items():
         google, transposed = translate(full, model.names)
         google = google or name

@@ -8,6 +8,8 @@ ends of words, then cut each word by greedy longest match. `tokenizer_config.jso
 import functools
 import re
 import unicodedata
+from collections.abc import Callable
+from typing import Any
 
 UNKNOWN = "[UNK]"
 
@@ -43,7 +45,7 @@ class KoreanWordPiece:
         options: "source_tokenizer" of tokenizer_config.json; every option must be there.
     """
 
-    def __init__(self, vocab: dict, options: dict):
+    def __init__(self, vocab: dict[str, int], options: dict[str, Any]) -> None:
         self.options = options
         self.prefix = prefix = options["continuation_prefix"]
         self.marker = options["word_end_marker"]
@@ -51,7 +53,8 @@ class KoreanWordPiece:
         self.by_character = options["unknown"] != "word"
         self.by_bytes = options["unknown"] == "bytes"
         # What can begin a word, and what can continue one -> the piece.
-        self.begin, self.inside = {}, {}
+        self.begin: dict[str, str] = {}
+        self.inside: dict[str, str] = {}
         for piece in vocab:
             if piece == UNKNOWN and self.by_character:
                 continue
@@ -69,9 +72,9 @@ class KoreanWordPiece:
             functools.partial(_clean, options=options, marker=self._space_marker())
         )
         self._split = _Table(functools.partial(_split, options=options))
-        self._cache = {}
+        self._cache: dict[str, tuple[str, ...]] = {}
 
-    def tokenize(self, text: str) -> list:
+    def tokenize(self, text: str) -> list[str]:
         """Cuts a text into pieces."""
         return [piece for word in self.words(text) for piece in self.pieces(word)]
 
@@ -93,7 +96,7 @@ class KoreanWordPiece:
             )
         return text
 
-    def words(self, text: str) -> list:
+    def words(self, text: str) -> list[str]:
         """Splits a text into words, with their markers."""
         text = self.normalize(text)
         if self.marks_eojeols:
@@ -105,7 +108,7 @@ class KoreanWordPiece:
             group[-1] += self.marker
         return [word for group in groups for word in group]
 
-    def pieces(self, word: str) -> tuple:
+    def pieces(self, word: str) -> tuple[str, ...]:
         """Cuts a word by greedy longest match, from the left."""
         pieces = self._cache.get(word)
         if pieces is None:
@@ -116,7 +119,7 @@ class KoreanWordPiece:
                 self._cache[word] = pieces
         return pieces
 
-    def join(self, pieces: list) -> str:
+    def join(self, pieces: list[str]) -> str:
         """Returns the text that pieces represent, its words separated by spaces."""
         prefix, text = self.prefix, ""
         for piece in self._join_bytes(pieces) if self.by_bytes else pieces:
@@ -190,14 +193,14 @@ class KoreanWordPiece:
         return self.marker if self.marks_eojeols else ""
 
 
-class _Table(dict):
+class _Table(dict[int, str]):
     """A table for `str.translate` that computes each character once."""
 
-    def __init__(self, replace):
+    def __init__(self, replace: Callable[[str], str]) -> None:
         super().__init__()
         self.replace = replace
 
-    def __missing__(self, code_point):
+    def __missing__(self, code_point: int) -> str:
         replacement = self[code_point] = self.replace(chr(code_point))
         return replacement
 
@@ -262,7 +265,7 @@ def _is_repeatable(character):
 
 
 def _longest_by_first_character(pieces):
-    longest = {}
+    longest: dict[str, int] = {}
     for piece in pieces:
         longest[piece[0]] = max(longest.get(piece[0], 0), len(piece))
     return longest

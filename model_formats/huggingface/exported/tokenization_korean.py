@@ -5,6 +5,7 @@ itself is in korean_wordpiece.py.
 """
 
 import os
+from typing import Any
 
 from transformers import PreTrainedTokenizer
 
@@ -25,7 +26,7 @@ class KoreanWordPieceTokenizer(PreTrainedTokenizer):
     vocab_files_names = {"vocab_file": VOCABULARY_FILE}
     model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
 
-    def __init__(self, vocab_file, source_tokenizer, **kwargs):
+    def __init__(self, vocab_file: str, source_tokenizer: dict[str, Any], **kwargs: Any) -> None:
         with open(vocab_file, "rb") as file:
             self._content = file.read()
         lines = self._content.decode("utf-8").removesuffix("\n").split("\n")
@@ -35,11 +36,11 @@ class KoreanWordPieceTokenizer(PreTrainedTokenizer):
         super().__init__(source_tokenizer=source_tokenizer, **kwargs)
 
     @property
-    def vocab_size(self):
+    def vocab_size(self) -> int:
         """The largest id + 1."""
         return max(self._pieces) + 1
 
-    def get_vocab(self):
+    def get_vocab(self) -> dict[str, int]:
         """Returns the id of each piece."""
         return {**self._vocab, **self.added_tokens_encoder}
 
@@ -52,23 +53,30 @@ class KoreanWordPieceTokenizer(PreTrainedTokenizer):
     def _convert_id_to_token(self, index):
         return self._pieces.get(index, UNKNOWN)
 
-    def convert_tokens_to_string(self, tokens):
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
         """Returns the text that pieces represent."""
         return self._wordpiece.join(tokens)
 
-    def build_inputs_with_special_tokens(self, token_ids_0, token_ids_1=None):
+    def build_inputs_with_special_tokens(
+        self, token_ids_0: list[int], token_ids_1: list[int] | None = None
+    ) -> list[int]:
         """Returns [CLS] a [SEP], or [CLS] a [SEP] b [SEP]."""
         inputs = [self.cls_token_id, *token_ids_0, self.sep_token_id]
         return inputs if token_ids_1 is None else [*inputs, *token_ids_1, self.sep_token_id]
 
-    def create_token_type_ids_from_sequences(self, token_ids_0, token_ids_1=None):
+    def create_token_type_ids_from_sequences(
+        self, token_ids_0: list[int], token_ids_1: list[int] | None = None
+    ) -> list[int]:
         """Returns 0 up to the first [SEP], 1 after it."""
         second = 0 if token_ids_1 is None else len(token_ids_1) + 1
         return [0] * (len(token_ids_0) + 2) + [1] * second
 
     def get_special_tokens_mask(
-        self, token_ids_0, token_ids_1=None, already_has_special_tokens=False
-    ):
+        self,
+        token_ids_0: list[int],
+        token_ids_1: list[int] | None = None,
+        already_has_special_tokens: bool = False,
+    ) -> list[int]:
         """Returns 1 for each special token, 0 for each piece."""
         if already_has_special_tokens:
             special = set(self.all_special_ids)
@@ -76,7 +84,9 @@ class KoreanWordPieceTokenizer(PreTrainedTokenizer):
         first = [1] + [0] * len(token_ids_0) + [1]
         return first if token_ids_1 is None else [*first, *([0] * len(token_ids_1)), 1]
 
-    def save_vocabulary(self, save_directory, filename_prefix=None):
+    def save_vocabulary(
+        self, save_directory: str, filename_prefix: str | None = None
+    ) -> tuple[str, ...]:
         """Writes the vocabulary as it was read."""
         name = (filename_prefix + "-" if filename_prefix else "") + VOCABULARY_FILE
         path = os.path.join(save_directory, name)

@@ -8,6 +8,8 @@ otherwise: Hangul becomes jamo, and a number before a comma another piece.
 import os
 import re
 import unicodedata
+from collections.abc import Iterable
+from typing import Any
 
 from sentencepiece import SentencePieceProcessor
 from transformers import PreTrainedTokenizer
@@ -28,7 +30,7 @@ class SentencePieceTokenizer(PreTrainedTokenizer):
     vocab_files_names = {"vocab_file": MODEL_FILE}
     model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
 
-    def __init__(self, vocab_file, source_tokenizer, **kwargs):
+    def __init__(self, vocab_file: str, source_tokenizer: dict[str, Any], **kwargs: Any) -> None:
         with open(vocab_file, "rb") as file:
             self._content = file.read()
         self._options = source_tokenizer
@@ -42,19 +44,19 @@ class SentencePieceTokenizer(PreTrainedTokenizer):
             self._model.id_to_piece(index): index for index in range(self._model.get_piece_size())
         }
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_model": None}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ = state
         self._load()
 
     @property
-    def vocab_size(self):
+    def vocab_size(self) -> int:
         """The number of pieces."""
         return self._model.get_piece_size()
 
-    def get_vocab(self):
+    def get_vocab(self) -> dict[str, int]:
         """Returns the id of each piece."""
         return {**self._vocab, **self.added_tokens_encoder}
 
@@ -79,23 +81,30 @@ class SentencePieceTokenizer(PreTrainedTokenizer):
     def _convert_id_to_token(self, index):
         return self._model.id_to_piece(index)
 
-    def convert_tokens_to_string(self, tokens):
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
         """Returns the text that pieces represent."""
         return "".join(tokens).replace(WORD_START, " ").strip(" ")
 
-    def build_inputs_with_special_tokens(self, token_ids_0, token_ids_1=None):
+    def build_inputs_with_special_tokens(
+        self, token_ids_0: list[int], token_ids_1: list[int] | None = None
+    ) -> list[int]:
         """Returns [CLS] a [SEP], or [CLS] a [SEP] b [SEP]."""
         inputs = [self.cls_token_id, *token_ids_0, self.sep_token_id]
         return inputs if token_ids_1 is None else [*inputs, *token_ids_1, self.sep_token_id]
 
-    def create_token_type_ids_from_sequences(self, token_ids_0, token_ids_1=None):
+    def create_token_type_ids_from_sequences(
+        self, token_ids_0: list[int], token_ids_1: list[int] | None = None
+    ) -> list[int]:
         """Returns 0 up to the first [SEP], 1 after it."""
         second = 0 if token_ids_1 is None else len(token_ids_1) + 1
         return [0] * (len(token_ids_0) + 2) + [1] * second
 
     def get_special_tokens_mask(
-        self, token_ids_0, token_ids_1=None, already_has_special_tokens=False
-    ):
+        self,
+        token_ids_0: list[int],
+        token_ids_1: list[int] | None = None,
+        already_has_special_tokens: bool = False,
+    ) -> list[int]:
         """Returns 1 for each special token, 0 for each piece."""
         if already_has_special_tokens:
             special = set(self.all_special_ids)
@@ -103,7 +112,9 @@ class SentencePieceTokenizer(PreTrainedTokenizer):
         first = [1] + [0] * len(token_ids_0) + [1]
         return first if token_ids_1 is None else [*first, *([0] * len(token_ids_1)), 1]
 
-    def save_vocabulary(self, save_directory, filename_prefix=None):
+    def save_vocabulary(
+        self, save_directory: str, filename_prefix: str | None = None
+    ) -> tuple[str, ...]:
         """Writes the model as it was read."""
         name = (filename_prefix + "-" if filename_prefix else "") + MODEL_FILE
         path = os.path.join(save_directory, name)
@@ -112,7 +123,7 @@ class SentencePieceTokenizer(PreTrainedTokenizer):
         return (path,)
 
 
-def split_numbers(model, pieces):
+def split_numbers(model: SentencePieceProcessor, pieces: Iterable[str]) -> list[str]:
     """Cuts pieces such as "199," so that numbers are cut alike with and without a comma."""
     split = []
     for piece in pieces:
