@@ -3,6 +3,8 @@
 import dataclasses
 import functools
 import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from explorer.attention import LastAttention, show_attention, show_heads
 from explorer.errors import RequestError
@@ -12,10 +14,21 @@ from explorer.rounding import rounded
 from explorer.vectors import show_similarity, show_word
 from finetuning.tasks import TASKS
 from korean_bert.masked_text import MASK, encode_masked
+from tokenization.base import TokenizerInterface
 from tokenization.characters import is_punctuation
+
+if TYPE_CHECKING:
+    from korean_bert.model import Model
 
 # [MASK]s of a text: each takes its own search, and others wait for the model meanwhile.
 MOST_MASKS = 30
+
+
+# Cuts a text into pieces.
+Cut = Callable[[str], Iterable[str]]
+
+# The name of a vocabulary, and what cuts by it.
+Vocabulary = tuple[str, Cut]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,13 +42,13 @@ class Explored:
         check_asker: raises an error where nobody waits for the answer any more.
     """
 
-    model: object
-    vocabularies: tuple = ()
+    model: "Model"
+    vocabularies: tuple[Vocabulary, ...] = ()
     last_attention: LastAttention = dataclasses.field(default_factory=LastAttention)
-    check_asker: object = None
+    check_asker: Callable[[], None] | None = None
 
 
-def describe(explored):
+def describe(explored: Explored) -> dict[str, Any]:
     """What the page has to know before anything is asked."""
     model = explored.model
     loaded, config = model.loaded, model.loaded.config
@@ -64,12 +77,12 @@ def _describe_task(name):
     return {"task": name, "description": task.description, **form}
 
 
-def can_guess(model):
+def can_guess(model: "Model") -> bool:
     """Whether `fill_mask` works."""
     return model.loaded.fills_masks and model.tokenizer.mask_id is not None
 
 
-def show_pieces(explored, text, second):
+def show_pieces(explored: Explored, text: str, second: str | None) -> dict[str, Any]:
     """The pieces of one text or two, with their ids, places and words."""
     tokenizer = explored.model.tokenizer
     found = [pieces_of(tokenizer, each) for each in (text, second) if each is not None]
@@ -77,7 +90,7 @@ def show_pieces(explored, text, second):
     return {"texts": found, "count": count}
 
 
-def pieces_of(tokenizer, text):
+def pieces_of(tokenizer: TokenizerInterface, text: str) -> list[dict[str, Any]]:
     """The pieces of a text without [CLS] and [SEP]: a list of dicts."""
     ids, spans, _ = encode_masked(tokenizer, text)
     tokens = tokenizer.convert_ids_to_tokens(ids)
@@ -89,7 +102,7 @@ def pieces_of(tokenizer, text):
     ]
 
 
-def words_of(text, spans):
+def words_of(text: str, spans: Iterable[tuple[int, int]]) -> list[int]:
     """The number of each span's word: what stands between spaces, punctuation apart."""
     words, word, last = [], -1, 0
     for start, end in spans:
@@ -106,7 +119,7 @@ def _is_mark(part):
     return len(part) == 1 and is_punctuation(part)
 
 
-def show_guesses(explored, text, top, max_pieces):
+def show_guesses(explored: Explored, text: str, top: int, max_pieces: int) -> dict[str, Any]:
     """The guesses for every [MASK] of a text.
 
     Raises:
@@ -132,7 +145,7 @@ def show_guesses(explored, text, top, max_pieces):
     }
 
 
-def show_neighbours(explored, word, top):
+def show_neighbours(explored: Explored, word: str, top: int) -> dict[str, Any]:
     """The pieces whose word vectors are nearest to that of a word."""
     model = explored.model
     pieces = model.tokenizer.tokenize(word)
@@ -147,28 +160,30 @@ def show_neighbours(explored, word, top):
     }
 
 
-def show_cuts(explored, text):
+def show_cuts(explored: Explored, text: str) -> dict[str, Any]:
     """How each vocabulary cuts a text, the model's first; a [MASK] is one piece in all."""
     tokenizer = explored.model.tokenizer
-    cuts = [(describe(explored)["name"], functools.partial(cut_masked, tokenizer))]
+    cuts: list[Vocabulary] = [
+        (describe(explored)["name"], functools.partial(cut_masked, tokenizer))
+    ]
     for name, cut in explored.vocabularies:
         has_masks = tokenizer.mask_id is not None
         cuts.append((name, functools.partial(cut_around_masks, cut) if has_masks else cut))
     return {"cuts": [{"name": name, "pieces": pieces_by_word(cut, text)} for name, cut in cuts]}
 
 
-def cut_masked(tokenizer, text):
+def cut_masked(tokenizer: TokenizerInterface, text: str) -> list[str]:
     """The pieces of a text as the model reads it."""
     return tokenizer.convert_ids_to_tokens(encode_masked(tokenizer, text).ids)
 
 
-def cut_around_masks(cut, text):
+def cut_around_masks(cut: Cut, text: str) -> list[str]:
     """The pieces of a text by a vocabulary that may have no [MASK] of its own."""
     first, *others = text.split(MASK)
     return [*cut(first), *(piece for part in others for piece in (MASK, *cut(part)))]
 
 
-def pieces_by_word(cut, text):
+def pieces_by_word(cut: Cut, text: str) -> list[dict[str, Any]]:
     """A vocabulary's pieces of a text, each with the number of its word: a list of dicts.
 
     A word is what stands between spaces; where a vocabulary cuts across them, each piece is one.
@@ -186,7 +201,7 @@ TOP = number(1, 30)
 MANY = number(0, 999)
 
 # The last part of the address -> the function, and the fields that it takes beside `Explored`.
-ANSWERS = {
+ANSWERS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Field]]] = {
     "pieces": (show_pieces, {"text": Field(text), "second": Field(text_or_none, None)}),
     "guesses": (
         show_guesses,

@@ -3,21 +3,27 @@
 import asyncio
 import dataclasses
 import json
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from bert_common.errors import InputError
-from explorer.answers import ANSWERS, Explored, describe
+from explorer.answers import ANSWERS, Explored, Vocabulary, describe
 from explorer.errors import RequestError, malformed, request_error
 from explorer.fields import read_fields
 from explorer.guard import Guard, refusal
 from explorer.model_queue import ModelQueue
+
+if TYPE_CHECKING:
+    from korean_bert.model import Model
 
 PAGE = Path(__file__).parent / "page"
 
@@ -26,8 +32,12 @@ ARRIVAL = 10
 
 LONGEST_TICKET = 64
 
+Result = TypeVar("Result")
 
-def make_application(model, vocabularies=(), queue=None):
+
+def make_application(
+    model: "Model", vocabularies: Iterable[Vocabulary] = (), queue: ModelQueue | None = None
+) -> Starlette:
     """The application for a model.
 
     Args:
@@ -75,7 +85,7 @@ def make_application(model, vocabularies=(), queue=None):
         Route("/api/{name}", answer, methods=["POST"]),
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
-    handlers = {
+    handlers: dict[Any, Callable[..., Response]] = {
         InputError: refuse,
         HTTPException: refuse_address,
         Exception: report,
@@ -84,7 +94,7 @@ def make_application(model, vocabularies=(), queue=None):
     return Starlette(routes=routes, exception_handlers=handlers, middleware=guard)
 
 
-async def or_gone(work, request):
+async def or_gone(work: Coroutine[Any, Any, Result], request: Request) -> Result | None:
     """The result of a coroutine, or None, with the coroutine cancelled, where the browser left."""
     work = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(wait_until_gone(request))
@@ -96,30 +106,30 @@ async def or_gone(work, request):
         gone.cancel()
 
 
-async def wait_until_gone(request):
+async def wait_until_gone(request: Request) -> None:
     """Returns when the other side has closed the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
-def as_json(values):
+def as_json(values: dict[str, Any]) -> Response:
     """An answer; numbers that JSON lacks are an error."""
     content = json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Response(content.encode("utf-8"), media_type="application/json")
 
 
-def refuse(request, error):
+def refuse(request: Request, error: InputError) -> Response:
     """For what cannot be answered, or not yet."""
     error = request_error(error)
     return refusal(503 if error.code == "queue_full" else 400, error)
 
 
-def refuse_address(request, error):
+def refuse_address(request: Request, error: HTTPException) -> Response:
     """For an address or a method that is not there."""
     message = f"{error.detail}: {request.method} {request.url.path[:200]}"
     return refusal(error.status_code, malformed(message))
 
 
-def report(request, error):
+def report(request: Request, error: Exception) -> Response:
     """For an error of the program: its name to the page; uvicorn prints the rest."""
     return refusal(500, RequestError("failed", error=type(error).__name__))

@@ -3,9 +3,16 @@
 Shapes: L layers, N heads, T pieces of a text with [CLS] and [SEP], C cells of a small picture.
 """
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from explorer.errors import malformed
+
+if TYPE_CHECKING:
+    from explorer.answers import Explored
+    from korean_bert.model import Model
+    from korean_bert.results import Attention
 
 # C at most: small pictures of all heads are for finding the one to look at.
 CELLS = 16
@@ -14,19 +21,22 @@ CELLS = 16
 class LastAttention:
     """The attention of the text that was asked about last."""
 
-    def __init__(self):
-        self._key = self._found = None
+    def __init__(self) -> None:
+        self._key: tuple[str, str | None] | None = None
+        self._found: Attention | None = None
 
-    def of(self, model, text, second):
+    def of(self, model: "Model", text: str, second: str | None) -> "Attention":
         """The `Attention` of a text or a pair; computed where the last was another's."""
-        if self._key != (text, second):
-            self._key = self._found = None  # not two in memory at a time
+        if self._found is None or self._key != (text, second):
+            self._found = None  # not two in memory at a time
             self._found = model.attention(text, second)
             self._key = text, second
         return self._found
 
 
-def show_attention(explored, text, second, layer, head):
+def show_attention(
+    explored: "Explored", text: str, second: str | None, layer: int, head: int
+) -> dict[str, Any]:
     """What each piece attends to in one head, or on average.
 
     Args:
@@ -58,7 +68,7 @@ def show_attention(explored, text, second, layer, head):
     }
 
 
-def show_heads(explored, text, second):
+def show_heads(explored: "Explored", text: str, second: str | None) -> dict[str, Any]:
     """A small picture of every head: levels from 0 to 255, row by row."""
     found = explored.last_attention.of(explored.model, text, second)
     pictures = shrink(found.probabilities)  # [L, N, C, C]
@@ -69,7 +79,7 @@ def show_heads(explored, text, second):
     }
 
 
-def shrink(probabilities):
+def shrink(probabilities: np.ndarray) -> np.ndarray:
     """Pictures [L, N, C, C] of probabilities [L, N, T, T]: of each cell the largest."""
     length = probabilities.shape[-1]
     starts = np.unique(np.linspace(0, length, CELLS, endpoint=False).astype(int))

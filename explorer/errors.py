@@ -1,5 +1,7 @@
 """Defines what a request that cannot be answered is told, by a code that the page has texts for."""
 
+from typing import Any
+
 from bert_common.errors import InputError
 from korean_bert.errors import TooManyPiecesError
 
@@ -34,17 +36,17 @@ class RequestError(InputError):
         values: what stands in the message's braces.
     """
 
-    def __init__(self, code, **values):
+    def __init__(self, code: str, **values: Any) -> None:
         super().__init__(MESSAGES[code].format(**values))
         self.code, self.values = code, values
 
 
-def malformed(message):
+def malformed(message: str) -> RequestError:
     """The error for what the page never sends."""
     return RequestError("other", message=message)
 
 
-def request_error(error):
+def request_error(error: InputError) -> RequestError:
     """An `InputError` of whatever answers as a `RequestError`."""
     if isinstance(error, RequestError):
         return error

@@ -1,7 +1,8 @@
 """Reads the JSON of a request into the values that an answer needs."""
 
 import json
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from explorer.errors import RequestError, malformed
 
@@ -18,11 +19,11 @@ REQUIRED = object()
 class Field(NamedTuple):
     """A member of a request's JSON object."""
 
-    read: object  # (name, value) -> the value; raises RequestError
-    default: object = REQUIRED
+    read: Callable[[str, Any], Any]  # (name, value) -> the value; raises RequestError
+    default: Any = REQUIRED
 
 
-def text(name, value):
+def text(name: str, value: object) -> str:
     """A string that UTF-8 can hold."""
     if not isinstance(value, str):
         raise malformed(f"{name} must be a string. Received: {shown(value)}")
@@ -35,19 +36,20 @@ def text(name, value):
     return value
 
 
-def some_text(name, value):
+def some_text(name: str, value: object) -> str:
     """A string with something to read in it."""
-    if not text(name, value).strip():
+    found = text(name, value)
+    if not found.strip():
         raise malformed(f"{name} must not be empty. Received: {shown(value)}")
-    return value
+    return found
 
 
-def text_or_none(name, value):
+def text_or_none(name: str, value: object) -> str | None:
     """A string, or None for null."""
     return None if value is None else text(name, value)
 
 
-def texts(name, value):
+def texts(name: str, value: object) -> tuple[str, ...]:
     """A list of strings with something to read in each."""
     if not isinstance(value, list) or not 2 <= len(value) <= MOST_OPTIONS:
         received = len(value) if isinstance(value, list) else shown(value)
@@ -55,7 +57,7 @@ def texts(name, value):
     return tuple(some_text(name, each) for each in value)
 
 
-def number(least, most):
+def number(least: int, most: int) -> Callable[[str, Any], int]:
     """A reader of integers between two, which are allowed."""
 
     def read(name, value):
@@ -68,7 +70,7 @@ def number(least, most):
     return read
 
 
-def read_fields(content, fields):
+def read_fields(content: bytes, fields: Mapping[str, Field]) -> dict[str, Any]:
     """The values of a request.
 
     Args:
@@ -105,7 +107,7 @@ def read_fields(content, fields):
     }
 
 
-def shown(value):
+def shown(value: object) -> str:
     """A value for a message: in one line, shortened."""
     line = repr(value)
     return line if len(line) <= 80 else f"{line[:77]}..."

@@ -1,8 +1,10 @@
 """Refuses requests of other sites and large ones before anything else sees them."""
 
 import re
+from collections.abc import Mapping
 
 from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from explorer.errors import RequestError, malformed
 
@@ -26,7 +28,7 @@ HEADERS = {
 }
 
 
-def refusal(status, error, **headers):
+def refusal(status: int, error: RequestError, **headers: str) -> JSONResponse:
     """The answer that says what is wrong: a `RequestError` in one line, its code and values."""
     content = {"error": str(error), "code": error.code, "values": error.values}
     return JSONResponse(content, status, headers)
@@ -43,10 +45,10 @@ class Guard:
         application: the other.
     """
 
-    def __init__(self, application):
+    def __init__(self, application: ASGIApp) -> None:
         self.application = application
 
-    async def __call__(self, scope, receive, send):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.application(scope, receive, send)
             return
@@ -77,15 +79,15 @@ class Guard:
             await too_large("more")(scope, receive, send_with_headers)
 
 
-def read_headers(scope):
+def read_headers(scope: Scope) -> dict[str, list[str]]:
     """A request's headers: name -> the list of its values."""
-    headers = {}
+    headers: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
         headers.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
     return headers
 
 
-def check_headers(method, headers):
+def check_headers(method: str, headers: Mapping[str, list[str]]) -> JSONResponse | None:
     """The refusal of a request by its headers alone, or None."""
     hosts = headers.get("host", [])
     if len(hosts) != 1 or not HOST.fullmatch(hosts[0]):
@@ -106,7 +108,7 @@ def check_headers(method, headers):
     return None
 
 
-def too_large(size):
+def too_large(size: str) -> JSONResponse:
     """The refusal of a body; the rest of it is not read, so the connection is of no more use."""
     error = RequestError("too_large", most=LARGEST_BODY, received=size)
     return refusal(413, error, connection="close")

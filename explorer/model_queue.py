@@ -4,12 +4,17 @@ import asyncio
 import concurrent.futures
 import contextlib
 import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from explorer.errors import RequestError
 
 # Requests that wait, beside the one that is answered: a page sends one or two at a time, so that
 # more are several people's or a program's.
 LONGEST = 16
+
+
+Result = TypeVar("Result")
 
 
 class AskerLeft(Exception):
@@ -25,13 +30,13 @@ class ModelQueue:
         longest: how many requests may wait.
     """
 
-    def __init__(self, longest=LONGEST):
+    def __init__(self, longest: int = LONGEST) -> None:
         self.longest = longest
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "model")
         # (ticket, future), the first is being answered. Only the loop's thread uses the list.
-        self._waiting = []
+        self._waiting: list[tuple[str, concurrent.futures.Future[Any]]] = []
 
-    async def call(self, ticket, function):
+    async def call(self, ticket: str, function: Callable[[Callable[[], None]], Result]) -> Result:
         """The result of a function, which is called when all before it have been.
 
         If this is cancelled, as where a browser has gone, a function that waits is not called, and
@@ -68,14 +73,14 @@ class ModelQueue:
             has_left.set()
             raise
 
-    def position(self, ticket):
+    def position(self, ticket: str) -> int | None:
         """How many requests are before that of a ticket; 0: it is being answered; None: no such."""
         tickets = [waiting for waiting, _ in self._waiting]
         return tickets.index(ticket) if ticket in tickets else None
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._waiting)
 
-    def close(self):
+    def close(self) -> None:
         """Forgets those that wait, and waits for the one that is being answered."""
         self._thread.shutdown(cancel_futures=True)

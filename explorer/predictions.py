@@ -1,11 +1,19 @@
 """Shows what a fine-tuned model says of a text."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from explorer.errors import malformed
 from explorer.rounding import rounded
 from finetuning.tasks import TASKS
 
+if TYPE_CHECKING:
+    from explorer.answers import Explored
 
-def show_prediction(explored, text, second, options):
+
+def show_prediction(
+    explored: "Explored", text: str, second: str | None, options: Sequence[str] | None
+) -> dict[str, Any]:
     """The label, the entities, the answer or the option.
 
     Args:

@@ -2,12 +2,18 @@
 
 import contextlib
 import socket
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from bert_common.errors import InputError
+from explorer.answers import Vocabulary
 from explorer.application import make_application
 from explorer.model_queue import ModelQueue
+
+if TYPE_CHECKING:
+    from korean_bert.model import Model
 
 HOST = "127.0.0.1"
 
@@ -15,7 +21,7 @@ HOST = "127.0.0.1"
 MOST_CONNECTIONS = 256
 
 
-def open_port(port):
+def open_port(port: int) -> socket.socket:
     """A socket that listens on this machine alone; port 0 is any free one.
 
     Raises:
@@ -30,7 +36,9 @@ def open_port(port):
 
 
 @contextlib.contextmanager
-def make_server(model, vocabularies=()):
+def make_server(
+    model: "Model", vocabularies: Iterable[Vocabulary] = ()
+) -> Iterator[uvicorn.Server]:
     """A uvicorn server for a model, whose queue is closed afterwards."""
     queue = ModelQueue()
     config = uvicorn.Config(
@@ -46,7 +54,7 @@ def make_server(model, vocabularies=()):
         queue.close()
 
 
-def serve(model, vocabularies, listening):
+def serve(model: "Model", vocabularies: Iterable[Vocabulary], listening: socket.socket) -> None:
     """Answers on a listening socket until Ctrl-C."""
     made = make_server(model, vocabularies)
     # uvicorn passes Ctrl-C on when it has stopped.

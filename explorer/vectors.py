@@ -3,13 +3,20 @@
 Shapes: L layers, T pieces of a text with [CLS] and [SEP], P points of a picture, H hidden.
 """
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from explorer.errors import RequestError, malformed
 from explorer.rounding import rounded
 
+if TYPE_CHECKING:
+    from explorer.answers import Explored
+    from korean_bert.results import HiddenStates
 
-def show_similarity(explored, first, second, pooling):
+
+def show_similarity(explored: "Explored", first: str, second: str, pooling: str) -> dict[str, Any]:
     """The cosine similarity of two texts in every layer, the embedding output first."""
     model = explored.model
     layers = range(model.num_layers + 1)
@@ -17,7 +24,9 @@ def show_similarity(explored, first, second, pooling):
     return {"similarities": [rounded(cosine(*pair)) for pair in vectors.swapaxes(0, 1)]}
 
 
-def show_word(explored, word, first, second, layer):
+def show_word(
+    explored: "Explored", word: str, first: str, second: str, layer: int
+) -> dict[str, Any]:
     """How much a word's vector depends on its sentence: by layer, and as a picture of one layer.
 
     Args:
@@ -48,7 +57,7 @@ def show_word(explored, word, first, second, layer):
     }
 
 
-def pieces_inside(spans, word, sentence):
+def pieces_inside(spans: Sequence[tuple[int, int] | None], word: str, sentence: str) -> list[int]:
     """The places in a row of the pieces that hold the first occurrence of a word in its sentence.
 
     Args:
@@ -66,7 +75,12 @@ def pieces_inside(spans, word, sentence):
     return inside
 
 
-def picture(sentences, words, label, layer):
+def picture(
+    sentences: Sequence[tuple["HiddenStates", list[int]]],
+    words: Sequence[np.ndarray],
+    label: str,
+    layer: int,
+) -> dict[str, Any]:
     """The pieces of both sentences as points, in the two directions in which they differ most.
 
     Args:
@@ -101,7 +115,7 @@ def picture(sentences, words, label, layer):
     return {"points": points, "share": rounded((scales[:2] ** 2).sum() / total)}
 
 
-def cosine(first, second):
+def cosine(first: np.ndarray, second: np.ndarray) -> float:
     """The cosine of the angle between two vectors [H]; 0 where one has no length."""
     first, second = first.astype(np.float64), second.astype(np.float64)
     lengths = np.linalg.norm(first) * np.linalg.norm(second)

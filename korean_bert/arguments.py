@@ -1,16 +1,19 @@
 """Checks the arguments of a model's public methods, each with an error of one line."""
 
 import numbers
+from collections.abc import Iterable
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from bert_common.errors import InputError
+from finetuning.inputs import Pair
 
 # What Python goes through, but not as a list of values in order.
-UNORDERED = str | bytes | set | frozenset | dict
+UNORDERED = (str, bytes, set, frozenset, dict)
 
 
-def check_text(value, name):
+def check_text(value: object, name: str) -> str:
     """Returns a text.
 
     Raises:
@@ -21,7 +24,7 @@ def check_text(value, name):
     return value
 
 
-def check_count(value, name, most=None):
+def check_count(value: object, name: str, most: int | None = None) -> int:
     """Returns a whole number from 1 on, as an int; NumPy's integers are whole numbers too.
 
     Raises:
@@ -34,7 +37,7 @@ def check_count(value, name, most=None):
     return int(value)
 
 
-def check_layers(layers, count):
+def check_layers(layers: Any, count: int) -> tuple[tuple[int, ...], bool]:
     """Returns the layers as a tuple of ints, and whether several were asked for.
 
     Args:
@@ -57,7 +60,7 @@ def check_layers(layers, count):
     return tuple(map(int, chosen)), several
 
 
-def check_list(values, what):
+def check_list(values: Any, what: str) -> list[Any]:
     """Returns the members of a list, a tuple, an array or an iterator, as a list.
 
     Raises:
@@ -71,7 +74,7 @@ def check_list(values, what):
     return list(values)
 
 
-def as_pairs(texts):
+def as_pairs(texts: str | Iterable[str | Pair]) -> tuple[list[Pair], bool]:
     """Texts and pairs as a list of (text, second text or None), and whether it was a single one.
 
     Raises:
@@ -89,12 +92,12 @@ def as_pairs(texts):
     return pairs, False
 
 
-def is_whole(value):
+def is_whole(value: object) -> TypeGuard[int]:
     """Whether a value is a whole number; True and False are not."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
 
 
-def shown(value):
+def shown(value: object) -> str:
     """A value for a message: in one line, shortened."""
     line = " ".join(repr(value).split())
     return line if len(line) <= 80 else f"{line[:77]}..."

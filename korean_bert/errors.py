@@ -12,6 +12,6 @@ class TooManyPiecesError(InputError):
         received: the pieces, [CLS] and [SEP] included.
     """
 
-    def __init__(self, message, most, received):
+    def __init__(self, message: str, most: int, received: int) -> None:
         super().__init__(message)
         self.most, self.received = most, received

@@ -4,17 +4,22 @@ Shapes: B rows, T pieces of a row, V pieces of the vocabulary.
 """
 
 import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import PretrainingModel
 from bert_tf.summaries.mask_predictions import (
     WORD_START,
     best_guesses,
     piece_probabilities,
     without_markers,
 )
+from korean_bert.masked_text import MaskedPlace
 from korean_bert.results import Guess
+from tokenization.base import TokenizerInterface
 from tokenization.vocabulary import special_ids
 
 # Words that the search keeps at each piece, at least: more than are usually asked for, as the best
@@ -40,7 +45,7 @@ class MaskGuesser:
         config: the model's configuration.
     """
 
-    def __init__(self, model, tokenizer):
+    def __init__(self, model: PretrainingModel, tokenizer: TokenizerInterface) -> None:
         self.kinds, self.config = PieceKinds(tokenizer), model.config
         spec = tf.TensorSpec([None, None], tf.int32)
         self._run = tf.function(
@@ -50,12 +55,19 @@ class MaskGuesser:
         )
         self._run.get_concrete_function()  # traced here, not by several threads
 
-    def __call__(self, inputs, training=False):
+    def __call__(self, inputs: Mapping[str, Any], training: bool = False) -> dict[str, tf.Tensor]:
         """As the model's own call: ids and positions [B, T] and [B, P] -> "masked_lm_logits"."""
         return self._run({name: tf.constant(value) for name, value in inputs.items()})
 
 
-def guess_words(guesser, ids, places, top, max_pieces, before_each=None):
+def guess_words(
+    guesser: MaskGuesser,
+    ids: list[int],
+    places: Sequence[MaskedPlace],
+    top: int,
+    max_pieces: int,
+    before_each: Callable[[], None] | None = None,
+) -> list[list[Guess]]:
     """The best guesses for every [MASK] of a text: words of one piece and of several.
 
     They are found by a beam search that puts as many [MASK] there as a word has pieces, and fills
@@ -85,7 +97,8 @@ def guess_words(guesser, ids, places, top, max_pieces, before_each=None):
     for place in places:
         if before_each is not None:
             before_each()
-        words, guesses = [], {}
+        words: list[tuple[float, tuple[int, ...]]] = []
+        guesses: dict[str, Guess] = {}
         for count in range(1, longest + 1):
             words += _search(guesser, ids, place, count, max(top, BEAM))
         for probability, pieces in sorted(words, key=lambda word: -word[0]):
@@ -125,7 +138,7 @@ def _search(guesser, ids, place, count, width):
     return [(np.exp(score), pieces) for score, pieces in beams]
 
 
-def largest(values, count):
+def largest(values: np.ndarray, count: int) -> np.ndarray:
     """The indices of the largest values [N], the largest first; of equal ones the first first."""
     if count < len(values):
         least = np.partition(values, -count)[-count]
@@ -151,7 +164,7 @@ class PieceKinds:
         last: bool [V]: whether it ends with the mark of a word's end; all false without such marks.
     """
 
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer: TokenizerInterface) -> None:
         self.tokenizer = tokenizer
         self.ids = sorted(set(tokenizer.vocab.values()))
         tokens = tokenizer.convert_ids_to_tokens(self.ids)
@@ -169,7 +182,7 @@ class PieceKinds:
         self.last = np.array([bool(marker) and token.endswith(marker) for token in tokens])
 
 
-def text_of(tokenizer, tokens):
+def text_of(tokenizer: TokenizerInterface, tokens: Sequence[str]) -> str:
     """The text of pieces, without their marks; conjoining jamo become syllables."""
     parts = without_markers(tokenizer, tokens)
     return unicodedata.normalize("NFC", "".join(part for _, part in parts))

@@ -1,6 +1,7 @@
 """Loads a model of any kind of folder or checkpoint that the programs read."""
 
 import os
+from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from bert_common.import_tensorflow import import_tensorflow
@@ -10,9 +11,17 @@ from model_formats.model_folder import HUB_VARIABLES, REFERENCE_MODEL, ModelFold
 from model_formats.weights import find_weights
 from tokenization import load_tokenizer
 from tokenization.base import TokenizerInterface
+from tokenization.loading import Tokenizer
+
+if TYPE_CHECKING:
+    from korean_bert.model import Model
 
 
-def load_model(directory=None, *, tokenizer=None):
+def load_model(
+    directory: str | os.PathLike[str] | None = None,
+    *,
+    tokenizer: Tokenizer | str | os.PathLike[str] | None = None,
+) -> "Model":
     """Loads a model, pre-trained or fine-tuned, with its tokenizer.
 
     Args:
@@ -35,8 +44,8 @@ def load_model(directory=None, *, tokenizer=None):
     """
     if not isinstance(directory, str | os.PathLike | None) or directory == "":
         raise InputError(f"a model's folder must be a path. Received: {shown(directory)}")
-    is_path = isinstance(tokenizer, str | os.PathLike) and tokenizer != ""
-    if not (tokenizer is None or is_path or isinstance(tokenizer, TokenizerInterface)):
+    is_given = tokenizer is None or isinstance(tokenizer, TokenizerInterface)
+    if not is_given and (not isinstance(tokenizer, str | os.PathLike) or tokenizer == ""):
         raise InputError(f"tokenizer must be a tokenizer or a path. Received: {shown(tokenizer)}")
     # Before anything else imports TensorFlow, whose first lines are no one's concern.
     import_tensorflow()
@@ -45,10 +54,12 @@ def load_model(directory=None, *, tokenizer=None):
 
     path = REFERENCE_MODEL if directory is None else os.path.expanduser(directory)
     folder = open_folder(path)
-    return Model(load(folder, load_tokenizer(tokenizer) if is_path else tokenizer))
+    if isinstance(tokenizer, str | os.PathLike):
+        tokenizer = load_tokenizer(tokenizer)
+    return Model(load(folder, tokenizer))
 
 
-def open_folder(path):
+def open_folder(path: str) -> ModelFolder:
     """The `ModelFolder` of a model's folder, or that of a checkpoint."""
     what, inside = "a model's folder", os.path.basename(os.path.normpath(path)) == BEST_FOLDER
     if os.path.isdir(path) and not inside:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from tokenization.base import TokenizerInterface
 from tokenization.characters import is_punctuation
 
 MASK = "[MASK]"
@@ -18,24 +19,27 @@ class MaskedPlace(NamedTuple):
 class MaskedText(NamedTuple):
     """A text whose [MASK]s are masks, without [CLS] and [SEP]."""
 
-    ids: list
-    spans: list  # (first character, end) of each piece in the text
-    places: list  # a `MaskedPlace` for every [MASK]
+    ids: list[int]
+    spans: list[tuple[int, int]]  # (first character, end) of each piece in the text
+    places: list[MaskedPlace]  # a `MaskedPlace` for every [MASK]
 
 
-def encode_masked(tokenizer, text):
+def encode_masked(tokenizer: TokenizerInterface, text: str) -> MaskedText:
     """Encodes a text with the mask's id for every [MASK]: `MaskedText`.
 
     Text that follows a [MASK] without a space continues its word: in "[MASK]는 갔다" the mask is a
     noun, and "는" a particle. In a vocabulary without a mask, [MASK] is text as any other.
     """
-    parts = [text] if tokenizer.mask_id is None else text.split(MASK)
+    mask_id = tokenizer.mask_id
+    parts = [text] if mask_id is None else text.split(MASK)
     last, start, edges = len(parts) - 1, 0, []
-    ids, spans, positions = [], [], []
+    ids: list[int] = []
+    spans: list[tuple[int, int]] = []
+    positions: list[int] = []
     for number, part in enumerate(parts):
-        if number:
+        if number and mask_id is not None:
             positions.append(len(ids))
-            ids.append(tokenizer.mask_id)
+            ids.append(mask_id)
             spans.append((start, start + len(MASK)))
             start += len(MASK)
         found = tokenizer.encode_part(part, number > 0, number < last)
@@ -53,9 +57,11 @@ def encode_masked(tokenizer, text):
     return MaskedText(ids, spans, places)
 
 
-def encode_with_masks(tokenizer, text):
+def encode_with_masks(tokenizer: TokenizerInterface, text: str) -> list[int]:
     """The ids of `encode_masked` with [CLS] and [SEP]."""
-    return [tokenizer.cls_id, *encode_masked(tokenizer, text).ids, tokenizer.sep_id]
+    cls_id, sep_id = tokenizer.cls_id, tokenizer.sep_id
+    assert cls_id is not None and sep_id is not None  # as the caller has checked
+    return [cls_id, *encode_masked(tokenizer, text).ids, sep_id]
 
 
 def _is_of_word(character):

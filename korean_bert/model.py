@@ -6,13 +6,16 @@ Shapes: B texts, L layers, T pieces of a text with [CLS] and [SEP], H hidden, E 
 import functools
 import threading
 import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
 from bert_common.errors import InputError
 from bert_tf.encoder import run_inside
 from finetuning.features.extraction import extract, pooled_layers
-from finetuning.inputs import SHORTEST, encode_pairs
+from finetuning.inputs import SHORTEST, Pair, encode_pairs
+from finetuning.results import Prediction
 from finetuning.serving.served_model import ServedModel
 from finetuning.serving.signatures import longest_row
 from korean_bert.arguments import (
@@ -29,9 +32,11 @@ from korean_bert.guesses import MaskGuesser, guess_words
 from korean_bert.masked_text import MASK, encode_masked
 from korean_bert.neighbours import nearest_pieces
 from korean_bert.predictions import TaskPredictor
-from korean_bert.results import Attention, HiddenStates
+from korean_bert.results import Attention, Guess, HiddenStates, Neighbour
+from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.sentence_transformers import read_pooling
+from tokenization.base import TokenizerInterface
 from tokenization.unknown_share import UnknownCounter, flatten
 
 POOLINGS = ("mean", "cls", "max")
@@ -59,22 +64,24 @@ class Model:
         max_length: the most pieces of a row that it was trained on.
     """
 
-    def __init__(self, loaded):
+    def __init__(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
         self.encoder = loaded.model.encoder
         self.max_length = longest_row(loaded)
-        self._graphs = {}  # (layers, pooling) -> the graph that computes them, the last used last
+        # (layers, pooling) -> the graph that computes them, the last used last
+        self._graphs: dict[tuple[tuple[int, ...], str], Any] = {}
         self._has_warned = False  # of a text that is longer than those of the training
         self._unknown = UnknownCounter(loaded.tokenizer) if loaded.tokenizer else None
-        self._guesser = self._made_predictor = None
+        self._guesser: MaskGuesser | None = None
+        self._made_predictor: TaskPredictor | None = None
         self._lock = threading.RLock()  # of the members above, and of what is made at first use
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         loaded = self.loaded
         return f"<korean_bert.Model {loaded.source}: {loaded.model_type}, {loaded.task}>"
 
     @property
-    def tokenizer(self):
+    def tokenizer(self) -> TokenizerInterface:
         """The model's tokenizer.
 
         Raises:
@@ -94,7 +101,7 @@ class Model:
         return tokenizer
 
     @functools.cached_property
-    def pooling(self):
+    def pooling(self) -> str:
         """How `embed` makes one vector of a text: "mean", "cls" or "max".
 
         It is "mean", unless the folder is one of sentence-transformers that says otherwise.
@@ -105,11 +112,19 @@ class Model:
         return read_pooling(self.loaded.folder) or "mean"
 
     @property
-    def num_layers(self):
+    def num_layers(self) -> int:
         """L: how many blocks a text passes."""
         return self.loaded.config.num_block_calls
 
-    def embed(self, texts, pooling=None, layers=-1, *, batch_size=None, max_length=None):
+    def embed(
+        self,
+        texts: str | Iterable[str | Pair],
+        pooling: str | None = None,
+        layers: int | Iterable[int] = -1,
+        *,
+        batch_size: int | None = None,
+        max_length: int | None = None,
+    ) -> np.ndarray:
         """Turns texts into vectors; texts of about equal length share a batch.
 
         Args:
@@ -174,7 +189,7 @@ class Model:
             )
         return int(max_length)
 
-    def hidden_states(self, text, second=None):
+    def hidden_states(self, text: str, second: str | None = None) -> HiddenStates:
         """The vectors of a text, or of a pair of texts, in every layer: `HiddenStates`.
 
         A "[MASK]" in a text is the mask.
@@ -185,7 +200,7 @@ class Model:
         vectors = np.stack([np.asarray(state[0], np.float32) for state in states])  # [L + 1, T, H]
         return HiddenStates(pieces, spans, vectors)
 
-    def attention(self, text, second=None):
+    def attention(self, text: str, second: str | None = None) -> Attention:
         """What the pieces of a text, or of a pair of texts, attend to: `Attention`.
 
         A "[MASK]" in a text is the mask.
@@ -196,7 +211,14 @@ class Model:
         probabilities = np.stack([np.asarray(layer[0], np.float32) for layer in found])
         return Attention(pieces, spans, probabilities)
 
-    def fill_mask(self, text, top=5, *, max_pieces=3, before_each=None):
+    def fill_mask(
+        self,
+        text: str,
+        top: int = 5,
+        *,
+        max_pieces: int = 3,
+        before_each: Callable[[], None] | None = None,
+    ) -> list[list[Guess]]:
         """Guesses what stands at every [MASK] of a text: whole words, of one piece or several.
 
         Args:
@@ -231,7 +253,7 @@ class Model:
             raise InputError(f"a text must hold {MASK}. Received: {text!r}")
         self._warn_of_unknown(text)
         encoded = encode_masked(tokenizer, text)
-        ids = [tokenizer.cls_id, *encoded.ids, tokenizer.sep_id]
+        ids = _with_ends(tokenizer, encoded.ids)
         self._check_length(ids)
         places = [place._replace(position=place.position + 1) for place in encoded.places]
         with self._lock:
@@ -239,7 +261,7 @@ class Model:
                 self._guesser = MaskGuesser(self.loaded.model, tokenizer)
         return guess_words(self._guesser, ids, places, top, max_pieces, before_each)
 
-    def nearest(self, word, top=10):
+    def nearest(self, word: str, top: int = 10) -> list[Neighbour]:
         """The pieces of the vocabulary whose vectors, out of context, are nearest to a word's.
 
         Args:
@@ -263,7 +285,7 @@ class Model:
                 self._made_predictor = TaskPredictor(self.loaded, self.tokenizer, self.max_length)
             return self._made_predictor
 
-    def predict(self, texts, *, batch_size=BATCH_SIZE):
+    def predict(self, texts: Any, *, batch_size: int = BATCH_SIZE) -> Prediction | list[Prediction]:
         """What a fine-tuned model says of texts, as its program writes it.
 
         Args:
@@ -327,12 +349,12 @@ class Model:
         check_text(text, "text")
         tokenizer = self.tokenizer
         first, spans, _ = encode_masked(tokenizer, text)
-        ids, spans = [tokenizer.cls_id, *first, tokenizer.sep_id], [None, *spans, None]
+        ids, spans = _with_ends(tokenizer, first), [None, *spans, None]
         segment_ids = [0] * len(ids)
         if second is not None:
             check_text(second, "second")
             other, more, _ = encode_masked(tokenizer, second)
-            ids, spans = [*ids, *other, tokenizer.sep_id], [*spans, *more, None]
+            ids, spans = [*ids, *other, ids[-1]], [*spans, *more, None]
             segment_ids += [1] * (len(other) + 1)
         self._check_length(ids)
         inputs = {
@@ -340,3 +362,9 @@ class Model:
             "segment_ids": np.array([segment_ids], np.int32),
         }
         return tuple(tokenizer.convert_ids_to_tokens(ids)), tuple(spans), inputs
+
+
+def _with_ends(tokenizer: TokenizerInterface, ids: list[int]) -> list[int]:
+    """The ids between [CLS] and [SEP]."""
+    assert tokenizer.cls_id is not None and tokenizer.sep_id is not None  # `Model.tokenizer` checks
+    return [tokenizer.cls_id, *ids, tokenizer.sep_id]

@@ -3,14 +3,18 @@
 Shapes: V pieces of the vocabulary, E embedding.
 """
 
+import keras
 import numpy as np
 
 from finetuning.features.extraction import word_vectors
 from korean_bert.results import Neighbour
+from tokenization.base import TokenizerInterface
 from tokenization.vocabulary import is_special
 
 
-def nearest_pieces(encoder, tokenizer, word, top):
+def nearest_pieces(
+    encoder: keras.Model, tokenizer: TokenizerInterface, word: str, top: int
+) -> list[Neighbour]:
     """The `Neighbour`s of a word by cosine similarity, the nearest first.
 
     Args:

@@ -1,14 +1,19 @@
 """What fine-tuned models predict for texts, by the code behind the fine-tuning programs."""
 
 import functools
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_common.progress import progress
-from finetuning.examples import LENGTH_STEP
+from finetuning.examples import LENGTH_STEP, Examples, Outputs
+from finetuning.results import Prediction
 from finetuning.tasks import TASKS
+from model_formats.loaded_model import LoadedModel
+from tokenization.base import TokenizerInterface
 
 
 class TaskPredictor:
@@ -23,7 +28,7 @@ class TaskPredictor:
         InputError: the model is not fine-tuned, or its labels are no tags.
     """
 
-    def __init__(self, loaded, tokenizer, max_length):
+    def __init__(self, loaded: LoadedModel, tokenizer: TokenizerInterface, max_length: int) -> None:
         if loaded.task not in TASKS:
             raise InputError(
                 "predict needs a fine-tuned model, such as run_classifier.py trains. "
@@ -37,11 +42,12 @@ class TaskPredictor:
         widest = (getattr(loaded.model, name, 1) for name in ("start_n_top", "end_n_top"))
         self.least_length = max(widest)
         # One graph for batches of all sizes: a text of another length must not wait for its own.
+        forward: Callable[..., Any] = loaded.model
         self.run = tf.function(
-            functools.partial(loaded.model, training=False), reduce_retracing=True, autograph=False
+            functools.partial(forward, training=False), reduce_retracing=True, autograph=False
         )
 
-    def __call__(self, texts, batch_size):
+    def __call__(self, texts: Iterable[Any], batch_size: int) -> list[Prediction]:
         """The results for texts, in order.
 
         Raises:
@@ -59,15 +65,15 @@ class TaskPredictor:
             raise InputError(f"this model takes {self.takes}. Received: other numbers")
         examples = self.task.encode(raw, False)
         # Of texts without any piece there is no row.
-        outputs = {"logits": []}
+        outputs: Outputs = {"logits": []}
         if len(examples.lengths):
             outputs = self.compute(examples, batch_size)
         return self.predict.read_outputs(self.task, examples, outputs)
 
-    def compute(self, examples, batch_size):
+    def compute(self, examples: Examples, batch_size: int) -> Outputs:
         """The model's outputs for `Examples`: name -> a list with an array for each, in order."""
         order = np.argsort(-examples.lengths, kind="stable")
-        found = [None] * len(order)
+        found: list[dict[str, np.ndarray]] = [{}] * len(order)
         with progress("predicting", len(order), "examples") as bar:
             for start in range(0, len(order), batch_size):
                 indices = order[start : start + batch_size]

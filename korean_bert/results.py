@@ -32,8 +32,8 @@ class HiddenStates(NamedTuple):
         vectors: [L + 1, T, H] float32: the embedding output, then every layer.
     """
 
-    pieces: tuple
-    spans: tuple
+    pieces: tuple[str, ...]
+    spans: tuple[tuple[int, int] | None, ...]
     vectors: np.ndarray
 
 
@@ -45,8 +45,8 @@ class Attention(NamedTuple):
         probabilities: [L, N, T, T] float32: from each piece (third axis) to all pieces.
     """
 
-    pieces: tuple
-    spans: tuple
+    pieces: tuple[str, ...]
+    spans: tuple[tuple[int, int] | None, ...]
     probabilities: np.ndarray
 
 
@@ -63,7 +63,7 @@ class Guess(NamedTuple):
 
     text: str
     probability: float
-    pieces: tuple
+    pieces: tuple[str, ...]
 
 
 class Neighbour(NamedTuple):
