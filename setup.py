@@ -28,11 +28,14 @@ DATA = {
             "bert_tf",
             "create_pretraining_data",
             "electra_tf",
+            "finetuning",
+            "korean_bert",
+            "model_formats",
             "tokenization",
         ),
         ["py.typed"],
     ),
-    "explorer": ["page/*", "page/*/*"],
+    "explorer": ["py.typed", "page/*", "page/*/*"],
 }
 
 # TensorFlow and tensorflow-text come in pairs, but the second has no wheels for Windows; what needs

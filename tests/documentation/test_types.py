@@ -11,16 +11,19 @@ from paths import ROOT
 
 USE = ROOT / "tests" / "documentation" / "typed_use.py"
 
-# korean_bert's own names are not annotated yet.
-PACKAGES = [package for package in reference.PACKAGES if package != "korean_bert"]
-
 # The packages whose every function that others may call is annotated, the public names or not.
 ANNOTATED = (
     "bert_common", "tokenization", "create_pretraining_data", "bert_tf", "albert_tf",
-    "run_scripts",
+    "finetuning", "model_formats", "korean_bert", "explorer", "run_scripts",
 )  # fmt: skip
 
-PUBLIC = [(name, home) for p in PACKAGES for name, home in reference.homes(p).items()]
+PUBLIC = [(name, home) for p in reference.PACKAGES for name, home in reference.homes(p).items()]
+PUBLIC += [
+    (name, module)
+    for module, names in reference.MODULES.items()
+    if module.startswith("korean_bert.")
+    for name in names
+]
 
 
 def incomplete(function):

@@ -16,6 +16,20 @@ from bert_tf import (
     load_google_checkpoint,
 )
 from electra_tf import ElectraConfig, ElectraModel, ReplacedTokensModel
+from korean_bert.loading import load_model
+from korean_bert.model import Model
+from korean_bert.results import (
+    Answered,
+    Attention,
+    Chosen,
+    Classified,
+    FoundAnswer,
+    FoundEntity,
+    Guess,
+    HiddenStates,
+    Neighbour,
+    Tagged,
+)
 from tokenization import (
     SPIECE_UNDERLINE,
     BasicTokenizer,
@@ -78,6 +92,33 @@ def use_reference_names(vocab_file: str) -> list[str]:
     found: list[int] = encode_ids(model, text)
     print(SPIECE_UNDERLINE, found, FullTokenizer.from_scratch(vocab_file, True, None))
     return pieces + whitespace_tokenize(text) + encode_pieces(model, text)
+
+
+def use_loaded_model(folder: str) -> None:
+    """The front door: what each method takes and returns."""
+    model: Model = load_model(folder, tokenizer=load_tokenizer(folder))
+    vectors = model.embed(["서울", ("부산", "바다")], "mean", layers=[0, -1], max_length=64)
+    guesses: list[list[Guess]] = model.fill_mask("나는 학교[MASK] 갔다.", top=3, max_pieces=2)
+    near: list[Neighbour] = model.nearest("서울", top=5)
+    states: HiddenStates = model.hidden_states("서울", "부산")
+    attention: Attention = model.attention("서울")
+    spans: list[tuple[int, int] | None] = [*states.spans, *attention.spans]
+    piece: str = guesses[0][0].text + near[0].piece + states.pieces[0]
+    print(vectors.shape, states.vectors.dtype, attention.probabilities, spans, piece)
+
+
+def use_predictions(model: Model) -> list[float]:
+    """What a fine-tuned model says of a text depends on its task."""
+    found = model.predict("서울은 넓다.", batch_size=8)
+    if isinstance(found, Classified):
+        return list(found.probabilities.values())
+    if isinstance(found, Tagged):
+        entities: tuple[FoundEntity, ...] = found.entities
+        return [entity.probability for entity in entities]
+    if isinstance(found, Answered):
+        answer: FoundAnswer = found.answer
+        return [answer.probability]
+    return list(found.probabilities) if isinstance(found, Chosen) else []
 
 
 def use_models(checkpoint: str) -> None:
