@@ -46,6 +46,10 @@ RUNS = {
         "--config={model}/bert_config.json --length=16 --batch=2 --precision=float32 "
         "--recompute=block --steps=1 --xla=off", r"\| 16 \| float32 \| block \| off \|",
     ),
+    "speed.objectives": Smoke(
+        "--config={root}/run_scripts/flagfiles/electra_small.json --length=16 --predictions=3 "
+        "--batch=2 --rounds=1 --steps=1 --xla=off", r"\| rtd \| 14,386,881 ",
+    ),
     "speed.packed_records": Smoke(
         "--text={train} --tokenizer_dir={tokenizer} --work_dir={out} --preset=tiny --length=64 "
         "--batch=2 --rounds=1", "packed, dynamic masks",

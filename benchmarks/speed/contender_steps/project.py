@@ -5,15 +5,18 @@ from benchmarks.speed.contender_steps.shared import DECAY, RATE, policy, task_co
 
 def project_model(task, config):
     """This project's model and optimizer; called in the strategy's scope if there is one."""
-    from albert_tf import AlbertModel
-    from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
+    from bert_tf import WarmupPolynomialDecay
     from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS
     from bert_tf.optimization import OPTIMIZERS
+    from model_formats.encoders import ENCODERS
+    from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES
 
-    encoder = {"bert": BertModel, "albert": AlbertModel}[task["model"]]
+    encoder = ENCODERS[task["model"]].model_class
     attention = ATTENTION_FUNCTIONS[task.get("attention", "auto")]
-    model = PretrainingModel(encoder(config, attention_function=attention, dtype=policy(task)))
-    optimizer = OPTIMIZERS["adamw" if task["model"] == "bert" else "lamb"](
+    encoder = encoder(config, attention_function=attention, dtype=policy(task))
+    objective = OBJECTIVES[task.get("objective", MASKED_WORDS.name)]
+    model = objective.make_model(encoder, None)
+    optimizer = OPTIMIZERS["lamb" if task["model"] == "albert" else "adamw"](
         WarmupPolynomialDecay(RATE, num_train_steps=1_000_000, num_warmup_steps=0),
         weight_decay_rate=DECAY,
     )
@@ -24,8 +27,8 @@ def project_model(task, config):
 def project(task):
     """This project's training step.
 
-    A task may also have "recompute", "attention", "cores", and "devices", an argument of
-    `make_strategy`.
+    A task may also have "objective", a key of `OBJECTIVES`, "recompute", "attention", "cores", and
+    "devices", an argument of `make_strategy`.
     """
     import numpy as np
     import tensorflow as tf

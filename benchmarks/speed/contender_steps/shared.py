@@ -2,7 +2,8 @@
 
 import time
 
-from benchmarks.common import CONFIGS, random_batch
+from benchmarks.common import random_batch
+from model_formats.encoders import ENCODERS
 
 RATE = 1e-4
 DECAY = 0.01
@@ -11,7 +12,7 @@ CLIP = 1.0
 
 def task_config(task):
     """The configuration of a task's model, and its batch as arrays."""
-    config = CONFIGS[task["model"]](**task["config"])
+    config = ENCODERS[task["model"]].config(**task["config"])
     return config, random_batch(config, task["batch"], task["length"], task["predictions"])
 
 
