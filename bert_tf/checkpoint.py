@@ -31,9 +31,9 @@ HEAD_NAMES = r"^cls/(predictions|seq_relationship)/"
 # Of ELECTRA's pre-training; ignored by every model that lacks them.
 REPLACED_TOKENS_NAMES = r"^(generator|generator_predictions|discriminator_predictions)/"
 
-# How the names of an encoder begin: BERT's and ALBERT's, ELECTRA's; how its table of pieces is
-# called after that.
-ENCODER, ELECTRA = "bert/", "electra/"
+# How Google's names of an encoder's weights begin, BERT's and ALBERT's first; how its table of
+# pieces is called after that. A checkpoint that begins otherwise is read as one of the first.
+STEMS = ENCODER, ELECTRA = ("bert/", "electra/")
 TABLE = "embeddings/word_embeddings"
 
 # What TensorFlow's reader raises on a damaged file, depending on where the damage is.
@@ -189,7 +189,7 @@ def _other_stem(names):
 
     As for "module/bert/embeddings/word_embeddings", where a model was part of another one.
     """
-    if any(name.startswith((ENCODER, ELECTRA)) for name in names):
+    if any(name.startswith(STEMS) for name in names):
         return None
     stems = [name.removesuffix(TABLE) for name in names if name.endswith(TABLE)]
     return stems[0] if len(stems) == 1 else None
@@ -209,6 +209,9 @@ def _ignored_patterns(variables, optimizers):
     patterns += [f"/{re.escape(suffix)}$" for suffix in suffixes]
     if not any(re.search(HEAD_NAMES, name) for name in variables):
         patterns.append(HEAD_NAMES)
+    stems = {name.split("/")[0] for name in variables}
+    if len(stems) == 1:  # a bare encoder: whatever else there is belongs to heads
+        patterns.append(f"^(?!{re.escape(stems.pop())}/)")
     return patterns
 
 

@@ -19,8 +19,8 @@ from electra_tf.config import ElectraConfig
 def google_names(network: str) -> dict[str, str]:
     """Our variables and Google's (google-research/electra), of "electra" or of "generator".
 
-    Below our name of the model; {w} is kernel or bias, of a layer norm gamma or beta. Both networks
-    have the discriminator's embeddings.
+    Paths are relative to the model's own name; {w} is kernel or bias, of a layer norm gamma or
+    beta. Both networks have the discriminator's embeddings.
     """
     layer = f"{network}/encoder/layer_{{i}}"
     return {

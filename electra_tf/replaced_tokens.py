@@ -1,8 +1,8 @@
 """ELECTRA's objective, replaced-token detection (arXiv:2003.10555), and its two networks.
 
-A generator fills the masks; from what it holds probable a piece is drawn for each. The
-discriminator says of every piece whether it was replaced. A piece that was drawn right is an
-original.
+A generator predicts the masked pieces, and for each mask a piece is sampled from its prediction.
+The discriminator says of every piece whether it was replaced. A sampled piece that equals the
+original counts as original.
 
 Shapes: B batch, T tokens, H hidden, P predictions, V vocabulary.
 """

@@ -18,8 +18,8 @@ class Encoder:
     """What the project knows of a kind of encoder.
 
     Attributes:
-        name: as flags have it, and as `LoadedModel.model_type`.
-        title: as sentences have it.
+        name: as written in flags, and as `LoadedModel.model_type`.
+        title: as written in prose.
         config: the class of its configurations.
         model: "module.Class", as the class's module imports Keras and this one must not.
         config_file: the name of the file with its configuration, which tells a folder's kind.
@@ -28,8 +28,8 @@ class Encoder:
         objective: the sentence objective that records for it are made for, if no flag says.
         prefix: how the names of its classes in transformers begin.
         names: its table of weights in transformers; see `transformers_files.names`.
-        defaults: the encoder whose defaults the flags have that name none of its own, as a key of
-            `ENCODERS`: "bert" or "albert", as those defaults are of Google's programs for these.
+        defaults: the encoder whose flag defaults apply where this one has none of its own, a key of
+            `ENCODERS`: "bert" or "albert", for which Google's programs have defaults.
         token_boundary: whether records for it have that feature, which Google's training program
             for it reads.
         beams: whether Google's code for it answers SQuAD 2.0 with a head that searches with beams.
@@ -37,7 +37,7 @@ class Encoder:
         config_flag: the flag for its configuration in Google's programs, if they have one.
         google_gelu: what Google's code for it calls gelu, by its names here.
         head_act: the only hidden_act that its head for masked words has in transformers; None: any.
-        two_layers: whether its class for whole texts in transformers has two layers for one.
+        two_layers: whether its sequence head in transformers has two layers where ours has one.
         class_keys: the end of the name of a class in transformers -> the keys of config.json
             without which that class has other layers.
         always_projects: whether its class in transformers has a projection of the embeddings where

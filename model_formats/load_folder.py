@@ -10,8 +10,7 @@ import keras
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import (
-    ELECTRA,
-    ENCODER,
+    STEMS,
     TABLE,
     TASK_HEAD_NAMES,
     CheckpointArrays,
@@ -121,7 +120,7 @@ def check_shapes(config: EncoderConfig, arrays: CheckpointArrays) -> None:
     width = config.embedding_size
     expected = {
         f"{stem}{table}": [rows, width]
-        for stem in (ENCODER, ELECTRA)
+        for stem in STEMS
         for table, rows in (
             (TABLE, config.vocab_size),
             ("embeddings/position_embeddings", config.max_position_embeddings),

@@ -93,7 +93,7 @@ class TrainingStep:
         self.dtype = self.weights[0].dtype
         bfloat16 = config.all_reduce_precision == "bfloat16" and strategy.num_replicas_in_sync > 1
         self.reduced_dtype = "bfloat16" if bfloat16 else self.dtype
-        # Those of the dropout layers' seed generators: the models have no others.
+        # The seeds of every SeedGenerator in the model, which has no other such variables.
         self.seed_states = model.non_trainable_variables
         self.forward_backward = graph(self._accumulate, jit_compile=compilation.whole)
         self.update = Update(self.weights, optimizer, loss_scale, compilation.update)

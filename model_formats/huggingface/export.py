@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from bert_common.atomic_write import atomic_write, write_json
+from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
 from finetuning.tasks import TransformersClass
 from model_formats.encoders import ENCODERS
@@ -91,7 +92,10 @@ def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[s
             continue
         name, transposed = translate_back(google_name, table)
         if name is None:
-            raise KeyError(f"no row of the table matches the weight {google_name!r}")
+            raise InputError(
+                f"transformers must have a name for every weight of {encoder.title}. "
+                f"Received: {google_name}"
+            )
         array = np.asarray(variable.value)
         arrays[name.removeprefix(prefix)] = np.ascontiguousarray(array.T if transposed else array)
     config = loaded.config

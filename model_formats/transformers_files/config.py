@@ -193,7 +193,7 @@ def _albert(values):
 
 
 def _electra(values):
-    """A file says nothing of the other network: the generator's width is the default."""
+    """config.json does not describe the generator, so its width is the default."""
     own = {name: value for name, value in values.items() if name != "generator_size"}
     config = _fields(ElectraConfig, own)
     return HuggingFaceModel("electra", "electra", config, names.ELECTRA_NAMES)

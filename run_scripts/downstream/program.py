@@ -52,7 +52,7 @@ class Program(NamedTuple, Generic[Flags, Data]):
     read_split: Callable[[Data, str, str], tuple[list[Any], dict[str, int]]]
     make_task: Callable[[DownstreamJob[Flags, Data]], "DownstreamTask"]
     uses_libraries: bool = True  # whether its metrics come from optional libraries
-    # (example) -> the text of which examples share a side when a part of train is taken away.
+    # (example) -> a text: examples with equal texts stay together when part of train is held out.
     shared_text: Callable[[Any], str] = operator.attrgetter("text")
     # (example) -> a text, or several in a tuple.
     texts: Callable[[Any], Any] = operator.attrgetter("text")

@@ -89,14 +89,13 @@ def flag(
             begins; such a flag is a path in any case.
         is_list: whether that holds for each part of a comma-separated list.
         recorded: whether the record of a training, which model cards show, names the value.
-        in_manifest: whether it decides the bytes of pre-training records, of those that
-            create_pretraining_data resumes; no other flag is compared then.
+        in_manifest: whether it affects the bytes of pre-training records; a resumed run of
+            create_pretraining_data compares these flags alone.
         no_effect: whether it exists only so that command lines that have it still work.
         changeable: when a fine-tuned model may be given another value than its folder records:
             `NEVER`, `UNTRAINED` or `ALWAYS`. It matters for the settings of the program's task.
         alike: values of which one may take the place of another as if changeable were `UNTRAINED`.
-        of_own_files: whether it describes files of the user's own, which the data sets that the
-            project knows do without.
+        of_own_files: whether it describes a user's own files; built-in data sets do without it.
         kept: whether a training that resumes must have the value that it began with, which the
             record of the training names; the default where it does not.
         choices: the allowed values, for a string flag.

@@ -11,6 +11,9 @@ from programs import NO_DROPOUT, PretrainingJob, curves, one_line, results
 from record_files import FORMAT, make_files
 from tiny_models import ONE_LAYER, random_batch, step_of, tensors, tiny_model
 
+from bert_tf import BertModel
+from bert_tf.checkpoint import load_google_checkpoint
+from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block, dense
 from bert_tf.objective import Loss, Objective
@@ -121,6 +124,11 @@ def test_it_is_a_choice_of_the_program(tmp_path, monkeypatch, capsys):
     }  # fmt: skip
     assert "accuracy/odd_tokens" in curves(job.output)
     assert isinstance(load_folder(str(job.output)).model, OddTokens)
+    # Its encoder alone, as fine-tuning reads it.
+    report = load_google_checkpoint(
+        BertModel(load_folder(str(job.output)).config), latest_checkpoint(str(job.output))
+    )
+    assert not report.missing and {"odd/kernel", "odd/bias"} <= set(report.ignored)
     assert job.run(num_train_steps=7) == 1
     assert "--objective must be odd, with which the training in" in one_line(capsys)
     assert job.run(objective="odd", num_train_steps=7) == 0

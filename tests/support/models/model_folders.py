@@ -51,7 +51,7 @@ def write_folder(folder, kind="bert", task="pretraining", sizes=None, names=(), 
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = folder / "vocab.txt"
     vocabulary.write_text("".join(f"{piece}\n" for piece in PIECES), encoding="utf-8")
-    width = {} if kind == "bert" else {"embedding_size": 16}
+    width = {"embedding_size": 16} if kind in ("albert", "electra") else {}
     width |= {"hidden_act": "gelu_erf"} if kind == "electra" else {}
     rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     config = ENCODERS[kind].config(**{**SIZES, **width, **rates, **(sizes or {})})
