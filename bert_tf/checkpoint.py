@@ -73,6 +73,7 @@ class CheckpointArrays:
         optional: prefixes of names that files of this format may lack, whatever the model.
         ignored: what the file holds that no model needs, by the file's own names.
         config: the configuration beside the file, where its format always has one.
+        heads: regular expressions for the beginnings of names that models without them ignore.
     """
 
     source: str
@@ -81,6 +82,7 @@ class CheckpointArrays:
     optional: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     config: EncoderConfig | None = None
+    heads: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,9 +211,6 @@ def _ignored_patterns(variables, optimizers):
     patterns += [f"/{re.escape(suffix)}$" for suffix in suffixes]
     if not any(re.search(HEAD_NAMES, name) for name in variables):
         patterns.append(HEAD_NAMES)
-    stems = {name.split("/")[0] for name in variables}
-    if len(stems) == 1:  # a bare encoder: whatever else there is belongs to heads
-        patterns.append(f"^(?!{re.escape(stems.pop())}/)")
     return patterns
 
 
@@ -267,7 +266,7 @@ def load_arrays(
                 f"{prefix!r}, but the names are {', '.join(list(variables)[-2:])}, ..."
             )
     optimizers = [*OPTIMIZERS.values(), *([optimizer] if optimizer else [])]
-    patterns = _ignored_patterns(variables, optimizers)
+    patterns = [*_ignored_patterns(variables, optimizers), *(f"^{name}" for name in arrays.heads)]
     loaded = [name for name in variables if name in shapes]
     missing = [name for name in variables if name not in shapes]
     others = [name for name in sorted(shapes) if name not in variables]

@@ -6,6 +6,7 @@ model.safetensors, ...index.json      one of transformers, config.json beside it
 a folder                              one of these inside
 """
 
+import dataclasses
 import os
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from bert_common.errors import InputError
 from bert_common.folders import kind_of_path
 from bert_tf.checkpoint_files import exists
 from model_formats.model_folder import ModelFolder
+from model_formats.pretraining_objectives import OBJECTIVES
 from model_formats.transformers_files.safetensors_files import open_tensors, refuse_pickles
 
 if TYPE_CHECKING:
@@ -80,4 +82,5 @@ def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArr
 
     if reader.has_tensor(OBJECT_GRAPH):
         return open_model_garden(reader, path)
-    return google_arrays(path)
+    heads = tuple(objective.weights for objective in OBJECTIVES.values() if objective.weights)
+    return dataclasses.replace(google_arrays(path), heads=heads)

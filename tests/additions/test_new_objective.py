@@ -12,7 +12,7 @@ from record_files import FORMAT, make_files
 from tiny_models import ONE_LAYER, random_batch, step_of, tensors, tiny_model
 
 from bert_tf import BertModel
-from bert_tf.checkpoint import load_google_checkpoint
+from bert_tf.checkpoint import load_arrays
 from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block, dense
@@ -23,6 +23,7 @@ from bert_tf.summaries.reporter import Reporter
 from bert_tf.training.evaluation import RecordsEvaluator
 from model_formats.load_folder import load_folder
 from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES
+from model_formats.weights import open_weights
 
 LOSSES = {
     "odd": Loss(
@@ -125,9 +126,8 @@ def test_it_is_a_choice_of_the_program(tmp_path, monkeypatch, capsys):
     assert "accuracy/odd_tokens" in curves(job.output)
     assert isinstance(load_folder(str(job.output)).model, OddTokens)
     # Its encoder alone, as fine-tuning reads it.
-    report = load_google_checkpoint(
-        BertModel(load_folder(str(job.output)).config), latest_checkpoint(str(job.output))
-    )
+    encoder = BertModel(load_folder(str(job.output)).config)
+    report = load_arrays(encoder, open_weights(latest_checkpoint(str(job.output))))
     assert not report.missing and {"odd/kernel", "odd/bias"} <= set(report.ignored)
     assert job.run(num_train_steps=7) == 1
     assert "--objective must be odd, with which the training in" in one_line(capsys)
