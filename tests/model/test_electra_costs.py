@@ -4,8 +4,7 @@ import math
 
 import pytest
 import tensorflow as tf
-from test_flops import products
-from tiny_models import SIZES
+from tiny_models import SIZES, products
 
 from bert_common.errors import InputError
 from bert_tf.costs.flops import TRAINING_PASSES

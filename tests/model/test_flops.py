@@ -2,27 +2,13 @@
 
 import pytest
 import tensorflow as tf
-from tiny_models import tiny_model
+from tiny_models import products, tiny_model
 
 from bert_tf import BertConfig
 from bert_tf.costs.cards import CARDS, find_card
 from bert_tf.costs.flops import forward_flops, training_flops
 
 B, T, P, S = 3, 16, 4, 2
-
-
-def products(function, spec):
-    """The operations of all matrix products in the graph of a function."""
-    graph = tf.function(function, autograph=False).get_concrete_function(spec).graph
-    total = 0
-    for op in graph.get_operations():
-        if "MatMul" in op.type:
-            a, _ = op.inputs
-            transposed = op.get_attr("adj_x" if "Batch" in op.type else "transpose_a")
-            inner = a.shape[-2 if transposed else -1]
-            total += 2 * op.outputs[0].shape.num_elements() * inner
-        assert "Einsum" not in op.type
-    return total
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,20 @@ def make_optimizer(name, model, steps=100):
     return optimizer
 
 
+def products(function, spec):
+    """The operations of all matrix products in the graph of a function."""
+    graph = tf.function(function, autograph=False).get_concrete_function(spec).graph
+    total = 0
+    for op in graph.get_operations():
+        if "MatMul" in op.type:
+            a, _ = op.inputs
+            transposed = op.get_attr("adj_x" if "Batch" in op.type else "transpose_a")
+            inner = a.shape[-2 if transposed else -1]
+            total += 2 * op.outputs[0].shape.num_elements() * inner
+        assert "Einsum" not in op.type
+    return total
+
+
 def random_batch(seed, size=8, length=16, predictions=4, vocab_size=60, padding=True):
     """Features of a global batch; the masked counts differ from row to row."""
     rng = np.random.default_rng(seed)
