@@ -1,0 +1,70 @@
+"""Which flags may differ from what a fine-tuned model's folder has saved."""
+
+import re
+
+import pytest
+from model_folders import write_folder
+
+from bert_common.errors import InputError
+from finetuning.tasks import TASKS
+from run_scripts.classifier import ClassifierFlags
+from run_scripts.downstream.saved_settings import fill_in_task_flags, find_model
+from run_scripts.squad import SquadFlags
+
+SAVED = {"text_column": "text", "label_column": "label", "task_name": "tsv"}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Task -> the folder of a model that was fine-tuned on it."""
+    place = tmp_path_factory.mktemp("saved")
+    write_folder(place / "classification", task="classification", **SAVED)
+    write_folder(place / "question_answering", task="question_answering")
+    return place
+
+
+def filled(folders, task, flags_class, **flags):
+    given = flags_class(output_dir=str(folders / task), **flags)
+    return fill_in_task_flags(given, find_model(given), TASKS[task])
+
+
+def test_what_is_not_given_is_the_folder_s(folders):
+    values = filled(folders, "classification", ClassifierFlags, data_dir="d")
+    assert (values.task_name, values.text_column, values.max_seq_length) == ("tsv", "text", 16)
+    assert values.labels == "나쁨,보통,좋음" and values.second_column is None
+    values = filled(folders, "question_answering", SquadFlags)
+    assert (values.max_seq_length, values.version_2_with_negative) == (24, False)
+
+
+# Flags, whether the run may also train with them.
+ALLOWED = (
+    ("classification", ClassifierFlags, {"max_seq_length": 12}, True),
+    ("classification", ClassifierFlags, {"text_column": "document"}, False),
+    ("classification", ClassifierFlags, {"task_name": "csv"}, False),
+    ("question_answering", SquadFlags, {"doc_stride": 4, "n_best_size": 7}, True),
+)
+
+
+@pytest.mark.parametrize("task, flags_class, flags, trains", ALLOWED, ids=str)
+def test_what_may_differ(task, flags_class, flags, trains, folders):
+    values = filled(folders, task, flags_class, **flags)
+    assert {name: getattr(values, name) for name in flags} == flags
+    if trains:
+        filled(folders, task, flags_class, do_train=True, **flags)
+    else:
+        with pytest.raises(InputError, match="was trained with"):
+            filled(folders, task, flags_class, do_train=True, **flags)
+
+
+@pytest.mark.parametrize(
+    "task, flags_class, name, value",
+    (
+        ("classification", ClassifierFlags, "labels", "좋음,나쁨"),
+        ("classification", ClassifierFlags, "task_name", "nsmc"),  # no file of the user's own
+        ("question_answering", SquadFlags, "version_2_with_negative", True),
+    ),
+)
+def test_what_must_not_differ(task, flags_class, name, value, folders):
+    message = f"--{name} must be what the model in {folders / task} was trained with"
+    with pytest.raises(InputError, match=re.escape(message)):
+        filled(folders, task, flags_class, **{name: value})
