@@ -10,9 +10,10 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 import keras
 import pytest
 import tensorflow as tf
-from create_data_runs import corpus, small, whole  # noqa: F401 (fixtures of several files)
 from tensorflow.python.framework import ops
-from tiny_models import optimize_graphs
+
+from tests.support.create_data_runs import corpus, small, whole  # noqa: F401 (fixtures of several files)
+from tests.support.tiny_models import optimize_graphs
 
 # A job in the background, or under nohup, passes on to its children that these are ignored; the
 # programs that tests send them to must not ignore them. A handler is not passed on.

@@ -6,7 +6,13 @@ import shutil
 
 import numpy as np
 import pytest
-from adapted_models import (
+
+from bert_tf.checkpoint import write_arrays
+from model_formats.load_folder import load_folder
+from model_formats.model_folder import ModelFolder
+from run_scripts import classifier
+from run_scripts.conversion.adapt_checkpoint import main
+from tests.support.models.adapted_models import (
     BIAS,
     NEW,
     OLD,
@@ -20,16 +26,10 @@ from adapted_models import (
     write_model,
     write_tokenizer,
 )
-from paths import TEST_DATA
-from programs import NO_DROPOUT, PretrainingJob
-from task_data import write_splits
-from tiny_models import SIZES
-
-from bert_tf.checkpoint import write_arrays
-from model_formats.load_folder import load_folder
-from model_formats.model_folder import ModelFolder
-from run_scripts import classifier
-from run_scripts.conversion.adapt_checkpoint import main
+from tests.support.paths import TEST_DATA
+from tests.support.programs import NO_DROPOUT, PretrainingJob
+from tests.support.task_data import write_splits
+from tests.support.tiny_models import SIZES
 from tokenization import load_tokenizer
 
 

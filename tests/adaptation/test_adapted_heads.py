@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from paths import TEST_DATA
 
 from bert_common.errors import InputError
 from bert_tf import BertConfig
@@ -10,6 +9,7 @@ from bert_tf.checkpoint import CheckpointArrays
 from model_formats.adaptation.arrays import Changes, adapted_arrays
 from model_formats.load_folder import load_folder
 from run_scripts.conversion.adapt_checkpoint import main
+from tests.support.paths import TEST_DATA
 
 
 def test_a_fine_tuned_model(tmp_path):

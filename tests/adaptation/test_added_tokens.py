@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from released_models import SPM_MODEL
 
 from bert_common.errors import InputError
 from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows, read_tokens
+from tests.support.models.released_models import SPM_MODEL
 from tokenization import SentencePieceTokenizer, load_tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

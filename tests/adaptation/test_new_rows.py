@@ -5,8 +5,6 @@ import unicodedata
 
 import numpy as np
 import pytest
-from paths import TEST_DATA
-from released_models import SPM_MODEL
 
 from model_formats.adaptation.new_rows import (
     NewRow,
@@ -18,6 +16,8 @@ from model_formats.adaptation.new_rows import (
 )
 from model_formats.adaptation.positions import interpolate, repeat
 from model_formats.adaptation.spelling import Piece, spelling_of
+from tests.support.models.released_models import SPM_MODEL
+from tests.support.paths import TEST_DATA
 from tokenization import FullTokenizer, SentencePieceTokenizer, load_tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -5,10 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from model_folders import write_folder
-from programs import ClassifierJob, PretrainingJob, results
-from task_data import single_rows, write_splits
-from tiny_models import ONE_LAYER, SIZES, random_batch, tensors
 
 from bert_tf import BertConfig, BertModel
 from bert_tf.layers import TransformerBlock
@@ -17,6 +13,10 @@ from model_formats.encoders import BERT, ENCODERS
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
 from run_scripts import extract_features
+from tests.support.models.model_folders import write_folder
+from tests.support.programs import ClassifierJob, PretrainingJob, results
+from tests.support.task_data import single_rows, write_splits
+from tests.support.tiny_models import ONE_LAYER, SIZES, random_batch, tensors
 
 
 @dataclasses.dataclass(frozen=True)

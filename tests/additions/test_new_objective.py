@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
-from programs import NO_DROPOUT, PretrainingJob, curves, one_line, results
-from record_files import FORMAT, make_files
-from tiny_models import ONE_LAYER, random_batch, step_of, tensors, tiny_model
 
 from bert_tf import BertModel
 from bert_tf.checkpoint import load_arrays
@@ -24,6 +21,9 @@ from bert_tf.training.evaluation import RecordsEvaluator
 from model_formats.load_folder import load_folder
 from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES
 from model_formats.weights import open_weights
+from tests.support.programs import NO_DROPOUT, PretrainingJob, curves, one_line, results
+from tests.support.record_files import FORMAT, make_files
+from tests.support.tiny_models import ONE_LAYER, random_batch, step_of, tensors, tiny_model
 
 LOSSES = {
     "odd": Loss(

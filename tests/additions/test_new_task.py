@@ -5,8 +5,6 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from programs import ClassifierJob, results
-from task_data import single_rows, write_splits
 
 from explorer.answers import Explored, describe
 from explorer.predictions import show_prediction
@@ -17,6 +15,8 @@ from run_scripts import classifier
 from run_scripts.conversion.export_model import main as export_model
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags.parser import run_program
+from tests.support.programs import ClassifierJob, results
+from tests.support.task_data import single_rows, write_splits
 
 SETTINGS = {
     "task_name": Setting(str, needed=True, default="tsv"),
@@ -25,7 +25,7 @@ SETTINGS = {
 }
 POLARITY = Task(
     name="polarity",
-    package="polarity",
+    package="tests.support.polarity",
     description="fine-tuned to say what is good",
     takes="texts",
     settings=SETTINGS,

@@ -9,13 +9,13 @@ import unicodedata
 
 import numpy as np
 import pytest
-from tiny_models import tiny_model
 
 from benchmarks.vocabularies import bits as program
 from benchmarks.vocabularies import measures
 from benchmarks.vocabularies import text as vocabulary_text
 from benchmarks.vocabularies.text import Cuts, Example, Limits, SharedSpans, Span
 from bert_tf.checkpoint import save_google_checkpoint
+from tests.support.tiny_models import tiny_model
 
 SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
 
@@ -92,7 +92,7 @@ def test_shared_spans():
 def test_spans_are_whole_pieces_of_every_vocabulary(tmp_path):
     """Jamo, markers after words, unknown characters, runs that are shortened."""
     pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-    from tokenizer_cases import TEXTS, full_tokenizers, korean_tokenizers
+    from tests.support.tokenizer_cases import TEXTS, full_tokenizers, korean_tokenizers
 
     made = dict([*korean_tokenizers(tmp_path), *full_tokenizers(tmp_path)])
     names = (

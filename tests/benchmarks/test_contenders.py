@@ -7,12 +7,12 @@ import sys
 
 import numpy as np
 import pytest
-from benchmark_programs import table
-from tiny_models import SIZES
 
 from benchmarks import common
 from benchmarks.speed import contender, contenders, training
 from benchmarks.speed.contender_steps import matrix_products
+from tests.support.benchmark_programs import table
+from tests.support.tiny_models import SIZES
 
 KINDS = ("bert", "albert")
 

@@ -4,13 +4,13 @@ import json
 
 import pytest
 import tensorflow as tf
-from devices import CPU_MACHINE, GPU_MACHINE
 
 from benchmarks.speed.devices import __main__ as program
 from benchmarks.speed.devices import tasks
 from benchmarks.speed.devices.models import measure_model
 from benchmarks.speed.devices.pipeline import measure_pipeline
 from create_pretraining_data.instances.mask_processes import MaskProcesses
+from tests.support.devices import CPU_MACHINE, GPU_MACHINE
 
 
 @pytest.mark.parametrize("count", (0, 1))

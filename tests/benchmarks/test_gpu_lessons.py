@@ -7,8 +7,6 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 import pytest
-from paths import ROOT
-from tiny_models import make_optimizer, tiny_model
 
 from benchmarks.gpu_step.export import export_step
 from benchmarks.gpu_step.lesson_batches import BLOCK
@@ -20,6 +18,8 @@ from benchmarks.sentence_order.text_file import TextFile, write_text
 from bert_tf.training.state import TrainingState
 from bert_tf.training.step import StepConfig
 from create_pretraining_data.instances.text import TokenizedText, tokenize_documents
+from tests.support.paths import ROOT
+from tests.support.tiny_models import make_optimizer, tiny_model
 from tokenization import load_tokenizer
 
 pytest.importorskip("jax", reason="pip install jax")

@@ -9,16 +9,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from paths import ROOT
-from programs import DROPOUT, PretrainingJob, arrays
-from tiny_models import (
-    assert_close,
-    make_optimizer,
-    random_batch,
-    split_batch,
-    step_of,
-    tiny_model,
-)
 
 from benchmarks.gpu_step import prepare, program_text
 from benchmarks.gpu_step.export import export_step
@@ -28,6 +18,16 @@ from bert_tf.checkpoint import google_variables
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.training.state import TrainingState
 from bert_tf.training.step import StepConfig
+from tests.support.paths import ROOT
+from tests.support.programs import DROPOUT, PretrainingJob, arrays
+from tests.support.tiny_models import (
+    assert_close,
+    make_optimizer,
+    random_batch,
+    split_batch,
+    step_of,
+    tiny_model,
+)
 
 KINDS = ("bert", "albert")
 OPTIMIZERS = {"bert": "adamw", "albert": "lamb"}

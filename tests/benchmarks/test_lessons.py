@@ -5,8 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-from benchmark_programs import output_of
-from paths import ROOT
 
 from benchmarks.reference.text import documents
 from benchmarks.sentence_order.lesson_rows import LessonRows
@@ -15,6 +13,8 @@ from benchmarks.sentence_order.text_file import SPECIAL, TextFile, read_text
 from bert_common.errors import InputError
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.text import TokenizedText, tokenize_documents
+from tests.support.benchmark_programs import output_of
+from tests.support.paths import ROOT
 from tokenization import load_tokenizer
 
 TEXT = ROOT / "sample_corpus" / "heldout.txt"

@@ -5,12 +5,12 @@ import sys
 
 import numpy as np
 import pytest
-from benchmark_programs import error_of, output_of
-from paths import ROOT
 
 from benchmarks.quality.order import Row, accuracy, beginnings_of, compare, read_rows
 from bert_tf.training.evaluation import read_results
 from create_pretraining_data.records.reader import read_format
+from tests.support.benchmark_programs import error_of, output_of
+from tests.support.paths import ROOT
 from tokenization import load_tokenizer
 
 TEXT = ROOT / "sample_corpus" / "heldout.txt"

@@ -5,14 +5,14 @@ import re
 from typing import NamedTuple
 
 import pytest
-from benchmark_programs import output_of
-from paths import ROOT, TEST_DATA
-from record_files import FORMAT, describe, make_files
-from task_data import number_questions, write_questions
-from tiny_models import tiny_model, write_config
 
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.training.evaluation import read_results
+from tests.support.benchmark_programs import output_of
+from tests.support.paths import ROOT, TEST_DATA
+from tests.support.record_files import FORMAT, describe, make_files
+from tests.support.task_data import number_questions, write_questions
+from tests.support.tiny_models import tiny_model, write_config
 
 TRAIN, HELD_OUT = ROOT / "sample_corpus" / "train.txt", ROOT / "sample_corpus" / "heldout.txt"
 TOKENIZER = TEST_DATA / "sample_tokenizer"

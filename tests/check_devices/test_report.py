@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from devices import CPU_MACHINE, GPU_MACHINE
 
 from run_scripts.tools.check_devices import __main__ as program
+from tests.support.devices import CPU_MACHINE, GPU_MACHINE
 
 
 @pytest.fixture

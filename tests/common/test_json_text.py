@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from task_data import squad_content, write_questions, write_tokenizer
 
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
@@ -17,6 +16,7 @@ from finetuning.classification.task import Classification
 from finetuning.multiple_choice.data import read_choices, read_race
 from finetuning.question_answering.data import read_questions
 from finetuning.readers import read_split
+from tests.support.task_data import squad_content, write_questions, write_tokenizer
 
 HALF = "\ud83d"
 DEEP = "[" * 100_000

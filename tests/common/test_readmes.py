@@ -16,9 +16,6 @@ from pathlib import Path
 
 import pytest
 from generated_pages.flags import PROGRAMS
-from paths import LAYERS
-from readmes import OWN, PAGES, ROOT, blocks, bring, commands, comment_commands
-from tiny_models import SIZES, tiny_model
 
 from bert_common import VERSION
 from bert_tf.checkpoint import save_google_checkpoint
@@ -27,6 +24,9 @@ from model_formats.model_folder import REFERENCE_MODEL, ModelFolder
 from run_scripts.flags.flag_files import SHIPPED
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
+from tests.support.paths import LAYERS
+from tests.support.readmes import OWN, PAGES, ROOT, blocks, bring, commands, comment_commands
+from tests.support.tiny_models import SIZES, tiny_model
 
 # Relative to --data_dir where that is given, so no inputs of their own to the parser.
 QUESTION_FILES = ("train_file", "predict_file")

@@ -11,11 +11,11 @@ import time
 from subprocess import PIPE
 
 import pytest
-from paths import ROOT, heavy_imports
-from programs import PretrainingJob, spoken_lines
 
 from bert_common import startup
 from run_scripts import programs
+from tests.support.paths import ROOT, heavy_imports
+from tests.support.programs import PretrainingJob, spoken_lines
 
 INTERRUPTED = "error: interrupted\n"
 SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from paths import ROOT, is_for_types
 
 from bert_common import cpu
 from bert_common.errors import InputError
 from bert_common.startup import begin
 from finetuning import inputs
+from tests.support.paths import ROOT, is_for_types
 from tokenization import KoreanTokenizer
 
 PACKAGES = ("bert_common", "tokenization", "create_pretraining_data", "bert_tf", "albert_tf",

@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from paths import ROOT
 
 from bert_common.errors import InputError
 from bert_common.text_encoding import (
@@ -12,6 +11,7 @@ from bert_common.text_encoding import (
     decode_text,
     detect_encoding,
 )
+from tests.support.paths import ROOT
 
 CORPUS = (ROOT / "sample_corpus" / "train.txt").read_text(encoding="utf-8")
 TEXTS = {

@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from paths import MODULES, ROOT
+
+from tests.support.paths import MODULES, ROOT
 
 MAPS = ("docs/architecture.md", "docs/architecture.ko.md")
 

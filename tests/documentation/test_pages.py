@@ -11,8 +11,9 @@ from generated_pages import migration
 from generated_pages.flags import PROGRAMS
 from generated_pages.pages import PAGES as GENERATED
 from generated_pages.reference_programs import PROGRAMS as REFERENCE_PROGRAMS
-from paths import ROOT
-from readmes import DOCS, FENCED
+
+from tests.support.paths import ROOT
+from tests.support.readmes import DOCS, FENCED
 
 MARKDOWN = sorted(
     [

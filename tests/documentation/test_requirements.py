@@ -7,7 +7,8 @@ import re
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from paths import ROOT
+
+from tests.support.paths import ROOT
 
 FOLDER = ROOT / "requirements"
 FILES = {"cpu.txt": ("korean", "finetune"), "gpu.txt": ("gpu", "korean", "finetune")}

@@ -5,8 +5,9 @@ import functools
 import re
 
 import pytest
-from paths import MODULES, ROOT, WHEEL
-from readmes import DOCS
+
+from tests.support.paths import MODULES, ROOT, WHEEL
+from tests.support.readmes import DOCS
 
 PAGES = ("troubleshooting.md", "troubleshooting.ko.md")
 ERRORS = ("InputError", "DamagedCheckpoint", "TooManyPiecesError")

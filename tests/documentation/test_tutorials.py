@@ -5,10 +5,11 @@ import importlib.util
 import json
 
 import pytest
-from paths import ROOT
 from tutorial_pages import pages
 from tutorial_pages.notebooks import notebook_file, notebook_text
 from tutorial_pages.texts import LANGUAGES, SUFFIXES, TEXTS, TUTORIALS, cells
+
+from tests.support.paths import ROOT
 
 NAMES = [path.stem for path in TEXTS]
 CASES = [(path, language) for path in TEXTS for language in LANGUAGES]

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 from generated_pages import reference
-from paths import ROOT
+
+from tests.support.paths import ROOT
 
 USE = ROOT / "tests" / "documentation" / "typed_use.py"
 

@@ -3,8 +3,9 @@
 import re
 
 import pytest
-from paths import ROOT
-from readmes import DOCS
+
+from tests.support.paths import ROOT
+from tests.support.readmes import DOCS
 
 # Made from the code; or quoting messages, each of which is looked at where it is written.
 MADE = ("flags", "reference", "migration-flags", "troubleshooting")

@@ -5,15 +5,16 @@ import subprocess
 import sys
 
 import pytest
-from paths import ROOT
+
+from tests.support.paths import ROOT
 
 pa = pytest.importorskip("pyarrow")
 
 import pyarrow.parquet as pq  # noqa: E402
-from table_files import as_table, save_dataset, write_arrow_stream, write_parquet  # noqa: E402
 
 from bert_common.errors import InputError  # noqa: E402
 from create_pretraining_data.engine.columns import read_column, table_kind  # noqa: E402
+from tests.support.table_files import as_table, save_dataset, write_arrow_stream, write_parquet  # noqa: E402
 
 TEXTS = ["나는 학교에 갔다.", None, "", "비가 온다.\n우산을 폈다.", "나는 학교에 갔다."]
 WRITERS = {"parquet": write_parquet, "stream": write_arrow_stream}

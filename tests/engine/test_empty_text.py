@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from create_data_runs import CHUNK_BYTES, SHARDS, arguments, one_line, records
 
 from run_scripts.create_data import main
+from tests.support.create_data_runs import CHUNK_BYTES, SHARDS, arguments, one_line, records
 
 pytestmark = pytest.mark.usefixtures("small")
 

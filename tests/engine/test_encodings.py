@@ -4,10 +4,10 @@ import gzip
 import signal
 
 import pytest
-from create_data_runs import arguments, one_line, run, start
 
 from run_scripts.build_vocab import main as build_vocab
 from run_scripts.create_data import main
+from tests.support.create_data_runs import arguments, one_line, run, start
 
 pytestmark = pytest.mark.usefixtures("small")
 

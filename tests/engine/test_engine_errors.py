@@ -7,9 +7,9 @@ import re
 import resource
 
 import pytest
-from create_data_runs import arguments, one_line, run, start
 
 from run_scripts.create_data import main
+from tests.support.create_data_runs import arguments, one_line, run, start
 
 pytestmark = pytest.mark.usefixtures("small")
 

@@ -11,7 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from create_data_runs import (
+
+from create_pretraining_data.engine import passes as engine
+from run_scripts.create_data import main
+from tests.support.create_data_runs import (
     CHUNK_BYTES,
     KILLS,
     SHARDS,
@@ -24,9 +27,6 @@ from create_data_runs import (
     start,
     until,
 )
-
-from create_pretraining_data.engine import passes as engine
-from run_scripts.create_data import main
 
 pytestmark = pytest.mark.usefixtures("small")
 

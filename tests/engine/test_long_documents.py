@@ -5,10 +5,10 @@ import random
 import warnings
 
 import pytest
-from create_data_runs import CHUNK_BYTES, SYLLABLES, arguments, records
 
 from create_pretraining_data.engine import other_documents, splitting
 from run_scripts.create_data import main
+from tests.support.create_data_runs import CHUNK_BYTES, SYLLABLES, arguments, records
 
 pytestmark = pytest.mark.usefixtures("small")
 

@@ -7,7 +7,6 @@ import os
 import shutil
 
 import pytest
-from create_data_runs import SHARDS, arguments, contents, records, run, start, until
 
 from bert_common import progress
 from create_pretraining_data.engine import passes as engine
@@ -15,6 +14,7 @@ from create_pretraining_data.engine import shards, splitting, work_plan
 from create_pretraining_data.records.tfrecord import split_frames
 from run_scripts import create_data
 from run_scripts.create_data import main
+from tests.support.create_data_runs import SHARDS, arguments, contents, records, run, start, until
 from tokenization import KoreanTokenizer
 
 pytestmark = pytest.mark.usefixtures("small")

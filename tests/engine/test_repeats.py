@@ -10,7 +10,6 @@ import signal
 import unicodedata
 
 import pytest
-from create_data_runs import KILLS, arguments, contents, corpus, make_small, run, start, until
 
 from create_pretraining_data.engine import line_hashes, repeats, splitting, work_plan
 from create_pretraining_data.engine.repeat_report import describe_repeats, find_repeat_problems
@@ -18,6 +17,16 @@ from create_pretraining_data.engine.repeats import count_repeats, find_repeats, 
 from create_pretraining_data.engine.splitting import InputFile, cut_into_chunks
 from create_pretraining_data.engine.work_plan import WorkPlan
 from run_scripts.create_data import main
+from tests.support.create_data_runs import (
+    KILLS,
+    arguments,
+    contents,
+    corpus,
+    make_small,
+    run,
+    start,
+    until,
+)
 
 __all__ = ["corpus"]
 
@@ -204,7 +213,7 @@ def test_every_form_of_the_text_gives_the_same_records(
     path = tmp_path / f"text.{form}"
     if form == "parquet":
         pytest.importorskip("pyarrow")
-        from table_files import as_table, write_parquet
+        from tests.support.table_files import as_table, write_parquet
 
         write_parquet(path, as_table(["\n".join(document) for document in documents]))
     else:
@@ -298,7 +307,7 @@ def test_no_repeat_is_a_random_next_sentence(corpus, tmp_path):
     found = json.loads((output / "ko.json").read_text())
     # Lines of the first book, and of each book its own: five different ones and the spaces.
     assert found["sentences"] == 1 + 8 * 5 and found["repeated_lines"] == 7 + 8 * 145
-    from create_data_runs import records
+    from tests.support.create_data_runs import records
 
     pieces = (corpus / "vocab.txt").read_text().split("\n")
     phrase = [pieces.index(p) for p in ("나", "##다", "##라", "##마")] * 5

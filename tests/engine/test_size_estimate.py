@@ -5,12 +5,12 @@ import random
 import re
 
 import pytest
-from create_data_runs import corpus
-from paths import ROOT
 
 from bert_common.progress import format_bytes
 from create_pretraining_data.engine import size_estimate, splitting
 from run_scripts.create_data import main
+from tests.support.create_data_runs import corpus
+from tests.support.paths import ROOT
 
 __all__ = ["corpus"]
 

@@ -13,7 +13,12 @@ import types
 from pathlib import Path
 
 import pytest
-from create_data_runs import (
+
+from bert_common.atomic_write import atomic_write
+from bert_common.errors import InputError
+from create_pretraining_data.engine.spark import java_for_spark
+from run_scripts.create_data import main
+from tests.support.create_data_runs import (
     CHUNK_BYTES,
     SHARDS,
     arguments,
@@ -24,11 +29,6 @@ from create_data_runs import (
     start,
     until,
 )
-
-from bert_common.atomic_write import atomic_write
-from bert_common.errors import InputError
-from create_pretraining_data.engine.spark import java_for_spark
-from run_scripts.create_data import main
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -139,7 +139,7 @@ def test_tasks_that_run_twice_at_once_write_the_same(corpus, whole, tmp_path, st
 def test_tables_are_unpacked_where_executors_read_them(corpus, tmp_path, stand_in):
     """The executors need no pyarrow: they read lines from the work folder."""
     pytest.importorskip("pyarrow")
-    from table_files import as_table, write_parquet
+    from tests.support.table_files import as_table, write_parquet
 
     texts = [json.loads(line)["text"] for line in (corpus / "text.jsonl").open()]
     write_parquet(tmp_path / "a.parquet", as_table(texts))

@@ -8,7 +8,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from sequences import CodePoints
 
 from bert_common.errors import InputError
 from create_pretraining_data.engine import splitting
@@ -21,6 +20,7 @@ from create_pretraining_data.engine.splitting import (
 from create_pretraining_data.instances.layout_checks import find_layout_problems
 from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.instances.text import tokenize_documents
+from tests.support.sequences import CodePoints
 
 
 def write(tmp_path, content, name="text.txt"):

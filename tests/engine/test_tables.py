@@ -4,11 +4,24 @@ import json
 import signal
 
 import pytest
-from create_data_runs import KILLS, SHARDS, arguments, contents, make_small, run, start
+
+from tests.support.create_data_runs import (
+    KILLS,
+    SHARDS,
+    arguments,
+    contents,
+    make_small,
+    run,
+    start,
+)
 
 pa = pytest.importorskip("pyarrow")
 
-from table_files import (  # noqa: E402
+from create_pretraining_data.engine import plain_text  # noqa: E402
+from create_pretraining_data.engine.plain_lines import open_texts  # noqa: E402
+from run_scripts.build_vocab import main as build_vocab  # noqa: E402
+from run_scripts.create_data import main  # noqa: E402
+from tests.support.table_files import (  # noqa: E402
     as_table,
     save_dataset,
     save_splits,
@@ -16,11 +29,6 @@ from table_files import (  # noqa: E402
     write_arrow_stream,
     write_parquet,
 )
-
-from create_pretraining_data.engine import plain_text  # noqa: E402
-from create_pretraining_data.engine.plain_lines import open_texts  # noqa: E402
-from run_scripts.build_vocab import main as build_vocab  # noqa: E402
-from run_scripts.create_data import main  # noqa: E402
 from tokenization.vocab_learning import learn as learning  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("small")

@@ -5,10 +5,10 @@ import os
 import shutil
 
 import pytest
-from create_data_runs import KILLS, arguments, contents, run, start
 
 from create_pretraining_data.engine.work_folder import MANIFEST, remove_work_folder
 from run_scripts.create_data import main
+from tests.support.create_data_runs import KILLS, arguments, contents, run, start
 
 pytestmark = pytest.mark.usefixtures("small")
 OTHER = "--random_seed=3"

@@ -8,9 +8,9 @@ import time
 
 import pytest
 from explore_requests import ask, send
-from model_folders import write_folder
 
 from korean_bert import load_model
+from tests.support.models.model_folders import write_folder
 
 pytest.importorskip("starlette", reason="the extra explore is not installed")
 pytest.importorskip("uvicorn", reason="the extra explore is not installed")

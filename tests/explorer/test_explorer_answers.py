@@ -4,8 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from model_folders import write_folder
-from served_models import write_strong_folder
 
 from bert_common.errors import InputError
 from explorer.answers import ANSWERS, Explored, describe, words_of
@@ -13,6 +11,8 @@ from explorer.attention import CELLS, shrink
 from explorer.fields import read_fields
 from korean_bert import load_model
 from korean_bert.masked_text import encode_masked, encode_with_masks
+from tests.support.models.model_folders import write_folder
+from tests.support.models.served_models import write_strong_folder
 
 TEXT, MASKED = "나는 학교에 갔다.", "나는 학교[MASK] 갔다."
 

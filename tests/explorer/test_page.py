@@ -6,9 +6,9 @@ import threading
 import numpy as np
 import pytest
 from explore_page import served
-from model_folders import write_folder
 
 from korean_bert import load_model
+from tests.support.models.model_folders import write_folder
 
 pytest.importorskip("selenium", reason="the extra test is not installed")
 from explore_browser import (  # noqa: E402

@@ -4,9 +4,8 @@ import json
 import re
 import string
 
-from paths import ROOT
-
 from explorer.errors import MESSAGES
+from tests.support.paths import ROOT
 
 PAGE = ROOT / "explorer" / "page"
 SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in PAGE.glob("*.js")}

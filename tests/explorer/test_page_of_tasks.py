@@ -2,9 +2,9 @@
 
 import pytest
 from explore_page import served
-from served_models import write_strong_folder
 
 from korean_bert import load_model
+from tests.support.models.served_models import write_strong_folder
 
 pytest.importorskip("selenium", reason="the extra test is not installed")
 from explore_browser import (  # noqa: E402

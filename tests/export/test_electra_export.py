@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from model_folders import write_folder
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_arrays, google_variables
@@ -22,6 +21,7 @@ from model_formats.load_folder import load_folder
 from model_formats.transformers_files.electra_classifier import as_two_layers
 from run_scripts.conversion.export_model import main
 from run_scripts.tools import fill_masks
+from tests.support.models.model_folders import write_folder
 
 BOTH = ("generator/", "discriminator_predictions/")
 PROGRAM = Path(__file__).with_name("transformers_outputs.py")

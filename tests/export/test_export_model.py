@@ -6,8 +6,6 @@ import os
 
 import keras
 import pytest
-from model_folders import write_folder
-from programs import one_line
 from safetensors.numpy import load_file
 
 from bert_common.errors import InputError
@@ -16,6 +14,8 @@ from model_formats.export_folder import RECORD_FILE
 from model_formats.load_folder import load_folder
 from run_scripts.conversion import export_model
 from run_scripts.conversion.export_model import FORMATS, ExportFlags, parse_size
+from tests.support.models.model_folders import write_folder
+from tests.support.programs import one_line
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,7 @@ import os
 
 import numpy as np
 import pytest
-from model_folders import write_folder
-from programs import one_line
 from safetensors.numpy import load_file
-from task_data import WORDS, write_splits
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
@@ -17,6 +14,9 @@ from model_formats.huggingface.write_weights import as_float16
 from model_formats.load_folder import load_folder
 from run_scripts import classifier, extract_features
 from run_scripts.conversion import export_model
+from tests.support.models.model_folders import write_folder
+from tests.support.programs import one_line
+from tests.support.task_data import WORDS, write_splits
 
 
 def run(folder, output, *flags):

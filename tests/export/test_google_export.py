@@ -7,16 +7,16 @@ import shutil
 
 import pytest
 import tensorflow as tf
-from golden import GOLDEN
-from model_folders import write_folder
-from paths import TEST_DATA
-from released_models import write_albert, write_bert
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import write_arrays
 from model_formats.encoders import ENCODERS
 from model_formats.google import export
 from model_formats.load_folder import load_folder
+from tests.support.golden import GOLDEN
+from tests.support.models.model_folders import write_folder
+from tests.support.models.released_models import write_albert, write_bert
+from tests.support.paths import TEST_DATA
 
 # Of the optimizer and of training: no weights.
 OTHERS = ("/adam_m", "/adam_v", "/AdamWeightDecayOptimizer", "/Adam", "global_step", "beta1_power")

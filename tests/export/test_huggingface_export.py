@@ -7,7 +7,6 @@ import json
 
 import numpy as np
 import pytest
-from model_folders import write_folder
 from safetensors.numpy import load_file
 
 from bert_common.errors import InputError
@@ -16,6 +15,7 @@ from model_formats.huggingface import write_weights
 from model_formats.huggingface.export import export
 from model_formats.huggingface.write_weights import split_into_shards
 from model_formats.load_folder import load_folder
+from tests.support.models.model_folders import write_folder
 
 # The state_dict of transformers' classes, version 5.23, of two layers: names with their shapes.
 BERT_LAYER = {

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from model_folders import write_folder
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
@@ -13,6 +12,7 @@ from model_formats import google
 from model_formats.huggingface.export import export
 from model_formats.load_folder import load_folder
 from model_formats.transformers_files.task_settings import settings_of
+from tests.support.models.model_folders import write_folder
 
 
 def exported(folder, output, write=export):

@@ -6,14 +6,14 @@ import sys
 import keras
 import numpy as np
 import pytest
-from model_folders import write_folder
-from paths import ROOT
 
 from bert_tf.checkpoint import google_arrays, write_arrays
 from bert_tf.encoder import EncoderModel
 from model_formats import keras_file
 from model_formats.keras_file import FILE, export
 from model_formats.load_folder import load_folder
+from tests.support.models.model_folders import write_folder
+from tests.support.paths import ROOT
 
 INPUTS = {"input_ids": np.array([[2, 7, 5, 3]], np.int32)}  # [B, T]
 

@@ -9,9 +9,6 @@ import warnings
 
 import numpy as np
 import pytest
-from model_folders import PIECES, VALUES, settings_of, write_folder
-from paths import TEST_DATA
-from released_models import write_albert, write_bert
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
@@ -25,6 +22,9 @@ from finetuning.tasks import TASKS
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
 from model_formats.task_records import SETTINGS_FILE, find_task, guess_task
+from tests.support.models.model_folders import PIECES, VALUES, settings_of, write_folder
+from tests.support.models.released_models import write_albert, write_bert
+from tests.support.paths import TEST_DATA
 
 CLASSES = {
     "classification": SequenceClassifier,

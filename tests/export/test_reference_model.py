@@ -10,8 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from paths import ROOT
-from programs import one_line
 from safetensors.numpy import load_file
 
 from model_formats.export_folder import RECORD_FILE, check_output_dir
@@ -22,6 +20,8 @@ from run_scripts.conversion.export_model import ExportFlags, parse_size
 from run_scripts.flags.flag_files import find_input
 from run_scripts.flags.parser import parse
 from run_scripts.tools import fill_masks
+from tests.support.paths import ROOT
+from tests.support.programs import one_line
 
 FOLDER = Path(REFERENCE_MODEL)
 SECTIONS = {"Evaluation", "Training", "Corpus", "Licence", "With transformers"}

@@ -8,7 +8,6 @@ import zipfile
 import numpy as np
 import pytest
 import tensorflow as tf
-from model_folders import write_folder
 
 from bert_common.errors import InputError
 from bert_tf.config import ACTIVATION_NAMES
@@ -17,6 +16,7 @@ from model_formats.runtimes import check, litert_model, onnx_model
 from model_formats.runtimes.check import check_file, largest_differences, sample_inputs
 from model_formats.runtimes.description import describe
 from model_formats.runtimes.ids_graph import check_size, input_names, make_graph
+from tests.support.models.model_folders import write_folder
 
 FORMATS = {"onnx": onnx_model, "litert": litert_model}
 LIBRARIES = {"onnx": onnx_model.LIBRARIES, "litert": [litert_model.LIBRARY]}

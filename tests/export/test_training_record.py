@@ -4,15 +4,15 @@ import json
 import re
 
 import pytest
-from model_folders import write_folder
-from programs import NO_DROPOUT, PretrainingJob
-from task_data import write_splits
 
 from bert_common.errors import InputError
 from model_formats.model_folder import earlier_stages, stages_of
 from model_formats.training_record import add_counts, read_stages, write_stages
 from run_scripts import classifier
 from run_scripts.conversion import export_model
+from tests.support.models.model_folders import write_folder
+from tests.support.programs import NO_DROPOUT, PretrainingJob
+from tests.support.task_data import write_splits
 
 FIRST = {"program": "pre-training", "settings": {"learning_rate": 1e-4}}
 SECOND = {"program": "fine-tuning", "settings": {}}

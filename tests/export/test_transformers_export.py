@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from model_folders import write_folder
 
 from bert_tf.checkpoint import google_arrays, write_arrays
 from model_formats.huggingface.export import export
 from model_formats.load_folder import load_folder
+from tests.support.models.model_folders import write_folder
 
 LIBRARIES = ("torch", "transformers")
 ABSENT = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from task_data import write_tokenizer
 
 from finetuning.classification.custom_data import FITTING_METRICS
 from finetuning.classification.task import Classification
 from finetuning.datasets import Dataset
 from finetuning.readers import Example
+from tests.support.task_data import write_tokenizer
 
 pytest.importorskip("sklearn.metrics")
 

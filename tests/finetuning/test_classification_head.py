@@ -4,16 +4,16 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_models import ONE_LAYER, SIZES, assert_close, computing_in, tiny_model
-from training_checks import (
-    assert_split_changes_nothing,
-    assert_xla_and_recomputation_change_nothing,
-)
 
 from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel, load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
 from finetuning.classification.head import SequenceClassifier
+from tests.support.tiny_models import ONE_LAYER, SIZES, assert_close, computing_in, tiny_model
+from tests.support.training_checks import (
+    assert_split_changes_nothing,
+    assert_xla_and_recomputation_change_nothing,
+)
 
 
 def classifier(kind="bert", classes=3, dropout=0.0, **changes):

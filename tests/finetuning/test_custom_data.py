@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from task_data import write_table
 
 from bert_common.errors import InputError
 from finetuning.classification.columns import Columns
 from finetuning.classification.custom_data import DEFAULT_METRICS, custom_dataset
 from finetuning.readers import read_split
+from tests.support.task_data import write_table
 
 
 def objects(*entries):

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from paths import SHARED
 
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS, Dataset, SplitSource
 from finetuning.metrics import METRICS, PROBABILITY_METRICS
 from finetuning.readers import read_split
+from tests.support.paths import SHARED
 
 
 def table(*rows):

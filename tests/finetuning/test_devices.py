@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from paths import ROOT
-from programs import NO_DROPOUT, arrays, spoken_lines
-from tiny_models import SIZES
-from workers import start_workers, wait_for
 
 from bert_tf.training.evaluation import read_results
 from run_scripts.classifier import main
+from tests.support.paths import ROOT
+from tests.support.programs import NO_DROPOUT, arrays, spoken_lines
+from tests.support.tiny_models import SIZES
+from tests.support.workers import start_workers, wait_for
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "very", "so"]
 STEPS = 6

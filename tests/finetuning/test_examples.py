@@ -6,8 +6,6 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
-from record_files import workers
-from tiny_models import make_examples, training_config, two_devices
 
 from bert_tf.input.length_buckets import BUCKET, WINDOW, compilation_cost_in_positions
 from finetuning.examples import (
@@ -17,6 +15,8 @@ from finetuning.examples import (
     batch_indices,
     choose_boundaries,
 )
+from tests.support.record_files import workers
+from tests.support.tiny_models import make_examples, training_config, two_devices
 
 BOUNDARIES = (8, 16, 24, 32)
 SORTED = UNSORTED_WINDOWS * WINDOW  # the first batch of a sorted window

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from golden import FORWARD, GOLDEN, GRADIENT, GRADIENT_FLOOR, TRAJECTORY, arrays, encoder, facts
-from tiny_models import step_of
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables
@@ -13,6 +11,17 @@ from bert_tf.optimization import AdamWeightDecay, WarmupPolynomialDecay
 from bert_tf.training.evaluation import EvaluationStep
 from finetuning.classification.head import SequenceClassifier, regression_losses
 from finetuning.heads import classification_losses
+from tests.support.golden import (
+    FORWARD,
+    GOLDEN,
+    GRADIENT,
+    GRADIENT_FLOOR,
+    TRAJECTORY,
+    arrays,
+    encoder,
+    facts,
+)
+from tests.support.tiny_models import step_of
 
 CLASSIFIERS = ("head_bert_classifier", "head_albert_classifier")
 REGRESSION = "head_albert_regression_stsb"

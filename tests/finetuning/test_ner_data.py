@@ -1,8 +1,6 @@
 """Tagged sentences in their published formats; one line of error for broken ones."""
 
 import pytest
-from paths import SHARED
-from task_data import KLUE_HEADER, klue_sentence
 
 from bert_common.errors import InputError
 from finetuning.ner.data import (
@@ -14,6 +12,8 @@ from finetuning.ner.data import (
     spell,
     to_iob2,
 )
+from tests.support.paths import SHARED
+from tests.support.task_data import KLUE_HEADER, klue_sentence
 
 
 def columns(*rows):

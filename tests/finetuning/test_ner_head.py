@@ -4,22 +4,8 @@ import functools
 
 import keras
 import numpy as np
-import oracle
 import pytest
 import tensorflow as tf
-from tiny_models import (
-    ONE_LAYER,
-    SIZES,
-    assert_close,
-    computing_in,
-    step_of,
-    tensors,
-    tiny_model,
-)
-from training_checks import (
-    assert_split_changes_nothing,
-    assert_xla_and_recomputation_change_nothing,
-)
 
 from bert_tf import BertConfig, BertModel, load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
@@ -28,6 +14,20 @@ from bert_tf.layers import call_block
 from bert_tf.optimization import OPTIMIZERS
 from finetuning import heads
 from finetuning.ner.head import TokenClassifier
+from tests.support import oracle
+from tests.support.tiny_models import (
+    ONE_LAYER,
+    SIZES,
+    assert_close,
+    computing_in,
+    step_of,
+    tensors,
+    tiny_model,
+)
+from tests.support.training_checks import (
+    assert_split_changes_nothing,
+    assert_xla_and_recomputation_change_nothing,
+)
 
 CLASSES = 5
 

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paths import SHARED
-from tokenizer_cases import SPECIAL, TEXTS, full_tokenizers, korean_tokenizers
 
 from finetuning.inputs import pad_rows
 from finetuning.metrics import score_tags
@@ -23,6 +21,8 @@ from finetuning.ner.labels import (
     window_bounds,
 )
 from finetuning.ner.task import predict_tags
+from tests.support.paths import SHARED
+from tests.support.tokenizer_cases import SPECIAL, TEXTS, full_tokenizers, korean_tokenizers
 from tokenization import FullTokenizer, KoreanTokenizer
 
 TAGS = FORMATS["klue-ner"].tags

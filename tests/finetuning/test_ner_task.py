@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from programs import ClassifierJob, one_line
-from tokenizer_cases import SPECIAL
 
 from finetuning.ner.data import FORMATS, NerDataset, Sentence, tags_of_kinds
 from finetuning.ner.task import NamedEntityRecognition, entities, kind_report
 from run_scripts import ner
+from tests.support.programs import ClassifierJob, one_line
+from tests.support.tokenizer_cases import SPECIAL
 from tokenization import KoreanTokenizer
 
 TAGS = tags_of_kinds("AB")  # B-A, I-A, B-B, I-B, O

@@ -4,12 +4,12 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_models import SIZES, make_examples, strategy_of
 
 from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel
 from finetuning.classification.head import SequenceClassifier
 from finetuning.prediction import Predictor
+from tests.support.tiny_models import SIZES, make_examples, strategy_of
 
 BOUNDARIES = (8, 16, 32)
 

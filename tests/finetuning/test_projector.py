@@ -5,12 +5,12 @@ import os
 import numpy as np
 import pytest
 from google.protobuf import text_format
-from model_folders import PIECES, write_folder
 from tensorboard.plugins.projector import projector_plugin
 
 from bert_tf.checkpoint import google_variables
 from finetuning.features.files import PROJECTOR_FILE, write_projector
 from run_scripts.extract_features import main
+from tests.support.models.model_folders import PIECES, write_folder
 
 LINES = ["나는 학교에 갔다.", "the books ||| is red", "", "학교"]
 

@@ -5,8 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from programs import ClassifierJob, results
-from task_data import read_table, write_tokenizer
 
 from bert_common.errors import InputError
 from finetuning.classification.task import Classification
@@ -14,6 +12,8 @@ from finetuning.datasets import DATASETS
 from finetuning.inputs import encode_around, encode_pair
 from finetuning.metrics import score
 from finetuning.readers import Entity, Example, mark_entities, read_split
+from tests.support.programs import ClassifierJob, results
+from tests.support.task_data import read_table, write_tokenizer
 from tokenization import KoreanTokenizer
 
 KLUE_RE = DATASETS["klue-re"]

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from programs import ClassifierJob, one_line
-from task_data import read_table, single_rows, write_splits
 
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.saved_models import interpret_logits
 from model_formats.model_folder import SETTINGS_FILE
+from tests.support.programs import ClassifierJob, one_line
+from tests.support.task_data import read_table, single_rows, write_splits
 from tokenization import load_tokenizer
 
 LENGTH = 16

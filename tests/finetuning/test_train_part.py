@@ -3,13 +3,19 @@
 import random
 
 import pytest
-from programs import ClassifierJob, one_line, results
-from task_data import number_questions, read_table, single_rows, write_questions, write_splits
 
 from bert_common.errors import InputError
 from finetuning.readers import Example
 from run_scripts.downstream import program
 from run_scripts.downstream.program import take_part
+from tests.support.programs import ClassifierJob, one_line, results
+from tests.support.task_data import (
+    number_questions,
+    read_table,
+    single_rows,
+    write_questions,
+    write_splits,
+)
 
 TEXT = program.Program._field_defaults["shared_text"]
 PART = {"do_train": True, "do_eval": True, "eval_on": "train_part"}

@@ -7,13 +7,13 @@ import warnings
 import numpy as np
 import pytest
 import tensorflow as tf
-from model_folders import write_folder
 from safetensors.numpy import save_file
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_arrays, google_variables, load_google_checkpoint, write_arrays
 from finetuning.ner.data import FORMATS, read_tagged
 from korean_bert import load_model
+from tests.support.models.model_folders import write_folder
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 H, INNER, P = 16, 32, 64

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_models import SIZES, tiny_model
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables, load_arrays
 from model_formats.weights import open_weights
+from tests.support.tiny_models import SIZES, tiny_model
 
 HEADS, LAYERS = SIZES["num_attention_heads"], SIZES["num_hidden_layers"]
 

@@ -6,8 +6,6 @@ import shutil
 
 import numpy as np
 import pytest
-from released_models import PIECES, WRITERS
-from task_data import WORDS, write_splits
 from transformers_models import FOLDERS
 
 from bert_common.errors import InputError
@@ -18,6 +16,8 @@ from run_scripts.downstream.saved_settings import fill_in_task_flags, find_model
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.given_model import GivenModel
 from run_scripts.tools import fill_masks, glue_plan
+from tests.support.models.released_models import PIECES, WRITERS
+from tests.support.task_data import WORDS, write_splits
 
 VOCABULARY = [*PIECES, *(f"[unused{i}]" for i in range(61 - len(PIECES)))]
 

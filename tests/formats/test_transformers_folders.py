@@ -8,7 +8,6 @@ import sys
 
 import numpy as np
 import pytest
-from paths import PYTHONPATH, ROOT
 from safetensors.numpy import load_file, save_file
 from transformers_models import FOLDERS, compare, load_model, new_encoder
 
@@ -16,6 +15,7 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint import load_arrays
 from model_formats.transformers_files.weights import open_huggingface
 from model_formats.weights import open_weights
+from tests.support.paths import PYTHONPATH, ROOT
 
 # Folder -> the variables that keep new weights, by what their names begin with.
 KEPT = {

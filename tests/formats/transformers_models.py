@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-from paths import TEST_DATA
 
 from bert_tf import PretrainingModel
 from bert_tf.checkpoint import load_arrays
@@ -15,6 +14,7 @@ from finetuning.ner.head import TokenClassifier
 from finetuning.question_answering.span_head import SpanModel
 from model_formats.model_folder import ModelFolder
 from model_formats.weights import open_weights
+from tests.support.paths import TEST_DATA
 
 FOLDERS = TEST_DATA / "transformers"
 TOLERANCE = 1e-5  # absolute, of numbers below about 3

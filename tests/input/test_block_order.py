@@ -6,8 +6,6 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from record_files import FORMAT, assert_same_batches, describe, make_files
-from tiny_models import tiny_model
 
 from bert_tf.input import block_order
 from bert_tf.input.batch_plan import BatchPlan
@@ -17,6 +15,8 @@ from bert_tf.input.pipeline import training_dataset
 from bert_tf.input.record_checks import explain_failure
 from create_pretraining_data.records.metadata import sidecar_path
 from create_pretraining_data.records.reader import count_records
+from tests.support.record_files import FORMAT, assert_same_batches, describe, make_files
+from tests.support.tiny_models import tiny_model
 
 CONFIG = tiny_model().config
 # One record, one file, uneven files, fewer and more files than lanes.

@@ -6,10 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import tensorflow as tf
-from programs import NO_DROPOUT, ClassifierJob, PretrainingJob, arrays, spoken_lines
-from record_files import make_files
-from task_data import single_rows, write_splits
-from tiny_models import make_examples, training_config
 
 from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.data_order import (
@@ -22,6 +18,10 @@ from bert_tf.input.length_buckets import WINDOW
 from bert_tf.training.state import TrainingState
 from create_pretraining_data.records.reader import read_format
 from finetuning.examples import UNSORTED_WINDOWS
+from tests.support.programs import NO_DROPOUT, ClassifierJob, PretrainingJob, arrays, spoken_lines
+from tests.support.record_files import make_files
+from tests.support.task_data import single_rows, write_splits
+from tests.support.tiny_models import make_examples, training_config
 
 SETTINGS = (8, 1, 40, 0, 77)
 

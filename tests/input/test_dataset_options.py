@@ -2,12 +2,12 @@
 
 import pytest
 import tensorflow as tf
-from record_files import FORMAT, make_files
-from tiny_models import make_examples, tiny_model, training_config
 
 from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.dataset_options import set_options
 from bert_tf.input.pipeline import evaluation_dataset, training_dataset
+from tests.support.record_files import FORMAT, make_files
+from tests.support.tiny_models import make_examples, tiny_model, training_config
 
 CONFIG = tiny_model().config
 

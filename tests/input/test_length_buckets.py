@@ -4,7 +4,14 @@ import dataclasses
 
 import numpy as np
 import pytest
-from record_files import (
+
+from bert_common.errors import InputError
+from bert_tf.input.batch_plan import BatchPlan
+from bert_tf.input.length_buckets import BUCKET, WINDOW
+from bert_tf.input.pipeline import training_dataset
+from run_scripts.flags.parser import parse
+from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
+from tests.support.record_files import (
     DYNAMIC,
     FORMAT,
     LAYOUTS,
@@ -14,15 +21,14 @@ from record_files import (
     make_files,
     workers,
 )
-from tiny_models import make_step, split_batch, strategy_of, tiny_model, training_state
-from training_checks import CASES, assert_same_training
-
-from bert_common.errors import InputError
-from bert_tf.input.batch_plan import BatchPlan
-from bert_tf.input.length_buckets import BUCKET, WINDOW
-from bert_tf.input.pipeline import training_dataset
-from run_scripts.flags.parser import parse
-from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
+from tests.support.tiny_models import (
+    make_step,
+    split_batch,
+    strategy_of,
+    tiny_model,
+    training_state,
+)
+from tests.support.training_checks import CASES, assert_same_training
 
 CONFIG = tiny_model().config
 COUNTS, BATCH = (47, 60, 43), 4

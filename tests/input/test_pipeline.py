@@ -5,16 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
-from record_files import (
-    FORMAT,
-    LAYOUTS,
-    PACKED,
-    assert_same_batches,
-    global_batches,
-    make_files,
-    workers,
-)
-from tiny_models import tiny_model, two_devices
 
 from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.pipeline import (
@@ -24,6 +14,16 @@ from bert_tf.input.pipeline import (
     most_frequent_share,
     training_dataset,
 )
+from tests.support.record_files import (
+    FORMAT,
+    LAYOUTS,
+    PACKED,
+    assert_same_batches,
+    global_batches,
+    make_files,
+    workers,
+)
+from tests.support.tiny_models import tiny_model, two_devices
 
 CONFIG = tiny_model().config
 COUNTS = (7, 20, 13)

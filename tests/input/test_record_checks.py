@@ -5,13 +5,20 @@ import os
 
 import pytest
 import tensorflow as tf
-from record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC, flip_a_byte, make_files
-from tiny_models import tiny_model
 
 from bert_common.errors import InputError
 from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.pipeline import evaluation_dataset, training_dataset
 from bert_tf.input.record_checks import check_records, explain_failure
+from tests.support.record_files import (
+    DYNAMIC,
+    FORMAT,
+    PACKED,
+    PACKED_DYNAMIC,
+    flip_a_byte,
+    make_files,
+)
+from tests.support.tiny_models import tiny_model
 
 CONFIG = tiny_model().config
 COUNTS = (7, 20, 13)

@@ -10,7 +10,6 @@ import random
 
 import numpy as np
 import pytest
-from paths import SHARED, TEST_DATA
 
 from create_pretraining_data.instances import masking
 from create_pretraining_data.instances.counter_based_random import derive_keys
@@ -24,6 +23,7 @@ from create_pretraining_data.records.record_format import RecordFormat
 from run_scripts.create_data_plan import make_settings
 from run_scripts.flags.create_data import CreateDataFlags, choose_objective, resolve_defaults
 from run_scripts.flags.parser import parse
+from tests.support.paths import SHARED, TEST_DATA
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 
 DATA = TEST_DATA / "pretraining_data"

@@ -6,20 +6,6 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from record_files import (
-    DYNAMIC,
-    DYNAMIC_FORMATS,
-    FORMAT,
-    LAYOUTS,
-    QUICK_IF_PACKED,
-    RULES,
-    assert_same_batches,
-    global_batches,
-    make_files,
-    workers,
-)
-from sequences import LENGTH, PLACES, Syllables, stored_sequences, syllable_documents
-from tiny_models import tiny_model
 
 from bert_common.errors import InputError
 from bert_tf.input.batch_plan import BatchPlan
@@ -34,6 +20,20 @@ from create_pretraining_data.instances.pairs import PairRules
 from create_pretraining_data.records.reader import parsing_spec
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from run_scripts.create_data import main
+from tests.support.record_files import (
+    DYNAMIC,
+    DYNAMIC_FORMATS,
+    FORMAT,
+    LAYOUTS,
+    QUICK_IF_PACKED,
+    RULES,
+    assert_same_batches,
+    global_batches,
+    make_files,
+    workers,
+)
+from tests.support.sequences import LENGTH, PLACES, Syllables, stored_sequences, syllable_documents
+from tests.support.tiny_models import tiny_model
 
 CONFIG = tiny_model().config
 COUNTS = (7, 20, 13)

@@ -6,10 +6,10 @@ import sys
 import time
 
 import pytest
-from paths import ROOT, SHARED
-from programs import SENTENCE, curves, results
 
 from bert_tf.checkpoint_files import list_checkpoints
+from tests.support.paths import ROOT, SHARED
+from tests.support.programs import SENTENCE, curves, results
 
 FLAGFILES = ROOT / "run_scripts" / "flagfiles"
 TEXT = SHARED / "data" / "kowiki" / "kowiki_2MB.txt"

@@ -8,8 +8,6 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from create_data_runs import arguments, corpus, records
-from sequences import CLS, LENGTH, MASK, PLACES, SEP, Syllables
 
 from create_pretraining_data.instances.coverage import LONG_LINES, ROW_ENDS
 from create_pretraining_data.instances.layout_checks import find_lost_text
@@ -20,6 +18,8 @@ from create_pretraining_data.instances.pairs import PairRules
 from create_pretraining_data.records.reader import parsing_spec
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from run_scripts.create_data import main
+from tests.support.create_data_runs import arguments, corpus, records
+from tests.support.sequences import CLS, LENGTH, MASK, PLACES, SEP, Syllables
 
 __all__ = ["corpus"]
 

@@ -10,9 +10,15 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from paths import ROOT
-from programs import NO_DROPOUT, PretrainingJob, arrays, spoken_lines
-from record_files import (
+
+from bert_common.errors import InputError
+from bert_tf.input.batch_plan import BatchPlan
+from bert_tf.input.pipeline import training_dataset
+from create_pretraining_data.instances import mask_processes
+from create_pretraining_data.instances.mask_processes import MaskProcesses
+from tests.support.paths import ROOT
+from tests.support.programs import NO_DROPOUT, PretrainingJob, arrays, spoken_lines
+from tests.support.record_files import (
     DYNAMIC,
     LAYOUTS,
     PACKED_DYNAMIC,
@@ -22,13 +28,7 @@ from record_files import (
     make_files,
     workers,
 )
-from tiny_models import tiny_model
-
-from bert_common.errors import InputError
-from bert_tf.input.batch_plan import BatchPlan
-from bert_tf.input.pipeline import training_dataset
-from create_pretraining_data.instances import mask_processes
-from create_pretraining_data.instances.mask_processes import MaskProcesses
+from tests.support.tiny_models import tiny_model
 
 CONFIG = tiny_model().config
 COUNTS = (7, 20, 13)

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sequences import CodePoints, Sequence, row_of, sequences_from
 
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.masking import (
@@ -18,6 +17,7 @@ from create_pretraining_data.instances.masking import (
 from create_pretraining_data.instances.sequences import assemble
 from create_pretraining_data.instances.text import tokenize_documents
 from create_pretraining_data.records.record_format import MaskingRules
+from tests.support.sequences import CodePoints, Sequence, row_of, sequences_from
 
 CLS, SEP, MASK = 1, 2, 3
 RULES = MaskingRules(

@@ -5,7 +5,13 @@ import collections
 import numpy as np
 import pytest
 import tensorflow as tf
-from sequences import (
+
+from create_pretraining_data.instances.make_instances import InstanceSettings, make_records
+from create_pretraining_data.instances.packing import MAX_SEQUENCES, lay_out, pack, row_predictions
+from create_pretraining_data.instances.pairs import PairRules
+from create_pretraining_data.records.reader import parsing_spec
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
+from tests.support.sequences import (
     CLS,
     LENGTH,
     MASK,
@@ -15,12 +21,6 @@ from sequences import (
     stored_sequences,
     syllable_documents,
 )
-
-from create_pretraining_data.instances.make_instances import InstanceSettings, make_records
-from create_pretraining_data.instances.packing import MAX_SEQUENCES, lay_out, pack, row_predictions
-from create_pretraining_data.instances.pairs import PairRules
-from create_pretraining_data.records.reader import parsing_spec
-from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 
 
 def make(objective, packed, boundary=False, permutation=False):

@@ -4,7 +4,6 @@ import random
 
 import numpy as np
 import pytest
-from sequences import Sentence, make_sequences, text_of
 
 from create_pretraining_data.instances import pairs
 from create_pretraining_data.instances.pairs import (
@@ -15,6 +14,7 @@ from create_pretraining_data.instances.pairs import (
     truncated_lengths,
 )
 from create_pretraining_data.instances.sequences import assemble
+from tests.support.sequences import Sentence, make_sequences, text_of
 
 CLS, SEP = 1, 2
 

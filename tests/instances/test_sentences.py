@@ -9,11 +9,11 @@ import types
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from paths import SHARED
 
 from create_pretraining_data.instances import sentences
 from create_pretraining_data.instances.sentences import WINDOW, split_documents, split_line
 from run_scripts.create_data import main
+from tests.support.paths import SHARED
 
 NO_KIWI = "the extra korean is not installed"
 ODD = (

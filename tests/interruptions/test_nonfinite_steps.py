@@ -6,12 +6,12 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
-from programs import PretrainingJob, arrays, curves, spoken_lines
 
 from bert_tf import pretraining
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.training import mixed_precision
 from bert_tf.training.interruptions.nonfinite_steps import SKIPPED_FILE, SkippedSteps
+from tests.support.programs import PretrainingJob, arrays, curves, spoken_lines
 
 
 @pytest.fixture

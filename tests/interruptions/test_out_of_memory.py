@@ -4,7 +4,6 @@ import errno
 
 import pytest
 import tensorflow as tf
-from programs import NO_DROPOUT, PretrainingJob, one_line
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import list_checkpoints
@@ -13,6 +12,7 @@ from bert_tf.training.evaluation import EvaluationStep
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.step import TrainingStep
 from run_scripts.session import Session
+from tests.support.programs import NO_DROPOUT, PretrainingJob, one_line
 
 MEMORY = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor\n\tmore of it")
 DISK = tf.errors.ResourceExhaustedError(None, None, "output/events.v2; No space left on device")

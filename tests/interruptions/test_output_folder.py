@@ -13,8 +13,16 @@ from unittest import mock
 
 import pytest
 import tensorflow as tf
-from paths import ROOT
-from programs import (
+
+from bert_tf.checkpoint_files import list_checkpoints
+from bert_tf.optimization import OPTIMIZERS
+from bert_tf.summaries.reporter import Reporter
+from bert_tf.training import state
+from bert_tf.training.interfaces import TrainingData
+from bert_tf.training.interruptions.output_folder import LOCK_FILE, TrainingFolder
+from bert_tf.training.loop import TrainingConfig, train
+from tests.support.paths import ROOT
+from tests.support.programs import (
     NO_DROPOUT,
     ClassifierJob,
     PretrainingJob,
@@ -26,16 +34,8 @@ from programs import (
     texts,
     wait_for_checkpoint,
 )
-from task_data import single_rows, write_splits
-from tiny_models import ONE_LAYER, random_batch, tensors, tiny_model
-
-from bert_tf.checkpoint_files import list_checkpoints
-from bert_tf.optimization import OPTIMIZERS
-from bert_tf.summaries.reporter import Reporter
-from bert_tf.training import state
-from bert_tf.training.interfaces import TrainingData
-from bert_tf.training.interruptions.output_folder import LOCK_FILE, TrainingFolder
-from bert_tf.training.loop import TrainingConfig, train
+from tests.support.task_data import single_rows, write_splits
+from tests.support.tiny_models import ONE_LAYER, random_batch, tensors, tiny_model
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import threading
 import time
 
 import pytest
-from paths import ROOT
 
 from bert_tf.training.interruptions.signals import SIGNALS, StopRequest
+from tests.support.paths import ROOT
 
 
 @pytest.fixture

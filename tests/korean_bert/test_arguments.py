@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from model_folders import PIECES, write_folder
-from served_models import write_strong_folder
 
 from bert_common.errors import InputError
 from korean_bert import guesses as guesses_module
 from korean_bert import load_model
 from korean_bert import model as model_module
+from tests.support.models.model_folders import PIECES, write_folder
+from tests.support.models.served_models import write_strong_folder
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from paths import ROOT, heavy_imports
 
 import korean_bert
 from korean_bert import InputError, load_model
+from tests.support.paths import ROOT, heavy_imports
 
 # Name -> the module that defines it.
 NAMES = {

@@ -3,10 +3,7 @@
 import json
 
 import numpy as np
-import oracle
 import pytest
-from model_folders import PIECES, write_folder
-from released_models import write_albert
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
@@ -14,6 +11,9 @@ from korean_bert import load_model
 from korean_bert.guesses import MaskGuesser, PieceKinds, largest, text_of
 from korean_bert.masked_text import encode_masked, encode_with_masks
 from run_scripts.tools import fill_masks
+from tests.support import oracle
+from tests.support.models.model_folders import PIECES, write_folder
+from tests.support.models.released_models import write_albert
 from tokenization import KoreanTokenizer
 
 TEXT = "나는 학교[MASK] 갔다 [MASK] the book[MASK]."

@@ -4,15 +4,15 @@ import shutil
 
 import numpy as np
 import pytest
-from model_folders import write_folder
-from paths import TEST_DATA
-from released_models import WRITERS
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import BEST_FOLDER
 from korean_bert import load_model
 from model_formats.model_folder import REFERENCE_MODEL
+from tests.support.models.model_folders import write_folder
+from tests.support.models.released_models import WRITERS
+from tests.support.paths import TEST_DATA
 from tokenization import FullTokenizer
 
 TEXT = "the book is red"

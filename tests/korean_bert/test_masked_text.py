@@ -4,10 +4,10 @@ import sys
 import unicodedata
 
 import pytest
-from model_folders import PIECES
-from paths import ROOT
 
 from korean_bert.masked_text import encode_masked, encode_with_masks
+from tests.support.models.model_folders import PIECES
+from tests.support.paths import ROOT
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 from tokenization.huggingface.tokenizer import HuggingFaceTokenizer
 

@@ -5,12 +5,12 @@ import json
 
 import numpy as np
 import pytest
-from model_folders import write_folder
-from served_models import write_strong_folder
 
 from bert_common.errors import InputError
 from korean_bert import load_model
 from run_scripts import classifier, ner, race, squad
+from tests.support.models.model_folders import write_folder
+from tests.support.models.served_models import write_strong_folder
 
 TEXTS = [
     "나는 학교에 갔다.",

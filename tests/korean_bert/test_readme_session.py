@@ -1,8 +1,9 @@
 """The console sessions of the pages print what stands below their lines."""
 
 import pytest
-from console_blocks import sources, with_outputs
-from readmes import PAGES
+
+from tests.support.console_blocks import sources, with_outputs
+from tests.support.readmes import PAGES
 
 METHODS = ("fill_mask", "embed", "nearest", "hidden_states", "attention")
 TEXTS = {
@@ -13,7 +14,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("language", TEXTS)
 def test_output_is_what_the_lines_print(language):
-    """If not: python tests/support/console_blocks.py README*.md docs/python*.md"""
+    """If not: python -m tests.support.console_blocks README*.md docs/python*.md"""
     assert with_outputs(TEXTS[language]) == TEXTS[language]
 
 

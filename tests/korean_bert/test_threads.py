@@ -6,11 +6,11 @@ import threading
 
 import numpy as np
 import pytest
-from model_folders import write_folder
-from served_models import write_strong_folder
 
 from korean_bert import load_model
 from korean_bert import model as model_module
+from tests.support.models.model_folders import write_folder
+from tests.support.models.served_models import write_strong_folder
 
 TEXT = "나는 학교에 갔다"
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from model_folders import write_folder
-from served_models import write_strong_folder
 
 from korean_bert import load_model
 from model_formats.huggingface.export import export
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import REFERENCE_MODEL
+from tests.support.models.model_folders import write_folder
+from tests.support.models.served_models import write_strong_folder
 
 ABSENT = [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]
 pytestmark = [

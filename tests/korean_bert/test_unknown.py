@@ -3,10 +3,10 @@
 import warnings
 
 import pytest
-from model_folders import write_folder
-from served_models import write_strong_folder
 
 from korean_bert import load_model
+from tests.support.models.model_folders import write_folder
+from tests.support.models.served_models import write_strong_folder
 
 LACKING = "버스는 산으로 간다"  # no word of the tiny vocabulary
 KNOWN = "나는 학교에 갔다."

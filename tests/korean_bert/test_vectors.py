@@ -6,9 +6,7 @@ import time
 import warnings
 
 import numpy as np
-import oracle
 import pytest
-from model_folders import write_folder
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
@@ -17,6 +15,8 @@ from finetuning.inputs import encode_pairs
 from korean_bert import load_model
 from korean_bert.model import as_pairs
 from run_scripts import extract_features
+from tests.support import oracle
+from tests.support.models.model_folders import write_folder
 
 TEXTS = [
     "나는 학교에 갔다.",

@@ -4,12 +4,12 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from oracle import log_softmax
-from tiny_models import SIZES, gradients_of, make_step, random_batch, tiny_model
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel
 from bert_tf.attention import MASKED_SCORE, attention, attention_bias
+from tests.support.oracle import log_softmax
+from tests.support.tiny_models import SIZES, gradients_of, make_step, random_batch, tiny_model
 
 # B, N, Q, T, D
 SHAPE = (2, 3, 4, 5, 8)

@@ -8,7 +8,6 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_models import assert_close, gradients_of, make_step, random_batch
 
 from bert_tf import blockwise_attention as blockwise
 from bert_tf.attention import attention, attention_bias
@@ -18,6 +17,7 @@ from bert_tf.blockwise_attention import (
     blockwise_attention,
 )
 from bert_tf.names import BLOCK_QUERIES, BLOCKWISE_TOKENS, is_blockwise
+from tests.support.tiny_models import assert_close, gradients_of, make_step, random_batch
 
 B, N, D = 2, 2, 8
 RATE = 0.3

@@ -9,19 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from golden import GOLDEN, arrays, pretraining_model
-from paths import TEST_DATA
-from tiny_models import (
-    ONE_LAYER,
-    make_optimizer,
-    make_step,
-    random_batch,
-    split_batch,
-    step_of,
-    strategy_of,
-    tensors,
-    tiny_model,
-)
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_common.errors import InputError
@@ -40,6 +27,19 @@ from bert_tf.checkpoint_files import (
     list_checkpoints,
     remove_unfinished,
     set_aside,
+)
+from tests.support.golden import GOLDEN, arrays, pretraining_model
+from tests.support.paths import TEST_DATA
+from tests.support.tiny_models import (
+    ONE_LAYER,
+    make_optimizer,
+    make_step,
+    random_batch,
+    split_batch,
+    step_of,
+    strategy_of,
+    tensors,
+    tiny_model,
 )
 
 CHECKPOINTS = TEST_DATA / "checkpoints"

@@ -6,7 +6,10 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_models import (
+
+from bert_tf.dropout import dropout, random_bits
+from bert_tf.training.replicas import all_reduce
+from tests.support.tiny_models import (
     ONE_LAYER,
     ProbedStep,
     computing_in,
@@ -19,9 +22,6 @@ from tiny_models import (
     tiny_model,
     two_devices,
 )
-
-from bert_tf.dropout import dropout, random_bits
-from bert_tf.training.replicas import all_reduce
 
 RATE = 0.3
 

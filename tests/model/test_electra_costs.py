@@ -4,12 +4,12 @@ import math
 
 import pytest
 import tensorflow as tf
-from tiny_models import SIZES, products
 
 from bert_common.errors import InputError
 from bert_tf.costs.flops import TRAINING_PASSES
 from bert_tf.memory_estimate import estimate_bytes
 from electra_tf import ElectraConfig, ElectraModel, ReplacedTokensModel, costs
+from tests.support.tiny_models import SIZES, products
 
 B, T, P = 3, 16, 4
 CASES = ({}, {"embedding_size": 32}, {"generator_size": 0.5}, {"num_hidden_layers": 3})

@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from programs import DROPOUT, NO_DROPOUT, ClassifierJob, PretrainingJob, arrays
-from task_data import write_splits
+
+from tests.support.programs import DROPOUT, NO_DROPOUT, ClassifierJob, PretrainingJob, arrays
+from tests.support.task_data import write_splits
 
 ROWS = [(word, i % 2) for i in range(8) for word in ("가", "나")]
 

@@ -2,11 +2,11 @@
 
 import pytest
 import tensorflow as tf
-from tiny_models import products, tiny_model
 
 from bert_tf import BertConfig
 from bert_tf.costs.cards import CARDS, find_card
 from bert_tf.costs.flops import forward_flops, training_flops
+from tests.support.tiny_models import products, tiny_model
 
 B, T, P, S = 3, 16, 4, 2
 

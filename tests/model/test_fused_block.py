@@ -10,14 +10,14 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from paths import ROOT
 from tensorflow.python.framework import test_util
-from tiny_models import random_batch, tensors, tiny_model
 
 from bert_tf import fused_block
 from bert_tf.encoder import run_inside
 from bert_tf.fused_block import has_one_layer_norm, one_layer_norm
 from bert_tf.layers import LayerNorm, TransformerBlock, infer_block
+from tests.support.paths import ROOT
+from tests.support.tiny_models import random_batch, tensors, tiny_model
 
 
 @pytest.mark.parametrize("onednn", ("1", "0"))

@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from golden import (
+
+from bert_tf.checkpoint import google_variables
+from bert_tf.objective import total_loss
+from bert_tf.pretraining import example_losses, loss_sums
+from tests.support.golden import (
     ALL_MASKED,
     FORWARD,
     GRADIENT,
@@ -12,10 +16,6 @@ from golden import (
     pretraining_model,
     set_weights,
 )
-
-from bert_tf.checkpoint import google_variables
-from bert_tf.objective import total_loss
-from bert_tf.pretraining import example_losses, loss_sums
 
 FOLDERS = ("bert_pretrain", "bert_relu", "albert_g1", "albert_relu_e_eq_h")
 

@@ -4,11 +4,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from golden import GOLDEN, TRAJECTORY, arrays, facts, pretraining_model, set_weights
-from tiny_models import step_of
 
 from bert_tf.checkpoint import google_variables
 from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
+from tests.support.golden import GOLDEN, TRAJECTORY, arrays, facts, pretraining_model, set_weights
+from tests.support.tiny_models import step_of
 
 # The folder with the results, the one with start weights and batches, the optimizer.
 TRAJECTORIES = (

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from golden import GOLDEN, TRAJECTORY, arrays, facts, pretraining_model
-from tiny_models import step_of
 
 from bert_tf.checkpoint import google_variables, write_arrays
 from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
 from bert_tf.training.state import TrainingState, restore
+from tests.support.golden import GOLDEN, TRAJECTORY, arrays, facts, pretraining_model
+from tests.support.tiny_models import step_of
 
 ADAMW = "bert_optim_adamw"
 

@@ -8,8 +8,9 @@ import jax_layers
 import numpy as np
 import pytest
 import tensorflow as tf
-from paths import PYTHONPATH, ROOT
-from tiny_models import assert_close, random_batch
+
+from tests.support.paths import PYTHONPATH, ROOT
+from tests.support.tiny_models import assert_close, random_batch
 
 CLOSE = 1e-5
 KINDS = ("bert", "albert", "bert_blockwise")

@@ -4,7 +4,6 @@ import dataclasses
 import math
 
 import pytest
-from tiny_models import tiny_model
 
 from albert_tf import AlbertConfig
 from benchmarks.speed.memory import largest_batch
@@ -19,6 +18,7 @@ from bert_tf.memory_estimate import (
     memory_line,
     update_bytes,
 )
+from tests.support.tiny_models import tiny_model
 
 CONFIGS = {
     "bert": ("bert", {}),

@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
-from tiny_models import (
+
+from bert_common.errors import InputError
+from bert_tf import load_google_checkpoint
+from bert_tf.checkpoint import google_variables
+from bert_tf.memory_estimate import WEIGHT_BYTES, count_weights, estimate_bytes
+from bert_tf.optimization import OPTIMIZERS, DecayOptimizer, Slot
+from bert_tf.training.state import TrainingState, restore, save
+from tests.support.tiny_models import (
     ONE_LAYER,
     assert_close,
     random_batch,
@@ -16,13 +23,6 @@ from tiny_models import (
     trained_variables,
     training_config,
 )
-
-from bert_common.errors import InputError
-from bert_tf import load_google_checkpoint
-from bert_tf.checkpoint import google_variables
-from bert_tf.memory_estimate import WEIGHT_BYTES, count_weights, estimate_bytes
-from bert_tf.optimization import OPTIMIZERS, DecayOptimizer, Slot
-from bert_tf.training.state import TrainingState, restore, save
 
 RATE, DECAY, INITIAL = 1e-2, 0.9, 0.5
 

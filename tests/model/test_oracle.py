@@ -4,7 +4,6 @@ import dataclasses
 
 import keras
 import numpy as np
-import oracle
 import pytest
 import tensorflow as tf
 
@@ -14,6 +13,7 @@ from bert_tf.attention import attention_bias
 from bert_tf.checkpoint import google_variables
 from bert_tf.objective import total_loss
 from bert_tf.pretraining import example_losses, loss_sums, pretraining_objective
+from tests.support import oracle
 
 # Of one token only: there is one key, and its attention is 1.
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")

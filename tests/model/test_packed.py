@@ -7,10 +7,16 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_models import assert_close, gradients_of, make_step, random_batch, tiny_model
 
 from bert_tf.encoder import PACKED_INPUTS
 from bert_tf.layers import TransformerBlock, gather_positions
+from tests.support.tiny_models import (
+    assert_close,
+    gradients_of,
+    make_step,
+    random_batch,
+    tiny_model,
+)
 
 KINDS = ("bert", "albert")
 

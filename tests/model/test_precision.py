@@ -4,12 +4,12 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_models import SIZES
 
 from bert_tf import BertConfig
 from bert_tf.attention import attention_bias
 from bert_tf.layers import BlockInputs, TransformerBlock, gather_positions
 from bert_tf.pretraining import most_likely
+from tests.support.tiny_models import SIZES
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "float32"])

@@ -5,10 +5,10 @@ import json
 
 import numpy as np
 import pytest
-from paths import TEST_DATA
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel
+from tests.support.paths import TEST_DATA
 
 CHECKPOINTS = TEST_DATA / "checkpoints"
 PUBLISHED = sorted(CHECKPOINTS.glob("*/*_config.json"))

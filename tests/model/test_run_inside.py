@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from paths import TEST_DATA
-from tiny_models import random_batch, tensors, tiny_model
 
 from bert_tf.encoder import run_inside
 from model_formats.load_folder import load_folder
+from tests.support.paths import TEST_DATA
+from tests.support.tiny_models import random_batch, tensors, tiny_model
 
 FOLDERS = sorted((TEST_DATA / "transformers").glob("*/inside.npz"))
 

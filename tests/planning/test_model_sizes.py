@@ -4,9 +4,6 @@ import json
 import shutil
 
 import pytest
-from paths import TEST_DATA
-from programs import one_line
-from tiny_models import SIZES, tiny_model
 
 from bert_tf.config import BertConfig
 from bert_tf.costs.flops import forward_flops, training_flops
@@ -14,6 +11,9 @@ from bert_tf.memory_estimate import GIB, count_parts, estimate_bytes, inference_
 from model_formats.config_file import ConfigFile
 from run_scripts.plan import main
 from run_scripts.planning.sizes import published_sizes
+from tests.support.paths import TEST_DATA
+from tests.support.programs import one_line
+from tests.support.tiny_models import SIZES, tiny_model
 
 # The parts by the beginnings of our variables' paths below the encoder's or the model's name.
 PATHS = {

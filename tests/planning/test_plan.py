@@ -7,7 +7,6 @@ import math
 import re
 
 import pytest
-from paths import ROOT, heavy_imports
 
 from bert_tf.costs.cards import CARDS
 from bert_tf.costs.flops import training_flops
@@ -23,6 +22,7 @@ from run_scripts.planning.training import (
     plan_devices,
     with_passes,
 )
+from tests.support.paths import ROOT, heavy_imports
 
 LAYOUT = Layout(
     rows_per_megabyte=2000.0,

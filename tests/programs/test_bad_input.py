@@ -2,9 +2,10 @@
 
 import keras
 import pytest
-from bad_input import Case, run_case, run_program, stop_before_work
-from bad_input_files import make_world
-from bad_input_programs import PROGRAMS
+
+from tests.support.bad_inputs.bad_input import Case, run_case, run_program, stop_before_work
+from tests.support.bad_inputs.bad_input_files import make_world
+from tests.support.bad_inputs.bad_input_programs import PROGRAMS
 
 # How many refused cases of each program are examined.
 SOME, ALL = 12, 300

@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 import pytest
-from paths import ROOT
 
 from bert_common.errors import InputError
 from run_scripts.build_vocab import main as build_vocab
 from run_scripts.flags.corpora import find_texts
 from run_scripts.flags.paths import expand_globs
+from tests.support.paths import ROOT
 
 
 def fill(folder, *names):

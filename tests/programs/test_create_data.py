@@ -7,12 +7,12 @@ import sys
 
 import pytest
 import tensorflow as tf
-from paths import ROOT
 
 from create_pretraining_data.records.reader import read_format
 from create_pretraining_data.records.record_format import RecordFormat
 from run_scripts.create_data import main
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
+from tests.support.paths import ROOT
 
 SENTENCES = [
     "아침 일찍 일어나 강가를 걸었다.",

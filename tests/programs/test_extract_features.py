@@ -4,9 +4,7 @@ import json
 import shlex
 
 import numpy as np
-import oracle
 import pytest
-from tiny_models import SIZES, tiny_model
 
 from bert_tf.checkpoint import google_variables, save_google_checkpoint, write_arrays
 from finetuning.features import extraction as features
@@ -14,6 +12,8 @@ from finetuning.features.files import json_line
 from finetuning.inputs import encode_pair, read_pairs
 from run_scripts.extract_features import ExtractFeaturesFlags, main
 from run_scripts.flags.parser import parse
+from tests.support import oracle
+from tests.support.tiny_models import SIZES, tiny_model
 from tokenization import FullTokenizer, load_tokenizer
 
 PIECES = [

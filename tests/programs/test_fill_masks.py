@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from tiny_models import SIZES, tiny_model
 
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
 from bert_tf.summaries.mask_predictions import best_guesses
 from korean_bert.masked_text import encode_with_masks
 from run_scripts.tools.fill_masks import main
+from tests.support.tiny_models import SIZES, tiny_model
 from tokenization import load_tokenizer
 
 PIECES = [

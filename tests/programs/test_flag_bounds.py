@@ -7,9 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from bad_input_programs import FLAG_CLASSES
-from paths import ROOT
-from record_files import FORMAT
 
 from bert_common.errors import InputError
 from bert_common.json_text import read_json
@@ -27,6 +24,9 @@ from run_scripts.flags.finetune import check_finetune_flags, read_boundaries, re
 from run_scripts.flags.parser import help_text, parse, run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
+from tests.support.bad_inputs.bad_input_programs import FLAG_CLASSES
+from tests.support.paths import ROOT
+from tests.support.record_files import FORMAT
 from tokenization import load_tokenizer
 
 NUMBERS = [

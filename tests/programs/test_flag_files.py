@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-from paths import ROOT
 
 from bert_common.errors import InputError
 from run_scripts.flags.declaration import flag
@@ -14,6 +13,7 @@ from run_scripts.flags.parser import parse
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import given_config
+from tests.support.paths import ROOT
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import fnmatch
 
 import pytest
-from paths import ROOT
 
 from benchmarks.reference.sizes import SIZES
 from bert_tf.memory_estimate import GIB, estimate_bytes
@@ -22,6 +21,7 @@ from run_scripts.ner import NerFlags
 from run_scripts.race import RaceFlags
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.glue_plan import BENCHMARKS, QUESTION_TASKS, find_flagfile
+from tests.support.paths import ROOT
 
 FLAGFILES = ROOT / "run_scripts" / "flagfiles"
 LARGE_JOBS = ("bert_base_8gpu", "bert_large_8gpu", "albert_base_8gpu")

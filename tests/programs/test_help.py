@@ -9,8 +9,6 @@ import subprocess
 import sys
 
 import pytest
-from bad_input_programs import FLAG_CLASSES
-from paths import ROOT
 
 from bert_common.errors import InputError
 from finetuning.tasks import TASKS
@@ -27,6 +25,8 @@ from run_scripts.ner import NerFlags
 from run_scripts.race import RaceFlags
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
+from tests.support.bad_inputs.bad_input_programs import FLAG_CLASSES
+from tests.support.paths import ROOT
 
 
 @pytest.mark.parametrize("flags_class", FLAG_CLASSES)

@@ -7,13 +7,13 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-from paths import ROOT, TEST_DATA
-from programs import NO_DROPOUT, ClassifierJob, PretrainingJob, arrays, results
-from record_files import FORMAT, PACKED
-from task_data import read_table, single_rows, write_splits
-from tiny_models import write_config
 
 from run_scripts import create_data, pretrain
+from tests.support.paths import ROOT, TEST_DATA
+from tests.support.programs import NO_DROPOUT, ClassifierJob, PretrainingJob, arrays, results
+from tests.support.record_files import FORMAT, PACKED
+from tests.support.task_data import read_table, single_rows, write_splits
+from tests.support.tiny_models import write_config
 
 LENGTH = 160
 SIZES = {"max_position_embeddings": LENGTH}

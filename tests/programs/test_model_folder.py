@@ -4,7 +4,6 @@ import dataclasses
 import json
 
 import pytest
-from tiny_models import SIZES
 
 from bert_common.errors import InputError
 from model_formats.model_folder import ModelFolder
@@ -13,6 +12,7 @@ from run_scripts.flags.create_data import CreateDataFlags, choose_objective
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags, check_vocabulary
 from run_scripts.given_model import GivenModel, named_tokenizer
+from tests.support.tiny_models import SIZES
 
 VOCABULARY = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n[unused1]\nred\n##s\n"
 

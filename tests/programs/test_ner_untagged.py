@@ -1,12 +1,12 @@
 """run_ner on text without tags: a plain text, tokens, a test file; with and without the data."""
 
 import pytest
-from programs import ClassifierJob, one_line
-from task_data import klue_sentence, read_table
 
 from finetuning.ner.data import FORMATS, Sentence
 from finetuning.ner.untagged import read_untagged, recognize_form
 from run_scripts import ner
+from tests.support.programs import ClassifierJob, one_line
+from tests.support.task_data import klue_sentence, read_table
 
 TRAIN = "the O\nfilm B-X\n\nbad O\ngood B-Y\nis I-Y\n\n" * 12
 

@@ -6,12 +6,12 @@ import io
 import json
 
 import pytest
-from programs import ClassifierJob, one_line
 
 from bert_common.errors import InputError
 from finetuning.classification.columns import Columns, guess_columns
 from finetuning.classification.custom_data import own_dataset
 from finetuning.readers import read_split
+from tests.support.programs import ClassifierJob, one_line
 
 TEXTS = (
     "나는 학교에 갔다",

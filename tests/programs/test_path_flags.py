@@ -7,9 +7,10 @@ import signal
 
 import keras
 import pytest
-from bad_input import Case, run_program, stop_before_work
-from bad_input_files import make_world
-from bad_input_programs import PROGRAMS
+
+from tests.support.bad_inputs.bad_input import Case, run_program, stop_before_work
+from tests.support.bad_inputs.bad_input_files import make_world
+from tests.support.bad_inputs.bad_input_programs import PROGRAMS
 
 # A path of each kind -> what is said to be there, one of these.
 KINDS = {

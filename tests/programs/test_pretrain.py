@@ -6,12 +6,20 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-from paths import TEST_DATA
-from programs import SENTENCE, PretrainingJob, arrays, curves, one_line, results, texts
-from record_files import FORMAT, PACKED, flip_a_byte, make_files
 
 from bert_tf.checkpoint_files import list_checkpoints
 from run_scripts.flags.limits import MAX_SEED
+from tests.support.paths import TEST_DATA
+from tests.support.programs import (
+    SENTENCE,
+    PretrainingJob,
+    arrays,
+    curves,
+    one_line,
+    results,
+    texts,
+)
+from tests.support.record_files import FORMAT, PACKED, flip_a_byte, make_files
 
 DATA = TEST_DATA
 

@@ -5,7 +5,12 @@ import signal
 
 import numpy as np
 import pytest
-from programs import (
+
+from bert_tf.checkpoint_files import list_checkpoints
+from korean_bert import load_model
+from model_formats.model_folder import ModelFolder
+from run_scripts.conversion import export_model
+from tests.support.programs import (
     DROPOUT,
     RUN,
     ClassifierJob,
@@ -16,13 +21,8 @@ from programs import (
     one_line,
     results,
 )
-from record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC, describe, make_files
-from task_data import single_rows, write_splits
-
-from bert_tf.checkpoint_files import list_checkpoints
-from korean_bert import load_model
-from model_formats.model_folder import ModelFolder
-from run_scripts.conversion import export_model
+from tests.support.record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC, describe, make_files
+from tests.support.task_data import single_rows, write_splits
 
 RESULTS = {
     "discriminator_accuracy", "discriminator_loss", "examples", "global_step", "loss",

@@ -3,10 +3,6 @@
 import gzip
 
 import pytest
-from paths import SHARED, TEST_DATA
-from programs import command
-from task_data import write_mnli, write_table
-from tiny_models import ONE_LAYER, tiny_model, write_config
 
 from bert_tf.checkpoint import save_google_checkpoint
 from create_pretraining_data.records.reader import read_format
@@ -14,6 +10,10 @@ from run_scripts import classifier, create_data, pretrain
 from run_scripts.create_data import main
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.parser import parse
+from tests.support.paths import SHARED, TEST_DATA
+from tests.support.programs import command
+from tests.support.task_data import write_mnli, write_table
+from tests.support.tiny_models import ONE_LAYER, tiny_model, write_config
 from tokenization import SentencePieceTokenizer
 
 DATA = TEST_DATA / "pretraining_data"

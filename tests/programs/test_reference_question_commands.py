@@ -12,13 +12,13 @@ import sys
 from unittest import mock
 
 import pytest
-from paths import ROOT
-from programs import command, results
-from released_models import SPM_MODEL
-from task_data import number_questions, write_race
-from tiny_models import ONE_LAYER, tiny_model, write_config
 
 from bert_tf.checkpoint import save_google_checkpoint
+from tests.support.models.released_models import SPM_MODEL
+from tests.support.paths import ROOT
+from tests.support.programs import command, results
+from tests.support.task_data import number_questions, write_race
+from tests.support.tiny_models import ONE_LAYER, tiny_model, write_config
 from tokenization import SentencePieceTokenizer
 
 WITHOUT_XLA = "--xla=off"  # which compiles longer than these models train

@@ -4,12 +4,12 @@ import shutil
 
 import numpy as np
 import pytest
-from programs import results
-from released_models import SIZE, WORDS, WRITERS
-from task_data import number_questions, write_questions, write_race, write_splits
 
 from run_scripts import classifier, create_data, extract_features, ner, pretrain, race, squad
 from run_scripts.tools import fill_masks
+from tests.support.models.released_models import SIZE, WORDS, WRITERS
+from tests.support.programs import results
+from tests.support.task_data import number_questions, write_questions, write_race, write_splits
 from tokenization import load_tokenizer
 
 # The folder in each archive, and its contents.

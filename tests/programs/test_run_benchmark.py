@@ -7,8 +7,6 @@ import subprocess
 import sys
 
 import pytest
-from paths import ROOT
-from tiny_models import SIZES, tiny_model
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import save_google_checkpoint
@@ -18,6 +16,8 @@ from run_scripts.tools.glue_plan import main as plan
 from run_scripts.tools.glue_plan import model_flags
 from run_scripts.tools.glue_table import glue_average, read_results
 from run_scripts.tools.glue_table import main as table
+from tests.support.paths import ROOT
+from tests.support.tiny_models import SIZES, tiny_model
 
 TOKENIZER = ROOT / "tests" / "data" / "sample_tokenizer"
 

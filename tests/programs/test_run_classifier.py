@@ -5,8 +5,11 @@ import signal
 
 import numpy as np
 import pytest
-from programs import ClassifierJob, arrays, curves, one_line, results
-from task_data import (
+
+from bert_tf.checkpoint_files import list_checkpoints
+from finetuning.metrics import METRICS
+from tests.support.programs import ClassifierJob, arrays, curves, one_line, results
+from tests.support.task_data import (
     BAD,
     GOOD,
     SENTENCE_PIECES,
@@ -17,10 +20,7 @@ from task_data import (
     write_splits,
     write_table,
 )
-from tiny_models import SIZES
-
-from bert_tf.checkpoint_files import list_checkpoints
-from finetuning.metrics import METRICS
+from tests.support.tiny_models import SIZES
 
 TEXT_AND_LABEL = ["text", "label"]
 SPLITS = {"train": (0, 64), "dev": (64, 80), "test": (80, 91)}

@@ -3,13 +3,13 @@
 import re
 
 import pytest
-from model_folders import write_folder
 
 from bert_common.errors import InputError
 from finetuning.tasks import TASKS
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.downstream.saved_settings import fill_in_task_flags, find_model
 from run_scripts.squad import SquadFlags
+from tests.support.models.model_folders import write_folder
 
 SAVED = {"text_column": "text", "label_column": "label", "task_name": "tsv"}
 

@@ -3,15 +3,15 @@
 import json
 
 import pytest
-from programs import NO_DROPOUT, PretrainingJob, spoken_lines
-from record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC, make_files
-from task_data import write_splits
 
 from bert_common.errors import InputError
 from bert_tf.input.record_checks import longest_sequence
 from model_formats.model_folder import ModelFolder, add_trained_positions
 from run_scripts import classifier, extract_features
 from run_scripts.tools import fill_masks
+from tests.support.programs import NO_DROPOUT, PretrainingJob, spoken_lines
+from tests.support.record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC, make_files
+from tests.support.task_data import write_splits
 
 WORDS = [f"word{i}" for i in range(5, 60)]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]

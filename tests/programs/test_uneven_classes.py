@@ -2,10 +2,18 @@
 
 import numpy as np
 import pytest
-from programs import ClassifierJob, arrays, one_line, results
-from task_data import BAD, GOOD, read_table, sentence, single_rows, write_splits, write_table
 
 from run_scripts.downstream.training import warn_of_baseline
+from tests.support.programs import ClassifierJob, arrays, one_line, results
+from tests.support.task_data import (
+    BAD,
+    GOOD,
+    read_table,
+    sentence,
+    single_rows,
+    write_splits,
+    write_table,
+)
 
 TEXT_AND_LABEL = ["text", "label"]
 

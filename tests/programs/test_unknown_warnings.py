@@ -3,17 +3,6 @@
 import json
 
 import pytest
-from create_data_runs import make_small
-from programs import ClassifierJob
-from task_data import (
-    SENTENCE_PIECES,
-    number_questions,
-    single_rows,
-    write_questions,
-    write_race,
-    write_splits,
-)
-from tiny_models import SIZES, tiny_model
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import save_google_checkpoint
@@ -21,6 +10,17 @@ from bert_tf.checkpoint_files import checkpoint_path
 from run_scripts import classifier, create_data, extract_features, ner, race, squad
 from run_scripts.downstream import program
 from run_scripts.tools import fill_masks
+from tests.support.create_data_runs import make_small
+from tests.support.programs import ClassifierJob
+from tests.support.task_data import (
+    SENTENCE_PIECES,
+    number_questions,
+    single_rows,
+    write_questions,
+    write_race,
+    write_splits,
+)
+from tests.support.tiny_models import SIZES, tiny_model
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 MARKED = ["▁나는", "▁학교", "에", "▁갔", "다", ".", "▁배우", "들의", "▁연기", "가"]

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from task_data import squad_content, write_questions, write_tokenizer
 
 from finetuning.question_answering import cache as question_cache
 from finetuning.question_answering.cache import load_or_encode
 from finetuning.question_answering.data import read_questions
+from tests.support.task_data import squad_content, write_questions, write_tokenizer
 
 
 @pytest.fixture

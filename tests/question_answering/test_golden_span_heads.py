@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from golden import FORWARD, GOLDEN, GRADIENT, GRADIENT_FLOOR, arrays, encoder
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables
@@ -11,6 +10,7 @@ from bert_tf.objective import total_loss
 from bert_tf.training.evaluation import EvaluationStep
 from finetuning.question_answering.beam_head import BeamSpanModel, answerable_losses
 from finetuning.question_answering.span_head import SpanModel
+from tests.support.golden import FORWARD, GOLDEN, GRADIENT, GRADIENT_FLOOR, arrays, encoder
 
 PLAIN, BEAMS = "head_albert_squad_v1", "head_albert_squad_v2"
 

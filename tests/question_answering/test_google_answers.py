@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from paths import TEST_DATA
 
 from finetuning.question_answering.answers import with_threshold, write_answers
 from finetuning.question_answering.data import read_questions
 from finetuning.question_answering.google_answers import answer_as_google
 from finetuning.question_answering.windows import encode_questions, make_windows
+from tests.support.paths import TEST_DATA
 from tokenization import FullTokenizer
 
 GOLDEN = json.loads((TEST_DATA / "questions" / "google_answers.json").read_text("utf-8"))

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from task_data import write_tokenizer
 
 from bert_common.errors import InputError
 from finetuning.multiple_choice.data import (
@@ -16,6 +15,7 @@ from finetuning.multiple_choice.data import (
     read_choices,
     read_race,
 )
+from tests.support.task_data import write_tokenizer
 
 ARTICLE = {
     "article": "It rained.",

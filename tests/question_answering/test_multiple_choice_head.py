@@ -4,13 +4,13 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_models import ONE_LAYER, tiny_model
-from training_checks import assert_split_changes_nothing
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
 from finetuning.classification.head import SequenceClassifier
 from finetuning.multiple_choice.head import MultipleChoiceModel
+from tests.support.tiny_models import ONE_LAYER, tiny_model
+from tests.support.training_checks import assert_split_changes_nothing
 
 
 def choice_batch(size=8, choices=4, length=12):

@@ -3,8 +3,6 @@
 import json
 
 import pytest
-from paths import SHARED
-from task_data import CONTEXTS, squad_content, squad_entry, write_questions
 
 from bert_common.errors import InputError
 from finetuning.question_answering.data import (
@@ -15,6 +13,8 @@ from finetuning.question_answering.data import (
     Answer,
     read_questions,
 )
+from tests.support.paths import SHARED
+from tests.support.task_data import CONTEXTS, squad_content, squad_entry, write_questions
 
 
 def test_what_is_read(tmp_path):

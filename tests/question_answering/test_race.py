@@ -1,12 +1,12 @@
 """run_race: questions with options in, the right option out, with the smallest models."""
 
 import pytest
-from programs import NO_DROPOUT, results
-from task_data import RACE_WORDS, write_race, write_race_lines
-from tiny_models import write_config
 
 from finetuning.multiple_choice.data import read_choices
 from run_scripts import race
+from tests.support.programs import NO_DROPOUT, results
+from tests.support.task_data import RACE_WORDS, write_race, write_race_lines
+from tests.support.tiny_models import write_config
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

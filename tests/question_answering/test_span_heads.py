@@ -4,16 +4,16 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_models import ONE_LAYER, assert_close, computing_in, tiny_model
-from training_checks import (
-    assert_split_changes_nothing,
-    assert_xla_and_recomputation_change_nothing,
-)
 
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
 from finetuning.question_answering.beam_head import BeamSpanModel, masked
 from finetuning.question_answering.span_head import SpanModel
+from tests.support.tiny_models import ONE_LAYER, assert_close, computing_in, tiny_model
+from tests.support.training_checks import (
+    assert_split_changes_nothing,
+    assert_xla_and_recomputation_change_nothing,
+)
 
 MODELS = (SpanModel, BeamSpanModel)
 

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from programs import NO_DROPOUT, one_line, results
-from task_data import NUMBERS, WORDS, number_questions, write_questions
-from tiny_models import write_config
 
 from run_scripts import squad
+from tests.support.programs import NO_DROPOUT, one_line, results
+from tests.support.task_data import NUMBERS, WORDS, number_questions, write_questions
+from tests.support.tiny_models import write_config
 
 PIECES = [
     "[PAD]",

@@ -5,17 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from paths import ROOT
-from programs import NO_DROPOUT, results
-from task_data import (
-    NUMBERS,
-    WORDS,
-    number_questions,
-    squad_content,
-    write_questions,
-    write_tokenizer,
-)
-from tiny_models import write_config
 
 from finetuning.examples import Examples
 from finetuning.question_answering.data import Answer, Question, read_questions
@@ -23,6 +12,17 @@ from finetuning.question_answering.scores import score_answers
 from finetuning.question_answering.task import answer_positions, nearest_sentence, span_loss
 from finetuning.question_answering.windows import encode_questions, make_windows
 from run_scripts import squad
+from tests.support.paths import ROOT
+from tests.support.programs import NO_DROPOUT, results
+from tests.support.task_data import (
+    NUMBERS,
+    WORDS,
+    number_questions,
+    squad_content,
+    write_questions,
+    write_tokenizer,
+)
+from tests.support.tiny_models import write_config
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

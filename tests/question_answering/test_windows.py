@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from paths import SHARED
-from task_data import CONTEXTS, squad_content, write_questions, write_tokenizer
 
 from bert_common.errors import InputError
 from finetuning.question_answering.data import Answer, Question, read_questions
@@ -16,6 +14,8 @@ from finetuning.question_answering.windows import (
     pad_windows,
     window_places,
 )
+from tests.support.paths import SHARED
+from tests.support.task_data import CONTEXTS, squad_content, write_questions, write_tokenizer
 from tokenization import FullTokenizer, KoreanTokenizer
 
 

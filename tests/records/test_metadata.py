@@ -6,7 +6,6 @@ import shutil
 
 import numpy as np
 import pytest
-from programs import PretrainingJob, one_line, results
 
 from bert_common.errors import InputError
 from bert_tf.config import BertConfig
@@ -17,6 +16,7 @@ from create_pretraining_data.records.metadata import KIND, are_up_to_date, token
 from create_pretraining_data.records.reader import count_records, find_corruption
 from run_scripts.create_data import main
 from run_scripts.flags.pretrain import read_records_tokenizer
+from tests.support.programs import PretrainingJob, one_line, results
 from tokenization import KoreanTokenizer, load_tokenizer, save_tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

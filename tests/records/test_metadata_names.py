@@ -5,13 +5,13 @@ import os
 import shutil
 
 import pytest
-from create_data_runs import arguments, one_line
 
 from create_pretraining_data.records import metadata as sidecar
 from create_pretraining_data.records.metadata import read_sidecar, sidecar_names, sidecar_path
 from create_pretraining_data.records.reader import count_records, read_format
 from create_pretraining_data.records.shard_names import collapse_output_file, expand_output_file
 from run_scripts.create_data import main
+from tests.support.create_data_runs import arguments, one_line
 
 pytestmark = pytest.mark.usefixtures("small")
 

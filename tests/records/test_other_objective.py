@@ -4,10 +4,10 @@ import dataclasses
 import json
 
 import pytest
-from programs import PretrainingJob, curves, one_line, results
-from record_files import FORMAT, describe, make_files
 
 from run_scripts.flags.objectives import measured_pairs
+from tests.support.programs import PretrainingJob, curves, one_line, results
+from tests.support.record_files import FORMAT, describe, make_files
 
 UNLABELLED = dataclasses.replace(FORMAT, sentence_label=False)
 FIRST, SECOND = 7, 8  # ids that stand for one label or the other

@@ -6,9 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from paths import TEST_DATA
-from record_files import write_records
-from sequences import Sequence, sequences_from
 
 from bert_common.errors import InputError
 from create_pretraining_data.instances.features import make_features
@@ -24,6 +21,9 @@ from create_pretraining_data.records.reader import (
 )
 from create_pretraining_data.records.record_format import RecordFormat
 from create_pretraining_data.records.tfrecord import frame, split_frames
+from tests.support.paths import TEST_DATA
+from tests.support.record_files import write_records
+from tests.support.sequences import Sequence, sequences_from
 
 DATA = TEST_DATA / "pretraining_data"
 FORMATS = [

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from served_models import call_signature, loaded_model, strong_head
-from task_data import write_tokenizer
 
 from finetuning.classification import serving as classification
 from finetuning.classification.head import SequenceClassifier
@@ -18,6 +16,8 @@ from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.span_head import SpanModel
 from korean_bert.model import Model
 from model_formats.saved_model import pretraining
+from tests.support.models.served_models import call_signature, loaded_model, strong_head
+from tests.support.task_data import write_tokenizer
 
 LENGTH = 16
 BLANKS = ([""], [" \n"], ["\u200b"], ["", " ", "\u200b\ufeff"], [])

@@ -10,9 +10,6 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
-from paths import LAYERS, ROOT
-from served_models import call_signature, loaded_model, strong_head
-from task_data import CONTEXTS, write_tokenizer
 
 from bert_common.errors import InputError
 from bert_tf import PretrainingModel
@@ -22,6 +19,9 @@ from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.ner.head import TokenClassifier
 from finetuning.question_answering.span_head import SpanModel
 from model_formats.saved_model.export import check, export, make_signatures
+from tests.support.models.served_models import call_signature, loaded_model, strong_head
+from tests.support.paths import LAYERS, ROOT
+from tests.support.task_data import CONTEXTS, write_tokenizer
 
 SETTINGS = {"task_name": "tsv", "labels": "negative,positive", "max_seq_length": 24}
 DOCUMENTS = ("docs/serving.md", "docs/serving.ko.md")

@@ -4,9 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from served_models import call_signature, loaded_model, strong_head
-from task_data import CONTEXTS, write_tokenizer
-from tiny_models import tensors
 
 from finetuning.inputs import ROW_INPUTS
 from finetuning.question_answering import serving as question_answering
@@ -19,6 +16,9 @@ from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.data import Question
 from finetuning.question_answering.span_head import SpanModel
 from finetuning.question_answering.windows import encode_questions, make_windows, pad_windows
+from tests.support.models.served_models import call_signature, loaded_model, strong_head
+from tests.support.task_data import CONTEXTS, write_tokenizer
+from tests.support.tiny_models import tensors
 
 SETTINGS = {
     "max_seq_length": 24,

@@ -4,10 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from served_models import call_signature, loaded_model, quietly, strong_head
-from task_data import CONTEXTS, read_table, write_tokenizer
-from tiny_models import tensors
-from tokenizer_cases import TEXTS, write_vocabulary
 
 from bert_common.errors import InputError
 from finetuning.inputs import ROW_INPUTS
@@ -17,6 +13,10 @@ from finetuning.ner.data import FORMATS, NerDataset, Sentence
 from finetuning.ner.head import TokenClassifier
 from finetuning.ner.labels import check_tags, decode
 from finetuning.ner.task import NamedEntityRecognition
+from tests.support.models.served_models import call_signature, loaded_model, quietly, strong_head
+from tests.support.task_data import CONTEXTS, read_table, write_tokenizer
+from tests.support.tiny_models import tensors
+from tests.support.tokenizer_cases import TEXTS, write_vocabulary
 from tokenization import KoreanTokenizer
 
 TAGS = ("B-PS", "I-PS", "O", "B-LC", "I-LC")

@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from served_models import call_signature, loaded_model, row_outputs, strong_head
-from task_data import CONTEXTS, write_tokenizer
-from tiny_models import tensors
 
 from bert_tf import PretrainingModel
 from finetuning.classification import serving as classification
@@ -16,6 +13,14 @@ from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.prediction import softmax
 from finetuning.serving import served_model
 from model_formats.saved_model import pretraining
+from tests.support.models.served_models import (
+    call_signature,
+    loaded_model,
+    row_outputs,
+    strong_head,
+)
+from tests.support.task_data import CONTEXTS, write_tokenizer
+from tests.support.tiny_models import tensors
 
 LENGTH = 24
 KINDS = ["bert", pytest.param("albert", marks=pytest.mark.slow)]

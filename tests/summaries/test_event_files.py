@@ -4,12 +4,12 @@ import math
 
 import pytest
 import tensorflow as tf
-from programs import curves, texts
-from reporters import make_reporter, metrics
 
 from bert_tf.summaries.event_files import drop_later_events
 from bert_tf.summaries.reporter import Illustrations, write_evaluation
 from create_pretraining_data.records import tfrecord
+from tests.support.programs import curves, texts
+from tests.support.reporters import make_reporter, metrics
 
 
 def run_until(directory, start_step, last_step, loop=2, checkpoints=6):

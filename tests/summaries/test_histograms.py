@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from programs import PretrainingJob, events_of
-from reporters import make_reporter
-from tiny_models import (
+
+from bert_tf.summaries.histograms import BUCKETS, KINDS, histogram, layer_groups
+from bert_tf.training.loop import steps_until_stop
+from tests.support.programs import PretrainingJob, events_of
+from tests.support.reporters import make_reporter
+from tests.support.tiny_models import (
     gradients_of,
     make_step,
     random_batch,
@@ -14,9 +17,6 @@ from tiny_models import (
     tensors,
     training_config,
 )
-
-from bert_tf.summaries.histograms import BUCKETS, KINDS, histogram, layer_groups
-from bert_tf.training.loop import steps_until_stop
 
 LAYERS = ["embeddings", "layer_0", "layer_1", "pooler", "masked_lm", "next_sentence"]
 

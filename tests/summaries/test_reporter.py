@@ -7,14 +7,14 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from programs import curves, texts
-from reporters import BATCH, make_reporter, metrics
 from tensorboard import plugin_util
 
 from bert_common import progress
 from bert_tf.summaries import reporter as reporting
 from bert_tf.summaries.markdown import as_markdown_table, escape_markdown
 from bert_tf.summaries.profile import Profile
+from tests.support.programs import curves, texts
+from tests.support.reporters import BATCH, make_reporter, metrics
 
 
 def test_a_point_is_about_all_updates_since_the_last_one(tmp_path):

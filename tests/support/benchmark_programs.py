@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from paths import ROOT
+from tests.support.paths import ROOT
 
 
 def run_benchmark(name, *flags):

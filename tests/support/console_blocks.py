@@ -1,6 +1,6 @@
 """The console sessions of the pages, written again with what their lines print.
 
-    python tests/support/console_blocks.py README*.md docs/python*.md
+    python -m tests.support.console_blocks README*.md docs/python*.md
 
 It brings the pages' printed output up to date, for example with a new model in reference_model/.
 """

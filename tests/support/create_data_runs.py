@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import pytest
 import tensorflow as tf
-from paths import ROOT
 
 from create_pretraining_data.engine import splitting, work_plan
 from create_pretraining_data.records.reader import find_corruption, open_records
 from run_scripts.create_data import main
+from tests.support.paths import ROOT
 
 SYLLABLES = "가나다라마바사아자차카타파하"
 CHUNK_BYTES, BUCKET_BYTES, SHARDS = 3000, 20_000, 3

@@ -1,7 +1,7 @@
 """Writes checksums of what the programs make, to compare two versions of the code on one machine.
 
-    python tests/support/fingerprints.py before.json
-    python tests/support/fingerprints.py after.json --expected=before.json
+    python -m tests.support.fingerprints before.json
+    python -m tests.support.fingerprints after.json --expected=before.json
 
 Records of every kind, weights and moments after 20 updates, a fine-tuned model's predictions, the
 flags of every program. Only launchers, console scripts and flags are named here, which stay as

@@ -3,11 +3,11 @@
 import json
 
 import numpy as np
-from paths import TEST_DATA
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel, PretrainingModel
 from bert_tf.checkpoint import google_variables
+from tests.support.paths import TEST_DATA
 
 GOLDEN = TEST_DATA / "golden"
 

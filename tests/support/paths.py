@@ -11,8 +11,7 @@ TESTS = ROOT / "tests"
 TEST_DATA = TESTS / "data"
 
 # For programs that tests start, which import what tests import.
-SUPPORT = TESTS / "support"
-PYTHONPATH = os.pathsep.join(map(str, (ROOT, TESTS, SUPPORT, SUPPORT / "models")))
+PYTHONPATH = str(ROOT)
 
 # Tests that need this larger data are skipped where it is absent; nothing essential is tested
 # only with it.

@@ -2,10 +2,10 @@
 
 As a program it is run_pretraining that sends itself a signal:
 
-    python tests/support/programs.py SIGKILL step 7 --bert_config_file=...     after 7 updates, when
+    python -m tests.support.programs SIGKILL step 7 --bert_config_file=...     after 7 updates, when
                                                                                no file is written
-    python tests/support/programs.py SIGKILL any 7 --bert_config_file=...      after 7 updates
-    python tests/support/programs.py SIGKILL index 6 --bert_config_file=...    amid model.ckpt-6
+    python -m tests.support.programs SIGKILL any 7 --bert_config_file=...      after 7 updates
+    python -m tests.support.programs SIGKILL index 6 --bert_config_file=...    amid model.ckpt-6
 """
 
 import functools
@@ -17,15 +17,15 @@ import sys
 import threading
 
 import tensorflow as tf
-from paths import PYTHONPATH, ROOT
-from record_files import FORMAT, make_files
-from task_data import SENTENCE_PIECES
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tiny_models import optimize_graphs, write_config
 
 from bert_common.background import NAME as BACKGROUND
 from bert_tf.summaries.reporter import Reporter
 from run_scripts import classifier, pretrain
+from tests.support.paths import PYTHONPATH, ROOT
+from tests.support.record_files import FORMAT, make_files
+from tests.support.task_data import SENTENCE_PIECES
+from tests.support.tiny_models import optimize_graphs, write_config
 
 # Several runs in one process trace the same functions anew, which TensorFlow warns of.
 tf.get_logger().setLevel("ERROR")

@@ -6,10 +6,9 @@ import re
 import shlex
 import shutil
 
-from paths import ROOT
-from tiny_models import tiny_model, write_config
-
 from bert_tf.checkpoint import save_google_checkpoint
+from tests.support.paths import ROOT
+from tests.support.tiny_models import tiny_model, write_config
 
 DOCS = ROOT / "docs"
 

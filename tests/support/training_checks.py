@@ -2,7 +2,10 @@
 
 import keras
 import numpy as np
-from tiny_models import (
+
+from bert_tf.optimization import OPTIMIZERS
+from bert_tf.training.replicas import unequal_copies
+from tests.support.tiny_models import (
     assert_close,
     make_step,
     random_batch,
@@ -12,9 +15,6 @@ from tiny_models import (
     trained_variables,
     training_state,
 )
-
-from bert_tf.optimization import OPTIMIZERS
-from bert_tf.training.replicas import unequal_copies
 
 
 def train(make_model, batch, steps, devices=1, **options):

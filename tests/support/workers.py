@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from paths import ROOT
+from tests.support.paths import ROOT
 
 # For everything: importing TensorFlow takes most of it, on a busy machine half a minute.
 DEADLINE = 180

@@ -6,8 +6,9 @@ hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not install
 pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
 
 from hypothesis import Phase, given, settings  # noqa: E402
-from paths import SHARED  # noqa: E402
-from tokenizer_cases import (  # noqa: E402  # noqa: E402
+
+from tests.support.paths import SHARED  # noqa: E402
+from tests.support.tokenizer_cases import (  # noqa: E402  # noqa: E402
     ANY_TEXT,
     INITIALS,
     LATER_JAMO,
@@ -18,7 +19,6 @@ from tokenizer_cases import (  # noqa: E402  # noqa: E402
     full_tokenizers,
     korean_tokenizers,
 )
-
 from tokenization import FullTokenizer, KoreanTokenizer  # noqa: E402
 
 pytestmark = [

@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from paths import ROOT
 
 from create_pretraining_data.engine.plain_lines import open_texts
 from run_scripts import build_vocab
 from run_scripts.build_vocab import SENTENCES, BuildVocabFlags, main
+from tests.support.paths import ROOT
 from tokenization import load_tokenizer
 
 CORPUS = ROOT / "sample_corpus" / "train.txt"

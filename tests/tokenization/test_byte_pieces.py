@@ -4,7 +4,6 @@ import random
 import unicodedata
 
 import pytest
-from tokenizer_cases import SPECIAL, TEXTS, check_graph, check_offsets
 
 from bert_common.errors import InputError
 from bert_tf.summaries.mask_predictions import without_markers
@@ -12,6 +11,7 @@ from korean_bert.guesses import PieceKinds
 from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows
 from model_formats.adaptation.new_rows import plan_rows
 from model_formats.huggingface.exported.korean_wordpiece import KoreanWordPiece
+from tests.support.tokenizer_cases import SPECIAL, TEXTS, check_graph, check_offsets
 from tokenization import KoreanTokenizer, load_tokenizer
 from tokenization.byte_pieces import byte_vocabulary, join_bytes
 from tokenization.vocab_learning.learn import LearningSettings, learn_vocabulary, write_vocabulary

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from paths import ROOT, TEST_DATA
 
+from tests.support.paths import ROOT, TEST_DATA
 from tokenization import InputError
 from tokenization.comparison import boundaries, open_vocabulary
 

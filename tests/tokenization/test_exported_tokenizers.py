@@ -4,12 +4,17 @@ import json
 import re
 
 import pytest
-from paths import TEST_DATA
-from tokenizer_cases import TEXTS, full_tokenizers, korean_tokenizers, write_vocabulary
 
 from model_formats.huggingface.exported.korean_wordpiece import KoreanWordPiece
 from model_formats.huggingface.tokenizer_files import write_tokenizer
 from model_formats.huggingface.tokenizer_json import describe, is_expressible
+from tests.support.paths import TEST_DATA
+from tests.support.tokenizer_cases import (
+    TEXTS,
+    full_tokenizers,
+    korean_tokenizers,
+    write_vocabulary,
+)
 from tokenization import (
     FullTokenizer,
     HuggingFaceTokenizer,

@@ -12,7 +12,8 @@ hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not install
 
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-from tokenizer_cases import (  # noqa: E402
+
+from tests.support.tokenizer_cases import (  # noqa: E402
     ANY_TEXT,
     TEXTS,
     check_offsets,
@@ -20,7 +21,6 @@ from tokenizer_cases import (  # noqa: E402
     korean_tokenizers,
     write_vocabulary,
 )
-
 from tokenization import InputError, SentencePieceTokenizer  # noqa: E402
 from tokenization.huggingface.tokenizer import HuggingFaceTokenizer  # noqa: E402
 from tokenization.tf_graph.graph import GraphTokenizer  # noqa: E402

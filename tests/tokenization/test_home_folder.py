@@ -1,8 +1,7 @@
 """A path that begins with ~ is in the home folder, for the functions that Python calls too."""
 
-from model_folders import write_folder
-
 from korean_bert import load_model
+from tests.support.models.model_folders import write_folder
 from tokenization import load_tokenizer, save_tokenizer
 
 

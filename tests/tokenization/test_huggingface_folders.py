@@ -5,9 +5,9 @@ import shutil
 import warnings
 
 import pytest
-from paths import TEST_DATA
-from tokenizer_cases import TEXTS, check_offsets, check_round_trip, write_vocabulary
 
+from tests.support.paths import TEST_DATA
+from tests.support.tokenizer_cases import TEXTS, check_offsets, check_round_trip, write_vocabulary
 from tokenization import (
     HuggingFaceTokenizer,
     InputError,
@@ -76,7 +76,7 @@ def test_written_unknown_is_kept_by_every_step(tmp_path):
 @pytest.mark.slow
 def test_graph_gives_the_same_ids(tmp_path):
     pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
-    from tokenizer_cases import check_graph
+    from tests.support.tokenizer_cases import check_graph
 
     path = write_vocabulary(tmp_path / "vocab.txt", "")
     texts = [*TEXTS, *(text for text, _ in EXPECTED["version_4_both"]["ids"]), "\U00010d50 Ɤ\ua7cb"]

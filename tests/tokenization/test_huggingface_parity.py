@@ -10,12 +10,11 @@ import pytest
 
 transformers = pytest.importorskip("transformers", reason="transformers (bench) is not installed")
 
-from paths import ROOT, SHARED, TEST_DATA  # noqa: E402
-from tokenizer_cases import TEXTS, full_tokenizers, korean_tokenizers  # noqa: E402
-
 from create_pretraining_data.engine.plain_lines import open_texts  # noqa: E402
 from model_formats.huggingface.tokenizer_files import write_tokenizer  # noqa: E402
 from model_formats.huggingface.tokenizer_json import is_expressible  # noqa: E402
+from tests.support.paths import ROOT, SHARED, TEST_DATA  # noqa: E402
+from tests.support.tokenizer_cases import TEXTS, full_tokenizers, korean_tokenizers  # noqa: E402
 from tokenization import (  # noqa: E402
     FullTokenizer,
     HuggingFaceTokenizer,

@@ -6,8 +6,8 @@ import threading
 from collections import Counter, namedtuple
 
 import pytest
-from paths import ROOT
 
+from tests.support.paths import ROOT
 from tokenization import InputError
 from tokenization.vocab_learning.endings import mark_by_endings, read_words
 from tokenization.vocab_learning.morphemes import check_limits, mark_places, mark_with_kiwi

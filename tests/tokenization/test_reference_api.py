@@ -4,9 +4,9 @@ import json
 import pickle
 
 import pytest
-from golden import SAMPLE, WORDPIECE_FILES, read_records
 
 import tokenization
+from tests.support.golden import SAMPLE, WORDPIECE_FILES, read_records
 from tokenization import InputError, load_tokenizer, save_tokenizer
 
 VOCABULARY = SAMPLE / "vocab.txt"

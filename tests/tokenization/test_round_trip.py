@@ -3,12 +3,14 @@
 import itertools
 
 import pytest
-from paths import TEST_DATA
+
+from tests.support.paths import TEST_DATA
 
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 
 from hypothesis import given, settings  # noqa: E402
-from tokenizer_cases import (  # noqa: E402  # noqa: E402
+
+from tests.support.tokenizer_cases import (  # noqa: E402  # noqa: E402
     ANY_TEXT,
     SPECIAL,
     TEXTS,
@@ -17,7 +19,6 @@ from tokenizer_cases import (  # noqa: E402  # noqa: E402
     full_tokenizers,
     korean_tokenizers,
 )
-
 from tokenization import KoreanTokenizer, SentencePieceTokenizer  # noqa: E402
 
 DATA = TEST_DATA / "tokenization"

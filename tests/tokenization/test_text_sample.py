@@ -5,9 +5,9 @@ import json
 from collections import Counter
 
 import pytest
-from paths import ROOT
 
 from create_pretraining_data.engine.plain_lines import open_texts
+from tests.support.paths import ROOT
 from tokenization import InputError
 from tokenization.vocab_learning.text_sample import LONGEST_READ, read_sample, read_sentences
 

@@ -8,14 +8,14 @@ pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed"
 import tensorflow as tf  # noqa: E402
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-from tokenizer_cases import (  # noqa: E402
+
+from tests.support.tokenizer_cases import (  # noqa: E402
     ANY_TEXT,
     TEXTS,
     check_graph,  # noqa: E402
     full_tokenizers,
     korean_tokenizers,
 )
-
 from tokenization import FullTokenizer, InputError  # noqa: E402
 from tokenization.tf_graph.graph import GraphTokenizer  # noqa: E402
 

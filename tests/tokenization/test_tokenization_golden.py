@@ -5,9 +5,9 @@ import json
 import unicodedata
 
 import pytest
-from golden import SAMPLE, WORDPIECE_FILES, read_records
-from paths import SHARED
 
+from tests.support.golden import SAMPLE, WORDPIECE_FILES, read_records
+from tests.support.paths import SHARED
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 from tokenization.characters import is_chinese, is_control, is_punctuation, is_whitespace
 from tokenization.sentencepiece import preprocess_text

@@ -6,8 +6,8 @@ import unicodedata
 import warnings
 
 import pytest
-from paths import ROOT
 
+from tests.support.paths import ROOT
 from tokenization import FullTokenizer, HuggingFaceTokenizer, KoreanTokenizer, load_tokenizer
 from tokenization.byte_pieces import byte_vocabulary
 from tokenization.unknown_share import (

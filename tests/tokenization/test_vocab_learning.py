@@ -9,9 +9,9 @@ import unicodedata
 from collections import Counter
 
 import pytest
-from paths import ROOT, SHARED
 
 from create_pretraining_data.engine.plain_lines import open_texts
+from tests.support.paths import ROOT, SHARED
 from tokenization import InputError, load_tokenizer
 from tokenization.vocab_learning.learn import (
     JAMO,

@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from paths import ROOT
 
 from run_scripts.build_vocab import main
+from tests.support.paths import ROOT
 from tokenization import load_tokenizer
 from tokenization.vocab_learning import learn as learning
 

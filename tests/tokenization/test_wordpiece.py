@@ -10,8 +10,8 @@ import warnings
 from typing import Literal
 
 import pytest
-from paths import ROOT, TEST_DATA
 
+from tests.support.paths import ROOT, TEST_DATA
 from tokenization import (
     FullTokenizer,
     InputError,

@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_models import (
+
+from bert_tf.training import step as step_module
+from bert_tf.training.replicas import unequal_copies
+from tests.support.tiny_models import (
     ONE_LAYER,
     make_step,
     random_batch,
@@ -11,9 +14,6 @@ from tiny_models import (
     trained_variables,
     two_devices,
 )
-
-from bert_tf.training import step as step_module
-from bert_tf.training.replicas import unequal_copies
 
 
 def train(dtype, monkeypatch, strategy=None, steps=8, **options):

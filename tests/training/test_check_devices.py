@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
-from workers import ROOT
 
 from bert_tf.training import step
 from run_scripts.tools.check_devices import __main__ as program
@@ -16,6 +15,7 @@ from run_scripts.tools.check_devices import processes, steps, tasks
 from run_scripts.tools.check_devices.processes import run_group, worker_environments
 from run_scripts.tools.check_devices.steps import ON_ONE_DEVICE, ON_SEVERAL, check_step
 from run_scripts.tools.check_devices.worker import answer_to, first_line
+from tests.support.workers import ROOT
 
 MODULE = "run_scripts.tools.check_devices"
 

@@ -8,18 +8,18 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
-from paths import PYTHONPATH
-from workers import start_workers, wait_for
 
 from bert_common.errors import InputError
 from bert_tf.training.xla import Compiled, choose_compilation, compiled_by_all
+from tests.support.paths import PYTHONPATH
+from tests.support.workers import start_workers, wait_for
 
 # Trains a tiny model; prints the losses. With an argument, XLA clusters operations.
 PROGRAM = """
 import json, sys
 from bert_common.import_tensorflow import import_tensorflow
 import_tensorflow()
-from tiny_models import make_step, random_batch, split_batch
+from tests.support.tiny_models import make_step, random_batch, split_batch
 import tensorflow as tf
 from bert_tf.training.xla import enable_auto_clustering
 if sys.argv[1:]:

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 import tensorflow as tf
-from paths import PYTHONPATH
-from programs import PretrainingJob, arrays, assert_same
 
 from bert_common.errors import InputError
 from bert_tf.training import xla
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import compilation_cache
+from tests.support.paths import PYTHONPATH
+from tests.support.programs import PretrainingJob, arrays, assert_same
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 import tensorflow as tf
-from paths import PYTHONPATH
-from tiny_models import make_step, random_batch, split_batch, strategy_of, two_devices
+
+from tests.support.paths import PYTHONPATH
+from tests.support.tiny_models import make_step, random_batch, split_batch, strategy_of, two_devices
 
 # Operations that choose what runs next by a value, for which the host has to wait.
 CONTROL_FLOW = {"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"}
@@ -43,7 +44,7 @@ PROGRAM = """
 import glob, sys
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
-from tiny_models import make_step, random_batch, tensors
+from tests.support.tiny_models import make_step, random_batch, tensors
 step = make_step("bert", xla=True, xla_update=True, dropout=0.1)
 batch = tensors(random_batch(0))
 step(batch)

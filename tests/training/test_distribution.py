@@ -7,8 +7,6 @@ from unittest import mock
 
 import pytest
 import tensorflow as tf
-from tiny_models import two_devices
-from workers import start_workers, wait_for, wait_for_output
 
 from bert_common.errors import InputError
 from bert_tf.training.distribution import (
@@ -22,6 +20,8 @@ from bert_tf.training.distribution import (
     worker_count,
     worker_index,
 )
+from tests.support.tiny_models import two_devices
+from tests.support.workers import start_workers, wait_for, wait_for_output
 
 TWO = {"worker": ["a:1", "b.example.com:22222"]}
 

@@ -8,9 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from record_files import FORMAT, PACKED, flip_a_byte, make_files, padded
 from tensorboard import plugin_util
-from tiny_models import tiny_model, two_devices
 
 from bert_common.errors import InputError
 from bert_tf import pretraining
@@ -22,6 +20,8 @@ from bert_tf.training.evaluation import (
     read_results,
     write_results,
 )
+from tests.support.record_files import FORMAT, PACKED, flip_a_byte, make_files, padded
+from tests.support.tiny_models import tiny_model, two_devices
 from tokenization import KoreanTokenizer
 from tokenization.base import TokenizerInterface
 

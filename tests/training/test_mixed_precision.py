@@ -7,19 +7,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from programs import PretrainingJob, spoken_lines
-from tiny_models import (
-    ONE_LAYER,
-    assert_close,
-    computing_in,
-    make_step,
-    random_batch,
-    split_batch,
-    strategy_of,
-    tensors,
-    tiny_model,
-    training_state,
-)
 
 from bert_common.cpu import CPU
 from bert_tf import layers
@@ -36,6 +23,19 @@ from bert_tf.training.mixed_precision import (
     choose_precision,
     suggestion,
     updated_scale,
+)
+from tests.support.programs import PretrainingJob, spoken_lines
+from tests.support.tiny_models import (
+    ONE_LAYER,
+    assert_close,
+    computing_in,
+    make_step,
+    random_batch,
+    split_batch,
+    strategy_of,
+    tensors,
+    tiny_model,
+    training_state,
 )
 
 REDUCED = ("bfloat16", "float16")

@@ -4,7 +4,9 @@ import re
 
 import numpy as np
 import pytest
-from tiny_models import (
+
+from bert_tf.layers import TransformerBlock
+from tests.support.tiny_models import (
     ProbedStep,
     assert_close,
     gradients_of,
@@ -15,8 +17,6 @@ from tiny_models import (
     training_state,
     two_devices,
 )
-
-from bert_tf.layers import TransformerBlock
 
 RATE = 0.3
 

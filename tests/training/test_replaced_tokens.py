@@ -4,8 +4,14 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from paths import TEST_DATA
-from tiny_models import (
+
+from bert_tf.checkpoint import google_variables
+from bert_tf.training.step import TrainingStep
+from electra_tf import ElectraConfig, ElectraModel, ReplacedTokensModel, replaced_tokens
+from electra_tf.replaced_tokens import corrupt, row_numbers, sample
+from model_formats.transformers_files.names import ELECTRA_NAMES, translate
+from tests.support.paths import TEST_DATA
+from tests.support.tiny_models import (
     SIZES,
     assert_close,
     gradients_of,
@@ -17,12 +23,6 @@ from tiny_models import (
     tensors,
     training_state,
 )
-
-from bert_tf.checkpoint import google_variables
-from bert_tf.training.step import TrainingStep
-from electra_tf import ElectraConfig, ElectraModel, ReplacedTokensModel, replaced_tokens
-from electra_tf.replaced_tokens import corrupt, row_numbers, sample
-from model_formats.transformers_files.names import ELECTRA_NAMES, translate
 
 CONFIG = ElectraConfig(
     vocab_size=41, embedding_size=8, hidden_size=24, num_hidden_layers=2, num_attention_heads=3,

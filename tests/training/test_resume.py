@@ -8,12 +8,21 @@ import signal
 
 import numpy as np
 import pytest
-from programs import DROPOUT, NO_DROPOUT, RUN, PretrainingJob, arrays, assert_same, curves, one_line
-from record_files import DYNAMIC, FORMAT
-from tiny_models import training_config
 
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
 from bert_tf.training import loop as training
+from tests.support.programs import (
+    DROPOUT,
+    NO_DROPOUT,
+    RUN,
+    PretrainingJob,
+    arrays,
+    assert_same,
+    curves,
+    one_line,
+)
+from tests.support.record_files import DYNAMIC, FORMAT
+from tests.support.tiny_models import training_config
 
 LONG = dataclasses.replace(FORMAT, max_seq_length=160)
 

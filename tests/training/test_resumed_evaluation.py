@@ -10,15 +10,24 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from programs import DROPOUT, NO_DROPOUT, RUN, PretrainingJob, arrays, assert_same, curves, results
-from record_files import FORMAT, features, make_files, write_records
-from tiny_models import tiny_model
 
 from bert_tf.checkpoint_files import best_checkpoint, checkpoint_path, list_checkpoints
 from bert_tf.training import loop as training
 from bert_tf.training.evaluation import RecordsEvaluator, write_results
 from bert_tf.training.state import BestCheckpoint
 from model_formats.model_folder import ModelFolder
+from tests.support.programs import (
+    DROPOUT,
+    NO_DROPOUT,
+    RUN,
+    PretrainingJob,
+    arrays,
+    assert_same,
+    curves,
+    results,
+)
+from tests.support.record_files import FORMAT, features, make_files, write_records
+from tests.support.tiny_models import tiny_model
 
 
 @pytest.fixture

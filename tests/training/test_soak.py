@@ -1,8 +1,9 @@
 """Memory does not grow: a run of 2,000 steps ends with as much as it had at step 1,000."""
 
 import pytest
-from programs import DROPOUT, PretrainingJob, curves
-from record_files import make_files
+
+from tests.support.programs import DROPOUT, PretrainingJob, curves
+from tests.support.record_files import make_files
 
 STEPS, SAVE_EVERY = 2000, 50
 

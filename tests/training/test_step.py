@@ -7,8 +7,13 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from paths import PYTHONPATH
-from tiny_models import (
+
+from bert_tf.checkpoint import google_variables
+from bert_tf.pretraining import loss_sums
+from bert_tf.training.evaluation import EvaluationStep
+from bert_tf.training.step import TrainingStep
+from tests.support.paths import PYTHONPATH
+from tests.support.tiny_models import (
     ONE_LAYER,
     assert_close,
     gradients_of,
@@ -22,13 +27,8 @@ from tiny_models import (
     training_state,
     two_devices,
 )
-from training_checks import CASES, STEPS, assert_same_training, run_steps
-from workers import start_workers, wait_for
-
-from bert_tf.checkpoint import google_variables
-from bert_tf.pretraining import loss_sums
-from bert_tf.training.evaluation import EvaluationStep
-from bert_tf.training.step import TrainingStep
+from tests.support.training_checks import CASES, STEPS, assert_same_training, run_steps
+from tests.support.workers import start_workers, wait_for
 
 RATE = 0.3
 
@@ -93,8 +93,8 @@ from bert_tf.training.distribution import barrier, make_strategy, worker_index
 keras.config.set_floatx("float64")
 keras.config.set_dtype_policy("float64")
 strategy = make_strategy("multi_worker")
-from tiny_models import optimize_graphs
-from training_checks import run_steps
+from tests.support.tiny_models import optimize_graphs
+from tests.support.training_checks import run_steps
 optimize_graphs(False)  # as in conftest.py: what it changes grows from step to step
 folder, kind, optimizer_name, xla = sys.argv[1:]
 numbers, state = run_steps(kind, optimizer_name, strategy=strategy, xla=xla == "True")

@@ -4,7 +4,8 @@ import subprocess
 import sys
 
 import pytest
-from paths import ROOT
+
+from tests.support.paths import ROOT
 
 PROGRAM = """
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow

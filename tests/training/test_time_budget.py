@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from programs import NO_DROPOUT, PretrainingJob, arrays, curves, results
-from tiny_models import ONE_LAYER
 
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.optimization import TIMED_WARMUP, TimedDecay
 from bert_tf.training import time_budget
 from bert_tf.training.time_budget import TimeBudget
+from tests.support.programs import NO_DROPOUT, PretrainingJob, arrays, curves, results
+from tests.support.tiny_models import ONE_LAYER
 
 
 @pytest.fixture

@@ -5,15 +5,23 @@ import signal
 import time
 
 import numpy as np
-import programs
 import pytest
-from paths import ROOT
-from programs import DROPOUT, NO_DROPOUT, PretrainingJob, arrays, assert_same, curves, spoken_lines
-from record_files import DYNAMIC, FORMAT, PACKED_DYNAMIC
-from workers import start_workers, wait_for
 
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.training.interruptions.output_folder import LOCK_FILE, TrainingFolder
+from tests.support import programs
+from tests.support.paths import ROOT
+from tests.support.programs import (
+    DROPOUT,
+    NO_DROPOUT,
+    PretrainingJob,
+    arrays,
+    assert_same,
+    curves,
+    spoken_lines,
+)
+from tests.support.record_files import DYNAMIC, FORMAT, PACKED_DYNAMIC
+from tests.support.workers import start_workers, wait_for
 
 PROGRAM = ROOT / "run_pretraining.py"
 

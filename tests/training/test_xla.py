@@ -5,12 +5,12 @@ import re
 
 import pytest
 import tensorflow as tf
-from paths import PYTHONPATH
-from programs import PretrainingJob, arrays, curves, one_line
-from workers import start_workers, wait_for
 
 from bert_tf import pretraining
 from bert_tf.checkpoint_files import list_checkpoints
+from tests.support.paths import PYTHONPATH
+from tests.support.programs import PretrainingJob, arrays, curves, one_line
+from tests.support.workers import start_workers, wait_for
 
 # Prints a marker after each part, then how many modules have been dumped so far.
 PROGRAM = """
@@ -18,7 +18,7 @@ import os, sys
 if sys.argv[1] == "mirrored":
     import conftest  # two logical CPUs
 import tensorflow as tf
-from tiny_models import make_step, random_batch, tensors
+from tests.support.tiny_models import make_step, random_batch, tensors
 from bert_tf.training.distribution import barrier, make_strategy
 strategy = make_strategy(sys.argv[1])
 sizes = {"num_hidden_layers": int(sys.argv[2])}

@@ -4,9 +4,6 @@ import shutil
 
 import numpy as np
 import pytest
-from paths import ROOT
-from record_files import DYNAMIC, FORMAT, features, make_files, write_records
-from reference_files import write_events
 
 from benchmarks.reference import curves
 from benchmarks.reference.held_out import bits_per_character, characters_of, count_masked
@@ -18,6 +15,9 @@ from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags, check_flags
 from run_scripts.flags.training import given_config
+from tests.support.paths import ROOT
+from tests.support.record_files import DYNAMIC, FORMAT, features, make_files, write_records
+from tests.support.reference_files import write_events
 from tokenization import load_tokenizer
 from tokenization.comparison import open_vocabulary
 

@@ -12,8 +12,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from paths import PYTHONPATH, ROOT
-from reference_files import write_events, write_nsmc
 from safetensors.numpy import load_file
 
 from benchmarks.reference import measure, program
@@ -27,6 +25,8 @@ from benchmarks.reference.program import (
 )
 from benchmarks.reference.stages import make_stages
 from bert_common.errors import InputError
+from tests.support.paths import PYTHONPATH, ROOT
+from tests.support.reference_files import write_events, write_nsmc
 
 # Stands for every program: writes what the next stages read of its results, and notes its command.
 # The file "die" lists the outputs of the commands that are killed at their first start.

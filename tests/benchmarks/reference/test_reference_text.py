@@ -5,10 +5,10 @@ import json
 import re
 
 import pytest
-from reference_files import write_nsmc
 
 from benchmarks.reference import text
 from benchmarks.reference.tasks import find_tasks
+from tests.support.reference_files import write_nsmc
 
 
 def divide(tmp_path, **flags):
@@ -132,7 +132,7 @@ def test_text_of_every_kind(tmp_path, form):
     expected = divide(tmp_path, corpus=f"{tmp_path}/a.txt", held_out=f"{tmp_path}/held.txt")
     if form == "parquet":
         pytest.importorskip("pyarrow")
-        from table_files import as_table, write_parquet
+        from tests.support.table_files import as_table, write_parquet
 
         write_parquet(tmp_path / "other", as_table(["가.\n나.", "다.", "라."]))
     else:

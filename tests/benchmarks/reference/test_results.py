@@ -1,10 +1,9 @@
 """The tables of measured runs, and the list of their commands."""
 
-from benchmark_programs import output_of
-from measured_runs import ONE, make_run
-
 from benchmarks.reference.ledger import LEDGER, Machine, append_run, read_runs
 from benchmarks.reference.results import commands, question_table, show_tables, task_table
+from tests.support.benchmark_programs import output_of
+from tests.support.measured_runs import ONE, make_run
 
 
 def runs_of(*runs):

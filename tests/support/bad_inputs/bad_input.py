@@ -14,11 +14,10 @@ import traceback
 import warnings
 from typing import NamedTuple
 
-from bad_input_files import DAMAGE, TAKEN
-from bad_input_programs import PROGRAMS
-
 from run_scripts.flags.declaration import value_type
 from run_scripts.tools import glue_plan
+from tests.support.bad_inputs.bad_input_files import DAMAGE, TAKEN
+from tests.support.bad_inputs.bad_input_programs import PROGRAMS
 
 
 class Started(BaseException):

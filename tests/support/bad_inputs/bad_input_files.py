@@ -4,13 +4,18 @@ import json
 import os
 import shutil
 
-from record_files import DYNAMIC, FORMAT, describe, make_files
-from task_data import KLUE_HEADER, klue_sentence, squad_content, write_race, write_race_lines
-from tiny_models import tiny_model, write_config
-
 from bert_tf.checkpoint import save_google_checkpoint
 from finetuning.classification.head import SequenceClassifier
 from finetuning.tasks import TASKS
+from tests.support.record_files import DYNAMIC, FORMAT, describe, make_files
+from tests.support.task_data import (
+    KLUE_HEADER,
+    klue_sentence,
+    squad_content,
+    write_race,
+    write_race_lines,
+)
+from tests.support.tiny_models import tiny_model, write_config
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = ["나", "##는", "학교", "##에", "갔", "##다", ".", "good", "bad", "the", "film", "red", "?"]

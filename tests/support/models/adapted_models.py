@@ -4,11 +4,11 @@ import json
 
 import keras
 import numpy as np
-from tiny_models import tiny_model, write_config
 
 from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
 from model_formats.model_folder import ModelFolder
 from run_scripts.conversion.adapt_checkpoint import main
+from tests.support.tiny_models import tiny_model, write_config
 from tokenization import load_tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

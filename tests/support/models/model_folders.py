@@ -1,7 +1,6 @@
 """Folders of tiny models with random weights, as the training programs leave them."""
 
 import keras
-from tiny_models import SIZES
 
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
@@ -9,6 +8,7 @@ from finetuning.tasks import TASKS
 from model_formats.encoders import ENCODERS
 from model_formats.load_folder import make_model
 from model_formats.model_folder import ModelFolder
+from tests.support.tiny_models import SIZES
 from tokenization import FullTokenizer
 
 PIECES = [

@@ -8,10 +8,10 @@ import csv
 import json
 
 import numpy as np
-from paths import TEST_DATA
-from task_data import WORDS
 
 from bert_tf.checkpoint import write_arrays
+from tests.support.paths import TEST_DATA
+from tests.support.task_data import WORDS
 from tokenization import SentencePieceTokenizer
 
 DATA = TEST_DATA

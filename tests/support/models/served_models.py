@@ -5,8 +5,6 @@ import warnings
 import keras
 import numpy as np
 import tensorflow as tf
-from model_folders import write_folder
-from tiny_models import SIZES
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel
@@ -14,6 +12,8 @@ from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
 from finetuning.inputs import ROW_INPUTS, pad_rows
 from model_formats.loaded_model import LoadedModel
+from tests.support.models.model_folders import write_folder
+from tests.support.tiny_models import SIZES
 
 # Larger than usual, so that outputs differ from text to text.
 WEIGHTS = {"initializer_range": 0.4}

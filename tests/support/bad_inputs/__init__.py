@@ -1,0 +1,1 @@
+"""Command lines and files that programs must refuse; open bad_input first."""

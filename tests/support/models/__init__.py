@@ -1,0 +1,1 @@
+"""Folders of small models; open model_folders first."""
