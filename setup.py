@@ -129,6 +129,7 @@ COMMANDS = [
     "run-ner = run_scripts.programs:run_ner",
     "run-squad = run_scripts.programs:run_squad",
     "run-race = run_scripts.programs:run_race",
+    "run-similarity = run_scripts.programs:run_similarity",
     "run-glue = run_scripts.programs:run_glue",
     "run-korean = run_scripts.programs:run_korean",
 ]

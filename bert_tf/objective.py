@@ -10,6 +10,9 @@ from typing import Any
 import keras
 from keras import ops
 
+# The feature that says which rows of a global batch a part of it is; see `Objective.shared`.
+OWN_ROWS = "own_rows"
+
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
@@ -53,6 +56,11 @@ class Objective:
     examples: str | None = None
     # Its name in eval_results.txt -> `Share`.
     shares: dict[str, Share] = dataclasses.field(default_factory=dict)
+    # Outputs of the model, or features, [B, ...] each, that the loss of every part of a global
+    # batch reads of all of it, as a loss that contrasts examples does. Where there are several
+    # parts, `loss_sums` finds them in the batch as "all_NAME" [G, ...], without a gradient, and
+    # under `OWN_ROWS` [B] which of these rows the part's own examples are.
+    shared: tuple[str, ...] = ()
 
     def reported_name(self, name: str) -> str:
         """What the loss NAME is called in eval_results.txt and on TensorBoard."""

@@ -33,6 +33,7 @@ class SplitSource(NamedTuple):
     own: bool = False
     encoding: str | None = None  # of a user's own files; None: it is recognised
     part: str | None = None  # "train" or "dev" of a single file, of which a tenth is held out
+    third: str | int | None = None  # the column of a third text, of which run_similarity alone asks
 
 
 class Dataset(NamedTuple):

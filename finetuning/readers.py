@@ -345,7 +345,8 @@ def read_rows(path: str, source: SplitSource) -> Iterator[tuple[str, ReadField]]
         if twice and source.own:
             raise InputError(f"{where} must name a column once. Received: {twice[0]!r} twice")
         columns, width = {name: i for i, name in enumerate(header)}, len(header)
-        needed = (source.text, source.second, source.label, source.id, *source.row_filter[:1])
+        needed = (source.text, source.second, source.third, source.label, source.id)
+        needed += source.row_filter[:1]
         missing = [name for name in needed if name is not None and name not in columns]
         if missing:
             raise InputError(

@@ -63,6 +63,9 @@ class Task:
         return importlib.import_module(f"{self.package}.{name}")
 
 
+# The class of an encoder without a head.
+ENCODER = TransformersClass("Model", "feature-extraction", ("cls/",))
+
 # What a head that reads all pieces does not need.
 POOLER = ("bert/pooler/",)
 
@@ -153,6 +156,24 @@ TASKS = {
             fields=("second", "text", "options"),
             view="choice",
             transformers=TransformersClass("ForMultipleChoice", None),
+        ),
+        Task(
+            name="similarity",
+            package="finetuning.similarity",
+            description="trained so that the cosine of two texts' vectors says how alike they are",
+            takes="pairs (text, second text)",
+            settings=_settings(
+                "files",
+                128,
+                pooling=Setting(str, needed=True, default="mean"),
+                normalize=Setting(bool, needed=True, default=True),
+                embedding_sizes=Setting(str),
+            ),
+            labels=None,
+            fields=("text", "second"),
+            view="labels",
+            transformers=ENCODER,
+            may_lack=POOLER,
         ),
     )
 }

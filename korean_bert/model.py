@@ -18,6 +18,7 @@ from finetuning.inputs import SHORTEST, Pair, encode_pairs
 from finetuning.results import Prediction
 from finetuning.serving.served_model import ServedModel
 from finetuning.serving.signatures import longest_row
+from finetuning.similarity.ranking import unit_vectors
 from korean_bert.arguments import (
     as_pairs,
     check_count,
@@ -104,12 +105,14 @@ class Model:
     def pooling(self) -> str:
         """How `embed` makes one vector of a text: "mean", "cls" or "max".
 
-        It is "mean", unless the folder is one of sentence-transformers that says otherwise.
+        It is "mean", unless run_similarity trained the model with another one, or the folder is one
+        of sentence-transformers that says otherwise.
 
         Raises:
             InputError: as `model_formats.sentence_transformers.read_pooling`.
         """
-        return read_pooling(self.loaded.folder) or "mean"
+        trained = self.loaded.settings.get("pooling")
+        return trained or read_pooling(self.loaded.folder) or "mean"
 
     @property
     def num_layers(self) -> int:
@@ -130,7 +133,8 @@ class Model:
         Args:
             texts: a text, or a list of them; a text may also be a pair, (text, second text).
             pooling: "mean" or "max" over all pieces, [CLS] and [SEP] included, or "cls", the vector
-                of [CLS]. None: `self.pooling`.
+                of [CLS]. None: `self.pooling`, and where run_similarity trained vectors of length
+                1, the last layer's have it.
             layers: a layer, or several, as papers count them: 0 is the embedding output, 1 the
                 first layer, -1 the last.
             batch_size: how many texts are computed together; None: as many as make 2,048 pieces.
@@ -144,6 +148,7 @@ class Model:
         Raises:
             InputError: an argument is none of these.
         """
+        normalize = pooling is None and layers == -1 and self.loaded.settings.get("normalize")
         pooling = self.pooling if pooling is None else pooling
         if not isinstance(pooling, str) or pooling not in POOLINGS:
             raise InputError(
@@ -161,6 +166,7 @@ class Model:
         vectors = list(extract(self.encoder, rows, chosen, pooling, batch_size, pad_id, **options))
         shape = len(rows), len(chosen), self.loaded.config.hidden_size
         found = np.stack(vectors) if vectors else np.zeros(shape, np.float32)  # [B, L, H]
+        found = unit_vectors(found) if normalize else found
         found = found if several else found[:, 0]  # [B, H]
         return found[0] if single else found
 

@@ -10,7 +10,8 @@
 and the reductions between them, and waits for none. `_accumulate` takes plain tensors and returns
 plain tensors, no variable captured; sums, not means, leave it, and are added up over the replicas.
 
-Shapes: B examples of a replica, T tokens, M microbatches, L dropout layers.
+Shapes: B examples of a replica, G of the global batch, R replicas, T tokens, M microbatches,
+L dropout layers.
 """
 
 import dataclasses
@@ -25,7 +26,7 @@ import tensorflow as tf
 from bert_tf.dropout import random_bits
 from bert_tf.input.length_buckets import BUCKET, cut
 from bert_tf.layers import call_block
-from bert_tf.objective import total_loss
+from bert_tf.objective import OWN_ROWS, total_loss
 from bert_tf.optimization import DecayOptimizer
 from bert_tf.summaries.histograms import BUCKETS, KINDS, histograms, layer_groups
 from bert_tf.training.mixed_precision import LossScale
@@ -95,6 +96,7 @@ class TrainingStep:
         self.reduced_dtype = "bfloat16" if bfloat16 else self.dtype
         # The seeds of every SeedGenerator in the model, which has no other such variables.
         self.seed_states = model.non_trainable_variables
+        self.forward = graph(self._forward, jit_compile=compilation.whole)
         self.forward_backward = graph(self._accumulate, jit_compile=compilation.whole)
         self.update = Update(self.weights, optimizer, loss_scale, compilation.update)
         self.groups = layer_groups(self.weights) if config.histogram_steps else {}
@@ -234,14 +236,13 @@ class TrainingStep:
         scale = tf.constant(1.0, self.dtype)
         if self.loss_scale is not None:
             scale = tf.convert_to_tensor(self.loss_scale.scale)
-        sums, gradients = self.forward_backward(
+        place = (
             [v.value for v in self.weights],
             tf.convert_to_tensor(self.optimizer.iterations.value),
             tf.convert_to_tensor(context.replica_id_in_sync_group, tf.int32),
-            batch,
-            denominators,
-            scale,
         )
+        batch, shared = self._share(context, place, batch, reduce)
+        sums, gradients = self.forward_backward(*place, batch, denominators, scale, shared)
         # A weight that the loss does not depend on has no gradient: neither updated nor decayed.
         trained = tuple(i for i, gradient in enumerate(gradients) if gradient is not None)
 
@@ -253,6 +254,58 @@ class TrainingStep:
 
         # 4. Loss and norm, clipping, new weights.
         return metrics | self.update(context, trained, (sums, denominators, gradients))
+
+    def _share(self, context, place, batch, reduce):
+        """What the loss of every part reads of the global batch; see `Objective.shared`.
+
+        As GradCache (arXiv:2101.06983): a forward pass without a gradient, in which every dropout
+        layer drops what it drops in the pass of `_accumulate`, so that all parts together have the
+        gradient of one large batch.
+
+        Args:
+            context: the `tf.distribute.ReplicaContext`.
+            place: the first three arguments of `_accumulate`.
+            batch: this replica's features.
+            reduce: as for `_replica_step`.
+
+        Returns:
+            The batch with `OWN_ROWS` [B], and a dict of "all_NAME" [G, ...]; nothing is added where
+            the loss reads nothing, or where this part is the whole batch.
+        """
+        names, replicas = self.model.objective.shared, context.num_replicas_in_sync
+        if not names or replicas * self.config.gradient_accumulation_steps == 1:
+            return batch, {}
+        own = self.forward(*place, batch)  # [B, ...] each
+        # Zeros in the places of the others: the sum over the replicas is exact.
+        places = tf.one_hot(place[2], replicas, dtype=self.dtype)  # [R]
+        apart = {name: tf.tensordot(places, value, axes=0) for name, value in own.items()}
+        together = reduce(context, apart)  # [R, B, ...] each
+        every = {f"all_{n}": tf.reshape(v, [-1, *v.shape[2:]]) for n, v in together.items()}
+        count = tf.shape(own[names[0]])[0]
+        rows = place[2] * count + tf.range(count)  # [B]
+        return {**batch, OWN_ROWS: rows}, every
+
+    def _forward(self, weights, step, replica, batch):
+        """The tensors of `Objective.shared` for a replica's part of the batch, [B, ...] each."""
+        seeds, names = self._seeds(step, replica), self.model.objective.shared
+        split = self._split(batch)
+
+        def compute(i):
+            part = {k: v[i] for k, v in split.items()}  # [B / M, ...]
+            with keras.StatelessScope(state_mapping=self._state(weights, seeds[i])):
+                found = {**part, **self.model(part, training=True)}
+            return {name: tf.cast(found[name], self.dtype) for name in names}
+
+        numbers = tf.range(self.config.gradient_accumulation_steps)
+        outputs = tf.map_fn(
+            compute, numbers, dict.fromkeys(names, self.dtype), parallel_iterations=1
+        )
+        return {name: tf.reshape(v, [-1, *v.shape[2:]]) for name, v in outputs.items()}  # [B, ...]
+
+    def _split(self, batch):
+        """The microbatches of a replica's part of the batch: features [M, B / M, ...]."""
+        count = self.config.gradient_accumulation_steps
+        return {k: tf.reshape(v, [count, -1, *v.shape[1:]]) for k, v in batch.items()}
 
     def _histograms(self, trained, gradients):
         """The histograms of weights and gradients in a step where they are due."""
@@ -299,7 +352,7 @@ class TrainingStep:
 
         self.strategy.run(replica)
 
-    def _accumulate(self, weights, step, replica, batch, denominators, scale):
+    def _accumulate(self, weights, step, replica, batch, denominators, scale, shared=None):
         """The loss sums of this replica's part of the batch, and of the gradient.
 
         Args:
@@ -309,6 +362,7 @@ class TrainingStep:
             batch: this replica's features.
             denominators: what `Objective.denominators` returns for the global batch.
             scale: what the loss, and with it the gradient, is multiplied by.
+            shared: features of the whole global batch, which no microbatch cuts, if there are any.
 
         Returns:
             A dict of scalars, and a list of dense tensors in `reduced_dtype`, None for a weight
@@ -317,9 +371,10 @@ class TrainingStep:
         count = self.config.gradient_accumulation_steps  # M
         seeds = self._seeds(step, replica)  # [M, L, 2]
         if count == 1:
-            sums, gradients = self._microbatch(weights, seeds[0], batch, denominators, scale)
+            part = {**batch, **(shared or {})}
+            sums, gradients = self._microbatch(weights, seeds[0], part, denominators, scale)
             return sums, self._as_reduced(gradients)
-        split = {k: tf.reshape(v, [count, -1, *v.shape[1:]]) for k, v in batch.items()}  # [M, ...]
+        split = self._split(batch)
         losses = self.model.objective.losses
         zero = tf.zeros([], self.dtype)
         sums = {f"{name}_{part}": zero for name in denominators for part in losses[name].sums}
@@ -327,7 +382,7 @@ class TrainingStep:
         has_gradient: list[bool] = []
 
         def add_microbatch(i, sums, gradients):
-            part = {k: v[i] for k, v in split.items()}  # [B / M, ...]
+            part = {**{k: v[i] for k, v in split.items()}, **(shared or {})}  # [B / M, ...]
             new_sums, new_gradients = self._microbatch(weights, seeds[i], part, denominators, scale)
             has_gradient[:] = [new is not None for new in new_gradients]
             sums = {name: total + new_sums[name] for name, total in sums.items()}
@@ -349,8 +404,7 @@ class TrainingStep:
         The model itself is called, not `stateless_call`, which would not pass `training` on to
         nested layers.
         """
-        state = [*zip(self.weights, weights, strict=True)]
-        state += [*zip(self.seed_states, tf.unstack(seeds), strict=True)]
+        state = self._state(weights, seeds)
         with tf.GradientTape() as tape, keras.StatelessScope(state_mapping=state) as scope:
             tape.watch(weights)
             run_block = call_block
@@ -362,6 +416,11 @@ class TrainingStep:
         gradients = tape.gradient(loss, weights)
         # convert_to_tensor makes the gradient of a gathered table dense.
         return sums, [None if g is None else tf.convert_to_tensor(g) for g in gradients]
+
+    def _state(self, weights, seeds):
+        """The variables of a forward pass with their values, seeds of dropout [L, 2] included."""
+        state = [*zip(self.weights, weights, strict=True)]
+        return [*state, *zip(self.seed_states, tf.unstack(seeds), strict=True)]
 
     def _seeds(self, step, replica):
         """New seeds for every dropout layer in every microbatch.

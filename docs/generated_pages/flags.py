@@ -16,6 +16,7 @@ from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.ner import NerFlags
 from run_scripts.plan import CorpusPlanFlags
 from run_scripts.race import RaceFlags
+from run_scripts.similarity import SimilarityFlags
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.explore import ExploreFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
@@ -33,6 +34,7 @@ PROGRAMS = {
     "run_ner.py": NerFlags,
     "run_squad.py": SquadFlags,
     "run_race.py": RaceFlags,
+    "run_similarity.py": SimilarityFlags,
     "export_model.py": ExportFlags,
     "run_scripts.plan": CorpusPlanFlags,
 }

@@ -27,6 +27,7 @@ const EXAMPLES = {
     second: "민수는 무엇을 들고 갔나?",
     options: "우산\n책\n공\n빵",
   },
+  similarity: { text: "배송이 너무 늦어요.", second: "택배가 아직 안 왔어요." },
 };
 const WORDS = {
   word: "학교",

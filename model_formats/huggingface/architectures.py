@@ -7,11 +7,10 @@ from typing import Any
 
 from bert_common.errors import InputError
 from finetuning.question_answering.beam_head import BeamSpanModel
-from finetuning.tasks import TASKS, TransformersClass
+from finetuning.tasks import ENCODER, TASKS, TransformersClass
 from model_formats.encoders import ENCODERS
 from model_formats.loaded_model import LoadedModel
 
-ENCODER = TransformersClass("Model", "feature-extraction", ("cls/",))
 MASKED_LM = TransformersClass("ForMaskedLM", "fill-mask", ("bert/pooler/", "cls/seq_relationship/"))
 PRETRAINING = TransformersClass("ForPreTraining", "fill-mask")
 DISCRIMINATOR = TransformersClass("ForPreTraining", None, ("generator/", "generator_predictions/"))

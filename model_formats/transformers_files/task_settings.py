@@ -10,7 +10,7 @@ from typing import Any
 from bert_common.errors import InputError
 from bert_tf.config import EncoderConfig
 from finetuning.ner.labels import iob2_tag
-from finetuning.tasks import TASKS
+from finetuning.tasks import ENCODER, TASKS
 
 # problem_type of a classifier -> task_type.
 TYPES = {
@@ -38,7 +38,8 @@ def settings_of(values: Mapping[str, Any], config: EncoderConfig, source: str) -
     """
     architectures = values.get("architectures")
     name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
-    task = next((t for t in TASKS.values() if name.endswith(t.transformers.suffix)), None)
+    with_heads = [t for t in TASKS.values() if t.transformers is not ENCODER]
+    task = next((t for t in with_heads if name.endswith(t.transformers.suffix)), None)
     if task is None:
         return {}
     settings: dict[str, Any] = {name: setting.default for name, setting in task.settings.items()}

@@ -57,6 +57,7 @@ FLOORS = {
         "multiple_choice",
         "ner",
         "question_answering",
+        "similarity",
         "serving",
         "",
     ),
@@ -65,7 +66,9 @@ FLOORS = {
     "tokenization": ("vocab_learning", ""),
 }  # fmt: skip
 # Folders that do not import each other.
-SEPARATE_ROOMS = {"finetuning": ("classification", "multiple_choice", "ner", "question_answering")}
+SEPARATE_ROOMS = {
+    "finetuning": ("classification", "multiple_choice", "ner", "question_answering", "similarity")
+}
 MODEL_IMPORTS = ("bert_common", "bert_tf")
 
 FLAG_LIBRARY, FLAG_PACKAGE = "absl", "run_scripts"
@@ -330,6 +333,9 @@ LIGHT = (
     "run_scripts.extract_features",
     "run_scripts.race",
     "run_scripts.squad",
+    "run_scripts.similarity",
+    "finetuning.similarity.data",
+    "finetuning.similarity.ranking",
     "finetuning.question_answering.scores",
     "finetuning.question_answering.answers",
     "finetuning.multiple_choice.data",

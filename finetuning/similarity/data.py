@@ -1,0 +1,277 @@
+"""Reads texts to learn vectors from: scored pairs, pairs or triples that belong together, texts."""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from bert_common.errors import InputError
+from finetuning.datasets import DATASETS, Dataset, SplitSource
+from finetuning.readers import MissingColumn, find_file, is_empty, read_label, read_rows, read_split
+from finetuning.tables import check_ending, column_names
+
+# What people call the columns, of which a file has at most one each.
+COLUMN_NAMES = {
+    "text": (
+        "text", "sentence1", "anchor", "query", "question", "sentence", "premise", "문장1",
+        "문장", "질문", "텍스트", "제목",
+    ),
+    "second": (
+        "second", "sentence2", "positive", "passage", "answer", "context", "hypothesis", "문장2",
+        "답변", "대답", "본문",
+    ),
+    "third": ("third", "sentence3", "negative", "hard_negative", "문장3", "오답"),
+    "label": ("score", "label", "similarity", "점수", "유사도"),
+}  # fmt: skip
+
+# The data sets of inferences, of which triples are made, and of scored pairs.
+INFERENCES = tuple(n for n, d in DATASETS.items() if {"entailment", "contradiction"} <= {*d.labels})
+SCORED = tuple(
+    name
+    for name, dataset in DATASETS.items()
+    if not dataset.labels and dataset.sources["train"].second is not None
+)
+
+FILE_TYPES = ("csv", "tsv", "jsonl")
+OWN_FILES = "files"  # what a task is called whose files flags name
+SPLITS = ("train", "dev", "test")
+
+_SCORES = Dataset("", {}, ())
+
+
+class SimilarityExample(NamedTuple):
+    """Texts that belong together, or a pair with a score."""
+
+    id: str
+    # A text; a text and its partner; or these and a third one that means something else.
+    texts: tuple[str, ...]
+    score: float | None = None
+    where: str = ""  # its file and line
+
+    @property
+    def text(self) -> str:
+        """The first text."""
+        return self.texts[0]
+
+
+class Columns(NamedTuple):
+    """The columns of a user's own files, by their names; None: looked for."""
+
+    text: str | None = None
+    second: str | None = None
+    third: str | None = None
+    label: str | None = None
+
+
+class Form(NamedTuple):
+    """What the examples of a split consist of."""
+
+    texts: int  # how many texts each has
+    scored: bool
+
+    @property
+    def objective(self) -> str:
+        """What they are for, a key of `finetuning.similarity.losses.OBJECTIVES`."""
+        if self.scored:
+            return "cosine"
+        return "ranking" if self.texts > 1 else "simcse"
+
+    def __str__(self) -> str:
+        kind = {1: "texts", 2: "pairs", 3: "triples"}[self.texts]
+        return f"scored {kind}" if self.scored else kind
+
+
+@dataclasses.dataclass(frozen=True)
+class SimilarityDataset:
+    """The files of every split."""
+
+    name: str  # a row of `DATASETS`, or one of `FILE_TYPES` or `OWN_FILES`
+    sources: Mapping[
+        str, SplitSource
+    ]  # split -> its files; of a row of `DATASETS` as they are there
+    own: tuple[str, ...] = ()  # the splits whose files are the user's own
+
+    @property
+    def splits(self) -> dict[str, bool]:
+        """Each split -> whether vectors can be measured on it, as it has pairs."""
+        return {split: self.form(split).texts > 1 for split in self.sources}
+
+    def form(self, split: str) -> Form:
+        """What the examples of a split consist of."""
+        source = self.sources[split]
+        if split not in self.own and self.name in INFERENCES:
+            return Form(3, False)
+        count = sum(c is not None for c in (source.text, source.second, source.third))
+        return Form(count, source.label is not None)
+
+
+def known_dataset(name: str) -> SimilarityDataset:
+    """The data set of a name of `INFERENCES` or `SCORED`, without splits that lack labels."""
+    sources = DATASETS[name].sources
+    return SimilarityDataset(name, {s: x for s, x in sources.items() if x.label is not None})
+
+
+def folder_dataset(
+    file_type: str, folder: str, columns: Columns, encoding: str | None = None
+) -> SimilarityDataset:
+    """The data set of train, dev and test in a folder, as far as they exist.
+
+    Raises:
+        InputError: there is none of them, or as `own_source`.
+    """
+    paths = {split: os.path.join(folder, f"{split}.{file_type}") for split in SPLITS}
+    present = {split: path for split, path in paths.items() if os.path.isfile(path)}
+    if not present:
+        find_file(f"train.{file_type}", folder, "")  # raises: it says what is there
+    return with_files(SimilarityDataset(file_type, {}), present, columns, encoding)
+
+
+def with_files(
+    dataset: SimilarityDataset,
+    files: Mapping[str, str],
+    columns: Columns,
+    encoding: str | None = None,
+) -> SimilarityDataset:
+    """The data set with a user's own files in the place of some splits.
+
+    Args:
+        dataset: the others are its own.
+        files: split -> path.
+        columns, encoding: as for `own_source`.
+    """
+    found = {split: own_source(path, columns, encoding) for split, path in files.items()}
+    sources = {**dataset.sources, **found}
+    ordered = {split: sources[split] for split in (*SPLITS, *sources) if split in sources}
+    return SimilarityDataset(dataset.name, ordered, (*dataset.own, *found))
+
+
+def own_source(path: str, columns: Columns, encoding: str | None = None) -> SplitSource:
+    """The `SplitSource` of a user's own file, with the columns that were found in it.
+
+    A .json file may be one in SQuAD's format (`is_of_questions`): of questions, whose partners are
+    the texts that they are about.
+
+    Args:
+        path: the file.
+        columns: those that are given.
+        encoding: a key of `bert_common.text_encoding.NAMES`; None: it is recognised.
+
+    Raises:
+        InputError: the ending of its name is unknown, or columns must be given.
+    """
+    check_ending(path)
+    source = SplitSource((os.path.abspath(path),), "question", "context", own=True)
+    if is_of_questions(source):
+        return source
+    found = _find_columns(column_names(path, encoding), columns, path)
+    if found.third is not None and found.label is not None:
+        raise InputError(
+            "a file must have either a score or a third text that means something else. Received: "
+            f"{path} with both, columns {found.label} and {found.third}"
+        )
+    text, second, third, label = found
+    return source._replace(text=text, second=second, third=third, label=label, encoding=encoding)
+
+
+def is_of_questions(source: SplitSource) -> bool:
+    """Whether a user's own file is one in SQuAD's format: JSON, and no list."""
+    path = source.files[0]
+    if not (source.own and path.lower().endswith(".json")):
+        return False
+    with open(path, "rb") as file:
+        return file.read(100).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+
+
+def _find_columns(names: Sequence[str], given: Columns, path: str) -> Columns:
+    """The columns that are given, and those with a name of `COLUMN_NAMES`."""
+    found = {}
+    for kind, known in COLUMN_NAMES.items():
+        column = getattr(given, kind)
+        alike = [name for name in names if name.strip().lower() in known]
+        if column is not None:
+            if column not in names and "." not in column:
+                raise InputError(
+                    f"--{kind}_column must name a column of {path}: {', '.join(names)}. "
+                    f"Received: {column}"
+                )
+        elif len(alike) > 1 or (kind == "text" and not alike):
+            raise InputError(
+                f"--{kind}_column must name a column of {path} where not exactly one is called "
+                f"{known[0]} or the like. Received: {', '.join(names)}"
+            )
+        found[kind] = column if column is not None else next(iter(alike), None)
+    if found["second"] is None and found["label"] is not None:
+        found["label"] = None  # of single texts: the class of each, which says nothing here
+    said = ", ".join(f"{kind} {name!r}" for kind, name in found.items() if name is not None)
+    print(f"columns of {path}: {said} (--text_column, --second_column and so on name others)")
+    return Columns(**found)
+
+
+def read_examples(
+    dataset: SimilarityDataset, split: str, data_dir: str
+) -> tuple[list[SimilarityExample], dict[str, int]]:
+    """Reads the examples of a split, and counts what was left out.
+
+    Raises:
+        InputError: as `finetuning.readers.read_split`; or a text is empty, or a score negative.
+    """
+    if split in dataset.own:
+        return _read_own(dataset.sources[split]), {}
+    examples, left_out = read_split(DATASETS[dataset.name], split, data_dir)
+    counts = {f"left out ({why})": count for why, count in left_out.items()}
+    if dataset.name in INFERENCES:
+        triples, without = _make_triples(examples, DATASETS[dataset.name].labels)
+        return triples, {**counts, "premises without entailment or contradiction": without}
+    return [
+        SimilarityExample(e.id, (e.text, e.second), float(e.label), e.where) for e in examples
+    ], counts
+
+
+def _make_triples(examples, labels):
+    """Of every premise: each sentence that it entails as its partner, one that contradicts it.
+
+    As SimCSE (arXiv:2104.08821, section 5). Of fewer contradictions some are taken again.
+    """
+    premises: dict[str, dict[str, list]] = {}
+    for example in examples:
+        premises.setdefault(example.text, {}).setdefault(labels[example.label], []).append(example)
+    triples, without = [], 0
+    for text, found in premises.items():
+        others = found.get("contradiction", [])
+        if not others or "entailment" not in found:
+            without += 1
+            continue
+        for number, partner in enumerate(found["entailment"]):
+            texts = (text, partner.second, others[number % len(others)].second)
+            triples.append(SimilarityExample(partner.id, texts, None, partner.where))
+    return triples, without
+
+
+def _read_own(source: SplitSource) -> list[SimilarityExample]:
+    """The examples of a user's own file."""
+    path = source.files[0]
+    columns = [c for c in (source.text, source.second, source.third) if c is not None]
+    examples = []
+    for where, field in read_rows(path, source):
+        try:
+            texts = tuple(field(column) for column in columns)
+            value = None if source.label is None else field(source.label)
+        except MissingColumn as error:
+            raise InputError(f"{where} must have {error}") from None
+        for column, text in zip(columns, texts, strict=True):
+            if not isinstance(text, str) or not text.strip():
+                raise InputError(
+                    f"{where}: a text must be a string that is not empty. Received: {text!r} in "
+                    f"column {column!r}"
+                )
+        score = None
+        if source.label is not None:
+            if is_empty(value):
+                raise InputError(f"{where}: the score must not be empty. Received: {value!r}")
+            score = read_label(_SCORES, value, where)
+            if score < 0:
+                raise InputError(f"{where}: the score must not be below 0. Received: {value!r}")
+        examples.append(SimilarityExample(where, tuple(t.strip() for t in texts), score, where))
+    if not examples:
+        raise InputError(f"{path} must hold an example. Received: none")
+    return examples

@@ -1,0 +1,127 @@
+"""A vector of every text from BERT or ALBERT, trained so that cosines mean similarity.
+
+As Sentence-BERT (arXiv:1908.10084, section 3): one encoder for both texts, whose outputs are
+pooled. No weight is added to the encoder's.
+
+Shapes: B batch, S texts of an example, T tokens, H hidden.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.encoder import EncoderModel
+from bert_tf.layers import call_block
+from bert_tf.objective import Objective
+from finetuning.inputs import ROW_INPUTS
+from finetuning.settings import split_numbers
+from finetuning.similarity.losses import make_objective, unit
+
+POOLINGS = ("mean", "cls", "max")
+
+# SimCSE's (arXiv:2104.08821, table D.1); the scale of 20 of sentence-transformers.
+TEMPERATURE = 0.05
+
+
+@keras.saving.register_keras_serializable(package="finetuning")
+class SentenceEncoder(EncoderModel):
+    """An encoder whose outputs are pooled to a vector of each text.
+
+    Args:
+        encoder: a `BertModel` or an `AlbertModel`.
+        pooling: "mean" or "max" over all pieces, [CLS] and [SEP] included, or "cls", the vector of
+            [CLS] (without the pooler).
+        normalize: whether vectors have length 1.
+        sizes: the sizes that a vector may be cut to; H is always among them.
+        training: a key of `finetuning.similarity.losses.OBJECTIVES`.
+        temperature: see `finetuning.similarity.losses.make_objective`.
+
+    Example:
+        model = SentenceEncoder(BertModel(config))
+        vectors = model({"input_ids": ids})["vectors"]  # [B, S, T] -> [B, S, H]
+    """
+
+    google_names: dict[str, str] = {}
+
+    def __init__(
+        self,
+        encoder: keras.Model,
+        pooling: str = "mean",
+        normalize: bool = True,
+        sizes: Sequence[int] = (),
+        training: str = "ranking",
+        temperature: float = TEMPERATURE,
+        name: str = "similarity",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(encoder, name, **kwargs)
+        self.pooling = pooling
+        self.normalize = normalize
+        self.sizes = tuple(sorted({self.config.hidden_size, *sizes}, reverse=True))
+        self.training = training
+        self.temperature = temperature
+        self.build()
+
+    @property
+    def objective(self) -> Objective:
+        """The losses of `finetuning.similarity.losses`."""
+        return make_objective(self.training, self.temperature, self.sizes, self.normalize)
+
+    def build(self, input_shape: Any = None) -> None:
+        self.built = True  # it has no weights of its own
+
+    def call(
+        self, inputs: Mapping[str, Any], training: bool | None = None, run_block: Any = call_block
+    ) -> dict[str, Any]:
+        """Runs the encoder on every text.
+
+        Args:
+            inputs: the encoder's inputs, a dict of [B, S, T] integers; or of [B, T], a text each.
+            training, run_block: as for the encoder.
+
+        Returns:
+            A dict: "vectors" [B, S, H], or [B, H], in float32 at least.
+        """
+        *shape, length = ops.shape(inputs["input_ids"])
+        rows = {
+            name: ops.reshape(inputs[name], (-1, length))  # [B * S, T]
+            for name in ROW_INPUTS
+            if name in inputs
+        }
+        positions = ops.zeros_like(rows["input_ids"][:, :1]) if self.pooling == "cls" else None
+        encoded = self.encoder(rows, training=training, positions=positions, run_block=run_block)
+        states = ops.cast(encoded["sequence_output"], self.variable_dtype)  # [B * S, T or 1, H]
+        vectors = self._pool(states, rows.get("input_mask"))  # [B * S, H]
+        vectors = unit(vectors) if self.normalize else vectors
+        return {"vectors": ops.reshape(vectors, (*shape, self.config.hidden_size))}  # [B, S, H]
+
+    def _pool(self, states: Any, mask: Any) -> Any:
+        """[B * S, T, H] -> [B * S, H]"""
+        if self.pooling == "cls":
+            return states[:, 0]
+        if mask is None:
+            mask = ops.ones_like(states[..., 0])
+        mask = ops.expand_dims(ops.cast(mask, states.dtype), -1)  # [B * S, T, 1]
+        if self.pooling == "max":
+            return ops.max(ops.where(mask > 0, states, -1e30), axis=1)
+        return ops.sum(states * mask, axis=1) / ops.sum(mask, axis=1)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "pooling": self.pooling,
+            "normalize": self.normalize,
+            "sizes": self.sizes,
+            "training": self.training,
+            "temperature": self.temperature,
+        }
+
+
+def from_settings(
+    encoder: keras.Model, settings: Mapping[str, Any]
+) -> tuple[SentenceEncoder, tuple[str, ...]]:
+    """The model that a folder's settings describe, with random weights; it has no labels."""
+    sizes = split_numbers(settings.get("embedding_sizes"))
+    return SentenceEncoder(encoder, settings["pooling"], settings["normalize"], sizes), ()

@@ -1,0 +1,160 @@
+"""The losses of vectors of texts: cosines near scores, and partners before all other texts.
+
+Shapes: B examples of a part of a batch, G of the global batch, S texts of an example, H hidden,
+C candidates, (S - 1) * G.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keras import ops
+
+from bert_tf.objective import OWN_ROWS, Loss, Objective
+from finetuning.heads import weighted_sums
+
+OBJECTIVES = ("cosine", "ranking", "simcse")
+
+# What a batch has beside the encoder's inputs: scores of 0 to 1, the weight of each example, and
+# the number of each text, [B, S], by which equal texts are known.
+SCORES, WEIGHTS, TEXT_NUMBERS = "label_ids", "label_weights", "text_numbers"
+
+_COSINE_LOSSES = {"cosine": Loss((SCORES,), WEIGHTS, ("loss", "weight"))}
+_RANKING_LOSSES = {
+    "ranking": Loss(
+        (TEXT_NUMBERS,),
+        WEIGHTS,
+        curves={"accuracy": "share of the texts whose partner is nearer than all others"},
+    )
+}
+
+# Longer than no vector: the gradient of the length of a zero vector has no value.
+_SHORTEST = 1e-12
+
+
+def make_objective(
+    name: str, temperature: float, sizes: Sequence[int], normalize: bool
+) -> Objective:
+    """The `Objective` of a key of `OBJECTIVES`.
+
+    Args:
+        name: "simcse" is "ranking" of texts that are their own partners.
+        temperature: what similarities are divided by; for ranking alone.
+        sizes: how many of the first numbers of a vector are a vector too, each with a loss of its
+            own; the loss is the mean over them (arXiv:2205.13147, equation 1 with equal weights).
+        normalize: whether ranking compares cosines; otherwise products.
+    """
+    if name == "cosine":
+        return Objective(_COSINE_LOSSES, functools.partial(cosine_sums, sizes))
+    sums = functools.partial(ranking_sums, sizes, temperature, normalize)
+    return Objective(_RANKING_LOSSES, sums, shared=("vectors", TEXT_NUMBERS, WEIGHTS))
+
+
+def unit(vectors: Any) -> Any:
+    """[..., H] -> [..., H]: vectors of length 1; those of zeros stay."""
+    squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
+    return vectors * ops.rsqrt(ops.maximum(squares, _SHORTEST**2))
+
+
+def cosine_sums(
+    sizes: Sequence[int], outputs: Mapping[str, Any], batch: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Sums of the squared differences of cosines and scores (arXiv:1908.10084, section 3).
+
+    Args:
+        sizes: as for `make_objective`.
+        outputs: "vectors" [B, 2, H].
+        batch: `SCORES` and `WEIGHTS`, [B].
+    """
+    vectors, losses = outputs["vectors"], []
+    for size in sizes:
+        pair = unit(vectors[..., :size])
+        cosines = ops.sum(pair[:, 0] * pair[:, 1], axis=-1)  # [B]
+        losses.append(ops.square(cosines - ops.cast(batch[SCORES], cosines.dtype)))
+    return weighted_sums("cosine", ops.mean(ops.stack(losses), axis=0), batch[WEIGHTS])
+
+
+def ranking_sums(
+    sizes: Sequence[int],
+    temperature: float,
+    normalize: bool,
+    outputs: Mapping[str, Any],
+    batch: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Sums of `ranking_losses` over a part of a global batch, contrasted with all of it.
+
+    The value is the sum over the part's own examples. Its gradient is that of the loss of the whole
+    batch with respect to the part's own vectors, as these are candidates of the other examples too:
+    the gradients of all parts add up to that of one large batch.
+
+    Args:
+        sizes, temperature, normalize: as for `make_objective`.
+        outputs: "vectors" [B, S, H].
+        batch: `TEXT_NUMBERS` [B, S], `WEIGHTS` [B]; and of a part what `Objective.shared` says.
+    """
+    vectors, dtype = outputs["vectors"], outputs["vectors"].dtype
+    every, numbers, weights = vectors, batch[TEXT_NUMBERS], ops.cast(batch[WEIGHTS], dtype)
+    if OWN_ROWS in batch:
+        rows = ops.expand_dims(batch[OWN_ROWS], -1)  # [B, 1]
+        every = ops.scatter_update(batch["all_vectors"], rows, vectors)  # [G, S, H]
+        numbers = batch[f"all_{TEXT_NUMBERS}"]  # [G, S]
+        weights = ops.cast(batch[f"all_{WEIGHTS}"], dtype)  # [G]
+    losses, correct = ranking_losses(every, numbers, weights, sizes, temperature, normalize)
+    total = ops.sum(losses * weights)
+    if OWN_ROWS in batch:
+        losses, correct, weights = (
+            ops.take(values, batch[OWN_ROWS], axis=0) for values in (losses, correct, weights)
+        )  # [B]
+    sums = weighted_sums("ranking", losses, weights, correct)
+    loss = sums["ranking_loss"]
+    return {**sums, "ranking_loss": total + ops.stop_gradient(loss - total)}
+
+
+def ranking_losses(
+    vectors: Any,
+    numbers: Any,
+    weights: Any,
+    sizes: Sequence[int],
+    temperature: float,
+    normalize: bool,
+) -> tuple[Any, Any]:
+    """Multiple negatives: -log of the share of each first text's partner among all candidates.
+
+    The candidates are the second texts of all examples, and all third ones
+    (arXiv:1705.00652, section 4.4; with third texts arXiv:2104.08821, equation 5). Candidates that
+    are equal to the first text or to its partner are left out, but for the partner itself.
+
+    Args:
+        vectors: [G, S, H], S at least 2.
+        numbers: [G, S], equal where texts are.
+        weights: [G]; the texts of an example of weight 0 are no candidates.
+        sizes, temperature, normalize: as for `make_objective`.
+
+    Returns:
+        The losses [G], and whether the partner is more similar than all other candidates at the
+        first of the sizes, bool [G].
+    """
+    count = ops.shape(vectors)[0]
+    candidates = _in_a_row(numbers[:, 1:])  # [C]
+    own = numbers[:, :2, None]  # [G, 2, 1]
+    left_out = ops.any(ops.equal(own, candidates[None, None]), axis=1)  # [G, C]
+    left_out = ops.logical_or(left_out, ops.equal(ops.tile(weights, numbers.shape[1] - 1), 0)[None])
+    partner = ops.equal(ops.arange(count)[:, None], ops.arange(ops.shape(candidates)[0])[None])
+    left_out = ops.logical_and(left_out, ops.logical_not(partner))  # [G, C]
+    losses, correct = [], None
+    for size in sizes:
+        part = vectors[..., :size]
+        part = unit(part) if normalize else part
+        products = ops.matmul(part[:, 0], ops.transpose(_in_a_row(part[:, 1:])))  # [G, C]
+        logits = ops.where(left_out, -1e30, products / temperature)
+        of_partner = ops.sum(ops.where(partner, logits, 0.0), axis=1)  # [G]
+        losses.append(ops.logsumexp(logits, axis=1) - of_partner)
+        if correct is None:
+            correct = of_partner > ops.max(ops.where(partner, -1e31, logits), axis=1)
+    return ops.mean(ops.stack(losses), axis=0), correct
+
+
+def _in_a_row(values: Any) -> Any:
+    """[G, S, ...] -> [S * G, ...]: all second texts, then all third ones."""
+    values = ops.swapaxes(values, 0, 1)
+    return ops.reshape(values, (-1, *values.shape[2:]))

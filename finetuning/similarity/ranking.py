@@ -1,0 +1,188 @@
+"""Ranks texts by vectors or by words, and measures where the relevant ones stand.
+
+Shapes: Q queries, N texts of a corpus, H hidden, K texts that are found for a query, V words.
+"""
+
+import collections
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from finetuning.metrics import imported
+
+# What `rank_measures` returns.
+RECALL_AT = (1, 10, 100)
+MEASURES = (*(f"recall_at_{k}" for k in RECALL_AT), "mrr_at_10", "ndcg_at_10")
+
+# How many texts are found for a query where ranks are measured.
+DEEPEST = max(RECALL_AT)
+
+# Products of a block in memory at once: 64 MiB in float32.
+BLOCK_VALUES = 2**24
+
+# The rows of a corpus that are read at once: of 256 numbers 64 MiB.
+BLOCK_ROWS = 2**16
+
+# The defaults of rank_bm25; Lucene's k1 is 1.2.
+BM25_K1, BM25_B = 1.5, 0.75
+
+
+class Found(NamedTuple):
+    """The texts that are nearest to queries, the nearest first."""
+
+    places: np.ndarray  # int64 [Q, K], the numbers of the texts
+    scores: np.ndarray  # float32 [Q, K]
+
+
+def unit_vectors(vectors: np.ndarray) -> np.ndarray:
+    """[..., H] -> [..., H]: vectors of length 1 in float32; those of zeros stay."""
+    vectors = np.asarray(vectors, np.float32)
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+
+
+def search(queries: np.ndarray, corpus: np.ndarray, top: int) -> Found:
+    """Finds the texts with the highest products, exactly; of equal ones the first.
+
+    Args:
+        queries: vectors [Q, H].
+        corpus: vectors [N, H]; a memory map is read block by block.
+        top: how many to find for a query; K is at most N.
+    """
+    top, best = min(top, len(corpus)), None
+    rows = max(1, min(BLOCK_ROWS, len(corpus)))
+    count = max(1, BLOCK_VALUES // rows)  # queries at once
+    parts = []
+    for first in range(0, len(queries), count):
+        block, best = queries[first : first + count], None
+        for start in range(0, len(corpus), rows):
+            products = block @ np.asarray(corpus[start : start + rows], block.dtype).T
+            found = _best_of(products, top)
+            found = Found(found.places + start, found.scores)
+            best = found if best is None else _merge(best, found, top)
+        parts.append(best)
+    if not parts or best is None:
+        empty = len(queries), top
+        return Found(np.zeros(empty, np.int64), np.zeros(empty, np.float32))
+    return Found(*(np.concatenate([getattr(p, n) for p in parts]) for n in Found._fields))
+
+
+def _best_of(scores: np.ndarray, top: int) -> Found:
+    """The highest scores of each row [Q, N], in order; of equal ones the first."""
+    count = min(top, scores.shape[1])
+    if count == scores.shape[1]:
+        places = np.argsort(-scores, axis=1, kind="stable")
+    else:
+        # Where the last of them has equals, a partition takes any: the first of the equals count.
+        least = -np.partition(-scores, count - 1, axis=1)[:, count - 1 : count]  # [Q, 1]
+        places = np.empty((len(scores), count), np.int64)
+        for row, (values, bound) in enumerate(zip(scores, least, strict=True)):
+            above, equal = np.flatnonzero(values > bound), np.flatnonzero(values == bound)
+            chosen = np.sort(np.concatenate([above, equal[: count - len(above)]]))
+            places[row] = chosen[np.argsort(-values[chosen], kind="stable")]
+    return Found(places, np.take_along_axis(scores, places, axis=1))
+
+
+def _merge(first: Found, second: Found, top: int) -> Found:
+    """The best of two; of equal ones those of the first, whose numbers are lower."""
+    scores = np.concatenate([first.scores, second.scores], axis=1)
+    places = np.concatenate([first.places, second.places], axis=1)
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+    return Found(*(np.take_along_axis(values, order, axis=1) for values in (places, scores)))
+
+
+def rank_measures(found: np.ndarray, relevant: Sequence[Mapping[int, float]]) -> dict[str, float]:
+    """Measures of rankings, each the mean over the queries.
+
+    recall_at_K: the share of a query's relevant texts among its first K. mrr_at_10: 1 / the rank of
+    the first relevant text; 0 if it is not among the first 10. ndcg_at_10: as trec_eval's ndcg_cut:
+    the sum of gain / log2(rank + 1) over the first 10, over the highest possible one.
+
+    Args:
+        found: the numbers of the texts found for each query, [Q, K], the best first.
+        relevant: of each query, the numbers of its relevant texts -> their gains, above 0.
+    """
+    sums: dict[str, float] = dict.fromkeys(MEASURES, 0.0)
+    for places, gains in zip(found.tolist(), relevant, strict=True):
+        hits = [gains.get(place, 0.0) for place in places]
+        for k in RECALL_AT:
+            sums[f"recall_at_{k}"] += sum(gain > 0 for gain in hits[:k]) / len(gains)
+        first = next((rank for rank, gain in enumerate(hits[:10], 1) if gain > 0), None)
+        sums["mrr_at_10"] += 1 / first if first else 0.0
+        ideal = sorted(gains.values(), reverse=True)
+        sums["ndcg_at_10"] += _dcg(hits[:10]) / _dcg(ideal[:10])
+    return {name: total / max(1, len(relevant)) for name, total in sums.items()}
+
+
+def _dcg(gains):
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
+
+
+class TfIdf:
+    """Vectors of TF-IDF weights of n-grams of 1 to 3 characters, by scikit-learn; sparse [N, V].
+
+    Args:
+        texts: those that n-grams and their weights are learned from.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        features = imported("sklearn.feature_extraction.text")
+        self.vectorizer = features.TfidfVectorizer(analyzer="char", ngram_range=(1, 3))
+        self.vectorizer.fit(texts)
+
+    def __call__(self, texts: Sequence[str]) -> Any:
+        return self.vectorizer.transform(texts)
+
+
+def search_tf_idf(queries: Sequence[str], corpus: Sequence[str], top: int) -> Found:
+    """As `search`, by the cosines of `TfIdf` of the corpus."""
+    vectors = TfIdf(corpus)
+    return _search_sparse(vectors(queries), vectors(corpus), top)
+
+
+def search_bm25(
+    queries: Sequence[str], corpus: Sequence[str], top: int, words: Callable[[str], Sequence[Any]]
+) -> Found:
+    """As `search`, by Okapi BM25; a word of n texts weighs log(1 + (N - n + 0.5) / (n + 0.5)).
+
+    That is Lucene's weight, which is never negative.
+
+    Args:
+        queries, corpus, top: see above.
+        words: a function of a text to its words, for example a tokenizer's `tokenize`.
+    """
+    sparse = imported("scipy.sparse")
+    counts = [collections.Counter(words(text)) for text in corpus]
+    numbers: dict[Any, int] = {}
+    for counter in counts:
+        for word in counter:
+            numbers.setdefault(word, len(numbers))
+    lengths = np.array([counter.total() for counter in counts], np.float64)  # [N]
+    norms = BM25_K1 * (1 - BM25_B + BM25_B * lengths / max(lengths.mean(), 1e-9))  # [N]
+    rows = np.repeat(np.arange(len(counts)), [len(counter) for counter in counts])
+    columns = np.array([numbers[word] for counter in counts for word in counter], np.int64)
+    values = np.array([n for counter in counts for n in counter.values()], np.float64)
+    in_texts = np.bincount(columns, minlength=len(numbers))  # [V]
+    idf = np.log1p((len(counts) - in_texts + 0.5) / (in_texts + 0.5))  # [V]
+    weights = idf[columns] * values * (BM25_K1 + 1) / (values + norms[rows])
+    texts = sparse.csr_matrix((weights, (rows, columns)), (len(counts), len(numbers)))
+    asked = [[numbers[word] for word in words(text) if word in numbers] for text in queries]
+    rows = np.repeat(np.arange(len(asked)), [len(each) for each in asked])
+    columns = np.array([number for each in asked for number in each], np.int64)
+    ones = np.ones(len(columns))
+    # A word that is asked for twice counts twice, as the sum over the query's words says.
+    matrix = sparse.csr_matrix((ones, (rows, columns)), (len(asked), len(numbers)))
+    return _search_sparse(matrix, texts, top)
+
+
+def _search_sparse(queries: Any, corpus: Any, top: int) -> Found:
+    """As `search`, for sparse matrices [Q, V] and [N, V]."""
+    count = max(1, BLOCK_VALUES // max(1, corpus.shape[0]))
+    across = corpus.T.tocsr()
+    parts = [
+        _best_of((queries[first : first + count] @ across).toarray().astype(np.float32), top)
+        for first in range(0, queries.shape[0], count)
+    ]
+    return Found(*(np.concatenate([getattr(p, n) for p in parts]) for n in Found._fields))

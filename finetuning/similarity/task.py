@@ -1,0 +1,218 @@
+"""The task of run_similarity: vectors of texts whose cosines say how alike the texts are.
+
+Shapes: N examples, S texts of an example, H hidden.
+"""
+
+import dataclasses
+import functools
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from bert_common.atomic_write import atomic_write
+from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
+from finetuning.class_report import as_line
+from finetuning.examples import Examples
+from finetuning.inputs import encode_pairs, pad_rows
+from finetuning.metrics import score
+from finetuning.similarity.data import SimilarityDataset, SimilarityExample
+from finetuning.similarity.head import TEMPERATURE, SentenceEncoder
+from finetuning.similarity.losses import SCORES, TEXT_NUMBERS, WEIGHTS
+from finetuning.similarity.ranking import (
+    DEEPEST,
+    TfIdf,
+    rank_measures,
+    search,
+    search_tf_idf,
+    unit_vectors,
+)
+
+CORRELATIONS = ("spearman", "pearson")
+
+# What chooses the best checkpoint, by whether dev has scores. Not recall@1: of a few queries many
+# checkpoints have the same.
+BEST_BY = {True: "spearman", False: "mrr_at_10"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Similarity:
+    """The `finetuning.downstream_task.DownstreamTask` of run_similarity."""
+
+    dataset: SimilarityDataset
+    tokenizer: Any  # the model's
+    max_length: int  # the most pieces of a text
+    # As for `SentenceEncoder`:
+    pooling: str = "mean"
+    normalize: bool = True
+    sizes: tuple[int, ...] = ()
+    objective: str = "ranking"
+    temperature: float = TEMPERATURE
+
+    settings = {}
+
+    @property
+    def best_by(self) -> tuple[str, bool]:
+        measured = [s for s, has_pairs in self.dataset.splits.items() if has_pairs]
+        split = next((s for s in measured if s != "train"), next(iter(measured), None))
+        return f"eval_{BEST_BY[split is None or self.dataset.form(split).scored]}", True
+
+    @property
+    def rows(self) -> int:
+        """One per text."""
+        most = max((self.dataset.form(split).texts for split in self.dataset.sources), default=1)
+        return max(2, most)
+
+    def make_model(self, encoder: keras.Model) -> SentenceEncoder:
+        """Makes the `SentenceEncoder` of an encoder."""
+        return SentenceEncoder(
+            encoder, self.pooling, self.normalize, self.sizes, self.objective, self.temperature
+        )
+
+    def encode(self, raw: list[SimilarityExample], training: bool) -> Examples:
+        """Encodes examples; for training by simcse every text of them is an example, twice."""
+        if training and self.objective == "simcse":
+            every = dict.fromkeys(text for example in raw for text in example.texts)
+            raw = [SimilarityExample(str(i), (text, text)) for i, text in enumerate(every)]
+        texts = list(dict.fromkeys(text for example in raw for text in example.texts))
+        rows = encode_pairs(self.tokenizer, [(text, None) for text in texts], self.max_length)
+        numbers = {text: number for number, text in enumerate(texts)}
+        of_texts = np.array([[numbers[text] for text in e.texts] for e in raw], np.int32)  # [N, S]
+        scores = scaled_scores(raw)
+
+        def make_batch(indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
+            chosen = of_texts[indices]  # [B, S]
+            flat = pad_rows([rows[i] for i in chosen.ravel()], length, self.tokenizer.pad_id or 0)
+            batch = {n: v.reshape(*chosen.shape, length) for n, v in flat.items()}  # [B, S, T]
+            batch[WEIGHTS] = np.ones(len(indices), np.float32)
+            # In float32, in which sums over devices are: whole numbers up to 2**24 are exact.
+            batch[TEXT_NUMBERS] = chosen.astype(np.float32)
+            return batch if scores is None else {**batch, SCORES: scores[indices]}
+
+        lengths = np.array([len(row.ids) for row in rows])[of_texts].max(axis=1)  # [N]
+        return Examples(lengths, make_batch, [example.id for example in raw], raw)
+
+    def measure(
+        self, model: SentenceEncoder, examples: Examples, outputs: Mapping[str, Sequence[Any]]
+    ) -> dict[str, float]:
+        """Computes what the form of the examples allows, at every size of the vectors.
+
+        Of scored pairs the correlations of cosines and scores. Of others how well a first text
+        finds its partners among all second texts of the split, `rank_measures`, and of triples
+        the share whose partner is nearer than the third text. Beside them the same of TF-IDF
+        weights of characters, "tf_idf_...". Names of other sizes than H end in the size.
+        """
+        vectors = np.stack(outputs["vectors"])  # [N, S, H]
+        results = {}
+        for size in model.sizes:
+            part = unit_vectors(vectors[..., :size])
+            ending = "" if size == vectors.shape[-1] else f"_{size}"
+            found = _measure_vectors(examples.raw, part)
+            results |= {f"{name}{ending}": value for name, value in found.items()}
+        return results | {f"tf_idf_{n}": v for n, v in _measure_tf_idf(examples).items()}
+
+    def baseline(self, examples: Examples) -> dict[str, float]:
+        """Nothing: `measure` has a better one."""
+        return {}
+
+    def illustrations(
+        self, model: SentenceEncoder, examples: Examples, outputs: Mapping[str, Sequence[Any]]
+    ) -> Illustrations:
+        """None."""
+        return NO_ILLUSTRATIONS
+
+    def write_details(
+        self,
+        directory: str,
+        split: str,
+        model: SentenceEncoder,
+        examples: Examples,
+        outputs: Mapping[str, Sequence[Any]],
+    ) -> list[str]:
+        """Nothing: `measure` tells all."""
+        return []
+
+    def write_predictions(
+        self, directory: str, split: str, examples: Examples, outputs: Mapping[str, Sequence[Any]]
+    ) -> list[str]:
+        """Writes predictions_SPLIT.tsv: id, the texts, the score if there is one, and the cosine of
+        the first text with each of the others."""
+        path = os.path.join(directory, f"predictions_{split}.tsv")
+        raw, vectors = examples.raw, unit_vectors(np.stack(outputs["vectors"]))  # [N, S, H]
+        cosines = np.einsum("nh,nsh->ns", vectors[:, 0], vectors[:, 1:])  # [N, S - 1]
+        scored = raw[0].score is not None
+        others = ["second", "third"][: cosines.shape[1]]
+        cosine_names = ["cosine", "cosine_third"][: cosines.shape[1]]
+        with atomic_write(path) as file:
+            file.write(as_line(["id", "text", *others, *["score"] * scored, *cosine_names]))
+            for example, of_example in zip(raw, cosines, strict=True):
+                cells = [example.id, *example.texts, *[f"{example.score}"] * scored]
+                file.write(as_line([*cells, *(f"{cosine:.6f}" for cosine in of_example)]))
+        return [path]
+
+
+def scaled_scores(raw: Sequence[SimilarityExample]) -> np.ndarray | None:
+    """The scores of examples as cosines, float32 [N]; None where they have none.
+
+    The highest score, rounded up, is a cosine of 1: of scores of 0 to 5 a fifth.
+    """
+    scores = np.array([example.score for example in raw if example.score is not None], np.float32)
+    return scores / max(1, math.ceil(scores.max())) if len(scores) else None
+
+
+def _measure_vectors(raw: Sequence[SimilarityExample], vectors: np.ndarray) -> dict[str, float]:
+    """The measures of vectors of length 1, [N, S, H]."""
+    cosines = np.einsum("nh,nsh->ns", vectors[:, 0], vectors[:, 1:])  # [N, S - 1]
+    if raw[0].score is not None:
+        return score(CORRELATIONS, np.array([e.score for e in raw]), cosines[:, 0])
+    queries, corpus, relevant = retrieval_of(raw)
+    found = search(vectors[queries, 0], vectors[corpus, 1], DEEPEST)
+    return {**rank_measures(found.places, relevant), **_triple_accuracy(cosines)}
+
+
+@functools.lru_cache(maxsize=4)
+def _measure_tf_idf(examples: Examples) -> dict[str, float]:
+    """The measures of `TfIdf`, learned from the examples' own texts; once for each split."""
+    raw = examples.raw
+    if raw[0].score is None:
+        queries, corpus, relevant = retrieval_of(raw)
+        texts = [raw[i].texts[0] for i in queries], [raw[i].texts[1] for i in corpus]
+        return rank_measures(search_tf_idf(*texts, DEEPEST).places, relevant)
+    first, second = ([e.texts[side] for e in raw] for side in (0, 1))
+    vectors = TfIdf(first + second)
+    products = vectors(first).multiply(vectors(second)).sum(axis=1)  # [N, 1]
+    cosines = np.asarray(products).ravel()
+    return score(CORRELATIONS, np.array([e.score for e in raw]), cosines)
+
+
+def _triple_accuracy(cosines: np.ndarray) -> dict[str, float]:
+    """The share of triples whose partner is nearer than the third text; {} of pairs."""
+    if cosines.shape[1] < 2:
+        return {}
+    return {"triple_accuracy": float(np.mean(cosines[:, 0] > cosines[:, 1]))}
+
+
+def retrieval_of(
+    raw: Sequence[SimilarityExample],
+) -> tuple[list[int], list[int], list[dict[int, float]]]:
+    """Examples as queries with their relevant texts; equal texts count once.
+
+    Returns:
+        The examples whose first texts are the queries, those whose second ones are the corpus,
+        and of each query the relevant places in the corpus, as `rank_measures` takes them.
+    """
+    places: dict[str, int] = {}
+    corpus: list[int] = []
+    queries: dict[str, int] = {}
+    relevant: dict[str, dict[int, float]] = {}
+    for number, example in enumerate(raw):
+        query, partner = example.texts[:2]
+        if partner not in places:
+            places[partner] = len(corpus)
+            corpus.append(number)
+        queries.setdefault(query, number)
+        relevant.setdefault(query, {})[places[partner]] = 1.0
+    return list(queries.values()), corpus, list(relevant.values())

@@ -1,0 +1,197 @@
+"""Files of texts, pairs and triples; rankings and their measures, by hand and by scipy."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from task_data import write_table
+
+from bert_common.errors import InputError
+from finetuning.datasets import DATASETS
+from finetuning.similarity import ranking
+from finetuning.similarity.data import (
+    INFERENCES,
+    SCORED,
+    Columns,
+    SimilarityDataset,
+    SimilarityExample,
+    folder_dataset,
+    known_dataset,
+    own_source,
+    read_examples,
+    with_files,
+)
+from finetuning.similarity.ranking import rank_measures, search, search_bm25, search_tf_idf
+from finetuning.similarity.task import retrieval_of, scaled_scores
+
+EMPTY, NONE_GIVEN = SimilarityDataset("files", {}), Columns()
+
+
+def read(path, columns=NONE_GIVEN, split="train"):
+    """The form of a file, and its examples' texts and scores."""
+    dataset = with_files(EMPTY, {split: str(path)}, columns)
+    examples, _ = read_examples(dataset, split, None)
+    return str(dataset.form(split)), [(*e.texts, e.score) for e in examples]
+
+
+def test_which_known_sets():
+    assert set(INFERENCES) == {"mnli", "mismnli", "xnli", "klue-nli", "kornli"}
+    assert set(SCORED) == {"sts-b", "klue-sts", "korsts"}
+    assert known_dataset("korsts").splits == {"train": True, "dev": True, "test": True}
+    assert known_dataset("sts-b").splits == {"train": True, "dev": True}
+
+
+def test_forms_of_own_files(tmp_path):
+    write_table(tmp_path / "a.tsv", ["sentence1", "sentence2", "score"], [["가", "나", 2.5]])
+    assert read(tmp_path / "a.tsv") == ("scored pairs", [("가", "나", 2.5)])
+    (tmp_path / "b.csv").write_text('Question,answer,other\n"가, 나",다,1\n')
+    assert read(tmp_path / "b.csv") == ("pairs", [("가, 나", "다", None)])
+    (tmp_path / "c.jsonl").write_text(
+        json.dumps({"query": "가", "positive": "나", "negative": "다"}) + "\n"
+    )
+    assert read(tmp_path / "c.jsonl") == ("triples", [("가", "나", "다", None)])
+    write_table(tmp_path / "d.tsv", ["document", "label"], [["가", "좋다"]])
+    columns = Columns(text="document")
+    assert read(tmp_path / "d.tsv", columns) == ("texts", [("가", None)])
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "columns", "message"),
+    [
+        (["a", "b"], ["x", "y"], Columns(), "--text_column must name a column"),
+        (["text", "query"], ["x", "y"], Columns(), "--text_column must name a column"),
+        (["text", "b"], ["x", "y"], Columns(second="c"), "--second_column must name a column"),
+        (
+            ["text", "second", "third", "score"],
+            ["x", "y", "z", "1"],
+            Columns(),
+            "either a score or a third text",
+        ),
+        (["text", "second"], ["x", ""], Columns(), "a text must be a string that is not empty"),
+        (["text", "second", "score"], ["x", "y", ""], Columns(), "the score must not be empty"),
+        (["text", "second", "score"], ["x", "y", "nan"], Columns(), "label must be a number"),
+        (["text", "second", "score"], ["x", "y", "-1"], Columns(), "score must not be below 0"),
+    ],
+)
+def test_bad_files(tmp_path, header, row, columns, message):
+    write_table(tmp_path / "a.tsv", header, [row])
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "a.tsv", columns)
+
+
+def test_no_file_in_the_folder(tmp_path):
+    with pytest.raises(InputError, match="the task needs a file"):
+        folder_dataset("csv", str(tmp_path), Columns())
+
+
+def test_triples_of_inferences(tmp_path):
+    rows = [
+        *(("p", "e1", "entailment"), ("p", "e2", "entailment"), ("p", "c", "contradiction")),
+        *(("p", "n", "neutral"), ("q", "e", "entailment"), ("r", "c", "contradiction")),
+    ]
+    entries = [
+        {"guid": str(i), "premise": p, "hypothesis": h, "gold_label": label}
+        for i, (p, h, label) in enumerate(rows)
+    ]
+    (tmp_path / "klue-nli-v1.1_train.json").write_text(json.dumps(entries))
+    dataset = known_dataset("klue-nli")
+    examples, counts = read_examples(dataset, "train", str(tmp_path))
+    assert [e.texts for e in examples] == [("p", "e1", "c"), ("p", "e2", "c")]
+    assert counts["premises without entailment or contradiction"] == 2
+    assert str(dataset.form("train")) == "triples" and DATASETS["klue-nli"].labels
+
+
+def test_own_file_in_the_place_of_a_split(tmp_path):
+    write_table(tmp_path / "a.tsv", ["text", "second", "score"], [["가", "나", 2.5]])
+    dataset = with_files(known_dataset("klue-nli"), {"dev": str(tmp_path / "a.tsv")}, Columns())
+    assert list(dataset.sources) == ["train", "dev"]
+    assert str(dataset.form("train")) == "triples" and str(dataset.form("dev")) == "scored pairs"
+
+
+def test_questions_in_squads_format(tmp_path):
+    (tmp_path / "q.json").write_text(' {"data": []}')
+    source = own_source(str(tmp_path / "q.json"), Columns())
+    assert (source.text, source.second) == ("question", "context")
+
+
+@pytest.mark.parametrize(("highest", "expected"), [(5.0, 5), (4.8, 5), (1.0, 1), (0.9, 1)])
+def test_the_highest_score_is_a_cosine_of_one(highest, expected):
+    raw = [SimilarityExample("", ("a", "b"), score) for score in (0.0, highest)]
+    np.testing.assert_allclose(scaled_scores(raw), [0, highest / expected], rtol=1e-6)
+
+
+# === Rankings ===
+
+
+def test_measures_by_hand():
+    found = np.array([[7, 3, 5, 1], [2, 9, 4, 6]])
+    relevant = [{3: 2.0, 1: 1.0, 8: 3.0}, {0: 1.0}]
+    measures = rank_measures(found, relevant)
+    dcg = 2 / math.log2(3) + 1 / math.log2(5)
+    ideal = 3 / math.log2(2) + 2 / math.log2(3) + 1 / math.log2(4)
+    expected = {
+        "recall_at_1": 0.0,
+        "recall_at_10": (2 / 3 + 0) / 2,
+        "recall_at_100": (2 / 3 + 0) / 2,
+        "mrr_at_10": (1 / 2 + 0) / 2,
+        "ndcg_at_10": (dcg / ideal + 0) / 2,
+    }
+    assert measures == pytest.approx(expected, abs=1e-12)
+    late = np.arange(20)[None]
+    assert rank_measures(late, [{10: 1.0}])["mrr_at_10"] == 0
+    assert rank_measures(late, [{10: 1.0}])["ndcg_at_10"] == 0
+
+
+@pytest.mark.parametrize("top", [1, 3, 40, 99])
+def test_search_is_a_stable_sort(monkeypatch, top):
+    """In blocks of a few rows, with many equal products."""
+    monkeypatch.setattr(ranking, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(ranking, "BLOCK_VALUES", 21)
+    draw = np.random.default_rng(0)
+    queries = draw.integers(-1, 2, (8, 4)).astype(np.float32)
+    corpus = draw.integers(-1, 2, (40, 4)).astype(np.float32)
+    found = search(queries, corpus, top)
+    products = queries @ corpus.T
+    expected = np.argsort(-products, axis=1, kind="stable")[:, :top]
+    np.testing.assert_array_equal(found.places, expected)
+    np.testing.assert_array_equal(found.scores, np.take_along_axis(products, expected, 1))
+
+
+def test_search_of_nothing():
+    assert search(np.zeros((0, 4), np.float32), np.zeros((3, 4), np.float32), 2).places.shape == (
+        0,
+        2,
+    )
+
+
+def test_bm25_is_its_formula():
+    corpus = ["a a b", "b c", "c c c d", ""]
+    found = search_bm25(["a c", "d d"], corpus, 4, str.split)
+    k1, b, mean = 1.5, 0.75, (3 + 2 + 4 + 0) / 4
+
+    def weight(word, text):
+        words, n = text.split(), sum(word in other.split() for other in corpus)
+        count = words.count(word)
+        idf = math.log(1 + (4 - n + 0.5) / (n + 0.5))
+        return idf * count * (k1 + 1) / (count + k1 * (1 - b + b * len(words) / mean))
+
+    scores = [weight("a", t) + weight("c", t) for t in corpus]
+    twice = [2 * weight("d", t) for t in corpus]  # the word is asked for twice
+    for row, expected in enumerate((scores, twice)):
+        order = np.argsort(-np.array(expected), kind="stable")
+        np.testing.assert_array_equal(found.places[row], order)
+        np.testing.assert_allclose(found.scores[row], np.array(expected)[order], rtol=1e-6)
+
+
+def test_tf_idf_finds_what_shares_characters():
+    found = search_tf_idf(["배송이 늦어요"], ["날씨가 좋다", "배송 늦음", "배송이 늦어요"], 3)
+    assert found.places[0].tolist() == [2, 1, 0] and found.scores[0, 0] == pytest.approx(1)
+
+
+def test_equal_texts_are_one_text_of_the_corpus():
+    pairs = [("q1", "a"), ("q2", "b"), ("q3", "a"), ("q1", "c")]
+    raw = [SimilarityExample("", texts) for texts in pairs]
+    queries, corpus, relevant = retrieval_of(raw)
+    assert (queries, corpus) == ([0, 1, 2], [0, 1, 3])
+    assert relevant == [{0: 1.0, 2: 1.0}, {1: 1.0}, {0: 1.0}]

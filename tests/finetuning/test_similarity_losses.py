@@ -1,0 +1,193 @@
+"""The losses of vectors: a formula in float64, and batches that are split in any way."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny_models import SIZES, assert_close
+from training_checks import train
+
+from bert_tf import BertConfig, BertModel
+from finetuning.similarity import losses
+from finetuning.similarity.head import SentenceEncoder
+
+G, H = 6, 8
+TEMPERATURE = 0.2
+
+
+def random_vectors(seed, texts=3):
+    return np.random.default_rng(seed).normal(size=(G, texts, H))
+
+
+def expected_ranking(vectors, numbers, weights, size, normalize):
+    """Loss by loss, with loops over candidates."""
+    cut = vectors[..., :size]
+    if normalize:
+        cut = cut / np.linalg.norm(cut, axis=-1, keepdims=True)
+    found = []
+    for i in range(G):
+        shares = []
+        for j in range(G):
+            for s in range(1, cut.shape[1]):
+                is_partner = (j, s) == (i, 1)
+                if not is_partner and (weights[j] == 0 or numbers[j, s] in numbers[i, :2]):
+                    continue
+                shares.append(np.exp(cut[i, 0] @ cut[j, s] / TEMPERATURE))
+        found.append(-np.log(np.exp(cut[i, 0] @ cut[i, 1] / TEMPERATURE) / sum(shares)))
+    return np.array(found)
+
+
+NUMBERS = np.arange(3 * G).reshape(G, 3).astype(float)
+NUMBERS[2, 1] = NUMBERS[0, 1]  # the same partner
+NUMBERS[4, 2] = NUMBERS[5, 0]  # a third text that is another one's first
+WEIGHTS = np.array([1, 1, 1, 1, 1, 0.0])
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("texts", [2, 3])
+def test_ranking_is_its_formula(texts, normalize):
+    vectors, numbers = random_vectors(0, texts), NUMBERS[:, :texts]
+    found, _ = losses.ranking_losses(
+        tf.constant(vectors), tf.constant(numbers), tf.constant(WEIGHTS), (H, 4), TEMPERATURE,
+        normalize,
+    )  # fmt: skip
+    expected = [expected_ranking(vectors, numbers, WEIGHTS, size, normalize) for size in (H, 4)]
+    np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-12, rtol=0)
+
+
+def test_gradient_of_ranking_is_that_of_differences():
+    vectors = random_vectors(1)
+
+    def loss(values):
+        batch = {"text_numbers": tf.constant(NUMBERS), "label_weights": tf.constant(WEIGHTS)}
+        sums = losses.ranking_sums((H,), TEMPERATURE, True, {"vectors": values}, batch)
+        return sums["ranking_loss"]
+
+    with tf.GradientTape() as tape:
+        values = tf.constant(vectors)
+        tape.watch(values)
+        total = loss(values)
+    gradient = tape.gradient(total, values).numpy()
+    places = [(0, 0, 0), (2, 1, 3), (4, 2, 5), (3, 2, 7)]
+    for place in places:
+        step = np.zeros_like(vectors)
+        step[place] = 1e-6
+        difference = float(loss(tf.constant(vectors + step)) - loss(tf.constant(vectors - step)))
+        np.testing.assert_allclose(gradient[place], difference / 2e-6, atol=1e-8)
+    expected = expected_ranking(vectors, NUMBERS, WEIGHTS, H, True)
+    np.testing.assert_allclose(total, np.sum(expected * WEIGHTS), atol=1e-12)
+
+
+def test_ranking_counts_partners_that_are_nearest():
+    vectors = np.tile(np.eye(G, H)[:, None], (1, 2, 1))
+    vectors[1, 1] = np.eye(H)[H - 1]  # its partner is now as far from it as all others
+    numbers = np.arange(2.0 * G).reshape(G, 2)
+    _, correct = losses.ranking_losses(
+        tf.constant(vectors), tf.constant(numbers), tf.ones(G, tf.float64), (H,), 1.0, True
+    )
+    assert correct.numpy().tolist() == [True, False, True, True, True, True]
+
+
+def test_cosine_is_its_formula():
+    vectors, scores = random_vectors(2, 2), np.linspace(0, 1, G)
+    batch = {"label_ids": tf.constant(scores), "label_weights": tf.constant(WEIGHTS)}
+    sums = losses.cosine_sums((H, 4), {"vectors": tf.constant(vectors)}, batch)
+    expected = 0
+    for size in (H, 4):
+        a, b = vectors[:, 0, :size], vectors[:, 1, :size]
+        cosines = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+        expected += np.sum((cosines - scores) ** 2 * WEIGHTS) / 2
+    np.testing.assert_allclose(sums["cosine_loss"], expected, atol=1e-12)
+    assert float(sums["cosine_weight"]) == 5
+
+
+# === Batches in parts ===
+
+ROWS, LENGTH = 8, 8
+
+
+def make_model(training="ranking", pooling="mean", dropout=0.0):
+    """A model of one layer."""
+    rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+    config = BertConfig(**{**SIZES, "num_hidden_layers": 1, **rates})
+    return SentenceEncoder(BertModel(config), pooling, True, (16,), training, TEMPERATURE)
+
+
+def random_texts(seed=0, texts=3, rows=ROWS):
+    """A batch of triples, the last with weight 0."""
+    draw = np.random.default_rng(seed)
+    mask = np.arange(LENGTH) < draw.integers(3, LENGTH + 1, (rows, texts, 1))
+    numbers = np.arange(rows * texts, dtype=float).reshape(rows, texts)
+    numbers[3, 1] = numbers[1, 1]
+    return {
+        "input_ids": draw.integers(5, 60, mask.shape) * mask,
+        "input_mask": mask.astype(np.int64),
+        "segment_ids": np.zeros(mask.shape, np.int64),
+        "label_ids": draw.uniform(size=rows),
+        "label_weights": np.where(np.arange(rows) == rows - 1, 0.0, 1.0),
+        "text_numbers": numbers,
+    }
+
+
+@pytest.mark.parametrize("xla", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("devices", "parts"), [(1, 4), (2, 1), (2, 2)])
+def test_parts_of_a_batch_are_one_large_batch(float64, devices, parts, xla):
+    """All weights, moments and sums after three updates, in float64."""
+    batch = random_texts()
+    expected, metrics = train(make_model, batch, 3)
+    options = {"gradient_accumulation_steps": parts, "xla": xla}
+    found, theirs = train(make_model, batch, 3, devices, **options)
+    assert_close(found, expected, 1e-9, 1e-6)
+    for one, other in zip(metrics, theirs, strict=True):
+        for name in ("loss", "gradient_norm", "ranking_correct", "ranking_weight", "tokens"):
+            np.testing.assert_allclose(one[name], other[name], atol=1e-9, rtol=0, err_msg=name)
+    assert float(metrics[0]["ranking_weight"]) == 7
+
+
+def test_both_passes_of_a_part_drop_the_same(float64, tmp_path):
+    """Else the parts' gradients would be those of other vectors."""
+    batch = random_texts()
+    del batch["label_ids"]
+    path = tmp_path / "sums.txt"
+
+    class Watched(SentenceEncoder):
+        def call(self, inputs, training=None, **options):
+            outputs = super().call(inputs, training, **options)
+            tf.print(tf.reduce_sum(tf.abs(outputs["vectors"])), output_stream=f"file://{path}")
+            return outputs
+
+    config = BertConfig(**{**SIZES, "num_hidden_layers": 1, "hidden_dropout_prob": 0.3})
+
+    def make():
+        return Watched(BertModel(config), name="watched")
+
+    train(make, batch, 1, gradient_accumulation_steps=2)
+    seen = [float(line) for line in path.read_text().splitlines()]
+    assert len(seen) == 4 and len(set(seen)) == 2 and seen[:2] == seen[2:]
+
+
+@pytest.mark.parametrize("training", ["cosine", "simcse"])
+def test_other_objectives_train(float64, training):
+    batch = random_texts(texts=2)
+    if training == "simcse":
+        del batch["label_ids"]
+    _, metrics = train(lambda: make_model(training), batch, 40)
+    assert float(metrics[-1]["loss"]) < 0.3 * float(metrics[0]["loss"])
+
+
+# === The model ===
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
+def test_pooling_reads_no_padding(float64, pooling):
+    keras.utils.set_random_seed(1)
+    model, batch = make_model(pooling=pooling), random_texts()
+    rows = {n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")}
+    vectors = model(rows)["vectors"].numpy()
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=-1), 1, atol=1e-12)
+    for i, s in ((0, 0), (3, 2)):
+        length = rows["input_mask"][i, s].sum()
+        one = {n: v[i : i + 1, s, :length] for n, v in rows.items()}
+        states = model.encoder(one)["sequence_output"][0].numpy()
+        pooled = {"mean": states.mean(0), "cls": states[0], "max": states.max(0)}[pooling]
+        np.testing.assert_allclose(vectors[i, s], pooled / np.linalg.norm(pooled), atol=1e-12)

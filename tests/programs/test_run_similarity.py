@@ -1,0 +1,172 @@
+"""The program run_similarity: trains vectors, measures them, predicts, resumes."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from programs import ClassifierJob, arrays, one_line, results
+from task_data import BAD, GOOD, read_table, sentence, write_table
+from tiny_models import SIZES
+
+from bert_tf.checkpoint_files import list_checkpoints
+from korean_bert import load_model
+from run_scripts import similarity
+from run_scripts.conversion.export_model import main as export_model
+
+
+class SimilarityJob(ClassifierJob):
+    """run_similarity on tables in the folder data."""
+
+    name, main = "run_similarity.py", staticmethod(similarity.main)
+
+
+def rows_of(form, count, seed=0):
+    """Sentences that are good or bad; those of the same kind belong together."""
+    draw = np.random.default_rng(seed)
+    rows = []
+    for number in range(count):
+        kinds = (GOOD, BAD)[:: 1 if number % 2 else -1]
+        texts = [sentence(draw, kinds[0]), sentence(draw, kinds[0]), sentence(draw, kinds[1])]
+        alike = bool(draw.integers(2))
+        row = {
+            "scored": [texts[0], texts[1 if alike else 2], 5 * alike],
+            "pairs": texts[:2],
+            "triples": texts,
+            "texts": texts[:1],
+        }
+        rows.append(row[form])
+    return rows
+
+
+HEADERS = {
+    "scored": ["text", "second", "score"],
+    "pairs": ["text", "second"],
+    "triples": ["text", "second", "third"],
+    "texts": ["text"],
+}
+
+
+def write(job, train="scored", dev="scored"):
+    """The files of a job."""
+    job.data.mkdir(exist_ok=True)
+    write_table(job.data / "train.tsv", HEADERS[train], rows_of(train, 64))
+    write_table(job.data / "dev.tsv", HEADERS[dev], rows_of(dev, 16, seed=1))
+    return job
+
+
+@pytest.fixture
+def job(tmp_path):
+    return write(SimilarityJob(tmp_path))
+
+
+ALL = {"do_train": True, "do_eval": True, "do_predict": True, "eval_batch_size": 16}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Trained with all flags that a folder remembers."""
+    job = write(SimilarityJob(tmp_path_factory.mktemp("trained"), num_hidden_layers=1))
+    flags = {"pooling": "max", "embedding_sizes": "16,8", "train_step": 80}
+    assert job.run(**ALL, **flags, predict_split="dev") == 0
+    return job
+
+
+def test_cosines_of_scored_pairs(trained):
+    found = results(trained.output)
+    assert found["eval_spearman"] > 0.8 and found["eval_pearson"] > 0.9
+    assert found["eval_spearman_16"] > 0.8 and found["eval_spearman_8"] > 0.8
+    assert found["eval_pearson"] > found["eval_tf_idf_pearson"]
+    header, *rows = read_table(trained.output / "predictions_dev.tsv")
+    assert header == ["id", "text", "second", "score", "cosine"] and len(rows) == 16
+    scores, cosines = np.array([row[3:] for row in rows], float).T
+    assert np.corrcoef(scores, cosines)[0, 1] == pytest.approx(found["eval_pearson"], abs=1e-4)
+
+
+def test_a_folder_remembers_its_vectors(trained, capsys):
+    before = (trained.output / "predictions_dev.tsv").read_text()
+    assert trained.again(do_eval=True, do_predict=True, predict_split="dev") == 0
+    assert (trained.output / "predictions_dev.tsv").read_text() == before
+    saved = json.loads((trained.output / "finetuning.json").read_text())
+    assert saved["task"] == "similarity"
+    assert (saved["pooling"], saved["normalize"]) == ("max", True)
+    assert saved["embedding_sizes"] == "16,8"
+    capsys.readouterr()
+    assert trained.again(do_eval=True, pooling="cls") == 1
+    assert "--pooling must be what the model" in one_line(capsys)
+
+
+def test_python_compares_pairs_as_the_program(trained):
+    model = load_model(trained.output)
+    _, *rows = read_table(trained.output / "predictions_dev.tsv")
+    found = model.predict([(row[1], row[2]) for row in rows])
+    np.testing.assert_allclose([f.label for f in found], [float(r[4]) for r in rows], atol=1e-5)
+
+
+@pytest.mark.slow
+def test_exports_have_the_vectors(trained, tmp_path):
+    model = load_model(trained.output)
+    texts = [row[1] for row in read_table(trained.output / "predictions_dev.tsv")[1:]]
+    expected = model.embed(texts)
+    flags = (f"--model_dir={trained.output}", f"--output_dir={tmp_path / 'served'}")
+    assert export_model(["export_model.py", *flags, "--format=saved_model"]) == 0
+    served = tf.saved_model.load(str(tmp_path / "served")).signatures["serving_default"]
+    vectors = served(text=tf.constant(texts))["vectors"]
+    assert list(served.structured_outputs) == ["vectors"]
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    flags = (f"--model_dir={trained.output}", f"--output_dir={tmp_path / 'hub'}")
+    assert export_model(["export_model.py", *flags, "--format=huggingface"]) == 0
+    config = json.loads((tmp_path / "hub" / "config.json").read_text())
+    assert config["architectures"] == ["BertModel"]
+
+
+@pytest.mark.parametrize("dev", ["pairs", "triples"])
+def test_ranking(tmp_path, dev):
+    job = write(SimilarityJob(tmp_path), "triples", dev)
+    assert job.run(do_train=True, do_eval=True, num_train_epochs=1, train_step=None) == 0
+    found = results(job.output)
+    corpus = len({row[1] for row in rows_of(dev, 16, seed=1)})
+    assert 1 / corpus <= found["eval_recall_at_10"] <= found["eval_recall_at_100"] == 1
+    assert ("eval_triple_accuracy" in found) is (dev == "triples")
+    assert found["eval_tf_idf_recall_at_100"] == 1 and "eval_spearman" not in found
+
+
+def test_simcse_on_texts_measured_by_scores(tmp_path):
+    job = write(SimilarityJob(tmp_path, hidden_dropout_prob=0.1), "texts", "scored")
+    assert job.run(do_train=True, do_eval=True, train_step=3) == 0
+    assert "eval_spearman" in results(job.output)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, monkeypatch, parts):
+    """With dropout, in parts; to the last bit."""
+    rates = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+    job = write(SimilarityJob(tmp_path, **rates), "triples", "pairs")
+    flags = {"train_step": 9, "save_checkpoints_steps": 4, "gradient_accumulation_steps": parts}
+    assert job.run(**flags, output_dir=tmp_path / "whole") == 0
+    assert job.stop(monkeypatch, signal.SIGTERM, 5, **flags) == 0
+    assert list_checkpoints(job.output)[-1] < 9
+    assert job.run(**flags) == 0
+    one, two = arrays(job.output, 9), arrays(tmp_path / "whole", 9)
+    assert set(one) == set(two) and any(name.endswith("/adam_v") for name in one)
+    for name, value in one.items():
+        assert value.tobytes() == two[name].tobytes(), name
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"objective": "ranking"}, "--objective=ranking needs pairs or triples without scores"),
+        ({"objective": "simcse"}, "--objective=simcse needs dropout"),
+        ({"embedding_sizes": "16,x"}, "--embedding_sizes must be numbers from 1 to 32"),
+        ({"embedding_sizes": "33"}, "--embedding_sizes must be numbers from 1 to 32"),
+        ({"task_name": "nsmc"}, "--task_name must be one of mnli"),
+        ({"data_dir": None}, "--data_dir must be given, or --train_file"),
+        ({"text_column": "x"}, "--text_column must name a column"),
+    ],
+)
+def test_what_is_refused(job, capsys, flags, message):
+    assert job.run(**flags) == 1
+    assert message in one_line(capsys)
+    assert SIZES["hidden_size"] == 32
