@@ -10,8 +10,9 @@ from typing import Any
 import keras
 from keras import ops
 
-# The feature that says which rows of a global batch a part of it is; see `Objective.shared`.
-OWN_ROWS = "own_rows"
+# How the names of features of a whole global batch begin, and the feature that says which of its
+# rows a part is; see `Objective.shared`.
+WHOLE, OWN_ROWS = "all_", "own_rows"
 
 
 @dataclasses.dataclass(frozen=True)

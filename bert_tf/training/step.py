@@ -26,7 +26,7 @@ import tensorflow as tf
 from bert_tf.dropout import random_bits
 from bert_tf.input.length_buckets import BUCKET, cut
 from bert_tf.layers import call_block
-from bert_tf.objective import OWN_ROWS, total_loss
+from bert_tf.objective import OWN_ROWS, WHOLE, total_loss
 from bert_tf.optimization import DecayOptimizer
 from bert_tf.summaries.histograms import BUCKETS, KINDS, histograms, layer_groups
 from bert_tf.training.mixed_precision import LossScale
@@ -241,8 +241,8 @@ class TrainingStep:
             tf.convert_to_tensor(self.optimizer.iterations.value),
             tf.convert_to_tensor(context.replica_id_in_sync_group, tf.int32),
         )
-        batch, shared = self._share(context, place, batch, reduce)
-        sums, gradients = self.forward_backward(*place, batch, denominators, scale, shared)
+        batch = self._share(context, place, batch, reduce)
+        sums, gradients = self.forward_backward(*place, batch, denominators, scale)
         # A weight that the loss does not depend on has no gradient: neither updated nor decayed.
         trained = tuple(i for i, gradient in enumerate(gradients) if gradient is not None)
 
@@ -269,29 +269,29 @@ class TrainingStep:
             reduce: as for `_replica_step`.
 
         Returns:
-            The batch with `OWN_ROWS` [B], and a dict of "all_NAME" [G, ...]; nothing is added where
-            the loss reads nothing, or where this part is the whole batch.
+            The batch with `OWN_ROWS` [B] and "all_NAME" [G, ...]; unchanged where the loss reads
+            nothing, or where this part is the whole batch.
         """
         names, replicas = self.model.objective.shared, context.num_replicas_in_sync
         if not names or replicas * self.config.gradient_accumulation_steps == 1:
-            return batch, {}
+            return batch
         own = self.forward(*place, batch)  # [B, ...] each
         # Zeros in the places of the others: the sum over the replicas is exact.
         places = tf.one_hot(place[2], replicas, dtype=self.dtype)  # [R]
         apart = {name: tf.tensordot(places, value, axes=0) for name, value in own.items()}
         together = reduce(context, apart)  # [R, B, ...] each
-        every = {f"all_{n}": tf.reshape(v, [-1, *v.shape[2:]]) for n, v in together.items()}
+        every = {f"{WHOLE}{n}": tf.reshape(v, [-1, *v.shape[2:]]) for n, v in together.items()}
         count = tf.shape(own[names[0]])[0]
         rows = place[2] * count + tf.range(count)  # [B]
-        return {**batch, OWN_ROWS: rows}, every
+        return {**batch, OWN_ROWS: rows, **every}
 
     def _forward(self, weights, step, replica, batch):
         """The tensors of `Objective.shared` for a replica's part of the batch, [B, ...] each."""
         seeds, names = self._seeds(step, replica), self.model.objective.shared
-        split = self._split(batch)
+        microbatch = self._split(batch)
 
         def compute(i):
-            part = {k: v[i] for k, v in split.items()}  # [B / M, ...]
+            part = microbatch(i)
             with keras.StatelessScope(state_mapping=self._state(weights, seeds[i])):
                 found = {**part, **self.model(part, training=True)}
             return {name: tf.cast(found[name], self.dtype) for name in names}
@@ -303,9 +303,15 @@ class TrainingStep:
         return {name: tf.reshape(v, [-1, *v.shape[2:]]) for name, v in outputs.items()}  # [B, ...]
 
     def _split(self, batch):
-        """The microbatches of a replica's part of the batch: features [M, B / M, ...]."""
+        """The function of a number that gives this microbatch of a replica's part of the batch.
+
+        Its features are [B / M, ...]; those of the whole global batch are in each as they are.
+        """
         count = self.config.gradient_accumulation_steps
-        return {k: tf.reshape(v, [count, -1, *v.shape[1:]]) for k, v in batch.items()}
+        whole = {k: v for k, v in batch.items() if k.startswith(WHOLE)}
+        rest = {k: v for k, v in batch.items() if k not in whole}
+        split = {k: tf.reshape(v, [count, -1, *v.shape[1:]]) for k, v in rest.items()}  # [M, ...]
+        return lambda i: {**{k: v[i] for k, v in split.items()}, **whole}
 
     def _histograms(self, trained, gradients):
         """The histograms of weights and gradients in a step where they are due."""
@@ -352,7 +358,7 @@ class TrainingStep:
 
         self.strategy.run(replica)
 
-    def _accumulate(self, weights, step, replica, batch, denominators, scale, shared=None):
+    def _accumulate(self, weights, step, replica, batch, denominators, scale):
         """The loss sums of this replica's part of the batch, and of the gradient.
 
         Args:
@@ -362,7 +368,6 @@ class TrainingStep:
             batch: this replica's features.
             denominators: what `Objective.denominators` returns for the global batch.
             scale: what the loss, and with it the gradient, is multiplied by.
-            shared: features of the whole global batch, which no microbatch cuts, if there are any.
 
         Returns:
             A dict of scalars, and a list of dense tensors in `reduced_dtype`, None for a weight
@@ -371,10 +376,9 @@ class TrainingStep:
         count = self.config.gradient_accumulation_steps  # M
         seeds = self._seeds(step, replica)  # [M, L, 2]
         if count == 1:
-            part = {**batch, **(shared or {})}
-            sums, gradients = self._microbatch(weights, seeds[0], part, denominators, scale)
+            sums, gradients = self._microbatch(weights, seeds[0], batch, denominators, scale)
             return sums, self._as_reduced(gradients)
-        split = self._split(batch)
+        microbatch = self._split(batch)
         losses = self.model.objective.losses
         zero = tf.zeros([], self.dtype)
         sums = {f"{name}_{part}": zero for name in denominators for part in losses[name].sums}
@@ -382,8 +386,9 @@ class TrainingStep:
         has_gradient: list[bool] = []
 
         def add_microbatch(i, sums, gradients):
-            part = {**{k: v[i] for k, v in split.items()}, **(shared or {})}  # [B / M, ...]
-            new_sums, new_gradients = self._microbatch(weights, seeds[i], part, denominators, scale)
+            new_sums, new_gradients = self._microbatch(
+                weights, seeds[i], microbatch(i), denominators, scale
+            )
             has_gradient[:] = [new is not None for new in new_gradients]
             sums = {name: total + new_sums[name] for name, total in sums.items()}
             pairs = zip(gradients, new_gradients, strict=True)

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS, Dataset, SplitSource
@@ -169,8 +169,16 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
             "a file must have either a score or a third text that means something else. Received: "
             f"{path} with both, columns {found.label} and {found.third}"
         )
-    text, second, third, label = found
-    return source._replace(text=text, second=second, third=third, label=label, encoding=encoding)
+    assert found.text is not None  # it was found, or an error
+    return SplitSource(
+        source.files,
+        found.text,
+        found.second,
+        found.label,
+        own=True,
+        encoding=encoding,
+        third=found.third,
+    )
 
 
 def is_of_questions(source: SplitSource) -> bool:
@@ -223,8 +231,14 @@ def read_examples(
         triples, without = _make_triples(examples, DATASETS[dataset.name].labels)
         return triples, {**counts, "premises without entailment or contradiction": without}
     return [
-        SimilarityExample(e.id, (e.text, e.second), float(e.label), e.where) for e in examples
+        SimilarityExample(e.id, (e.text, e.second or ""), _score_of(e.label), e.where)
+        for e in examples
     ], counts
+
+
+def _score_of(label: Any) -> float:
+    """The label of a data set of scores."""
+    return float(label)
 
 
 def _make_triples(examples, labels):
@@ -232,7 +246,7 @@ def _make_triples(examples, labels):
 
     As SimCSE (arXiv:2104.08821, section 5). Of fewer contradictions some are taken again.
     """
-    premises: dict[str, dict[str, list]] = {}
+    premises: dict[str, dict[str, list[Any]]] = {}
     for example in examples:
         premises.setdefault(example.text, {}).setdefault(labels[example.label], []).append(example)
     triples, without = [], 0
@@ -268,7 +282,7 @@ def _read_own(source: SplitSource) -> list[SimilarityExample]:
         if source.label is not None:
             if is_empty(value):
                 raise InputError(f"{where}: the score must not be empty. Received: {value!r}")
-            score = read_label(_SCORES, value, where)
+            score = _score_of(read_label(_SCORES, value, where))
             if score < 0:
                 raise InputError(f"{where}: the score must not be below 0. Received: {value!r}")
         examples.append(SimilarityExample(where, tuple(t.strip() for t in texts), score, where))

@@ -51,6 +51,7 @@ class SentenceEncoder(EncoderModel):
         pooling: str = "mean",
         normalize: bool = True,
         sizes: Sequence[int] = (),
+        *,
         training: str = "ranking",
         temperature: float = TEMPERATURE,
         name: str = "similarity",

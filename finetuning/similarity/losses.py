@@ -10,7 +10,7 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf.objective import OWN_ROWS, Loss, Objective
+from bert_tf.objective import OWN_ROWS, WHOLE, Loss, Objective
 from finetuning.heads import weighted_sums
 
 OBJECTIVES = ("cosine", "ranking", "simcse")
@@ -96,9 +96,9 @@ def ranking_sums(
     every, numbers, weights = vectors, batch[TEXT_NUMBERS], ops.cast(batch[WEIGHTS], dtype)
     if OWN_ROWS in batch:
         rows = ops.expand_dims(batch[OWN_ROWS], -1)  # [B, 1]
-        every = ops.scatter_update(batch["all_vectors"], rows, vectors)  # [G, S, H]
-        numbers = batch[f"all_{TEXT_NUMBERS}"]  # [G, S]
-        weights = ops.cast(batch[f"all_{WEIGHTS}"], dtype)  # [G]
+        every = ops.scatter_update(batch[f"{WHOLE}vectors"], rows, vectors)  # [G, S, H]
+        numbers = batch[f"{WHOLE}{TEXT_NUMBERS}"]  # [G, S]
+        weights = ops.cast(batch[f"{WHOLE}{WEIGHTS}"], dtype)  # [G]
     losses, correct = ranking_losses(every, numbers, weights, sizes, temperature, normalize)
     total = ops.sum(losses * weights)
     if OWN_ROWS in batch:

@@ -1,19 +1,22 @@
 """Compares the two texts of a user's pairs with a model of vectors."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from finetuning.examples import Examples
+from finetuning.examples import Examples, Outputs
 from finetuning.readers import check_strings
 from finetuning.results import Classified
 from finetuning.similarity.data import SimilarityDataset, SimilarityExample
 from finetuning.similarity.ranking import unit_vectors
 from finetuning.similarity.task import Similarity
+from tokenization.base import TokenizerInterface
+
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
 
-def make_task(loaded: Any, tokenizer: Any, max_length: int) -> Similarity:
+def make_task(loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int) -> Similarity:
     """The task of a `LoadedModel`, for texts instead of a data set."""
     return Similarity(SimilarityDataset("", {}), tokenizer, max_length)
 
@@ -24,9 +27,7 @@ def read_input(task: Similarity, name: str, value: Any) -> SimilarityExample:
     return SimilarityExample(name, check_strings(first, second))
 
 
-def read_outputs(
-    task: Similarity, examples: Examples, outputs: Mapping[str, Sequence[Any]]
-) -> list[Classified]:
+def read_outputs(task: Similarity, examples: Examples, outputs: Outputs) -> list[Classified]:
     """The cosine of every pair, as a score."""
     vectors = unit_vectors(np.stack(outputs["vectors"]))  # [N, 2, H]
     cosines = np.sum(vectors[:, 0] * vectors[:, 1], axis=-1)  # [N]

@@ -3,7 +3,7 @@
 Shapes: B texts, T pieces of a row, H hidden.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
@@ -12,16 +12,20 @@ from finetuning.serving.served_model import ServedModel
 from finetuning.serving.signatures import Signatures, ids_signature, inputs, longest_row
 from finetuning.serving.text_rows import TextRows
 
+if TYPE_CHECKING:
+    from model_formats.loaded_model import LoadedModel
 
-def signatures(loaded: Any) -> Signatures:
+
+def signatures(loaded: "LoadedModel") -> Signatures:
     """The `Signatures` of a `LoadedModel` whose task is "similarity"."""
-    model, max_length = loaded.model, longest_row(loaded)
+    model, tokenizer, max_length = loaded.model, loaded.tokenizer, longest_row(loaded)
+    assert tokenizer is not None  # the export takes no fine-tuned model without
 
     def compute(batch):
         return model({name: batch[name] for name in ROW_INPUTS})
 
-    served = ServedModel(model, compute, loaded.tokenizer.pad_id or 0)
-    texts = TextRows(loaded.tokenizer)
+    served = ServedModel(model, compute, tokenizer.pad_id or 0)
+    texts = TextRows(tokenizer)
 
     @tf.function(input_signature=inputs(tf.string, 1, "text"), autograph=False)
     def single(text):

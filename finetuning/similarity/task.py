@@ -7,8 +7,8 @@ import dataclasses
 import functools
 import math
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from bert_common.atomic_write import atomic_write
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
 from finetuning.class_report import as_line
-from finetuning.examples import Examples
+from finetuning.examples import Examples, Outputs
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.metrics import score
 from finetuning.similarity.data import SimilarityDataset, SimilarityExample
@@ -30,6 +30,7 @@ from finetuning.similarity.ranking import (
     search_tf_idf,
     unit_vectors,
 )
+from tokenization.base import TokenizerInterface
 
 CORRELATIONS = ("spearman", "pearson")
 
@@ -43,7 +44,7 @@ class Similarity:
     """The `finetuning.downstream_task.DownstreamTask` of run_similarity."""
 
     dataset: SimilarityDataset
-    tokenizer: Any  # the model's
+    tokenizer: TokenizerInterface  # the model's
     max_length: int  # the most pieces of a text
     # As for `SentenceEncoder`:
     pooling: str = "mean"
@@ -52,7 +53,7 @@ class Similarity:
     objective: str = "ranking"
     temperature: float = TEMPERATURE
 
-    settings = {}
+    settings: ClassVar[dict[str, Any]] = {}
 
     @property
     def best_by(self) -> tuple[str, bool]:
@@ -69,10 +70,15 @@ class Similarity:
     def make_model(self, encoder: keras.Model) -> SentenceEncoder:
         """Makes the `SentenceEncoder` of an encoder."""
         return SentenceEncoder(
-            encoder, self.pooling, self.normalize, self.sizes, self.objective, self.temperature
+            encoder,
+            self.pooling,
+            self.normalize,
+            self.sizes,
+            training=self.objective,
+            temperature=self.temperature,
         )
 
-    def encode(self, raw: list[SimilarityExample], training: bool) -> Examples:
+    def encode(self, raw: Sequence[SimilarityExample], training: bool) -> Examples:
         """Encodes examples; for training by simcse every text of them is an example, twice."""
         if training and self.objective == "simcse":
             every = dict.fromkeys(text for example in raw for text in example.texts)
@@ -96,7 +102,7 @@ class Similarity:
         return Examples(lengths, make_batch, [example.id for example in raw], raw)
 
     def measure(
-        self, model: SentenceEncoder, examples: Examples, outputs: Mapping[str, Sequence[Any]]
+        self, model: SentenceEncoder, examples: Examples, outputs: Outputs
     ) -> dict[str, float]:
         """Computes what the form of the examples allows, at every size of the vectors.
 
@@ -106,7 +112,7 @@ class Similarity:
         weights of characters, "tf_idf_...". Names of other sizes than H end in the size.
         """
         vectors = np.stack(outputs["vectors"])  # [N, S, H]
-        results = {}
+        results: dict[str, float] = {}
         for size in model.sizes:
             part = unit_vectors(vectors[..., :size])
             ending = "" if size == vectors.shape[-1] else f"_{size}"
@@ -119,7 +125,7 @@ class Similarity:
         return {}
 
     def illustrations(
-        self, model: SentenceEncoder, examples: Examples, outputs: Mapping[str, Sequence[Any]]
+        self, model: SentenceEncoder, examples: Examples, outputs: Outputs
     ) -> Illustrations:
         """None."""
         return NO_ILLUSTRATIONS
@@ -130,13 +136,13 @@ class Similarity:
         split: str,
         model: SentenceEncoder,
         examples: Examples,
-        outputs: Mapping[str, Sequence[Any]],
+        outputs: Outputs,
     ) -> list[str]:
         """Nothing: `measure` tells all."""
         return []
 
     def write_predictions(
-        self, directory: str, split: str, examples: Examples, outputs: Mapping[str, Sequence[Any]]
+        self, directory: str, split: str, examples: Examples, outputs: Outputs
     ) -> list[str]:
         """Writes predictions_SPLIT.tsv: id, the texts, the score if there is one, and the cosine of
         the first text with each of the others."""

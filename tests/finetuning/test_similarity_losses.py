@@ -110,7 +110,8 @@ def make_model(training="ranking", pooling="mean", dropout=0.0):
     """A model of one layer."""
     rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     config = BertConfig(**{**SIZES, "num_hidden_layers": 1, **rates})
-    return SentenceEncoder(BertModel(config), pooling, True, (16,), training, TEMPERATURE)
+    options = {"training": training, "temperature": TEMPERATURE}
+    return SentenceEncoder(BertModel(config), pooling, True, (16,), **options)
 
 
 def random_texts(seed=0, texts=3, rows=ROWS):

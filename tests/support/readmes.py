@@ -15,7 +15,8 @@ DOCS = ROOT / "docs"
 # Whoever reads a guide has read the README; the commands of each build on those before.
 GUIDES = (
     "quickstart", "data", "tokenizers", "models", "training", "planning", "adaptation",
-    "finetuning", "export", "python", "benchmarks", "architecture", "migration", "troubleshooting",
+    "finetuning", "similarity", "export", "python", "benchmarks", "architecture", "migration",
+    "troubleshooting",
 )  # fmt: skip
 PAGES = {
     "en": (ROOT / "README.md", *(DOCS / f"{name}.md" for name in GUIDES)),
@@ -105,6 +106,21 @@ def bring_korsts(path):
         write(path / f"sts-{split}.tsv", head + rows)
 
 
+def bring_klue_nli(path):
+    rows = [
+        {
+            "guid": f"{i}",
+            "premise": f"비가 {i} 온다",
+            "hypothesis": f"{word} 온다",
+            "gold_label": label,
+        }
+        for i in range(64)
+        for word, label in (("비", "entailment"), ("눈", "contradiction"))
+    ]
+    for split in ("train", "dev"):
+        write(path / f"klue-nli-v1.1_{split}.json", json.dumps(rows, ensure_ascii=False))
+
+
 def bring_orders(path):
     rows = (("배송이 빨라요", "good"), ("금방 고장 났습니다", "bad")) * 8
     text = "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows)
@@ -174,6 +190,9 @@ OWN = {
     "sentences.txt": lambda path: write(path, "바다를 보고 싶었다.\n비가 온다. ||| 우산을 썼다.\n"),
     "data/nsmc": bring_nsmc,
     "data/KorSTS": bring_korsts,
+    "data/KorSTS/sts-dev.tsv": lambda path: None,  # a file of these
+    "data/KorSTS/sts-test.tsv": lambda path: None,
+    "data/klue-nli-v1.1": bring_klue_nli,
     "data/orders": bring_orders,
     "sample_tasks/nsmc": lambda path: shutil.copytree(ROOT / "sample_tasks" / "nsmc", path),
     "reference_model": lambda path: shutil.copytree(ROOT / "reference_model", path),
