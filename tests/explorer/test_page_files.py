@@ -15,7 +15,14 @@ TEXTS = {
     for path in (PAGE / "texts").glob("*.json")
 }
 # Keys that are put together: the task of the model, the name of a tab.
-TASKS = ("pretraining", "classification", "ner", "question_answering", "multiple_choice")
+TASKS = (
+    "pretraining",
+    "classification",
+    "ner",
+    "question_answering",
+    "multiple_choice",
+    "similarity",
+)
 TABS = re.findall(r'id="panel-(\w+)"', HTML)
 ERRORS = {f"error_{code}" for code in (*MESSAGES, "gone")}
 MADE = {f"task_{task}" for task in TASKS} | {f"tab_{tab}" for tab in TABS}

@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from task_data import write_table
 
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS
@@ -24,6 +23,7 @@ from finetuning.similarity.data import (
 )
 from finetuning.similarity.ranking import rank_measures, search, search_bm25, search_tf_idf
 from finetuning.similarity.task import retrieval_of, scaled_scores
+from tests.support.task_data import write_table
 
 EMPTY, NONE_GIVEN = SimilarityDataset("files", {}), Columns()
 

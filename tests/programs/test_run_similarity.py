@@ -6,14 +6,14 @@ import signal
 import numpy as np
 import pytest
 import tensorflow as tf
-from programs import ClassifierJob, arrays, one_line, results
-from task_data import BAD, GOOD, read_table, sentence, write_table
-from tiny_models import SIZES
 
 from bert_tf.checkpoint_files import list_checkpoints
 from korean_bert import load_model
 from run_scripts import similarity
 from run_scripts.conversion.export_model import main as export_model
+from tests.support.programs import ClassifierJob, arrays, one_line, results
+from tests.support.task_data import BAD, GOOD, read_table, sentence, write_table
+from tests.support.tiny_models import SIZES
 
 
 class SimilarityJob(ClassifierJob):
