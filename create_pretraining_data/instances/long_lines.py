@@ -6,8 +6,10 @@ finds more of them, in every line, with an analyser.
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from tokenization.base import TokenizerInterface
+if TYPE_CHECKING:  # what draws rows of ids needs no tokenizer
+    from tokenization.base import TokenizerInterface
 
 # What to do with lines that are longer than a row.
 LONG_LINES = ("split", "truncate")
@@ -39,7 +41,7 @@ def _ends_sentence(word):
 
 
 def split_line(
-    line: str, words: list[list[str]], tokenizer: TokenizerInterface, most: int, part: int
+    line: str, words: list[list[str]], tokenizer: "TokenizerInterface", most: int, part: int
 ) -> list[list[list[str]]]:
     """Splits a line of more than `most` pieces.
 

@@ -5,12 +5,14 @@ Shapes: N pieces of all documents.
 
 import itertools
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from create_pretraining_data.instances.long_lines import split_line
-from tokenization.base import TokenizerInterface
+
+if TYPE_CHECKING:  # what draws rows of ids needs no tokenizer
+    from tokenization.base import TokenizerInterface
 
 
 class TokenizedText(NamedTuple):
@@ -49,7 +51,7 @@ def concatenate(first: TokenizedText, second: TokenizedText) -> TokenizedText:
 
 
 def tokenize_documents(
-    documents: Iterable[Iterable[str]], tokenizer: TokenizerInterface, longest: int | None = None
+    documents: Iterable[Iterable[str]], tokenizer: "TokenizerInterface", longest: int | None = None
 ) -> TokenizedText:
     """Tokenizes documents, each an iterable of sentences as strings; returns a `TokenizedText`.
 

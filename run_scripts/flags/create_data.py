@@ -275,7 +275,9 @@ def choose_objective(
                 f"Received: --objective={flags.objective}, "
                 f"--random_next_sentence={str(wants_random).lower()}"
             )
-        encoders = (e for e in ENCODERS.values() if e.objective == flags.objective)
+        # Of those with defaults of their own: records without pairs have BERT's.
+        own = (e for e in ENCODERS.values() if e.defaults == e.name)
+        encoders = (e for e in own if e.objective == flags.objective)
         reason = f"because of --objective={flags.objective}"
         return ObjectiveDefaults(flags.objective, next(encoders, BERT).name, reason)
     given = [name for name in ALBERT_ONLY if is_given(flags, name)]

@@ -97,8 +97,8 @@ def test_the_python_files_import_nothing_of_this_project(tmp_path):
         source = path.read_text(encoding="utf-8")
         imported = set(re.findall(r"^(?:from|import) (\S+)", source, re.MULTILINE))
         assert imported <= {
-            "functools", "os", "re", "unicodedata", "transformers", "sentencepiece",
-            ".korean_wordpiece",
+            "collections.abc", "functools", "os", "re", "typing", "unicodedata", "transformers",
+            "sentencepiece", ".korean_wordpiece",
         }  # fmt: skip
     assert (tmp_path / "a" / "korean_wordpiece.py").exists()
 

@@ -26,6 +26,9 @@ VALUES = {
         "version_2_with_negative": False,
     },
     "multiple_choice": {"task_name": "race", "max_seq_length": 24, "max_qa_length": 8},
+    "similarity": {
+        "task_name": "files", "max_seq_length": 16, "pooling": "mean", "normalize": True,
+    },
 }  # fmt: skip
 assert set(VALUES) == set(TASKS)
 
