@@ -4,10 +4,11 @@ Shapes: B texts, L layers, T pieces of a text with [CLS] and [SEP], H hidden, E 
 """
 
 import functools
+import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -33,7 +34,8 @@ from korean_bert.guesses import MaskGuesser, guess_words
 from korean_bert.masked_text import MASK, encode_masked
 from korean_bert.neighbours import nearest_pieces
 from korean_bert.predictions import TaskPredictor
-from korean_bert.results import Attention, Guess, HiddenStates, Neighbour
+from korean_bert.results import Attention, Guess, HiddenStates, Hit, Neighbour
+from korean_bert.search import Searchable, cosines, nearest_texts
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.sentence_transformers import read_pooling
@@ -148,7 +150,7 @@ class Model:
         Raises:
             InputError: an argument is none of these.
         """
-        normalize = pooling is None and layers == -1 and self.loaded.settings.get("normalize")
+        as_trained = pooling is None and self.loaded.settings.get("normalize")
         pooling = self.pooling if pooling is None else pooling
         if not isinstance(pooling, str) or pooling not in POOLINGS:
             raise InputError(
@@ -166,8 +168,60 @@ class Model:
         vectors = list(extract(self.encoder, rows, chosen, pooling, batch_size, pad_id, **options))
         shape = len(rows), len(chosen), self.loaded.config.hidden_size
         found = np.stack(vectors) if vectors else np.zeros(shape, np.float32)  # [B, L, H]
-        found = unit_vectors(found) if normalize else found
+        found = unit_vectors(found) if as_trained and chosen == (-1,) else found
         found = found if several else found[:, 0]  # [B, H]
+        return found[0] if single else found
+
+    def similarity(self, first: Searchable, second: Searchable) -> np.ndarray | float:
+        """How alike texts are: the cosines of the vectors of `embed`.
+
+        Args:
+            first: A texts, or one; or vectors, an array [A, H] or [H], or the `Path` of a .npy.
+            second: N texts or vectors.
+
+        Returns:
+            float32 [A, N]; without A or N where that is a single one, a number for two of them.
+
+        Raises:
+            InputError: an argument is none of these.
+        """
+        return cosines(self.embed, first, second)
+
+    @overload  # a string is an Iterable of strings too
+    def search(  # type: ignore[overload-overlap]
+        self, queries: str, corpus: Searchable, top: int = 10
+    ) -> list[Hit]: ...
+
+    @overload
+    def search(
+        self,
+        queries: np.ndarray | os.PathLike[str] | Iterable[str],
+        corpus: Searchable,
+        top: int = 10,
+    ) -> list[list[Hit]]: ...
+
+    def search(
+        self, queries: Searchable, corpus: Searchable, top: int = 10
+    ) -> list[Hit] | list[list[Hit]]:
+        """Finds the texts that are most like a query, by the cosines of all vectors.
+
+        Exactly, block by block, so that a memory map may be larger than memory.
+
+        Args:
+            queries: a text, several, or their vectors, [Q, H].
+            corpus: texts, or their vectors: an array [N, H], a memory map, the path of a .npy.
+            top: how many to find for a query, at most.
+
+        Returns:
+            For each query a list of `Hit`s, the nearest first, of equal ones the first; one such
+            list for a single query.
+
+        Raises:
+            InputError: an argument is none of these.
+        """
+        top, single = check_count(top, "top"), isinstance(queries, str)
+        asked = [queries] if isinstance(queries, str) else queries
+        found = nearest_texts(self.embed, asked, corpus, top)
         return found[0] if single else found
 
     def _graph(self, layers, pooling, pad_id):

@@ -18,6 +18,7 @@ __all__ = [
     "FoundEntity",
     "Guess",
     "HiddenStates",
+    "Hit",
     "Neighbour",
     "Tagged",
 ]
@@ -76,3 +77,17 @@ class Neighbour(NamedTuple):
 
     piece: str
     similarity: float
+
+
+class Hit(NamedTuple):
+    """A text that a search found.
+
+    Attributes:
+        place: its number in the corpus, from 0.
+        score: the cosine of the angle between its vector and the query's.
+        text: the text; None where the corpus is vectors.
+    """
+
+    place: int
+    score: float
+    text: str | None

@@ -90,24 +90,20 @@ class SimilarityFlags(FinetuneFlags):
         None,
         "For your own files: the column of the text, by its name in the header or its key. "
         "Default: the one that is called text, sentence1, query, question or the like.",
-        of_own_files=True,
     )
     second_column: str = groups.COLUMNS.flag(
         None,
         "Likewise that of its partner. Default: second, sentence2, positive, passage or the like, "
         "if there is one.",
-        of_own_files=True,
     )
     third_column: str = groups.COLUMNS.flag(
         None,
         "Likewise that of a text that means something else. Default: third, negative or the like, "
         "if there is one.",
-        of_own_files=True,
     )
     label_column: str = groups.COLUMNS.flag(
         None,
         "Likewise that of the score. Default: score, label or the like, if there is one.",
-        of_own_files=True,
     )
     encoding: str = groups.COLUMNS.flag(
         None,
@@ -156,7 +152,6 @@ class SimilarityFlags(FinetuneFlags):
         default=None,
         help="Has no effect here: there is no head.",
         no_effect=True,
-        recorded=False,
         group=groups.COMPATIBILITY,
     )
 

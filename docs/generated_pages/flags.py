@@ -20,6 +20,8 @@ from run_scripts.similarity import SimilarityFlags
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.explore import ExploreFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
+from run_scripts.tools.retrieval import RetrievalFlags
+from run_scripts.tools.search import SearchFlags
 
 # How a program is started -> the class of its flags; in the order in which a reader meets them.
 PROGRAMS = {
@@ -35,6 +37,8 @@ PROGRAMS = {
     "run_squad.py": SquadFlags,
     "run_race.py": RaceFlags,
     "run_similarity.py": SimilarityFlags,
+    "run_scripts.tools.search": SearchFlags,
+    "run_scripts.tools.retrieval": RetrievalFlags,
     "export_model.py": ExportFlags,
     "run_scripts.plan": CorpusPlanFlags,
 }

@@ -23,7 +23,7 @@ MODULES = {
     "korean_bert.model": ("Model",),
     "korean_bert.results": (
         "Guess", "Neighbour", "HiddenStates", "Attention", "Classified", "Tagged", "FoundEntity",
-        "Answered", "FoundAnswer", "Chosen",
+        "Answered", "FoundAnswer", "Chosen", "Hit",
     ),
     "model_formats.load_folder": ("load_folder",),
     "model_formats.loaded_model": ("LoadedModel",),
@@ -32,6 +32,7 @@ MODULES = {
     "finetuning.ner.head": ("TokenClassifier",),
     "finetuning.question_answering.span_head": ("SpanModel",),
     "finetuning.multiple_choice.head": ("MultipleChoiceModel",),
+    "finetuning.similarity.head": ("SentenceEncoder",),
     "bert_tf.training.step": ("TrainingStep", "StepConfig"),
     "bert_common.errors": ("InputError",),
 }  # fmt: skip

@@ -181,6 +181,24 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
     )
 
 
+def own_texts(path: str, column: str | None = None, encoding: str | None = None) -> list[str]:
+    """The texts of one column of a user's own file.
+
+    Args:
+        path, encoding: as for `own_source`.
+        column: None: the only one with a name of a first text.
+
+    Raises:
+        InputError: as `own_source`; or a text is empty.
+    """
+    check_ending(path)
+    names = column_names(path, encoding)
+    found = _find_columns(names, Columns(column), path, ("text",)).text
+    assert found is not None  # it was found, or an error
+    source = SplitSource((path,), found, own=True, encoding=encoding)
+    return [example.text for example in _read_own(source)]
+
+
 def is_of_questions(source: SplitSource) -> bool:
     """Whether a user's own file is one in SQuAD's format: JSON, and no list."""
     path = source.files[0]
@@ -190,10 +208,12 @@ def is_of_questions(source: SplitSource) -> bool:
         return file.read(100).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
 
 
-def _find_columns(names: Sequence[str], given: Columns, path: str) -> Columns:
-    """The columns that are given, and those with a name of `COLUMN_NAMES`."""
-    found = {}
-    for kind, known in COLUMN_NAMES.items():
+def _find_columns(
+    names: Sequence[str], given: Columns, path: str, kinds: Sequence[str] = tuple(COLUMN_NAMES)
+) -> Columns:
+    """The columns that are given, and those with a name of `COLUMN_NAMES`, of some kinds."""
+    found: dict[str, str | None] = {}
+    for kind, known in ((kind, COLUMN_NAMES[kind]) for kind in kinds):
         column = getattr(given, kind)
         alike = [name for name in names if name.strip().lower() in known]
         if column is not None:
@@ -208,7 +228,7 @@ def _find_columns(names: Sequence[str], given: Columns, path: str) -> Columns:
                 f"{known[0]} or the like. Received: {', '.join(names)}"
             )
         found[kind] = column if column is not None else next(iter(alike), None)
-    if found["second"] is None and found["label"] is not None:
+    if found.get("second") is None and found.get("label") is not None:
         found["label"] = None  # of single texts: the class of each, which says nothing here
     said = ", ".join(f"{kind} {name!r}" for kind, name in found.items() if name is not None)
     print(f"columns of {path}: {said} (--text_column, --second_column and so on name others)")

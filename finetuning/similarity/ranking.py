@@ -43,13 +43,14 @@ def unit_vectors(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
 
 
-def search(queries: np.ndarray, corpus: np.ndarray, top: int) -> Found:
+def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = False) -> Found:
     """Finds the texts with the highest products, exactly; of equal ones the first.
 
     Args:
         queries: vectors [Q, H].
         corpus: vectors [N, H]; a memory map is read block by block.
         top: how many to find for a query; K is at most N.
+        normalize: whether vectors of the corpus have length 1 in the products.
     """
     top, best = min(top, len(corpus)), None
     rows = max(1, min(BLOCK_ROWS, len(corpus)))
@@ -58,10 +59,14 @@ def search(queries: np.ndarray, corpus: np.ndarray, top: int) -> Found:
     for first in range(0, len(queries), count):
         block, best = queries[first : first + count], None
         for start in range(0, len(corpus), rows):
-            products = block @ np.asarray(corpus[start : start + rows], block.dtype).T
-            found = _best_of(products, top)
-            found = Found(found.places + start, found.scores)
-            best = found if best is None else _merge(best, found, top)
+            vectors = np.asarray(corpus[start : start + rows], block.dtype)
+            products = block @ (unit_vectors(vectors) if normalize else vectors).T
+            if best is None or best.scores.shape[1] < top:
+                found = _best_of(products, top)
+                found = Found(found.places + start, found.scores)
+                best = found if best is None else _merge(best, found, top)
+            else:
+                _put_better(best, products, start)
         parts.append(best)
     if not parts or best is None:
         empty = len(queries), top
@@ -83,6 +88,23 @@ def _best_of(scores: np.ndarray, top: int) -> Found:
             chosen = np.sort(np.concatenate([above, equal[: count - len(above)]]))
             places[row] = chosen[np.argsort(-values[chosen], kind="stable")]
     return Found(places, np.take_along_axis(scores, places, axis=1))
+
+
+def _put_better(best: Found, products: np.ndarray, start: int) -> None:
+    """Puts the products of later texts [Q, N] that are higher among the best, in place.
+
+    Args:
+        best: of the texts before `start`, K of each query.
+        products: of the texts from there on.
+        start: the number of the first of them.
+    """
+    better = products > best.scores[:, -1:]
+    for row in np.flatnonzero(better.any(axis=1)):
+        columns = np.flatnonzero(better[row])
+        scores = np.concatenate([best.scores[row], products[row, columns]])
+        places = np.concatenate([best.places[row], columns + start])
+        order = np.argsort(-scores, kind="stable")[: best.scores.shape[1]]
+        best.scores[row], best.places[row] = scores[order], places[order]
 
 
 def _merge(first: Found, second: Found, top: int) -> Found:

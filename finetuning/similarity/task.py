@@ -19,6 +19,7 @@ from finetuning.class_report import as_line
 from finetuning.examples import Examples, Outputs
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.metrics import score
+from finetuning.similarity.collection import of_pairs
 from finetuning.similarity.data import SimilarityDataset, SimilarityExample
 from finetuning.similarity.head import TEMPERATURE, SentenceEncoder
 from finetuning.similarity.losses import SCORES, TEXT_NUMBERS, WEIGHTS
@@ -174,9 +175,12 @@ def _measure_vectors(raw: Sequence[SimilarityExample], vectors: np.ndarray) -> d
     cosines = np.einsum("nh,nsh->ns", vectors[:, 0], vectors[:, 1:])  # [N, S - 1]
     if raw[0].score is not None:
         return score(CORRELATIONS, np.array([e.score for e in raw]), cosines[:, 0])
-    queries, corpus, relevant = retrieval_of(raw)
-    found = search(vectors[queries, 0], vectors[corpus, 1], DEEPEST)
-    return {**rank_measures(found.places, relevant), **_triple_accuracy(cosines)}
+    collection = of_pairs([(e.texts[0], e.texts[1]) for e in raw])
+    first, second = ({e.texts[side]: i for i, e in enumerate(raw)} for side in (0, 1))
+    queries = vectors[[first[text] for text in collection.queries], 0]  # [Q, H]
+    corpus = vectors[[second[text] for text in collection.corpus], 1]
+    found = search(queries, corpus, DEEPEST)
+    return {**rank_measures(found.places, collection.relevant), **_triple_accuracy(cosines)}
 
 
 @functools.lru_cache(maxsize=4)
@@ -184,9 +188,8 @@ def _measure_tf_idf(examples: Examples) -> dict[str, float]:
     """The measures of `TfIdf`, learned from the examples' own texts; once for each split."""
     raw = examples.raw
     if raw[0].score is None:
-        queries, corpus, relevant = retrieval_of(raw)
-        texts = [raw[i].texts[0] for i in queries], [raw[i].texts[1] for i in corpus]
-        return rank_measures(search_tf_idf(*texts, DEEPEST).places, relevant)
+        queries, corpus, relevant = of_pairs([(e.texts[0], e.texts[1]) for e in raw])
+        return rank_measures(search_tf_idf(queries, corpus, DEEPEST).places, relevant)
     first, second = ([e.texts[side] for e in raw] for side in (0, 1))
     vectors = TfIdf(first + second)
     products = vectors(first).multiply(vectors(second)).sum(axis=1)  # [N, 1]
@@ -199,26 +202,3 @@ def _triple_accuracy(cosines: np.ndarray) -> dict[str, float]:
     if cosines.shape[1] < 2:
         return {}
     return {"triple_accuracy": float(np.mean(cosines[:, 0] > cosines[:, 1]))}
-
-
-def retrieval_of(
-    raw: Sequence[SimilarityExample],
-) -> tuple[list[int], list[int], list[dict[int, float]]]:
-    """Examples as queries with their relevant texts; equal texts count once.
-
-    Returns:
-        The examples whose first texts are the queries, those whose second ones are the corpus,
-        and of each query the relevant places in the corpus, as `rank_measures` takes them.
-    """
-    places: dict[str, int] = {}
-    corpus: list[int] = []
-    queries: dict[str, int] = {}
-    relevant: dict[str, dict[int, float]] = {}
-    for number, example in enumerate(raw):
-        query, partner = example.texts[:2]
-        if partner not in places:
-            places[partner] = len(corpus)
-            corpus.append(number)
-        queries.setdefault(query, number)
-        relevant.setdefault(query, {})[places[partner]] = 1.0
-    return list(queries.values()), corpus, list(relevant.values())

@@ -250,7 +250,7 @@ def test_launchers_and_commands_import_no_program_before_ctrl_c_is_handled():
         "extract_features",
     )  # fmt: skip
     launchers = [*sorted(ROOT.glob("run_*.py")), *(ROOT / f"{name}.py" for name in others)]
-    assert len(launchers) == 12
+    assert len(launchers) == 13
     for path in launchers:
         name = path.stem.removesuffix("_v1").removesuffix("_v2")
         imports = [line for line in path.read_text().splitlines() if "import" in line]

@@ -27,6 +27,7 @@ from korean_bert.results import (
     FoundEntity,
     Guess,
     HiddenStates,
+    Hit,
     Neighbour,
     Tagged,
 )
@@ -102,6 +103,9 @@ def use_loaded_model(folder: str) -> None:
     near: list[Neighbour] = model.nearest("서울", top=5)
     states: HiddenStates = model.hidden_states("서울", "부산")
     attention: Attention = model.attention("서울")
+    hits: list[Hit] = model.search("서울", ["부산", "바다"], top=1)
+    several: list[list[Hit]] = model.search(["서울"], vectors)
+    print(model.similarity("서울", ["부산"]), hits[0].score, several[0][0].place)
     spans: list[tuple[int, int] | None] = [*states.spans, *attention.spans]
     piece: str = guesses[0][0].text + near[0].piece + states.pieces[0]
     print(vectors.shape, states.vectors.dtype, attention.probabilities, spans, piece)

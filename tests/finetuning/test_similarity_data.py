@@ -9,6 +9,7 @@ import pytest
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS
 from finetuning.similarity import ranking
+from finetuning.similarity.collection import beir_files, of_pairs, read_beir
 from finetuning.similarity.data import (
     INFERENCES,
     SCORED,
@@ -22,7 +23,7 @@ from finetuning.similarity.data import (
     with_files,
 )
 from finetuning.similarity.ranking import rank_measures, search, search_bm25, search_tf_idf
-from finetuning.similarity.task import retrieval_of, scaled_scores
+from finetuning.similarity.task import scaled_scores
 from tests.support.task_data import write_table
 
 EMPTY, NONE_GIVEN = SimilarityDataset("files", {}), Columns()
@@ -190,8 +191,38 @@ def test_tf_idf_finds_what_shares_characters():
 
 
 def test_equal_texts_are_one_text_of_the_corpus():
-    pairs = [("q1", "a"), ("q2", "b"), ("q3", "a"), ("q1", "c")]
-    raw = [SimilarityExample("", texts) for texts in pairs]
-    queries, corpus, relevant = retrieval_of(raw)
-    assert (queries, corpus) == ([0, 1, 2], [0, 1, 3])
-    assert relevant == [{0: 1.0, 2: 1.0}, {1: 1.0}, {0: 1.0}]
+    found = of_pairs([("q1", "a"), ("q2", "b"), ("q3", "a"), ("q1", "c")])
+    assert (found.queries, found.corpus) == (["q1", "q2", "q3"], ["a", "b", "c"])
+    assert found.relevant == [{0: 1.0, 2: 1.0}, {1: 1.0}, {0: 1.0}]
+
+
+def beir(folder, qrels="query-id\tcorpus-id\tscore\nq1\td2\t2\nq1\td1\t0\nq2\td1\t1\n"):
+    """A collection of BEIR's form."""
+    (folder / "qrels").mkdir()
+    rows = [
+        {"_id": "d1", "title": "제목", "text": "본문"},
+        {"_id": "d2", "title": "", "text": "글"},
+    ]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rows = [{"_id": name, "text": f"{name}?"} for name in ("q0", "q1", "q2")]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "qrels" / "test.tsv").write_text(qrels)
+    return read_beir(*beir_files(str(folder), "test"))
+
+
+def test_a_collection_of_beir(tmp_path):
+    found = beir(tmp_path)
+    assert found == (["q1?", "q2?"], ["제목 본문", "글"], [{1: 2.0}, {0: 1.0}])
+
+
+@pytest.mark.parametrize(
+    ("qrels", "message"),
+    [
+        ("q1\td9\t1\n", "must name what the queries and passages hold"),
+        ("q1\td1\n", "must hold the id of a query"),
+        ("q1\td1\t0\n", "must hold a passage with a score above 0"),
+    ],
+)
+def test_bad_relevance(tmp_path, qrels, message):
+    with pytest.raises(InputError, match=message):
+        beir(tmp_path, qrels)

@@ -23,6 +23,7 @@ from run_scripts.flags.parser import help_text, parse
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.ner import NerFlags
 from run_scripts.race import RaceFlags
+from run_scripts.similarity import SimilarityFlags
 from run_scripts.squad import SquadFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
 from tests.support.bad_inputs.bad_input_programs import FLAG_CLASSES
@@ -70,6 +71,7 @@ FINE_TUNING = {
     "ner": NerFlags,
     "question_answering": SquadFlags,
     "multiple_choice": RaceFlags,
+    "similarity": SimilarityFlags,
 }
 
 
@@ -104,6 +106,7 @@ def test_which_settings_may_change():
             ("question_answering", name)
             for name in ("version_2_with_negative", "start_n_top", "end_n_top")
         ),
+        *(("similarity", name) for name in ("pooling", "normalize", "embedding_sizes")),
     }
 
 

@@ -193,6 +193,8 @@ OWN = {
     "data/KorSTS/sts-dev.tsv": lambda path: None,  # a file of these
     "data/KorSTS/sts-test.tsv": lambda path: None,
     "data/klue-nli-v1.1": bring_klue_nli,
+    "data/faq.csv": lambda path: write(path, "질문,답\n환불은 언제 되나요?,사흘 뒤\n"),
+    "data/korquad/KorQuAD_v1.0_dev.json": lambda path: None,
     "data/orders": bring_orders,
     "sample_tasks/nsmc": lambda path: shutil.copytree(ROOT / "sample_tasks" / "nsmc", path),
     "reference_model": lambda path: shutil.copytree(ROOT / "reference_model", path),

@@ -1,0 +1,97 @@
+"""Reads queries, passages and which answer which, as BEIR's benchmarks are published."""
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bert_common.errors import InputError
+from finetuning.csv_tables import read_tsv
+from finetuning.tables import read_objects, read_text
+
+
+class Collection(NamedTuple):
+    """What a retrieval is measured on."""
+
+    queries: list[str]
+    corpus: list[str]
+    # Of each query, the numbers of the texts of the corpus that answer it -> their gains, above 0.
+    relevant: list[dict[int, float]]
+
+
+def read_beir(queries: str, passages: str, relevance: str) -> Collection:
+    """Reads a collection in the form of BEIR.
+
+    Args:
+        queries: .jsonl with _id and text.
+        passages: .jsonl with _id, text and perhaps a title, which comes before the text.
+        relevance: tab-separated query-id, corpus-id and score, with a header.
+
+    Returns:
+        A `Collection` of the queries that have a passage with a score above 0.
+
+    Raises:
+        InputError: a file is missing or malformed, names what is not there, or has no such query.
+    """
+    texts, asked = _read_texts(passages), _read_texts(queries)
+    numbers = {name: number for number, name in enumerate(texts)}
+    found: dict[str, dict[int, float]] = {}
+    for row, (where, cells) in enumerate(read_tsv(read_text(relevance), relevance)):
+        if row == 0 and len(cells) == 3 and not _is_number(cells[2]):
+            continue  # the header
+        if len(cells) != 3 or not _is_number(cells[2]):
+            raise InputError(
+                f"{where} must hold the id of a query, that of a passage, and a number. "
+                f"Received: {' '.join(cells)[:80]}"
+            )
+        query, passage, gain = cells[0], cells[1], float(cells[2])
+        for name, known in ((query, asked), (passage, texts)):
+            if name not in known:
+                raise InputError(
+                    f"{where} must name what the queries and passages hold. Received: {name}"
+                )
+        if gain > 0:
+            found.setdefault(query, {})[numbers[passage]] = gain
+    if not found:
+        raise InputError(f"{relevance} must hold a passage with a score above 0. Received: none")
+    return Collection([asked[name] for name in found], list(texts.values()), list(found.values()))
+
+
+def _is_number(text):
+    try:
+        return abs(float(text)) < float("inf")
+    except ValueError:
+        return False
+
+
+def _read_texts(path: str) -> dict[str, str]:
+    """The texts of a file by their ids."""
+    texts: dict[str, str] = {}
+    for where, entry in read_objects(path):
+        name, text, title = entry.get("_id"), entry.get("text"), entry.get("title") or ""
+        if not isinstance(name, str | int) or not isinstance(text, str):
+            raise InputError(f"{where} must have _id and text. Received: {', '.join(entry)}")
+        if str(name) in texts:
+            raise InputError(f"{where}: the _id must be unique. Received: {name} twice")
+        texts[str(name)] = f"{title} {text}".strip()
+    if not texts:
+        raise InputError(f"{path} must hold a text. Received: none")
+    return texts
+
+
+def of_pairs(pairs: Sequence[tuple[str, str]]) -> Collection:
+    """The collection of pairs of a query and a text that answers it; equal texts count once.
+
+    The order is that of their first pairs.
+    """
+    corpus: dict[str, int] = {}
+    relevant: dict[str, dict[int, float]] = {}
+    for query, text in pairs:
+        number = corpus.setdefault(text, len(corpus))
+        relevant.setdefault(query, {})[number] = 1.0
+    return Collection(list(relevant), list(corpus), list(relevant.values()))
+
+
+def beir_files(folder: str, split: str) -> tuple[str, str, str]:
+    """The three files of a folder as BEIR's are: of the queries, passages and relevance."""
+    qrels = os.path.join(folder, "qrels", f"{split}.tsv")
+    return os.path.join(folder, "queries.jsonl"), os.path.join(folder, "corpus.jsonl"), qrels

@@ -1,0 +1,108 @@
+"""Compares and finds texts by the cosines of their vectors.
+
+Shapes: A, Q, N texts or vectors, H hidden, K texts that are found for a query.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+import numpy as np
+
+from bert_common.errors import InputError
+from finetuning.similarity.ranking import search, unit_vectors
+from korean_bert.arguments import as_pairs, check_list, shown
+from korean_bert.results import Hit
+
+# Texts, or vectors [N, H]: as an array, a memory map or the path of a .npy file. A string is a text
+# where a single one may stand.
+Searchable: TypeAlias = "str | os.PathLike[str] | np.ndarray | Iterable[str]"
+Embed: TypeAlias = "Callable[[list[str]], np.ndarray]"
+
+# What the name of a file of vectors ends in.
+ARRAY = ".npy"
+
+
+def cosines(embed: Embed, first: Searchable, second: Searchable) -> np.ndarray | float:
+    """The cosines of texts, float32 [A, N]; a number of two single texts, [N] or [A] of one.
+
+    Args:
+        embed: a function of texts to their vectors.
+        first, second: a text, several, or vectors.
+    """
+    sides, single = [], []
+    for value in (first, second):
+        is_text = isinstance(value, str)
+        vectors = _vectors(embed, [value] if is_text else value)
+        is_vector = vectors.ndim == 1
+        single.append(is_text or is_vector)
+        sides.append(unit_vectors(np.atleast_2d(np.asarray(vectors))))
+    _check_widths(*sides)
+    found = sides[0] @ sides[1].T  # [A, N]
+    if single == [True, True]:
+        return float(found[0, 0])
+    return found[0] if single[0] else found[:, 0] if single[1] else found
+
+
+def nearest_texts(
+    embed: Embed, queries: Searchable, corpus: Searchable, top: int
+) -> list[list[Hit]]:
+    """The `Hit`s of each query; see `korean_bert.Model.search`."""
+    texts = None if _is_array(corpus) else check_texts(corpus)
+    asked = unit_vectors(np.asarray(_vectors(embed, queries)))
+    vectors = _vectors(embed, corpus if texts is None else texts)
+    _check_widths(asked, vectors)
+    found = search(asked, vectors, top, normalize=True)
+    return [
+        [
+            Hit(place, score, None if texts is None else texts[place])
+            for place, score in zip(*row, strict=True)
+        ]
+        for row in zip(found.places.tolist(), found.scores.tolist(), strict=True)
+    ]
+
+
+def check_texts(values: object) -> list[str]:
+    """Returns texts as a list.
+
+    Raises:
+        InputError: something else, or a single text.
+    """
+    texts = [text for text, second in as_pairs(check_list(values, "texts"))[0] if second is None]
+    if len(texts) != len(list(values)):  # type: ignore[call-overload]
+        raise InputError(f"texts to compare must be strings, no pairs. Received: {shown(values)}")
+    return texts
+
+
+def _is_array(value):
+    is_path = isinstance(value, os.PathLike) or (isinstance(value, str) and value.endswith(ARRAY))
+    return is_path or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
+
+
+def _vectors(embed, value):
+    """The vectors of texts, or those that are given, [N, H] or [H]."""
+    if not _is_array(value):
+        return embed(check_texts(value))
+    if not isinstance(value, np.ndarray):
+        value = _open_array(os.fspath(value))
+    if value.ndim not in (1, 2) or value.dtype.kind != "f":
+        raise InputError(
+            "vectors must be numbers with a decimal point, [texts, size]. Received: "
+            f"{value.dtype} {list(value.shape)}"
+        )
+    return value
+
+
+def _open_array(path):
+    try:
+        return np.load(path, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path} must be an array of NumPy. Received: {error}") from None
+
+
+def _check_widths(one, other):
+    if one.shape[-1] != other.shape[-1] or one.ndim != 2 or other.ndim != 2:
+        raise InputError(
+            "vectors that are compared must have one size, [texts, size]. Received: "
+            f"{list(one.shape)} and {list(other.shape)}"
+        )

@@ -1,0 +1,107 @@
+"""The program retrieval: measures how well a model's vectors find the text that answers a query."""
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+
+from bert_common.errors import InputError
+from finetuning.metrics import check_installed
+from finetuning.question_answering.data import read_questions
+from finetuning.similarity.collection import Collection, beir_files, of_pairs, read_beir
+from finetuning.similarity.ranking import (
+    DEEPEST,
+    MEASURES,
+    Found,
+    rank_measures,
+    search,
+    search_bm25,
+    search_tf_idf,
+    unit_vectors,
+)
+from run_scripts.flags import groups
+from run_scripts.flags.devices import DeviceFlags, start_tensorflow
+from run_scripts.flags.limits import LONGEST_SEQUENCE
+from run_scripts.flags.parser import run_program
+from run_scripts.flags.path_kinds import FILE, FOLDER
+
+
+@dataclasses.dataclass(frozen=True)
+class RetrievalFlags(DeviceFlags):
+    """Measures how well a model's vectors find the text that answers a query, beside BM25 on the
+    model's pieces and TF-IDF on characters: recall at 1, 10 and 100, MRR at 10, nDCG at 10.
+
+    The queries are those of a folder in BEIR's form (queries.jsonl, corpus.jsonl, qrels), or the
+    questions of a file in SQuAD's format, each of which looks for its text among all of them."""
+
+    EXAMPLE = "--model_dir=output/vectors --questions=data/KorQuAD_v1.0_dev.json"
+
+    model_dir: str = groups.MODEL.flag(
+        None,
+        "The folder of a model. Default: the model that comes with this project.",
+        is_input=True,
+        takes=(FOLDER,),
+    )
+    data_dir: str = groups.FILES.flag(
+        None, "A folder in BEIR's form.", is_input=True, takes=(FOLDER,)
+    )
+    split: str = groups.FILES.flag("test", "Which of its files in qrels: train, dev or test.")
+    questions: str = groups.FILES.flag(
+        None, "JSON in SQuAD's format, as KorQuAD 1.0.", is_input=True, takes=(FILE,)
+    )
+    max_seq_length: int = groups.ROWS.flag(
+        None,
+        "The most pieces of a text, special tokens included. Default: as many as the model was "
+        "trained on.",
+        least=3,
+        most=LONGEST_SEQUENCE,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; returns the exit status."""
+    return run_program(measure_retrieval, RetrievalFlags, argv)
+
+
+def measure_retrieval(values: RetrievalFlags) -> None:
+    """Reads queries and texts, and prints a line of measures for each way to rank."""
+    if bool(values.data_dir) == bool(values.questions):
+        raise InputError(
+            "--data_dir or --questions must be given, and only one. Received: "
+            f"{'both' if values.data_dir else 'neither'}"
+        )
+    check_installed()
+    collection = read_collection(values)
+    print(f"{len(collection.queries):,} queries, {len(collection.corpus):,} texts")
+    start_tensorflow(values)
+    from korean_bert.loading import load_model
+
+    model = load_model(values.model_dir)
+    queries, corpus = collection.queries, collection.corpus
+
+    def find_by_vectors() -> Found:
+        asked = model.embed(queries, max_length=values.max_seq_length)
+        texts = model.embed(corpus, max_length=values.max_seq_length)
+        return search(unit_vectors(asked), texts, DEEPEST, normalize=True)
+
+    ways = {
+        "vectors": find_by_vectors,
+        "BM25 on pieces": lambda: search_bm25(queries, corpus, DEEPEST, model.tokenizer.encode),
+        "TF-IDF on characters": lambda: search_tf_idf(queries, corpus, DEEPEST),
+    }
+    print("\t".join(["", *MEASURES]))
+    for name, find in ways.items():
+        found: Found = find()
+        measures = rank_measures(found.places, collection.relevant)
+        print("\t".join([name, *(f"{100 * measures[m]:.1f}" for m in MEASURES)]))
+
+
+def read_collection(values: RetrievalFlags) -> Collection:
+    """The queries and texts of the flags."""
+    if values.data_dir:
+        return read_beir(*beir_files(values.data_dir, values.split))
+    questions, _ = read_questions(values.questions, with_answers=False)
+    return of_pairs([(entry.question, entry.context) for entry in questions])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

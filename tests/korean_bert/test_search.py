@@ -1,0 +1,123 @@
+"""Texts are compared and found by cosines, in Python and by the program."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+from bert_common.errors import InputError
+from korean_bert import load_model
+from korean_bert.results import Hit
+from run_scripts.tools import search as search_program
+from run_scripts.tools.retrieval import main as retrieval
+from tests.support.task_data import squad_content, write_questions
+
+TEXTS = ["배송이 너무 늦어요", "날씨가 좋네요", "택배가 안 와요", "배송이 너무 늦어요", "비가 온다"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_model()
+
+
+@pytest.fixture(scope="module")
+def vectors(model):
+    return model.embed(TEXTS)
+
+
+def cosine(one, other):
+    return one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+
+
+def test_similarity(model, vectors, tmp_path):
+    expected = [[cosine(a, b) for b in vectors] for a in vectors[:2]]
+    np.testing.assert_allclose(model.similarity(TEXTS[:2], TEXTS), expected, atol=1e-6)
+    np.testing.assert_allclose(model.similarity(TEXTS[0], vectors), expected[0], atol=1e-6)
+    np.testing.assert_allclose(model.similarity(vectors, TEXTS[1]), expected[1], atol=1e-6)
+    one = model.similarity(TEXTS[0], TEXTS[1])
+    assert isinstance(one, float) and one == pytest.approx(expected[0][1], abs=1e-6)
+    np.save(tmp_path / "v.npy", vectors)
+    found = model.similarity(tmp_path / "v.npy", vectors[0])
+    np.testing.assert_allclose(found, [row[0] for row in [*expected, *found[2:, None]]], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["texts", "array", "path", "map"])
+def test_search_of_every_kind_of_corpus(model, vectors, tmp_path, kind):
+    path = tmp_path / "v.npy"
+    np.save(path, 3 * vectors)  # lengths do not matter
+    corpus = {
+        "texts": TEXTS,
+        "array": 3 * vectors,
+        "path": path,
+        "map": np.load(path, mmap_mode="r"),
+    }[kind]
+    hits = model.search(TEXTS[0], corpus, top=3)
+    assert [hit.place for hit in hits[:2]] == [0, 3]
+    assert hits[0].score == pytest.approx(1, abs=1e-6)
+    assert hits[0].text == (TEXTS[0] if kind == "texts" else None)
+    several = model.search([TEXTS[0], TEXTS[4]], corpus, top=9)
+    assert [len(each) for each in several] == [5, 5] and several[1][0].place == 4
+    assert isinstance(several[0][0], Hit)
+
+
+@pytest.mark.parametrize(
+    ("queries", "corpus", "message"),
+    [
+        ("가", "나", "texts must be in a list"),
+        ("가", ["나", 3], "a text must be a string"),
+        ("가", [("나", "다")], "texts to compare must be strings"),
+        (np.zeros((2, 7), np.float32), ["나"], "vectors that are compared must have one size"),
+        ("가", np.zeros((2, 2, 256), np.float32), "vectors must be numbers with a decimal point"),
+        ("가", "none.npy", "none.npy must be an array of NumPy"),
+    ],
+)
+def test_what_is_refused(model, queries, corpus, message):
+    with pytest.raises(InputError, match=message):
+        model.search(queries, corpus)
+
+
+def run(*flags):
+    return search_program.main(["search", *flags])
+
+
+def lines(capsys):
+    return [line.split("\t") for line in capsys.readouterr().out.splitlines() if "\t" in line]
+
+
+def test_the_program_keeps_vectors_until_the_file_changes(tmp_path, capsys, monkeypatch):
+    corpus = tmp_path / "faq.csv"
+    corpus.write_text("질문,답\n배송이 늦어요,네\n날씨가 좋네요,네\n")
+    flags = (f"--corpus={corpus}", "--query=배송이 늦어요", "--top=1")
+    assert run(*flags) == 0 and lines(capsys) == [["1.000", "배송이 늦어요"]]
+    kept = tmp_path / "faq.csv.vectors.npz"
+    first = kept.read_bytes()
+    monkeypatch.setattr(search_program.np, "savez", None)  # nothing is computed again
+    assert run(*flags) == 0 and lines(capsys) == [["1.000", "배송이 늦어요"]]
+    monkeypatch.undo()
+    corpus.write_text("질문,답\n배송이 늦어요?,네\n배송이 늦어요,네\n")
+    assert run(*flags) == 0 and lines(capsys) == [["1.000", "배송이 늦어요"]]
+    assert kept.read_bytes() != first
+    kept.write_bytes(b"damaged")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("배송이 늦어요\n\n"))
+    assert run(flags[0], "--top=1") == 0
+    assert lines(capsys) == [["1.000", "배송이 늦어요"]]
+
+
+def test_the_program_reads_lines(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("날씨가 좋다\n\n배송이 늦다\n")
+    assert run(f"--corpus={tmp_path}/a.txt", "--query=날씨가 좋다") == 0
+    assert [row[1] for row in lines(capsys)] == ["날씨가 좋다", "배송이 늦다"]
+    assert run(f"--corpus={tmp_path}/a.txt", "--query=x", "--text_column=a") == 1
+    (tmp_path / "b.txt").write_text("\n")
+    assert run(f"--corpus={tmp_path}/b.txt", "--query=x") == 1
+
+
+def test_retrieval_of_questions(tmp_path, capsys):
+    path = write_questions(tmp_path / "q.json", squad_content())
+    assert retrieval(["retrieval", f"--questions={path}"]) == 0
+    rows = lines(capsys)
+    assert [row[0] for row in rows[1:]] == ["vectors", "BM25 on pieces", "TF-IDF on characters"]
+    assert rows[0][1:3] == ["recall_at_1", "recall_at_10"]
+    assert all(row[2] == "100.0" for row in rows[1:])  # of two texts
+    assert retrieval(["retrieval"]) == 1
