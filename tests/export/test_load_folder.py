@@ -59,6 +59,8 @@ def test_a_task_is_known_by_its_name(task, tmp_path):
     record = json.loads(path.read_text())
     assert record.pop("task") == task and record == settings_of(task)
     assert ModelFolder.open(str(tmp_path)).task == task
+    if task == "similarity":  # version 0.1 had no such folders
+        return
     # As version 0.1 wrote it: the settings alone.
     path.write_text(json.dumps(record))
     folder = ModelFolder.open(str(tmp_path))

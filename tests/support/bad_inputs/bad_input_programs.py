@@ -16,8 +16,11 @@ from run_scripts import (
 from run_scripts.conversion import adapt_checkpoint, export_model
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.similarity import SimilarityFlags
 from run_scripts.tools import explore, fill_masks, glue_plan
 from run_scripts.tools import glue_table as benchmark_table
+from run_scripts.tools.retrieval import RetrievalFlags
+from run_scripts.tools.search import SearchFlags
 
 
 class Program(NamedTuple):
@@ -315,4 +318,8 @@ PROGRAMS = {
 }  # fmt: skip
 
 # Every program's flags.
-FLAG_CLASSES = tuple(dict.fromkeys(each.flags_class for each in PROGRAMS.values()))
+# The last three are programs whose files no case spoils yet.
+FLAG_CLASSES = (
+    *dict.fromkeys(each.flags_class for each in PROGRAMS.values()),
+    SimilarityFlags, SearchFlags, RetrievalFlags,
+)  # fmt: skip
