@@ -17,12 +17,13 @@ import sys
 from benchmarks.speed.contender_steps.matrix_products import matrix, products
 from benchmarks.speed.contender_steps.peers import kerashub, transformers
 from benchmarks.speed.contender_steps.project import project, update
+from benchmarks.speed.contender_steps.torch_bert import torch_bert
 
 WARM_UP = 2  # steps, unless the task says otherwise; the first compiles
 
 KINDS = {
     function.__name__: function
-    for function in (project, kerashub, transformers, products, update, matrix)
+    for function in (project, kerashub, transformers, torch_bert, products, update, matrix)
 }
 
 

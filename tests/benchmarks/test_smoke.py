@@ -34,6 +34,18 @@ class Smoke(NamedTuple):
 
 
 RUNS = {
+    "gpu.first_look": Smoke(
+        "--report={out}/report.json", r"\| step of ALBERT, float32, XLA \| ok \|"
+    ),
+    "gpu.killed_training": Smoke(
+        "--text={held_out} --tokenizer_dir={tokenizer} --config={root}/run_scripts/flagfiles/"
+        "bert_mini.json --precision=float32 --updates=8 --batch=2",
+        r"(?s)\| resumed at \| [2468] \|.*\| arrays that differ \| 0 \|",
+    ),
+    "gpu.steps": Smoke(
+        "--models=bert-tiny --lengths=32 --precisions=float32 --rows=4 --rounds=1 --steps=1 "
+        "--matrix=64 --vary --only=without_dropout", r"\| bert-tiny \| 32 \| float32 \| without_",
+    ),
     "speed.data_creation": Smoke(
         "--input_file={held_out} --tokenizer_dir={tokenizer} --objectives=sop --repeats=1 "
         "--dupe_factor=1 --workers=1", r"\| sop \| \d+ \|",
@@ -132,8 +144,8 @@ RUNS = {
 
 # Tried by tests of their own; or no programs by themselves.
 OTHERS = {
-    "common", "speed.contenders", "speed.tokenization", "quality.order", "gpu_step.__main__",
-    "sentence_order.lesson_text", "speed.devices.__main__",
+    "common", "gpu.minutes", "speed.contenders", "speed.tokenization", "quality.order",
+    "gpu_step.__main__", "sentence_order.lesson_text", "speed.devices.__main__",
 }  # fmt: skip
 
 

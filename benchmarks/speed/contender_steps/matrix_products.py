@@ -121,10 +121,11 @@ def forward(operands, task, config):
 
 
 def matrix(task):
-    """One product of two square matrices."""
+    """One product of two square matrices; a task may have "size", of their side."""
     import tensorflow as tf
 
     dtype = tf.as_dtype(task["precision"])
-    a, b = (tf.cast(tf.random.normal((MATRIX, MATRIX)), dtype) for _ in range(2))
+    size = task.get("size", MATRIX)
+    a, b = (tf.cast(tf.random.normal((size, size)), dtype) for _ in range(2))
     product = tf.function(lambda a, b: a @ b)
     return timed(lambda: product(a, b), lambda result: float(result[0, 0]))

@@ -16,6 +16,7 @@ from bert_tf.config import BertConfig
 from bert_tf.costs.cards import find_card
 from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import estimate_bytes
+from model_formats.encoders import BERT
 from run_scripts.tools.check_devices.batches import random_batch
 from run_scripts.tools.check_devices.steps import make_parts, scope_of
 
@@ -96,7 +97,7 @@ def _train(task, config, compiled, rows):
         # After the strategy, which hides GPUs from a TensorFlow that has not used any yet.
         if kind == "GPU":  # a larger batch, which did not fit, does not count
             tf.config.experimental.reset_memory_stats(task["device"] or "GPU:0")
-        parts = make_parts(config, task["precision"], 1e-4, 1e-6)
+        parts = make_parts(BERT, config, task["precision"], 1e-4, 1e-6)
         step = TrainingStep(strategy=strategy, config=StepConfig(), compilation=compiled, **parts)
         batch = random_batch(config, rows, length, predictions)
         batches = iter(

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.config import BertConfig
+from bert_tf.config import EncoderConfig
+from model_formats.encoders import ALBERT, BERT, ENCODERS, Encoder
 from run_scripts.tools.check_devices.batches import BATCHES, deal
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ PLAIN = "plain"
 class Option:
     """A way of training whose numbers are checked, besides devices, XLA and precisions."""
 
+    encoder: str = BERT.name  # a key of `ENCODERS`
     optimizer: str = "adamw"
     batch: str = PLAIN  # a key of `batches.BATCHES`
     # Of the model, where others than usual.
@@ -65,6 +67,11 @@ _DROPOUT = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
 
 OPTIONS = {
     PLAIN: Option(),
+    "albert": Option(
+        encoder=ALBERT.name,
+        sizes={"embedding_size": 16, "num_hidden_layers": 2},
+        reference="albert",
+    ),
     "lamb": Option(optimizer="lamb", reference="lamb"),
     "dropout": Option(sizes=_DROPOUT, reference="dropout"),
     "accumulation": Option(settings={"gradient_accumulation_steps": 2}),
@@ -87,7 +94,7 @@ OPTIONS = {
 }
 
 # Those to check on one device, and on several.
-ON_ONE_DEVICE = ("lamb", "dropout", "accumulation", "recompute", "buckets", "packed rows")
+ON_ONE_DEVICE = ("albert", "lamb", "dropout", "accumulation", "recompute", "buckets", "packed rows")
 ON_SEVERAL = ("lamb", "accumulation", "recompute", "buckets", "packed rows", "three steps")
 
 
@@ -190,9 +197,12 @@ def tiny_step(task: Mapping[str, Any]) -> dict[str, Any]:
     from bert_tf.training.xla import Compilation
 
     option = OPTIONS[task.get("option", PLAIN)]
-    config = BertConfig(**{**TINY, **option.sizes})
+    encoder = ENCODERS[option.encoder]
+    config = encoder.config(**{**TINY, **option.sizes})
     with scope_of(task) as strategy:
-        parts = make_parts(config, task["precision"], LEARNING_RATE, EPSILON, option.optimizer)
+        parts = make_parts(
+            encoder, config, task["precision"], LEARNING_RATE, EPSILON, option.optimizer
+        )
         weights = parts["model"].trainable_variables
         # Replaces the initializers' values, which depend on the device.
         rng = np.random.default_rng(SEED)
@@ -235,19 +245,19 @@ def flatten(arrays: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def make_parts(
-    config: BertConfig,
+    encoder: Encoder,
+    config: EncoderConfig,
     precision: str,
     learning_rate: float,
     epsilon: float,
     optimizer: str = "adamw",
 ) -> dict[str, Any]:
     """Creates model, optimizer and loss scale for `TrainingStep`, in the strategy's scope."""
-    from bert_tf.model import BertModel
     from bert_tf.optimization import OPTIMIZERS
     from bert_tf.pretraining import PretrainingModel
     from bert_tf.training.mixed_precision import POLICIES, LossScale
 
-    model = PretrainingModel(BertModel(config, dtype=POLICIES[precision]))
+    model = PretrainingModel(encoder.model_class(config, dtype=POLICIES[precision]))
     optimizer = OPTIMIZERS[optimizer](learning_rate, epsilon=epsilon)
     optimizer.build(model.trainable_variables)
     loss_scale = LossScale() if precision == "float16" else None

@@ -1,0 +1,209 @@
+"""Times training steps on a GPU beside torch's and beside the card's own products, by turns.
+
+    python -m benchmarks.gpu.steps --models=bert-base,bert-large,albert-base --lengths=128,512
+    python -m benchmarks.gpu.steps --models=bert-large --lengths=512 --vary
+
+All contenders of a table row stay alive and take turns, so the card's clock is the same for all.
+A batch that does not fit is halved. Utilisation is the operations of the model's products a second
+over those of one large product in the same rounds; memory stands beside its estimate. --vary
+compares the step with itself under other attention, without dropout, with other flags of XLA.
+"""
+
+import dataclasses
+import json
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.common import (
+    CONFIGS,
+    VOCAB_SIZES,
+    argument_parser,
+    median_and_spread,
+    one_of,
+    print_table,
+    whole_numbers,
+)
+from benchmarks.speed.contender import Contender, ContenderFailed
+from bert_tf.costs.flops import training_flops
+from bert_tf.memory_estimate import estimate_bytes
+from create_pretraining_data.instances.packing import row_predictions
+
+MASKED_SHARE = 0.15
+MATRIX = 8192  # large enough for a product to reach a card's full speed
+TOKENS = 2**15  # of the first batch that is tried: 256 rows of 128
+HEADINGS = [
+    "model", "rows of", "precision", "contender", "rows", "ms/step", "spread", "rows/s",
+    "utilisation", "GiB (estimate)", "its time / plain",
+]  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A way to run the step."""
+
+    contender: str = "project"  # a key of `contenders.KINDS`
+    task: dict = dataclasses.field(default_factory=dict)  # of a task, where others than usual
+    config: dict = dataclasses.field(default_factory=dict)  # of the configuration, likewise
+    xla_flags: str = ""
+
+
+PLAIN = {"this_project": Variant()}
+PEERS = {**PLAIN, "torch_compiled": Variant("torch_bert", {"xla": "on"})}
+VARIANTS = {
+    **PLAIN,
+    "full_attention": Variant(task={"attention": "full"}),
+    "blockwise_attention": Variant(task={"attention": "blockwise"}),
+    "without_dropout": Variant(
+        config={"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    ),
+    "without_attention_dropout": Variant(config={"attention_probs_dropout_prob": 0.0}),
+    "recomputed_blocks": Variant(task={"recompute": "block"}),
+    "without_triton": Variant(xla_flags="--xla_gpu_enable_triton_gemm=false"),
+    "triton_for_any": Variant(xla_flags="--xla_gpu_triton_gemm_any=true"),
+    "all_tilings": Variant(xla_flags="--xla_gpu_exhaustive_tiling_search=true"),
+    "tuned_fusions": Variant(xla_flags="--xla_gpu_experimental_enable_fusion_autotuner=true"),
+    "cudnn_layer_norm": Variant(xla_flags="--xla_gpu_enable_cudnn_layer_norm=true"),
+    "cudnn_attention": Variant(xla_flags="--xla_gpu_enable_cudnn_fmha=true"),
+    "without_command_buffers": Variant(xla_flags="--xla_gpu_enable_command_buffer="),
+}
+
+
+def main():
+    """Prints the table row by row; --report also keeps it as JSON."""
+    parser = argument_parser(__doc__)
+    names = [f"{kind}-{size}" for kind in CONFIGS for size in ("tiny", "base", "large")]
+    names.remove("albert-tiny")
+    parser.add_argument("--models", type=one_of(*names), default=["bert-base", "bert-large"])
+    parser.add_argument("--lengths", type=whole_numbers, default=[128, 512])
+    parser.add_argument("--precisions", type=one_of("bfloat16", "float32"), default=["bfloat16"])
+    parser.add_argument("--rows", type=int, help="of a batch; without it as many as fit")
+    parser.add_argument("--vary", action="store_true")
+    parser.add_argument("--only", type=one_of(*VARIANTS, *PEERS), help="of the variants or peers")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=10, help="of each contender in a round")
+    parser.add_argument("--matrix", type=int, default=MATRIX)
+    parser.add_argument("--seconds", type=float, default=220, help="after which none is begun")
+    parser.add_argument("--report", help="a JSON file to write the numbers to")
+    arguments = parser.parse_args()
+    numbers = []
+
+    def rows():
+        for answer in measure(arguments):
+            numbers.append(answer)
+            if arguments.report:
+                Path(arguments.report).write_text(json.dumps(numbers), encoding="utf-8")
+            yield row(answer)
+
+    print_table(HEADINGS, rows())
+
+
+def measure(arguments):
+    """Yields the answers of every model, length and precision, until the time is up."""
+    end = time.monotonic() + arguments.seconds
+    variants = VARIANTS if arguments.vary else PEERS
+    chosen = {k: v for k, v in variants.items() if not arguments.only or k in arguments.only}
+    for model in arguments.models:
+        for length in arguments.lengths:
+            for precision in arguments.precisions:
+                for name, variant in chosen.items():
+                    if name in PLAIN and len(chosen) > 1:
+                        continue  # it takes turns with each of the others
+                    if time.monotonic() > end:
+                        return print("note: the time is up", file=sys.stderr)
+                    yield from in_turns(arguments, model, length, precision, {name: variant})
+
+
+def in_turns(arguments, model, length, precision, others):
+    """The answers of the plain step and of the others, which take turns with it."""
+    config, task = describe(arguments, model, length, precision)
+    described = {
+        "model": model,
+        "length": length,
+        "precision": precision,
+        "flops": training_flops(config, length, task["predictions"]),
+    }
+    matrix = Contender("matrix", {**task, "size": arguments.matrix})
+    contenders, answers = {}, []
+    for name, variant in (PLAIN | others).items():
+        try:
+            contenders[name] = start(task, variant)
+        except ContenderFailed as error:
+            answers.append({**described, "contender": name, "error": error.last_line})
+    for _ in range(arguments.rounds):
+        for contender in (matrix, *contenders.values()):
+            contender.run(arguments.steps)
+    product = 2 * arguments.matrix**3 / statistics.median(matrix.seconds)  # FLOP/s
+    plain = contenders.get(next(iter(PLAIN)))
+    for name, contender in contenders.items():
+        rows = contender.tasks[0]["batch"]
+        sizes = (rows, length, task["predictions"], precision)
+        answers.append({
+            **described, "contender": name, "rows": rows, "seconds": contender.seconds,
+            "memory": contender.memory, "estimate": estimate_bytes(config, *sizes) / 2**30,
+            "product": product,
+            "ratios": per_row(contender, plain) if plain else [],
+        })  # fmt: skip
+        contender.close()
+    matrix.close()
+    yield from answers
+
+
+def describe(arguments, model, length, precision):
+    """The configuration of a model, and the task of its plain step."""
+    kind, size = model.split("-")
+    config = CONFIGS[kind].from_preset(size, vocab_size=VOCAB_SIZES[kind])
+    config = dataclasses.replace(config, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    task = {
+        "model": kind, "config": dataclasses.asdict(config), "length": length,
+        "batch": arguments.rows or max(8, TOKENS // length), "precision": precision, "xla": "auto",
+        "predictions": row_predictions(length, MASKED_SHARE),
+    }  # fmt: skip
+    return config, task
+
+
+def start(task, variant):
+    """A warm contender, with half the rows as often as they do not fit."""
+    flags = {"XLA_FLAGS": variant.xla_flags} if variant.xla_flags else {}
+    task = {**task, **variant.task, "config": {**task["config"], **variant.config}}
+    while True:
+        try:
+            return Contender(variant.contender, {**task, "environment": with_own_flags(flags)})
+        except ContenderFailed as error:
+            if not error.out_of_memory or task["batch"] == 1:
+                raise
+        task["batch"] //= 2
+
+
+def with_own_flags(flags):
+    """The environment of a contender: its flags of XLA after those that are set already."""
+    return {name: f"{os.environ.get(name, '')} {value}".strip() for name, value in flags.items()}
+
+
+def per_row(contender, plain):
+    """The seconds of a row over those of the plain step, round by round."""
+    rows, plain_rows = contender.tasks[0]["batch"], plain.tasks[0]["batch"]
+    return [
+        (a / rows) / (b / plain_rows) for a, b in zip(contender.seconds, plain.seconds, strict=True)
+    ]
+
+
+def row(answer):
+    """A row of the table."""
+    head = [answer["model"], str(answer["length"]), answer["precision"], answer["contender"]]
+    if "error" in answer:
+        return [*head, answer["error"][:80], *[""] * (len(HEADINGS) - len(head) - 1)]
+    seconds, spread = median_and_spread(answer["seconds"])
+    speed = answer["rows"] / seconds
+    ratio = f"{statistics.median(answer['ratios']):.3f}" if answer["ratios"] else ""
+    return [
+        *head, str(answer["rows"]), f"{1000 * seconds:.4g}", f"{spread:.0%}", f"{speed:.4g}",
+        f"{speed * answer['flops'] / answer['product']:.0%}",
+        f"{answer['memory']:.1f} ({answer['estimate']:.1f})", ratio,
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
