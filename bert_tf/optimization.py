@@ -1,9 +1,11 @@
 """The optimizers of BERT and ALBERT with their learning-rate schedule.
 
 Neither `keras.optimizers.AdamW` nor `keras.optimizers.Lamb` is what Google trained with:
-there is no bias correction here, and the decay is part of the update (inside LAMB's norm).
+there is no bias correction unless it is asked for, and the decay is part of the update (inside
+LAMB's norm).
 """
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -158,7 +160,13 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         return self._decayed[self._get_variable_index(variable)]
 
     def updated(
-        self, weight: Any, slots: tuple[Any, ...], gradient: Any, learning_rate: Any, decayed: bool
+        self,
+        weight: Any,
+        slots: tuple[Any, ...],
+        gradient: Any,
+        learning_rate: Any,
+        decayed: bool,
+        step: Any,
     ) -> tuple[Any, tuple[Any, ...]]:
         """One update of one variable as a function of values: nothing is assigned.
 
@@ -168,6 +176,7 @@ class DecayOptimizer(keras.optimizers.Optimizer):
             gradient: its gradient, clipped.
             learning_rate: a scalar.
             decayed: whether weight decay applies to it.
+            step: how many updates were made before, skipped ones included; a scalar.
 
         Returns:
             The new weight, and the tuple of its new slots.
@@ -180,7 +189,8 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         # Keras calls this with TensorFlow's variables, whose `value` is a method.
         weight, *values = map(ops.convert_to_tensor, (variable, *slots))
         decayed = self.is_decayed(variable)
-        weight, values = self.updated(weight, tuple(values), gradient, learning_rate, decayed)
+        step = ops.convert_to_tensor(self.iterations)
+        weight, values = self.updated(weight, tuple(values), gradient, learning_rate, decayed, step)
         self.assign(variable, weight)
         for slot, value in zip(slots, values, strict=True):
             self.assign(slot, value)
@@ -200,6 +210,9 @@ class _GoogleAdam(DecayOptimizer):
         learning_rate, weight_decay_rate, kwargs: as for `DecayOptimizer`.
         beta_1, beta_2: the decay rates of the first and the second moment.
         epsilon: added to the root of the second moment.
+        bias_correction: whether the moments are divided by what zeros at the start leave of their
+            means (arXiv:1412.6980, section 3). Google's are not, so that its first hundreds of
+            updates are larger: at a constant gradient up to 6.6 times.
     """
 
     slots = {"first_moment": Slot("adam_m"), "second_moment": Slot("adam_v")}
@@ -211,21 +224,35 @@ class _GoogleAdam(DecayOptimizer):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-6,
+        bias_correction: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(learning_rate, weight_decay_rate, **kwargs)
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon
+        self.bias_correction = bias_correction
 
     def updated(
-        self, weight: Any, slots: tuple[Any, ...], gradient: Any, learning_rate: Any, decayed: bool
+        self,
+        weight: Any,
+        slots: tuple[Any, ...],
+        gradient: Any,
+        learning_rate: Any,
+        decayed: bool,
+        step: Any,
     ) -> tuple[Any, tuple[Any, ...]]:
         first, second = slots
         gradient = ops.cast(gradient, weight.dtype)
         first = self.beta_1 * first + (1.0 - self.beta_1) * gradient
         second = self.beta_2 * second + (1.0 - self.beta_2) * ops.square(gradient)
-        update = first / (ops.sqrt(second) + self.epsilon)
+        mean, square = first, second
+        if self.bias_correction:
+            count = ops.cast(step, weight.dtype) + 1.0
+            # Not 1 - 0.999 ** 1, which float32 has in five digits.
+            mean = first / -ops.expm1(count * math.log(self.beta_1))
+            square = second / -ops.expm1(count * math.log(self.beta_2))
+        update = mean / (ops.sqrt(square) + self.epsilon)
         if decayed:
             update = self.scaled(update + self.weight_decay_rate * weight, weight)
         return weight - ops.cast(learning_rate, weight.dtype) * update, (first, second)
@@ -235,13 +262,16 @@ class _GoogleAdam(DecayOptimizer):
         return update
 
     def get_config(self):
-        adam_config = {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
-        return {**super().get_config(), **adam_config}
+        names = ("beta_1", "beta_2", "epsilon", "bias_correction")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class AdamWeightDecay(_GoogleAdam):
-    """Adam without bias correction, with decay, as google-research/bert optimization.py."""
+    """Adam with decay inside the update, as google-research/bert optimization.py.
+
+    With bias correction it is AdamW (arXiv:1711.05101), as `torch.optim.AdamW` has it.
+    """
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")

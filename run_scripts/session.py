@@ -195,7 +195,8 @@ class Session:
             self.print(f"model: {config}")
             if schedule is None:
                 return TrainingState(model, None)  # type: ignore[arg-type]  # it is not trained
-            optimizer = OPTIMIZERS[job.flags.optimizer](schedule)
+            correction = {"bias_correction": True} if job.flags.bias_correction else {}
+            optimizer = OPTIMIZERS[job.flags.optimizer](schedule, **correction)
             optimizer.build(model.trainable_variables)
             loss_scale = LossScale() if self.precision == "float16" else None
             return TrainingState(model, optimizer, loss_scale, time_budget)

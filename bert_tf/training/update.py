@@ -122,7 +122,7 @@ class Update:
         for i, weight, slots, gradient in rows:
             decayed = self.optimizer.is_decayed(self.weights[i])
             new_weight, news = self.optimizer.updated(
-                weight, tuple(slots), gradient * factor, rate, decayed
+                weight, tuple(slots), gradient * factor, rate, decayed, iterations
             )
             new_weights.append(tf.where(finite, new_weight, weight))
             new_slots.append([tf.where(finite, *pair) for pair in zip(news, slots, strict=True)])

@@ -96,6 +96,12 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         below=1,
         recorded=True,
     )
+    bias_correction: bool = groups.OPTIMIZER.flag(
+        False,
+        "Whether the optimizer corrects its moments for their start at zero, as PyTorch's AdamW "
+        "does. Google's do not.",
+        recorded=True,
+    )
     random_seed: int = flag(
         12345,
         "Determines new weights, the order of examples and dropout.",

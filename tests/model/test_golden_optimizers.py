@@ -115,7 +115,7 @@ def test_keras_calls_of_apply_do_the_same_update(name):
     gradients = [rng.normal(size=v.shape).astype(np.float32) for v in layer.trainable_variables]
     expected = [
         optimizer.updated(
-            v.numpy(), [s.numpy() for s in optimizer.slot_variables(v)], g, 0.1, decayed
+            v.numpy(), [s.numpy() for s in optimizer.slot_variables(v)], g, 0.1, decayed, 0
         )
         for v, g, decayed in zip(layer.trainable_variables, gradients, (True, False), strict=True)
     ]

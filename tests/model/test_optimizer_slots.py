@@ -32,7 +32,7 @@ class Momentum(DecayOptimizer):
 
     slots = {"momentum": Slot("momentum", initial=INITIAL)}
 
-    def updated(self, weight, slots, gradient, learning_rate, decayed):
+    def updated(self, weight, slots, gradient, learning_rate, decayed, step):
         (momentum,) = slots
         momentum = DECAY * momentum + ops.cast(gradient, weight.dtype)
         update = momentum + self.weight_decay_rate * weight if decayed else momentum

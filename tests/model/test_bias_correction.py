@@ -1,0 +1,72 @@
+"""With bias correction the optimizers equal PyTorch's AdamW and Keras's LAMB."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.optimization import OPTIMIZERS, AdamWeightDecay
+from tests.support.paths import TEST_DATA
+from tests.support.tiny_models import ONE_LAYER, random_batch, step_of, tiny_model
+
+RATE, UPDATES = 1e-2, 20
+
+
+def dense_layer():
+    layer = keras.layers.Dense(3)
+    layer.build((None, 4))
+    layer.bias.assign(np.full(3, 0.5))
+    return layer
+
+
+def test_adamw_equals_torch(float64):
+    """Stored by tests/data/adamw/write_arrays.py, of a decayed kernel and a bias that is not."""
+    stored, layer = np.load(TEST_DATA / "adamw" / "updates.npz"), dense_layer()
+    optimizer = AdamWeightDecay(RATE, bias_correction=True)
+    optimizer.build(layer.trainable_variables)
+    layer.set_weights([stored["kernel"][0], stored["bias"][0]])
+    for step in range(UPDATES):
+        gradients = [tf.constant(stored[f"{name}_gradients"][step]) for name in ("kernel", "bias")]
+        optimizer.apply(gradients, layer.trainable_variables)
+        for name in ("kernel", "bias"):
+            found = getattr(layer, name).numpy()
+            np.testing.assert_allclose(found, stored[name][step + 1], rtol=0, atol=1e-14)
+
+
+def test_lamb_equals_keras(float64):
+    """Without decay, which Keras keeps out of the norm."""
+    layer, other, rng = dense_layer(), dense_layer(), np.random.default_rng(0)
+    other.set_weights(layer.get_weights())
+    ours = OPTIMIZERS["lamb"](RATE, weight_decay_rate=0.0, bias_correction=True)
+    theirs = keras.optimizers.Lamb(RATE, epsilon=1e-6)
+    for _ in range(UPDATES):
+        gradient = tf.constant(rng.normal(size=(4, 3)))
+        for each, kernel in ((ours, layer.kernel), (theirs, other.kernel)):
+            each.apply([gradient], [kernel])
+    np.testing.assert_allclose(layer.kernel.numpy(), other.kernel.numpy(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("xla", (True, False))
+def test_the_step_counts_updates(float64, xla):
+    """Each update of a model follows from its moments and the number of the update."""
+    keras.utils.set_random_seed(3)
+    model = tiny_model(**ONE_LAYER)
+    optimizer = AdamWeightDecay(RATE, bias_correction=True)
+    optimizer.build(model.trainable_variables)
+    step = step_of(model, optimizer, xla_update=xla)
+    name = "pretraining/masked_lm/transform/kernel"
+    (kernel,) = (v for v in model.trainable_variables if v.path == name)
+    for number in (1, 2, 3):
+        before = kernel.numpy()
+        step({k: tf.constant(v) for k, v in random_batch(number).items()})
+        first, second = (slot.numpy() for slot in optimizer.slot_variables(kernel))
+        mean, square = first / (1 - 0.9**number), second / (1 - 0.999**number)
+        update = mean / (np.sqrt(square) + 1e-6) + 0.01 * before
+        np.testing.assert_allclose(kernel.numpy(), before - RATE * update, rtol=1e-12)
+
+
+def test_it_is_part_of_the_configuration():
+    for on in (False, True):
+        optimizer = AdamWeightDecay(RATE, bias_correction=on)
+        again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
+        assert isinstance(again, AdamWeightDecay) and again.bias_correction is on
