@@ -98,8 +98,8 @@ class Model:
             )
         if tokenizer.cls_id is None or tokenizer.sep_id is None:
             raise InputError(
-                "a model's vocabulary must have [CLS] and [SEP]. Received: that of "
-                f"{self.loaded.folder} without"
+                "a model's vocabulary must have [CLS] and [SEP]. Received: "
+                f"{self.loaded.folder}, whose vocabulary lacks one"
             )
         return tokenizer
 

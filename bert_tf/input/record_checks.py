@@ -54,7 +54,7 @@ def check_records(
         for name, value in wanted.items():
             if getattr(record_format, name) != value:
                 raise InputError(
-                    f"--{name} must be that of the records. Received: --{name}={value}, "
+                    f"--{name} must have the value of the records. Received: --{name}={value}, "
                     f"{path} has {getattr(record_format, name)}"
                 )
         first = first or record_format
@@ -62,8 +62,8 @@ def check_records(
         masking = record_format.masking
         if masking is not None and masking.vocab_size > config.vocab_size:
             raise InputError(
-                "vocab_size of the configuration must be at least that of the records' tokenizer. "
-                f"Received: {config.vocab_size}, {masking.vocab_size} for {path}"
+                "vocab_size of the configuration must be at least the size of the records' "
+                f"vocabulary. Received: {config.vocab_size}, {masking.vocab_size} for {path}"
             )
         _check_ids(path, open_records(path).take(CHECKED_RECORDS), record_format, config)
     assert first is not None  # there is a file

@@ -40,7 +40,7 @@ def read_beir(queries: str, passages: str, relevance: str) -> Collection:
             continue  # the header
         if len(cells) != 3 or not _is_number(cells[2]):
             raise InputError(
-                f"{where} must hold the id of a query, that of a passage, and a number. "
+                f"{where} must hold the id of a query, the id of a passage and a number. "
                 f"Received: {' '.join(cells)[:80]}"
             )
         query, passage, gain = cells[0], cells[1], float(cells[2])

@@ -75,7 +75,7 @@ def _read(named, inputs, folder, outer):
     if not os.path.exists(path):
         raise InputError(
             f"--flagfile must name a file. Received: {named!r}, which is neither in the working "
-            f"folder nor among those of {SHIPPED}"
+            f"folder nor in {SHIPPED}"
         )
     if os.path.realpath(path) in outer:
         raise InputError(f"a flag file must not name itself. Received: {path}, which does")

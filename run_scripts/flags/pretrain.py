@@ -364,7 +364,7 @@ def check_described_tokenizer(
     recorded_tokenizers = {path: (read_sidecar(path) or {}).get("tokenizer", {}) for path in files}
     prints = {path: recorded.get("fingerprint") for path, recorded in recorded_tokenizers.items()}
     described = {path: value and f"fingerprint {value}" for path, value in prints.items()}
-    rule = "all records, those of --eval_input_file too, must be made with one tokenizer"
+    rule = "all records, of --eval_input_file too, must be made with one tokenizer"
     one_value(described, rule)
     if tokenizer is not None:
         flag_name = "tokenizer_dir" if values.tokenizer_dir else "model_dir"
