@@ -241,4 +241,7 @@ def read_results(directory: str) -> dict[str, float]:
         with open(path, encoding="utf-8") as file:
             return {name: float(value) for name, value in (line.split(" = ") for line in file)}
     except ValueError:
-        raise InputError(f'{path} must hold lines "name = number". Received: others') from None
+        raise InputError(
+            f'{path} must hold lines "name = number" (delete it: an evaluation writes it again). '
+            "Received: others"
+        ) from None

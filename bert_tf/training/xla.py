@@ -83,7 +83,8 @@ def keep_compiled(folder: str, gpus: Iterable[str] = ()) -> None:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise InputError(
-            f"--compilation_cache_dir must be a folder that can be written to. Received: {error}"
+            "--compilation_cache_dir must be a folder that can be written to, or none. "
+            f"Received: {error}"
         ) from None
     # Otherwise the value would end at a space.
     quoted = '"' + folder.replace("\\", r"\\").replace('"', r"\"") + '"'

@@ -132,8 +132,13 @@ def make_shard_files(
     for number, (path, (records, size)) in enumerate(zip(plan.output_files, expected, strict=True)):
         shard = read_finished_shard(plan, number)
         if shard is None or shard["records"] != records:
-            raise InputError(f"{path} must hold {records} records. Received: {shard}")
+            raise InputError(
+                f"{path} must hold {records} records. Received: {shard}; delete it and start again"
+            )
         if plan.compression == "none" and shard["size"] != size:
-            raise InputError(f"{path} must have {size} bytes. Received: {shard['size']}")
+            raise InputError(
+                f"{path} must have {size} bytes. Received: {shard['size']}; "
+                "delete it and start again"
+            )
         finished.append(shard)
     return finished

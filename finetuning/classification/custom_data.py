@@ -221,8 +221,8 @@ def _find_labels(data_dir, source, multi_label):
             )
     if len(labels) < 2:
         raise InputError(
-            f"{path} must have at least two different labels. Received: "
-            + (", ".join(labels) or "none")
+            f"{path} must have at least two different labels (--label_column names their column). "
+            "Received: " + (", ".join(labels) or "none")
         )
     if all(re.fullmatch(r"\d{1,18}", label) for label in labels):
         return sorted(labels, key=int)

@@ -262,8 +262,8 @@ def check_lengths(max_seq_length: int, max_qa_length: int) -> None:
     """Raises an `InputError` if rows have no room for question and option."""
     if not 1 <= max_qa_length <= max_seq_length - SPECIALS:
         raise InputError(
-            f"question and option must have 1 to {max_seq_length - SPECIALS} pieces of a row of "
-            f"{max_seq_length}. Received: {max_qa_length}"
+            f"--max_qa_length must be from 1 to {max_seq_length - SPECIALS}, as rows of "
+            f"--max_seq_length={max_seq_length} hold. Received: {max_qa_length}"
         )
 
 

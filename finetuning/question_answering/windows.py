@@ -118,14 +118,15 @@ def make_windows(
         InputError: a question leaves no room for the context, or the stride is below 1.
     """
     if doc_stride < 1:
-        raise InputError(f"the stride of windows must be at least 1. Received: {doc_stride}")
+        raise InputError(f"--doc_stride must be at least 1. Received: {doc_stride}")
     windows, left_out = [], 0
     for number, (question, pieces) in enumerate(zip(questions, encoded, strict=True)):
         room = max_seq_length - len(pieces.question_ids) - SPECIALS
         if room < 1:
             raise InputError(
-                f"rows must have room for {SPECIALS} special pieces, a question and a piece of the "
-                f"text. Received: {max_seq_length}, a question of {len(pieces.question_ids)}"
+                f"--max_seq_length must leave room for {SPECIALS} special pieces, a question and a "
+                f"piece of the text. Received: {max_seq_length}, a question of "
+                f"{len(pieces.question_ids)} pieces"
             )
         answer = None
         if training and not question.is_impossible:

@@ -15,6 +15,9 @@ MASKED_LM = TransformersClass("ForMaskedLM", "fill-mask", ("bert/pooler/", "cls/
 PRETRAINING = TransformersClass("ForPreTraining", "fill-mask")
 DISCRIMINATOR = TransformersClass("ForPreTraining", None, ("generator/", "generator_predictions/"))
 
+# The way out where transformers has no such model.
+OTHER_FORMATS = "--format=saved_model, onnx or keras can hold it"
+
 
 def choose_architecture(loaded: LoadedModel) -> TransformersClass:
     """The `TransformersClass` of a `LoadedModel`.
@@ -43,20 +46,21 @@ def _check_wiring(loaded):
     model, config = loaded.model, loaded.config
     if isinstance(model, BeamSpanModel):
         raise InputError(
-            "a question-answering head for transformers must predict starts and ends alone. "
-            f"Received: {loaded.source}, whose head searches with beams (start_n_top)"
+            "a question-answering head for transformers must predict starts and ends alone "
+            f"({OTHER_FORMATS}). Received: {loaded.source}, whose head searches "
+            "with beams (start_n_top)"
         )
     layers = getattr(model, "feature_layers", ())
     if layers:
         raise InputError(
-            "a head for transformers must read the encoder's last layer. Received: "
-            f"{loaded.source}, trained with --feature_layers={','.join(map(str, layers))}"
+            f"a head for transformers must read the encoder's last layer ({OTHER_FORMATS}). "
+            f"Received: {loaded.source}, trained with --feature_layers={','.join(map(str, layers))}"
         )
     act = ENCODERS[loaded.model_type].head_act
     if act and not loaded.lacks("cls/predictions/") and config.hidden_act != act:
         raise InputError(
-            f"transformers' head for masked words of an ELECTRA must have hidden_act {act}. "
-            f"Received: {config.hidden_act}"
+            f"transformers' head for masked words of an ELECTRA must have hidden_act {act} "
+            f"({OTHER_FORMATS}). Received: {config.hidden_act}"
         )
     total = config.num_hidden_layers
     groups = getattr(config, "num_hidden_groups", total)
@@ -64,9 +68,9 @@ def _check_wiring(loaded):
     theirs = [int(i / (total / groups)) for i in range(total)]  # as AlbertTransformer.forward
     if ours != theirs:
         raise InputError(
-            "num_hidden_layers must be divided into num_hidden_groups as transformers does it. "
-            f"Received: num_hidden_layers={total}, num_hidden_groups={groups}, whose layers use "
-            f"the groups {ours}, there {theirs}"
+            "num_hidden_layers must be divided into num_hidden_groups as transformers does it "
+            f"({OTHER_FORMATS}). Received: num_hidden_layers={total}, "
+            f"num_hidden_groups={groups}, whose layers use the groups {ours}, there {theirs}"
         )
 
 

@@ -12,6 +12,7 @@ from finetuning.tasks import TransformersClass
 from model_formats.encoders import ENCODERS
 from model_formats.huggingface.architectures import (
     ENCODER,
+    OTHER_FORMATS,
     choose_architecture,
     class_name,
     label_keys,
@@ -93,8 +94,8 @@ def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[s
         name, transposed = translate_back(google_name, table)
         if name is None:
             raise InputError(
-                f"transformers must have a name for every weight of {encoder.title}. "
-                f"Received: {google_name}"
+                f"transformers must have a name for every weight of {encoder.title} "
+                f"({OTHER_FORMATS}). Received: {google_name}"
             )
         array = np.asarray(variable.value)
         arrays[name.removeprefix(prefix)] = np.ascontiguousarray(array.T if transposed else array)

@@ -31,8 +31,8 @@ def as_float16(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         if not np.isfinite(rounded[name]).all():
             worst = array[~np.isfinite(rounded[name])][0]
             raise InputError(
-                f"--precision=float16 must hold every weight, at most {np.finfo(np.float16).max:,}."
-                f" Received: {worst:.6g} in {name}"
+                f"--precision=float16 must hold every weight, at most {np.finfo(np.float16).max:,} "
+                f"(--precision=float32 does). Received: {worst:.6g} in {name}"
             )
     return rounded
 

@@ -65,8 +65,8 @@ def check_size(loaded: LoadedModel) -> None:
     size = sum(4 * int(np.prod(weight.shape)) for weight in loaded.model.weights)
     if size > LARGEST_FILE:
         raise InputError(
-            f"the weights must fit into a file of {LARGEST_FILE:,} bytes. Received: {size:,} bytes "
-            f"in {loaded.source}"
+            f"the weights must fit into a file of {LARGEST_FILE:,} bytes (a lower --precision or "
+            f"another --format may). Received: {size:,} bytes in {loaded.source}"
         )
 
 

@@ -44,7 +44,8 @@ def export(loaded: LoadedModel, directory: str) -> str:
     """
     if loaded.tokenizer is None and loaded.task != "pretraining":
         raise InputError(
-            f"a fine-tuned model must have a tokenizer to be served. Received: {loaded.source}"
+            "a fine-tuned model must have a tokenizer in its folder to be served. "
+            f"Received: {loaded.source} without"
         )
     made = make_signatures(loaded)
     module = tf.Module()

@@ -153,7 +153,10 @@ def from_huggingface(
                 f"Received: {values[key]!r}"
             )
     if "vocab_size" not in values:
-        raise InputError(f"{source}: vocab_size must be given. Received: {', '.join(values)}")
+        raise InputError(
+            f"{source}: vocab_size, the rows of the embedding table, must be given. "
+            f"Received: {', '.join(values)}"
+        )
     filled = {**DEFAULTS[kind], **values}
     act = filled["hidden_act"]
     if not isinstance(act, str) or act not in ACTIVATIONS:

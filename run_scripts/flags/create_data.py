@@ -315,11 +315,14 @@ def check_engine(flags: CreateDataFlags) -> None:
     """
     if flags.task_index >= flags.num_tasks:
         raise InputError(
-            "--task_index must be below --num_tasks. Received: "
+            "--task_index must be below --num_tasks (tasks count from 0). Received: "
             f"--task_index={flags.task_index}, --num_tasks={flags.num_tasks}"
         )
     if flags.engine == "spark" and not flags.spark_master:
-        raise InputError("--engine=spark requires --spark_master. Received: no address")
+        raise InputError(
+            "--engine=spark requires --spark_master, such as spark://host:7077 or local[4]. "
+            "Received: no address"
+        )
     if flags.engine != "spark" and flags.spark_master:
         raise InputError(
             "--spark_master requires --engine=spark. "

@@ -122,7 +122,7 @@ def open_tokenizer(flags: TokenizerFlags) -> Tokenizer:
     where = source_of(flags)
     if flags.tokenizer_dir and case and tokenizer.do_lower_case != flags.do_lower_case:
         raise InputError(
-            "--do_lower_case must agree with the tokenizer's folder. Received: "
+            "--do_lower_case must agree with the tokenizer's folder (leave it out). Received: "
             f"--do_lower_case={flags.do_lower_case}, {where}: {tokenizer.do_lower_case}"
         )
     needed = {

@@ -92,7 +92,8 @@ def read_results(folder: str) -> dict[str, Score]:
             name, score = parse(line)
         except ValueError:
             raise InputError(
-                f"{where} must hold a name and its number. Received: {line!r}"
+                f"{where} must hold a name and its number (delete the file and evaluate again). "
+                f"Received: {line!r}"
             ) from None
         scores[name] = score
     return scores

@@ -150,5 +150,5 @@ def test_rows(tmp_path):
     assert batch["input_ids"].shape == (3, 2, 12)
     assert batch["input_ids"][2, 1].tolist() == [*made[1].ids, 0, 0]
     assert batch["input_mask"][0, 0].tolist() == [1] * 10 + [0, 0]
-    with pytest.raises(InputError, match="1 to 7 pieces of a row of 10. Received: 8"):
+    with pytest.raises(InputError, match="from 1 to 7, as rows of .* Received: 8"):
         check_lengths(10, 8)

@@ -70,7 +70,7 @@ def test_own_lines(tmp_path, capsys):
 REFUSED = {
     "--do_eval --high_only --middle_only": "only one may be on",
     "--do_eval --freeze_encoder": "Unknown command line flag 'freeze_encoder'",
-    "--do_train --max_qa_length=30": "question and option must have 1 to 29",
+    "--do_train --max_qa_length=30": "--max_qa_length must be from 1 to 29",
     "--do_train=false": "--do_train, --do_eval or --do_predict must be on",
     "--do_train --task_name=jsonl": "train.jsonl",
     "--do_train --do_eval": "train",
