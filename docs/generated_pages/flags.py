@@ -1,5 +1,6 @@
-"""Makes docs/flags.md: every flag of every program, from the dataclasses that declare them."""
+"""Makes docs/flags.md: every flag of every program, those of several programs once."""
 
+import collections
 import dataclasses
 import inspect
 
@@ -10,9 +11,13 @@ from run_scripts.conversion.export_model import ExportFlags
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.declaration import PerModel, value_type
+from run_scripts.flags.devices import DeviceFlags
+from run_scripts.flags.finetune import FinetuneFlags, TextFlags
 from run_scripts.flags.groups import by_heading
 from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.flags.tokenizer import TokenizerFlags
+from run_scripts.flags.training import ModelFlags, TrainingFlags
 from run_scripts.ner import NerFlags
 from run_scripts.plan import CorpusPlanFlags
 from run_scripts.race import RaceFlags
@@ -43,47 +48,114 @@ PROGRAMS = {
     "run_scripts.plan": CorpusPlanFlags,
 }
 
+# The classes whose flags several programs share: class -> (heading, what the flags are for).
+SHARED = {
+    ModelFlags: ("Model", "Name the model that a program starts from."),
+    TokenizerFlags: ("Tokenizer", "Name the tokenizer, where the model's folder holds none."),
+    FinetuneFlags: ("Fine-tuning", "Of the programs that fine-tune a model."),
+    TextFlags: ("Fine-tuning on texts", "Of `run_classifier.py` and `run_ner.py`."),
+    TrainingFlags: ("Training", "Of the programs that train: folders, checkpoints, curves, speed."),
+    DeviceFlags: ("Devices", "Of every program that computes with a model."),
+}
+
 HEAD = """# Flags
 
 [README](../README.md)
 
-Every flag of every program, as `--help` shows them. Names without `.py` are started as
-`python -m NAME`. Every program also has `--flagfile=FILE` (flags of a file, one a line), `--help`,
-`--helpfull` and `--version`. (`python -m run_scripts.tools.check_devices --help` shows the few
-options of the check of devices.) A switch is `--name`, `--noname`, `--name=true` or `--name=false`.
-Several defaults, such as "BERT 128, ALBERT 512", are those of the reference repositories.
+Every flag of every program. Flags that several programs share are listed once,
+[at the end](#shared-flags); `--help` shows all flags of one program. Names without `.py` are
+started as `python -m NAME`.
+
+A switch is `--name`, `--noname`, `--name=true` or `--name=false`. Every program also takes
+`--flagfile=FILE` (a file with a flag a line), `--help`, `--helpfull` (the flags for TPUs too) and
+`--version`. Defaults such as "BERT 128, ALBERT 512" are the defaults of Google's programs.
+`python -m run_scripts.tools.check_devices --help` shows the options of that check.
 
 This page is made from the code by `python docs/generated_pages`; a test compares it.
+"""
+
+SHARED_HEAD = """## Shared flags
+
+Where a program lists one of these flags itself, its own line counts.
 """
 
 
 def page():
     """The text of the page."""
-    return "\n".join([HEAD, *map(_program, PROGRAMS)])
+    return "\n".join([HEAD, *map(_program, PROGRAMS), SHARED_HEAD, *map(_shared, SHARED)])
+
+
+def own_fields(program):
+    """The flags of a program that are listed with it, not once for several programs."""
+    flags_class = PROGRAMS[program]
+    shared = {_row([field]) for base in _bases(flags_class) for field in shared_fields(base)}
+    return [field for field in dataclasses.fields(flags_class) if _row([field]) not in shared]
+
+
+def shared_fields(base):
+    """The flags that a class declares and at least two programs have exactly so."""
+    rows = collections.Counter(
+        _row([field])
+        for flags_class in PROGRAMS.values()
+        if base in _bases(flags_class)
+        for field in dataclasses.fields(flags_class)
+    )
+    declared = [field for field in dataclasses.fields(base) if field.name in base.__annotations__]
+    return [field for field in declared if rows[_row([field])] > 1]
+
+
+def _bases(flags_class):
+    """The classes of `SHARED` whose flags a program has."""
+    return [base for base in SHARED if issubclass(flags_class, base)]
 
 
 def _program(name):
-    """The part about one program: what it does, a table for each group of flags."""
+    """The part about one program: what it does, its own flags, links to those that it shares."""
     flags_class = PROGRAMS[name]
     lines = [f"## {name}", "", inspect.cleandoc(flags_class.__doc__), ""]
-    for heading, fields in by_heading(dataclasses.fields(flags_class)).items():
-        if not fields:
+    titles = [SHARED[base][0] for base in _bases(flags_class)]
+    if titles:
+        links = ", ".join(f"[{title}](#{title.lower().replace(' ', '-')})" for title in titles)
+        lines += [f"Shared flags: {links}.", ""]
+    return "\n".join([*lines, *_tables(own_fields(name))])
+
+
+def _shared(base):
+    """The part about flags that several programs share."""
+    title, about = SHARED[base]
+    return "\n".join([f"### {title}", "", about, "", *_tables(shared_fields(base))])
+
+
+def _tables(fields):
+    """The lines of a table for each group of flags; flags that differ in nothing share a row."""
+    lines = []
+    for heading, found in by_heading(fields).items():
+        if not found:
             continue
         lines += [f"**{heading}**", "", "| flag | values | default | |", "|---|---|---|---|"]
-        lines += [*map(_row, fields), ""]
-    return "\n".join(lines)
+        alike = {}
+        for field in found:
+            alike.setdefault(_about(field), []).append(field)
+        lines += [*map(_row, alike.values()), ""]
+    return lines
 
 
-def _row(field):
+def _row(fields):
+    names = ", ".join(f"`--{field.name}`" for field in fields)
+    return f"| {names} | {_about(fields[0])} |"
+
+
+def _about(field):
+    """What a row says of a flag: its values, its default, its help."""
     help = field.metadata["help"].replace("|", "\\|").replace("<", "\\<").replace("*", "\\*")
-    return f"| `--{field.name}` | {_values(field)} | {_default(field)} | {help} |"
+    return f"{_values(field)} | {_default(field)} | {help}"
 
 
 def _values(field):
     """The values that a flag takes: a list, bounds, or a type."""
     if field.metadata["choices"]:
         return ", ".join(f"`{choice}`" for choice in field.metadata["choices"])
-    kind = {bool: "switch", str: "text", int: "whole number", float: "number"}[value_type(field)]
+    kind = {bool: "switch", str: "text", int: "integer", float: "number"}[value_type(field)]
     words = {"least": "from {}", "above": "above {}", "most": "to {}", "below": "below {}"}
     bounds = [
         words[name].format(bound)

@@ -1,5 +1,6 @@
 """The pages of the documentation: links, both languages, those made from the code, the site."""
 
+import dataclasses
 import importlib.util
 import json
 import re
@@ -108,6 +109,16 @@ def test_length_of_the_readme(name):
 def test_generated_pages_are_fresh(name):
     """If not: python docs/generated_pages"""
     assert (DOCS / name).read_text(encoding="utf-8") == GENERATED[name]()
+
+
+def test_a_program_lists_each_of_its_flags_or_links_to_it():
+    page = (DOCS / "flags.md").read_text(encoding="utf-8")
+    parts = dict(re.findall(r"^##+ (.+?)\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL))
+    for program, flags_class in PROGRAMS.items():
+        titles = re.findall(r"\[([\w -]+)\]\(#", parts[program])
+        listed = "".join([parts[program], *(parts[title] for title in titles)])
+        shown = re.findall(r"`--(\w+)`[^|]* \|", listed.replace("`, `", "` |\n| `"))
+        assert set(shown) == {field.name for field in dataclasses.fields(flags_class)}
 
 
 def test_flags_of_the_reference_programs_are_all_shown():
