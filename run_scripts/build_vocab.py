@@ -38,89 +38,95 @@ class BuildVocabFlags:
 
     input_file: str = groups.FILES.flag(
         None,
-        "The text: paths, globs and folders, comma-separated. Plain text and JSON lines, also "
-        "compressed with gzip; Parquet files and what Hugging Face's datasets saved (the extra "
-        "parquet).",
+        "The text to read: paths, globs and folders, separated by commas. Text and JSON lines "
+        "(also gzipped), Parquet files, and folders that Hugging Face's datasets saved (needs "
+        "the extra parquet).",
         is_input=True,
         is_path=True,
     )
     input_format: str = groups.FILES.flag(
         None,
-        'text: any number of lines; jsonl: one object a line, whose "text" is used. Default: jsonl '
-        "for files named .jsonl, .ndjson or .json, text for others.",
+        "text: any number of lines. jsonl: a JSON object a line, whose key --text_key is read. "
+        "Default: jsonl for .jsonl, .ndjson and .json, text for other files.",
         choices=FORMATS,
     )
     text_key: str = groups.FILES.flag(
         TEXT_KEY,
-        "The key of JSON objects, or the column of tables, that holds the text; meta.body is the "
-        "key body of an object under meta.",
+        "The key (JSON) or column (tables) that holds the text; meta.body is the key body inside "
+        "meta.",
     )
     output_dir: str = groups.OUTPUT.flag(
-        None, "The folder to write to, for use as --tokenizer_dir.", takes=(FOLDER, NOTHING)
+        None,
+        "The folder to write the tokenizer to; other programs take it as --tokenizer_dir.",
+        takes=(FOLDER, NOTHING),
     )
-    overwrite: bool = groups.OUTPUT.flag(False, "Replace another vocabulary in --output_dir.")
+    overwrite: bool = groups.OUTPUT.flag(
+        False, "Replace a vocabulary that --output_dir already holds."
+    )
     compare: str = groups.VOCABULARY.flag(
         None,
-        "Vocabularies to compare, comma-separated: a tokenizer's folder, vocab.txt, a "
-        "SentencePiece .model, a tokenizer.json of Hugging Face.",
+        "Compare these vocabularies instead of learning one: tokenizer folders, vocab.txt, "
+        "SentencePiece .model or Hugging Face tokenizer.json files, separated by commas.",
         is_input=True,
         takes=(FILE, FOLDER, NOTHING),
     )
     text: str = groups.VOCABULARY.flag(
-        None, "Sentences for --compare, separated by |. Default: a few examples."
+        None, "The sentences to compare on, separated by |. Default: a few examples."
     )
     vocab_size: int = groups.VOCABULARY.flag(
-        32000, "The maximum number of lines in the vocabulary.", least=1, most=LARGEST_VOCABULARY
+        32000, "The largest number of lines in the vocabulary.", least=1, most=LARGEST_VOCABULARY
     )
     analyser: str = groups.VOCABULARY.flag(
         None,
-        "kiwi: kiwipiepy finds the morphemes; none: statistics with a table of particles and "
-        "endings. Default: kiwi if kiwipiepy is installed, else none.",
+        "How morphemes are found. kiwi: by kiwipiepy. none: by statistics and a table of "
+        "particles and endings. Default: kiwi if kiwipiepy is installed, else none.",
         choices=("kiwi", "none"),
     )
     normalization: str = groups.VOCABULARY.flag(
         "NFC",
-        "NFC: compose decomposed Hangul; NFKC: also full-width letters, circled numbers, ligatures "
-        "and the like become the usual characters. ㅋㅋ and ㅠㅠ stay with both.",
+        "The Unicode normalization. NFC composes Hangul. NFKC also replaces full-width letters, "
+        "circled numbers and ligatures by plain characters. Both keep ㅋㅋ and ㅠㅠ.",
         choices=("NFC", "NFKC"),
     )
     unknown: str = groups.VOCABULARY.flag(
         "character",
-        "What becomes of a character without a piece. character: [UNK]; bytes: the pieces of its "
-        "UTF-8 bytes, for which 307 lines are reserved.",
+        "What a character outside the vocabulary becomes. character: [UNK]. bytes: one piece for "
+        "each UTF-8 byte, which takes 307 lines.",
         choices=("character", "bytes"),
     )
     num_unused: int = groups.VOCABULARY.flag(
         0,
-        "The number of lines [unused0], [unused1], ... after the special tokens.",
+        "The number of lines [unused0], [unused1], ... to reserve.",
         least=0,
         most=LARGEST_VOCABULARY,
     )
     user_symbols: str = groups.VOCABULARY.flag(
-        None, "Pieces to keep whole whatever the text, comma-separated; ##X for one inside words."
+        None,
+        "Pieces to keep whole in any text, separated by commas; ##X is the piece X inside a word.",
     )
     character_coverage: float = groups.VOCABULARY.flag(
         0.9995,
-        "The share of character occurrences that get pieces, or are Hangul syllables, which the "
-        "jamo can spell.",
+        "The share of characters in the text that the vocabulary must cover, with pieces of "
+        "their own or spelled in jamo.",
         above=0,
         most=1,
     )
     do_lower_case: bool = groups.TOKENIZER.flag(
-        False, "Lower-case the text, here and in the tokenizer."
+        False, "Lower-case the text, in this program and in the tokenizer."
     )
     most_megabytes: int = groups.VOCABULARY.flag(
-        32, "Larger text is sampled down to about this size, by lines.", least=1, most=2**20
+        32,
+        "Megabytes of text to learn from; a sample of lines is drawn from larger text.",
+        least=1,
+        most=2**20,
     )
-    random_seed: int = flag(
-        12345, "Determines which lines are in the sample.", least=-(2**63), most=2**63 - 1
-    )
+    random_seed: int = flag(12345, "The seed of the sample.", least=-(2**63), most=2**63 - 1)
     strict_utf8: bool = groups.FILES.flag(
-        False, "Refuse text that is not UTF-8; without it such bytes are skipped and counted."
+        False, "Stop at text that is not UTF-8, instead of skipping and counting it."
     )
     num_threads: int = groups.THREADS.flag(
         2,
-        "The analyser's threads; the vocabulary does not depend on their number.",
+        "Threads of the analyser; the vocabulary is the same with any number.",
         least=1,
         most=MOST_PROCESSES,
     )

@@ -60,35 +60,35 @@ class ClassifierFlags(TextFlags):
     data_dir: str = redeclare(
         TextFlags,
         "data_dir",
-        help="The folder with the task's files; not needed with --data_file or --train_file.",
+        help="The folder with the task's files. Not needed with --data_file or --train_file.",
     )
     data_file: str = groups.FILES.flag(
         None,
-        "One file of your own, .csv, .tsv, .jsonl, .json or .parquet: a tenth of it is held out to "
-        "evaluate on.",
+        "One file with all your examples: .csv, .tsv, .jsonl, .json or .parquet. A tenth is held "
+        "out for evaluation.",
         is_input=True,
         takes=(FILE,),
     )
     train_file: str = groups.FILES.flag(
-        None, "Your own training file, of one of these types.", is_input=True, is_path=True
+        None, "Your own training file, in one of these formats.", is_input=True, is_path=True
     )
     dev_file: str = groups.FILES.flag(
-        None, "Your own file to evaluate on.", is_input=True, takes=(FILE,)
+        None, "Your own evaluation file.", is_input=True, takes=(FILE,)
     )
     test_file: str = groups.FILES.flag(
-        None, "Your own file to test on; it need not have labels.", is_input=True, takes=(FILE,)
+        None, "Your own test file; labels are optional.", is_input=True, takes=(FILE,)
     )
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
-        help="A file to predict with --do_predict: NAME_predictions.csv in --output_dir has its "
-        "columns, the label with its probability, and the second-best label with its.",
+        help="A file to predict with --do_predict. Its columns, the two likeliest labels and "
+        "their probabilities are written to NAME_predictions.csv in --output_dir.",
     )
     task_name: str = groups.TASK.flag(
         None,
-        f"One of {', '.join(DATASETS)}; or csv, tsv or jsonl for files of your own in --data_dir: "
-        "train, dev and test, not all of which need exist. Default with --data_file and the like: "
-        "files. A trained model takes any of these four.",
+        f"The data set: {', '.join(DATASETS)}; or csv, tsv or jsonl for your own train, dev and "
+        "test files in --data_dir; a trained model reads each of them. Default: files, if "
+        "--data_file, --train_file or the like is given.",
         alike=(OWN_FILES, *FILE_TYPES),
     )
     task_type: str = groups.COLUMNS.flag(
@@ -99,63 +99,65 @@ class ClassifierFlags(TextFlags):
     )
     text_column: str = groups.COLUMNS.flag(
         None,
-        "For your own files: the column of the text, by its name in the header or its key; by its "
-        "number from 0 where a .tsv has no header. Default: text.",
+        "For your own files: the column of the text, by name, or by number from 0 in a .tsv "
+        "without a header. Default: text.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     second_column: str = groups.COLUMNS.flag(
         None,
-        "Likewise the column of the second text, if there is one.",
+        "For your own files: the column of the second text. Default: none.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     encoding: str = groups.COLUMNS.flag(
         None,
-        "The encoding of your own files. Default: each file's is recognised, and said if it is "
-        "not UTF-8.",
+        "The encoding of your own files. Default: recognized for each file.",
         choices=tuple(NAMES),
     )
     label_column: str = groups.COLUMNS.flag(
         None,
-        "Likewise that of the label, or several, separated by commas. Default: label.",
+        "For your own files: the column of the label, or several, separated by commas. Default: "
+        "label.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     id_column: str = groups.COLUMNS.flag(
         None,
-        "Likewise that of the example's id. Default: file and line.",
+        "For your own files: the column of the example's id. Default: none; file and line are "
+        "the id.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     labels: str = groups.COLUMNS.flag(
         None,
-        "For your own files: all labels, separated by commas. Default: those in train.",
+        "For your own files: all labels, separated by commas. Default: the labels in the "
+        "training file.",
         of_own_files=True,
     )
     metrics: str = groups.COLUMNS.flag(
         None,
-        "For your own files: the metrics, separated by commas; the first chooses the best "
-        "checkpoint. Default: accuracy and macro_f1, or what suits the type.",
+        "For your own files: the metrics, separated by commas. The first one chooses the best "
+        "checkpoint. Default: accuracy and macro_f1, or what suits --task_type.",
         of_own_files=True,
     )
     class_weights: str = groups.OPTIMIZER.flag(
         "none",
-        "balanced: an example weighs the more in the training loss the rarer its class is (number "
-        "of examples / (classes * examples of the class)); for texts of very uneven classes.",
+        "balanced: give examples of rare classes more weight in the loss, as number of examples "
+        "/ (classes * examples of the class).",
         choices=("none", "balanced"),
         kept=True,
         recorded=True,
     )
     export_dir: str = groups.EXPORT.flag(
         None,
-        "Write a SavedModel of the final weights (the best, if evaluations chose them) into a new "
-        "folder in this one. It takes tf.Examples of max_seq_length pieces, as ALBERT's does.",
+        "Export the final model (the best one, if evaluations chose it) as a SavedModel into a "
+        "new folder here. It takes tf.Examples of max_seq_length pieces, as ALBERT's does.",
         takes=(FOLDER, NOTHING),
     )
     threshold_to_export: float = groups.EXPORT.flag(
         None,
-        'A number that the SavedModel returns beside its predictions, as "threshold".',
+        'A number that the SavedModel returns with its predictions, as "threshold".',
         least=-1e9,
         most=1e9,
     )

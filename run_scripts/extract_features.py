@@ -55,51 +55,52 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
 
     input_file: str = groups.FILES.flag(
         None,
-        "UTF-8 text, a sentence or a pair a line; with --word_embeddings a word a line.",
+        "UTF-8 text with a sentence or a pair a line; with --word_embeddings a word a line.",
         is_input=True,
         is_path=True,
     )
     output_file: str = groups.OUTPUT.flag(
-        None, "Where to write: JSON lines, or NumPy arrays if it ends in .npz.", is_path=True
+        None,
+        "The file to write: NumPy arrays if the name ends in .npz, else JSON lines.",
+        is_path=True,
     )
     projector_dir: str = groups.OUTPUT.flag(
         None,
-        "Write the vectors of the lines, a layer each, or of the words for TensorBoard's "
-        "projector: tensorboard --logdir with this folder shows them.",
+        "Write the vectors for TensorBoard's projector into this folder; tensorboard --logdir "
+        "shows them.",
         takes=(FOLDER, NOTHING),
     )
     layers: str = groups.LAYERS.flag(
         "-1,-2,-3,-4",
-        "Which layers, separated by commas, as papers count them: 0 is the embedding output, 1 the "
-        "first layer, -1 the last. (google-research/bert calls the first layer 0.)",
+        "The layers to write, separated by commas: 0 is the embedding output, 1 the first layer, "
+        "-1 the last. (google-research/bert counts the first layer as 0.)",
     )
     pooling: str = groups.LAYERS.flag(
         None,
-        "For .npz: one vector for each line, the mean or the largest over its pieces, or that of "
-        "[CLS]; none: a vector for each piece. Default: the pooling of a sentence-transformers "
-        "folder, else mean.",
+        "For .npz: how the pieces of a line become one vector: their mean, their maximum, or the "
+        "vector of [CLS]; none keeps a vector for each piece. Default: as a "
+        "sentence-transformers folder says, else mean.",
         choices=("mean", "cls", "max", "none"),
     )
     word_embeddings: bool = groups.LAYERS.flag(
         False,
-        "Write the vectors of the words in --input_file out of context, rows of the embedding "
-        "table; a word of several pieces has their mean. Without --input_file: of every piece of "
-        "the vocabulary.",
+        "Write rows of the embedding table for the words in --input_file, or for the whole "
+        "vocabulary without one. A word of several pieces gets their mean.",
     )
     init_checkpoint: str | None = redeclare(
         ModelFlags,
         "init_checkpoint",
-        help="The weights, fine-tuned or not: a checkpoint of Google's or of this project, a "
-        "safetensors file of transformers, or a folder with one of them.",
+        help="The weights: a checkpoint, a safetensors file, or a folder with one. Default: the "
+        "best one in --model_dir, else the newest.",
     )
     max_seq_length: int = groups.ROWS.flag(
         128,
-        "The most pieces of a line, special tokens included; the rest is cut off.",
+        "The most pieces of a line, with special tokens; the rest is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
     )
     batch_size: int = groups.PROCESSES.flag(
-        32, "Lines that are processed together.", least=1, most=LARGEST_BATCH
+        32, "The number of lines to process at once.", least=1, most=LARGEST_BATCH
     )
     use_tpu: bool = groups.TPU.flag(
         False, "Accepted while off: this program runs on GPUs and CPUs."

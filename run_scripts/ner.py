@@ -47,27 +47,28 @@ class NerFlags(TextFlags):
     data_dir: str = redeclare(
         TextFlags,
         "data_dir",
-        help="The folder with the task's files; required unless --predict_file is all that is "
-        "read.",
+        help="The folder with the task's files. Not needed if --predict_file is all that is read.",
     )
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
-        help="With --do_predict: a file without tags to find entities in: plain text, a sentence "
-        "a line, or tokens as in the training file without their tags. Default: --predict_split.",
+        help="A file without tags to find entities in, with --do_predict: plain text, a "
+        "sentence a line, or tokens as in the training file. Default: none; "
+        "--predict_split is predicted.",
     )
     predict_format: str = groups.PREDICTION.flag(
         "auto",
-        "What --predict_file holds: text, tokens (without tags) or tagged; auto: recognized.",
+        "The format of --predict_file: text, tokens (without tags) or tagged. auto: recognized.",
         choices=("auto", *FORMS),
     )
     task_name: str = groups.TASK.flag(
         None,
-        f"The format of the files, one of {', '.join(FORMATS)}; conll stands for train.txt, "
-        "dev.txt and test.txt with a token and its tag a line, B-X, I-X or O.",
+        f"The format of the files: {', '.join(FORMATS)}. conll stands for train.txt, dev.txt and "
+        "test.txt with a token and its tag (B-X, I-X or O) a line.",
     )
     labels: str = groups.COLUMNS.flag(
-        None, "All tags, separated by commas. Default: the format's, or those in train."
+        None,
+        "All tags, separated by commas. Default: the format's, or the tags in the training file.",
     )
 
 

@@ -71,14 +71,13 @@ class CorpusPlanFlags:
 
     corpus_gb: str = groups.TASK.flag(
         None,
-        "Gigabytes (10^9 bytes) of UTF-8 text; several, comma-separated, give a column each. "
-        "Default: none, which prints the tables of models.",
+        "Gigabytes (10^9 bytes) of UTF-8 text; several, separated by commas, give a column each. "
+        "Default: none; the tables of models are printed.",
     )
     config_file: str = groups.MODEL.flag(
         None,
-        "For the tables of models: bert_config.json, albert_config.json, or config.json of "
-        "transformers, separated by commas. Default: all published sizes, with the vocabularies "
-        "of the English models.",
+        "For the tables of models: configurations, separated by commas. Default: all published "
+        "sizes, with their English vocabularies.",
         is_input=True,
         takes=(FILE,),
         is_list=True,
@@ -88,52 +87,54 @@ class CorpusPlanFlags:
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
-        "For the tables of models: how many rows are trained or used at once.",
+        "For the tables of models: the rows in a batch.",
         least=1,
         most=LARGEST_BATCH,
     )
     model: str = groups.MODEL.flag(
-        "bert_base", "The model, and with it the shipped job.", choices=tuple(JOBS)
+        "bert_base", "The model, and the shipped job that trains it.", choices=tuple(JOBS)
     )
     vocab_size: int = groups.VOCABULARY.flag(
         None,
-        "The pieces of the vocabulary. Default: the shipped job's.",
+        "The size of the vocabulary. Default: as in the shipped job.",
         least=1,
         most=LARGEST_VOCABULARY,
     )
     gpus: int = groups.PROCESSES.flag(
-        8, "How many GPUs train together.", least=1, most=MOST_DEVICES
+        8, "The number of GPUs that train together.", least=1, most=MOST_DEVICES
     )
     gpu: str = groups.PROCESSES.flag(
-        None, "Their kind. Default: a line for every kind that is known.", choices=tuple(CARDS)
+        None, "The kind of GPU. Default: a line for every known kind.", choices=tuple(CARDS)
     )
     utilisation: float = groups.PROCESSES.flag(
         0.35,
-        "The share of a GPU's peak speed in bfloat16 that training reaches: an assumption, until "
-        "benchmarks.speed.devices has measured it on yours.",
+        "The share of a GPU's bfloat16 peak that training reaches. The default is an assumption: "
+        "benchmarks.speed.devices measures yours.",
         above=0,
         most=1,
     )
     num_passes: float = groups.UPDATES.flag(
         40.0,
-        "Passes over the text, beside the updates of the shipped job (BERT's paper: about 40).",
+        "Passes over the text to compare with the shipped job's updates (BERT's paper: about 40).",
         above=0,
         most=10_000,
     )
     cores: int = groups.PROCESSES.flag(
-        16, "The cores of the machine that makes the records.", least=1, most=MOST_PROCESSES
+        16, "The CPU cores of the machine that makes the records.", least=1, most=MOST_PROCESSES
     )
     masking: str = groups.ROWS.flag(
         "dynamic",
         "dynamic: packed rows whose masks are drawn while training, as in the jobs for eight "
-        "GPUs; static: one sequence a row with stored masks, as in Google's programs and in "
-        "bert_mini's job.",
+        "GPUs. static: one sequence a row with stored masks, as in Google's programs and the job "
+        "of bert_mini.",
         choices=("dynamic", "static"),
     )
     dupe_factor: int = groups.ROWS.flag(
-        10, "For --masking=static: passes over the text that are stored.", least=1, most=10_000
+        10, "For --masking=static: the passes over the text that are stored.", least=1, most=10_000
     )
-    compression: str = groups.OUTPUT.flag("none", "Of the record files.", choices=COMPRESSIONS)
+    compression: str = groups.OUTPUT.flag(
+        "none", "The compression of the record files.", choices=COMPRESSIONS
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

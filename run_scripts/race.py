@@ -49,25 +49,21 @@ class RaceFlags(FinetuneFlags):
 
     task_name: str = groups.TASK.flag(
         PerModel("race"),
-        "race: --data_dir has train, dev, test with folders middle and high of articles; jsonl: it "
-        "has train.jsonl, dev.jsonl, test.jsonl, an object a line with context, question, options "
-        "(the same number in every question), label (from 0, or a letter).",
+        "race: --data_dir holds RACE's folders train, dev and test. jsonl: it holds train.jsonl, "
+        "dev.jsonl and test.jsonl, an object a line with context, question, options (equally "
+        "many everywhere) and label (from 0, or a letter).",
         choices=("race", "jsonl"),
         changeable=ALWAYS,
     )
     high_only: bool = groups.COLUMNS.flag(False, "Use only RACE's high-school questions.")
     middle_only: bool = groups.COLUMNS.flag(False, "Use only RACE's middle-school questions.")
     do_train: bool = shared("do_train", default=None)
-    do_eval: bool = shared(
-        "do_eval", default=None, help="Whether to evaluate the model on dev and test."
-    )
-    do_predict: bool = shared(
-        "do_predict", default=None, help="Whether to write predictions for test."
-    )
+    do_eval: bool = shared("do_eval", default=None, help="Evaluate the model on dev and test.")
+    do_predict: bool = shared("do_predict", default=None, help="Write predictions for test.")
     max_seq_length: int = shared(
         "max_seq_length",
         default=PerModel(512),
-        help="The most pieces of a row, special tokens included; the end of the text is cut off.",
+        help="The most pieces of a row, with special tokens; the end of the text is cut off.",
     )
     max_qa_length: int = groups.ROWS.flag(
         PerModel(128),
@@ -80,15 +76,17 @@ class RaceFlags(FinetuneFlags):
     num_train_epochs: float = shared(
         "num_train_epochs",
         default=PerModel(None),
-        help="Passes over the data, in place of train_step.",
+        help="Passes over the training examples, instead of --train_step.",
     )
-    train_step: int = shared("train_step", default=PerModel(12000), help="Updates in all.")
+    train_step: int = shared("train_step", default=PerModel(12000), help="Updates to train for.")
     warmup_proportion: float = shared(
         "warmup_proportion",
         default=PerModel(None),
-        help="The share of all updates that is warm-up, in place of warmup_step.",
+        help="The share of all updates in which the learning rate rises, instead of --warmup_step.",
     )
-    warmup_step: int = shared("warmup_step", default=PerModel(1000), help="Updates of warm-up.")
+    warmup_step: int = shared(
+        "warmup_step", default=PerModel(1000), help="Updates in which the learning rate rises."
+    )
     save_checkpoints_steps: int = shared("save_checkpoints_steps", default=100)
     num_keep_checkpoint: int = groups.COMPATIBILITY.flag(
         None, "Another name of keep_checkpoint_max.", least=0

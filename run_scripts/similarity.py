@@ -62,69 +62,74 @@ class SimilarityFlags(FinetuneFlags):
 
     data_dir: str = shared(
         "data_dir",
-        help="The folder with the task's files; not needed with --train_file and the like.",
+        help="The folder with the task's files. Not needed with --train_file, --dev_file or "
+        "--test_file.",
         required=False,
     )
     train_file: str = groups.FILES.flag(
         None,
-        "Your own file to train on, in the place of the task's: .csv, .tsv, .jsonl, .json or "
-        ".parquet with a text, perhaps its partner, and perhaps a third text that means something "
-        "else, or a score; or a .json of questions in SQuAD's format, whose partners are their "
-        "texts.",
+        "Your own training file: .csv, .tsv, .jsonl, .json or .parquet with a text and, if you "
+        "have them, its partner and a score or a third text of another meaning; or a .json in "
+        "SQuAD's format, whose questions and texts are the pairs.",
         is_input=True,
         is_path=True,
     )
     dev_file: str = groups.FILES.flag(
-        None, "Likewise to evaluate on; of any form with pairs.", is_input=True, takes=(FILE,)
+        None,
+        "Your own evaluation file, in any of these formats with pairs.",
+        is_input=True,
+        takes=(FILE,),
     )
-    test_file: str = groups.FILES.flag(None, "Likewise to test on.", is_input=True, takes=(FILE,))
+    test_file: str = groups.FILES.flag(
+        None, "Your own test file, in the same formats.", is_input=True, takes=(FILE,)
+    )
     task_name: str = groups.TASK.flag(
         None,
-        f"One of {', '.join(INFERENCES)}, of which triples are made (a sentence, one that it "
-        f"entails, one that contradicts it); of {', '.join(SCORED)}, which have scores; or csv, "
-        "tsv or jsonl for files of your own in --data_dir: train, dev and test, not all of which "
-        "need exist. Default with --train_file and the like: files.",
+        f"The data set: {', '.join(INFERENCES)}, which give triples (a sentence, one that it "
+        f"entails, one that contradicts it); {', '.join(SCORED)}, which have scores; or csv, tsv "
+        "or jsonl for your own train, dev and test files in --data_dir. Default: files, if "
+        "--train_file or the like is given.",
         changeable=ALWAYS,
     )
     text_column: str = groups.COLUMNS.flag(
         None,
-        "For your own files: the column of the text, by its name in the header or its key. "
-        "Default: the one that is called text, sentence1, query, question or the like.",
+        "For your own files: the column of the text. Default: the one called text, sentence1, "
+        "query, question or the like.",
     )
     second_column: str = groups.COLUMNS.flag(
         None,
-        "Likewise that of its partner. Default: second, sentence2, positive, passage or the like, "
-        "if there is one.",
+        "For your own files: the column of the text's partner. Default: the one called second, "
+        "sentence2, positive, passage or the like, if any.",
     )
     third_column: str = groups.COLUMNS.flag(
         None,
-        "Likewise that of a text that means something else. Default: third, negative or the like, "
-        "if there is one.",
+        "For your own files: the column of a text that means something else. Default: the one "
+        "called third, negative or the like, if any.",
     )
     label_column: str = groups.COLUMNS.flag(
         None,
-        "Likewise that of the score. Default: score, label or the like, if there is one.",
+        "For your own files: the column of the score. Default: the one called score, label or "
+        "the like, if any.",
     )
     encoding: str = groups.COLUMNS.flag(
         None,
-        "The encoding of your own files. Default: each file's is recognised, and said if it is "
-        "not UTF-8.",
+        "The encoding of your own files. Default: recognized for each file.",
         choices=tuple(NAMES),
     )
     objective: str = groups.OPTIMIZER.flag(
         None,
-        "cosine: the cosine of a scored pair becomes its score (the highest one is a cosine of 1); "
-        "ranking: a text's partner comes before all other texts of the batch, third ones included; "
-        "simcse: every text is its own partner, under another dropout. Default: cosine for "
-        "scored pairs, ranking for pairs and triples, simcse for texts.",
+        "cosine: the cosine of a pair becomes its score (the highest score is a cosine of 1). "
+        "ranking: a text's partner ranks before all other texts of the batch. simcse: a text is "
+        "its own partner, under another dropout. Default: cosine for scored pairs, ranking for "
+        "pairs and triples, simcse for texts.",
         choices=OBJECTIVES,
         recorded=True,
         kept=True,
     )
     temperature: float = groups.OPTIMIZER.flag(
         0.05,
-        "For ranking and simcse: what similarities are divided by; lower pushes near texts "
-        "apart more.",
+        "For ranking and simcse: the divisor of similarities; a lower one pushes near texts "
+        "further apart.",
         above=0,
         most=HIGHEST_TEMPERATURE,
         recorded=True,
@@ -132,19 +137,18 @@ class SimilarityFlags(FinetuneFlags):
     )
     pooling: str = groups.HEAD.flag(
         PerModel("mean"),
-        "How the vectors of a text's pieces become one: their mean, their max, or that of [CLS].",
+        "How the pieces of a text become one vector: their mean, their maximum, or the vector of "
+        "[CLS].",
         choices=POOLINGS,
     )
     normalize: bool = groups.HEAD.flag(
         PerModel(True),
-        "Whether vectors have length 1; otherwise ranking compares products in the place of "
-        "cosines.",
+        "Give vectors the length 1; off, ranking compares dot products instead of cosines.",
     )
     embedding_sizes: str = groups.HEAD.flag(
         None,
-        "Sizes that vectors can be cut to, for example 256,128,64: the first numbers of a vector "
-        "are then a vector too (Matryoshka), trained with a loss of their own. Default: the whole "
-        "vector alone.",
+        "Sizes that vectors can be cut to, such as 256,128,64: a loss for each size makes its "
+        "first numbers a vector of their own (Matryoshka). Default: the whole vector.",
         recorded=True,
     )
     classifier_dropout: float = shared(

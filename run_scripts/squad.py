@@ -56,34 +56,34 @@ class SquadFlags(FinetuneFlags):
 
     data_dir: str = shared(
         "data_dir",
-        help="The folder of both files. Without it, the names are used as paths.",
+        help="The folder of --train_file and --predict_file. Default: none; they are paths of "
+        "their own.",
         required=False,
     )
     train_file: str = groups.FILES.flag(
-        None, "The questions to train on, JSON in SQuAD's format.", is_path=True
+        None, "The questions to train on: JSON in SQuAD's format.", is_path=True
     )
     predict_file: str = groups.FILES.flag(
         None,
-        "The questions to answer; if the file has answers, the model's are scored.",
+        "The questions to answer. If the file has answers, the model's answers are scored.",
         is_path=True,
     )
     train_articles: str = groups.FILES.flag(
         None,
-        "Which articles of --train_file to train on, by their numbers in the file from 0: 0:100 "
-        "are the first hundred. So one file can be split by article. Default: all.",
+        "The articles of --train_file to train on, by number from 0: 0:100 are the first "
+        "hundred. Default: all.",
     )
     predict_articles: str = groups.FILES.flag(
-        None, "Likewise of --predict_file, for example 100:140."
+        None, "The articles of --predict_file to answer, such as 100:140. Default: all."
     )
     skip_bad_answers: bool = groups.FILES.flag(
         False,
-        "Whether answers that do not occur in their texts are left out of the training, with "
-        "questions that have no other, and the score compares with their text alone. Default: they "
-        "are an error that names them.",
+        "Leave answers that do not occur in their texts out of the training, with questions that "
+        "have no other. Scores still compare with them. Default: they are an error.",
     )
     task_name: str = groups.TASK.flag(
         PerModel("squad"),
-        "The data set whose rules the answers are scored by.",
+        "The data set whose rules score the answers.",
         choices=tuple(BENCHMARKS),
         changeable=ALWAYS,
     )
@@ -96,27 +96,27 @@ class SquadFlags(FinetuneFlags):
     )
     doc_stride: int = groups.ROWS.flag(
         PerModel(128),
-        "The distance in pieces between the beginnings of two windows of a text.",
+        "Pieces between the beginnings of two windows of a text.",
         least=1,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
     )
     version_2_with_negative: bool = groups.ROWS.flag(
-        PerModel(False), "Whether there may be questions without an answer, as in SQuAD 2.0."
+        PerModel(False), "Allow questions without an answer, as in SQuAD 2.0."
     )
     do_predict: bool = shared(
         "do_predict",
-        help="Whether to answer --predict_file, and to score the answers as --do_eval does.",
+        help="Answer --predict_file, and score the answers as --do_eval does.",
     )
-    do_eval: bool = shared("do_eval", help="Whether to score the answers to --predict_file.")
+    do_eval: bool = shared("do_eval", help="Score the answers to --predict_file.")
     max_seq_length: int = shared(
         "max_seq_length",
         default=PerModel(384),
-        help="The most pieces of a window, special tokens included.",
+        help="The most pieces of a window, with special tokens.",
     )
     n_best_size: int = groups.ANSWERS.flag(
         PerModel(20),
-        "How many answers of each question are written.",
+        "The number of answers to write for each question.",
         least=1,
         most=MOST_SHOWN,
         changeable=ALWAYS,
@@ -130,23 +130,22 @@ class SquadFlags(FinetuneFlags):
     )
     null_score_diff_threshold: float = groups.ANSWERS.flag(
         PerModel(0.0),
-        "With SQuAD 2.0: no answer is given where the null score difference is above this.",
+        "For SQuAD 2.0: give no answer if the null score difference is above this.",
         least=-1e9,
         most=1e9,
         changeable=ALWAYS,
     )
     google_answers: bool = groups.ANSWERS.flag(
         False,
-        "Select and extract answers as google-research/bert does, to compare results: spans start "
-        "and end only at the n_best_size best pieces, and the answer is cut at whole words where "
-        "the tokenizer changed characters. With --bucket_boundaries=none the candidates are the "
-        "same too.",
+        "Choose and cut answers as google-research/bert does, to compare results: only the "
+        "n_best_size best starts and ends count, and answers end at whole words where the "
+        "tokenizer changed characters. With --bucket_boundaries=none the candidates are the same "
+        "too.",
     )
     start_n_top: int = groups.HEAD.flag(
         None,
-        "The number of starts to follow, with ALBERT's head for SQuAD 2.0: that of ALBERT with "
-        "--version_2_with_negative, and of BERT where this is given. Default: "
-        f"{START_N_TOP}.",
+        "For ALBERT's head for SQuAD 2.0, which ALBERT has with --version_2_with_negative, and "
+        f"BERT where this flag is given: the number of starts to follow. Default: {START_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
@@ -163,20 +162,20 @@ class SquadFlags(FinetuneFlags):
     num_train_epochs: float = shared(
         "num_train_epochs",
         default=PerModel(3.0),
-        help="Passes, counted in questions, not in windows.",
+        help="Passes over the training questions.",
     )
     train_step: int = shared("train_step", default=PerModel(None))
     warmup_proportion: float = shared("warmup_proportion", default=PerModel(0.1))
     warmup_step: int = shared("warmup_step", default=PerModel(None))
     train_feature_file: str = groups.BATCHES.flag(
         None,
-        "Where the encoded questions are saved for the next run with the same flags. Default: "
+        "The file to keep encoded questions in, for the next run with the same flags. Default: "
         "train_features.npz in --output_dir.",
         takes=(FILE, NOTHING),
     )
     predict_feature_file: str = groups.BATCHES.flag(
         None,
-        "Likewise for --predict_file. Default: predict_features.npz.",
+        "The same for --predict_file. Default: predict_features.npz in --output_dir.",
         takes=(FILE, NOTHING),
     )
     predict_feature_left_file: str = groups.COMPATIBILITY.flag(

@@ -74,6 +74,9 @@ A switch is `--name`, `--noname`, `--name=true` or `--name=false`. Every program
 This page is made from the code by `python docs/generated_pages`; a test compares it.
 """
 
+# As many flags are read in one table.
+SHORT = 12
+
 SHARED_HEAD = """## Shared flags
 
 Where a program lists one of these flags itself, its own line counts.
@@ -127,12 +130,17 @@ def _shared(base):
 
 
 def _tables(fields):
-    """The lines of a table for each group of flags; flags that differ in nothing share a row."""
+    """The lines of a table, with many flags for each group of them.
+
+    Flags that differ in nothing else than their names share a row.
+    """
+    groups = {heading: found for heading, found in by_heading(fields).items() if found}
+    if len(fields) <= SHORT:
+        groups = {None: [field for found in groups.values() for field in found]}
     lines = []
-    for heading, found in by_heading(fields).items():
-        if not found:
-            continue
-        lines += [f"**{heading}**", "", "| flag | values | default | |", "|---|---|---|---|"]
+    for heading, found in groups.items():
+        lines += [f"**{heading}**", ""] if heading else []
+        lines += ["| flag | values | default | |", "|---|---|---|---|"]
         alike = {}
         for field in found:
             alike.setdefault(_about(field), []).append(field)

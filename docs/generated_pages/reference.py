@@ -42,7 +42,7 @@ HEAD = """# Python reference
 [README](../README.md) · [In Python](python.md)
 
 The public names, with the docstrings of the code. Shapes are in brackets: B batch, T tokens,
-H hidden, V vocabulary, P predictions.
+H hidden, V vocabulary, P predictions. A method that several classes share is described once.
 
 This page is made from the code by `python docs/generated_pages`; a test compares it.
 """
@@ -50,15 +50,15 @@ This page is made from the code by `python docs/generated_pages`; a test compare
 
 def page():
     """The text of the page."""
-    lines = [HEAD]
+    lines, described = [HEAD], {}
     for package, about in PACKAGES.items():
         lines += [f"## {package}", "", about, ""]
         for name, module in homes(package).items():
-            lines += _entry(name, module)
+            lines += _entry(name, module, described)
     lines += ["## In other modules", ""]
     for module, names in MODULES.items():
         for name in names:
-            lines += _entry(name, module, where=True)
+            lines += _entry(name, module, described, where=True)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -121,8 +121,15 @@ def find(name, module):
     return find(original, home) if home else (None, None)
 
 
-def _entry(name, module, where=False):
-    """The lines about a class or a function."""
+def _entry(name, module, described, where=False):
+    """The lines about a class or a function.
+
+    Args:
+        name: its name.
+        module: the module that defines or imports it.
+        described: (signature, docstring) of each method described so far -> its class; added to.
+        where: whether the title names the module.
+    """
     node, tree = find(name, module)
     if node is None:  # a constant, or another library's
         return []
@@ -135,11 +142,18 @@ def _entry(name, module, where=False):
     fields = _fields(node)
     signature = f"{name}{_arguments(init)}" if init else f"{name}({fields})" if fields else name
     lines += _code(signature, ast.get_docstring(node), init and ast.get_docstring(init))
+    elsewhere = {}
     for method, definition in own.items():
         if not method.startswith("_") and ast.get_docstring(definition):
             called = "" if _is_property(definition) else _arguments(definition)
-            text = f"{name}.{method}{called}"
-            lines += _code(text, ast.get_docstring(definition))
+            about = (f"{method}{called}", ast.get_docstring(definition))
+            if about in described:
+                elsewhere.setdefault(described[about], []).append(f"`{method}`")
+            else:
+                described[about] = name
+                lines += _code(f"{name}.{about[0]}", about[1])
+    for other, names in elsewhere.items():
+        lines += [f"As in `{other}`: {', '.join(names)}.", ""]
     return lines
 
 

@@ -48,21 +48,21 @@ class AdaptFlags:
 
     model_dir: str = groups.MODEL.flag(
         None,
-        "The model's folder: one that this project or transformers wrote, or a released one, "
-        "unpacked.",
+        "The folder of the model to adapt: one of this project or of transformers, or a released "
+        "one, unpacked.",
         required=True,
         is_input=True,
         takes=(FOLDER,),
     )
     output_dir: str = groups.OUTPUT.flag(
         None,
-        "The folder for the adapted model, without a checkpoint so far.",
+        "The folder to write the adapted model to; it must not hold a model.",
         required=True,
         takes=(FOLDER, NOTHING),
     )
     init_checkpoint: str = groups.MODEL.flag(
         None,
-        "The checkpoint to adapt. Default: the folder's best, else its newest.",
+        "The checkpoint to adapt. Default: the best one in --model_dir, else the newest.",
         takes=(FILE, FOLDER, NOTHING),
     )
     tokenizer_dir: str = groups.TOKENIZER.flag(
@@ -73,36 +73,35 @@ class AdaptFlags:
     )
     add_tokens: str = groups.RESIZING.flag(
         None,
-        "A file of words, one a line, that become single pieces of the model's own vocabulary, "
-        "##X one inside words: its [unused] rows are filled first.",
+        "A file of words to add to the vocabulary, one a line; ##X is the piece X inside a word. "
+        "[unused] rows are filled first.",
         is_input=True,
         takes=(FILE,),
     )
     new_rows: str = groups.RESIZING.flag(
         "mean",
-        "How the rows of new pieces begin. mean: as the mean of the old pieces of their text; "
-        "random: drawn like a typical old row, for comparison.",
+        "How the embeddings of new pieces begin. mean: as the mean of the old pieces that spell "
+        "them. random: like a typical old row.",
         choices=("mean", "random"),
     )
     max_position_embeddings: int = groups.RESIZING.flag(
         None,
-        "How many positions the model will have: more than it has, or as many, if not all of them "
-        "were trained so far.",
+        "The number of positions of the new model, not below the old number. The same number "
+        "makes those anew that were never trained.",
         least=1,
         most=LARGEST_SIZE,
     )
     new_positions: str = groups.RESIZING.flag(
         None,
-        "Where new positions come from. repeat: the trained ones over and over, which leaves these "
-        "as they are; interpolate: the trained ones stretched, so that nearly all change. Without "
-        "it: repeat.",
+        "Where new positions come from. repeat: the trained ones again, which keep their values. "
+        "interpolate: the trained ones stretched, which changes nearly all. Default: repeat.",
         choices=tuple(METHODS),
     )
     do_lower_case: bool = groups.TOKENIZER.flag(
         None,
-        "Whether the model's own tokenizer lower-cases text, where its folder does not say so.",
+        "Whether the model's tokenizer lower-cases text, if its folder does not say so.",
     )
-    random_seed: int = flag(12345, "Determines the random rows.", least=0, most=MAX_SEED)
+    random_seed: int = flag(12345, "The seed of random embeddings.", least=0, most=MAX_SEED)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -77,53 +77,48 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
 
     model_dir: str = groups.MODEL.flag(
         None,
-        "The folder of a model, of this project or as released: configuration, checkpoint (the "
-        "best, else the newest), tokenizer and, of a fine-tuned model, its task.",
+        "The folder of the model to export, pre-trained or fine-tuned.",
         required=True,
         is_input=True,
         takes=(FOLDER,),
     )
     output_dir: str = groups.OUTPUT.flag(
         None,
-        "The folder to write: a new one, or an earlier export, which is then replaced.",
+        "The folder to write. It must be new, empty or an earlier export, which is replaced.",
         required=True,
         takes=(FOLDER, NOTHING),
     )
-    format: str = groups.EXPORT.flag(None, "What to write.", required=True, choices=FORMATS)
+    format: str = groups.EXPORT.flag(None, "The format to write.", required=True, choices=FORMATS)
     init_checkpoint: str = groups.MODEL.flag(
         None,
-        "A checkpoint of the folder, where it is not the best or newest one.",
+        "The checkpoint to export. Default: the best one in --model_dir, else the newest.",
         is_input=True,
         takes=(FILE, FOLDER, NOTHING),
     )
     generator: bool = groups.MODEL.flag(
         False,
-        "Of an ELECTRA with both networks, the generator, which fills masks, in place of the "
-        "discriminator.",
+        "Export the generator of an ELECTRA, which fills masks, instead of its discriminator.",
     )
     precision: str = groups.DEVICES.flag(
         None,
-        "The type of the weights in the file. For huggingface, onnx and litert: float16 halves it. "
-        "For onnx and litert: int8 quantizes the matrices and computes in integers. Default: "
-        "float32.",
+        "The type of the stored weights. float16 (huggingface, onnx, litert) halves the file. "
+        "int8 (onnx, litert) quantizes the matrices and computes in integers. Default: float32.",
         choices=("float32", "float16", "int8"),
     )
     max_shard_size: str = groups.EXPORT.flag(
         None,
-        "For huggingface: the most bytes of a file of weights, for example 500MB. Default: one "
-        "file.",
+        "For huggingface: the largest size of a weights file, such as 500MB. Default: one file.",
     )
     card_file: str = groups.EXPORT.flag(
         None,
-        "For huggingface: Markdown for the model card, in the place of its title: what the model "
-        "is for, its licence. Lines between two --- at its top become the card's metadata.",
+        "For huggingface: a Markdown file that replaces the title of the model card. Lines "
+        "between two --- at its top become metadata.",
         is_input=True,
         takes=(FILE,),
     )
     max_size: str = groups.EXPORT.flag(
         None,
-        "The most bytes of the whole export, for example 20MB; a larger one is an error. Without "
-        "it: any size.",
+        "Refuse an export larger than this, such as 20MB. Default: no limit.",
     )
 
 

@@ -49,9 +49,9 @@ class CreateDataFlags(TokenizerFlags):
 
     input_file: str = groups.FILES.flag(
         None,
-        "The text: paths, globs and folders, comma-separated. Plain text and JSON lines, also "
-        "compressed with gzip; Parquet files and what Hugging Face's datasets saved (the extra "
-        "parquet).",
+        "The text to read: paths, globs and folders, separated by commas. Text and JSON lines "
+        "(also gzipped), Parquet files, and folders that Hugging Face's datasets saved (needs "
+        "the extra parquet).",
         required=True,
         is_input=True,
         is_path=True,
@@ -59,81 +59,79 @@ class CreateDataFlags(TokenizerFlags):
     )
     input_format: str = groups.FILES.flag(
         None,
-        "text: one sentence a line, a blank line between documents; jsonl: on each line an object "
-        'with "text", a document with one sentence a line. Default: jsonl for files named .jsonl, '
-        ".ndjson or .json, text for others.",
+        "text: a sentence a line, a blank line between documents. jsonl: a JSON object a line, "
+        "whose key --text_key holds a document with a sentence a line. Default: jsonl for "
+        ".jsonl, .ndjson and .json, text for other files.",
         choices=FORMATS,
     )
     text_key: str = groups.FILES.flag(
         TEXT_KEY,
-        "The key of JSON objects, or the column of tables, that holds a document; meta.body is the "
-        "key body of an object under meta.",
+        "The key (JSON) or column (tables) that holds a document; meta.body is the key body "
+        "inside meta.",
         in_manifest=False,
     )
     split_sentences: bool = groups.FILES.flag(
         False,
-        "Lines are running text, such as paragraphs: kiwipiepy (the extra korean) splits them into "
-        "sentences.",
+        "Split lines of running text into sentences with kiwipiepy (needs the extra korean).",
     )
     long_lines: str = groups.FILES.flag(
         "split",
-        "Lines of more pieces than a row has. split: with pairs into sentences, by their "
-        "punctuation, and between words; with --objective=none into rows, which then hold every "
-        "piece of the text. truncate: rows are cut at random ends, as in Google's scripts; what is "
-        "cut away is lost.",
+        "What happens to a line longer than a row. split: cut it at sentence ends, else between "
+        "words; with --objective=none into rows that hold the whole text. truncate: cut rows at "
+        "random ends, as Google's scripts do, and drop the rest.",
         choices=LONG_LINES,
     )
     drop_duplicates: str = groups.FILES.flag(
         "none",
-        "Text that occurs more than once is always counted. none: it is kept; documents: of equal "
-        "documents only the first is kept; lines: also of equal lines of 10 characters or more.",
+        "Which repeated text to leave out. documents: all but the first of equal documents. "
+        "lines: also equal lines of 10 characters or more. Repeats are counted in any case.",
         choices=tuple(DROPPED_KINDS),
     )
     output_file: str = groups.OUTPUT.flag(
         None,
-        "Record files to write, comma-separated; ko.tfrecord@64 stands for 64 files, "
-        "ko-00000-of-00064.tfrecord and so on. Examples are shuffled over all of them. "
-        "Default: each input file's name with .tfrecord appended.",
+        "The record files to write, separated by commas; ko.tfrecord@64 stands for 64 files, "
+        "ko-00000-of-00064.tfrecord and so on. Examples are shuffled over all of them. Default: "
+        "each input file's name with .tfrecord added.",
         is_path=True,
         in_manifest=False,
     )
     model_dir: str = groups.MODEL.flag(
         None,
-        "The folder of the model to continue training: provides the tokenizer, unless another flag "
-        "names one, and the objective: sop for an ALBERT, nsp for a BERT.",
+        "The folder of a model whose training will continue. It provides the tokenizer, and the "
+        "objective: sop for an ALBERT, nsp for a BERT.",
         is_input=True,
         takes=(FOLDER,),
         in_manifest=False,
     )
     objective: str = groups.ROWS.flag(
         None,
-        "nsp: is B the sentence after A or a random one; sop: are A and B in order; none: a single "
-        "segment without a sentence label. Default: that of --model_dir; else sop if a flag "
-        "that only ALBERT's script has is given, else nsp.",
+        "What the sentence label says. nsp: whether B is the sentence after A or a random one. "
+        "sop: whether A and B are in order. none: no pairs, no label. Default: as the model in "
+        "--model_dir was trained, else nsp, or sop if a flag of ALBERT's script is given.",
         choices=OBJECTIVES,
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "The maximum number of pieces in an example, including special tokens.",
+        "The most pieces in an example, with special tokens.",
         least=SHORTEST_SEQUENCE,
         most=LONGEST_SEQUENCE,
     )
     max_predictions_per_seq: int = groups.ROWS.flag(
         None,
-        "The maximum number of masked pieces in an example; max_seq_length * masked_lm_prob is "
-        "enough. Default: 20, or with --packing the number that full rows need.",
+        "The most masked pieces in an example; max_seq_length * masked_lm_prob is enough. "
+        "Default: 20, or with --packing as many as full rows need.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
     packing: bool = groups.ROWS.flag(
         False,
-        "Fill rows of max_seq_length with several sequences that do not attend to each other: less "
-        "padding, so fewer records and faster training, especially with long rows.",
+        "Put several sequences that do not attend to each other into a row. Less padding means "
+        "fewer records and faster training, most of all with long rows.",
     )
     masking: str = groups.ROWS.flag(
         "static",
-        "static: masks are stored in the records, different ones for each pass over the text; "
-        "dynamic: run_pretraining masks the records, differently in every epoch.",
+        "static: store masks in the records, different ones for each pass over the text. "
+        "dynamic: let run_pretraining draw them, different ones in every epoch.",
         choices=MASKINGS,
     )
     masked_lm_prob: float = groups.ROWS.flag(
@@ -141,76 +139,79 @@ class CreateDataFlags(TokenizerFlags):
     )
     do_whole_word_mask: bool = groups.ROWS.flag(
         PerModel(False, {"albert": True}),
-        "Mask all pieces of a word at once; the tokenizer defines words.",
+        "Mask all pieces of a word at once.",
     )
     ngram: int = groups.ROWS.flag(
         PerModel(1, {"albert": 3}),
-        "The most consecutive words (or pieces) to mask together.",
+        "The most words (or pieces) in a row to mask together.",
         least=1,
         most=LONGEST_NGRAM,
     )
     favor_shorter_ngram: bool = groups.ROWS.flag(
         PerModel(True),
-        "Draw n-grams of length n with weight 1/n; if false, reverse the weights.",
+        "Draw n-grams of length n with weight 1/n; off reverses the weights.",
     )
     do_permutation: bool = groups.ROWS.flag(
         PerModel(False),
-        "In addition to masking, shuffle the same number of pieces and predict them too; records "
-        "then have places for 2 * max_predictions_per_seq predictions.",
+        "Also shuffle as many pieces as are masked, and predict them. Records then have room for "
+        "2 * max_predictions_per_seq predictions.",
     )
     random_next_sentence: bool = groups.ROWS.flag(
         PerModel(False),
-        "ALBERT's name for the objective nsp (with ALBERT's defaults).",
+        "ALBERT's name for --objective=nsp, with ALBERT's defaults.",
         in_manifest=False,
     )
     short_seq_prob: float = groups.ROWS.flag(
-        0.1, "The share of passes over a document with shorter examples.", least=0, most=1
+        0.1, "The share of passes over a document that make shorter examples.", least=0, most=1
     )
     dupe_factor: int = groups.ROWS.flag(
         PerModel(10, {"albert": 40}),
-        "The number of passes over the text, each with different segments and masks. With "
-        "--masking=dynamic 1 is enough, and is the default.",
+        "The number of passes over the text, each with other segments and masks. Default with "
+        "--masking=dynamic: 1.",
         least=1,
         most=MOST_PASSES,
     )
     random_seed: int = flag(
-        12345, "The same seed gives the same bytes.", least=-(2**63), most=2**63 - 1
+        12345, "The seed; the same seed gives the same bytes.", least=-(2**63), most=2**63 - 1
     )
     compression: str = groups.OUTPUT.flag(
-        "none", "The record files' compression; run_pretraining reads both.", choices=COMPRESSIONS
+        "none",
+        "The compression of the record files; run_pretraining reads both.",
+        choices=COMPRESSIONS,
     )
     num_workers: int = groups.PROCESSES.flag(
         None,
-        "The number of processes, which does not change the output. Default: one per core.",
+        "The number of processes; the records are the same with any number. Default: one for "
+        "each core.",
         least=1,
         most=MOST_PROCESSES,
         in_manifest=False,
     )
     num_tasks: int = groups.PROCESSES.flag(
         1,
-        "The number of runs of this program that share the work, on machines with a common file "
-        "system; the last one to finish writes the record files.",
+        "The number of runs that share the work, on machines with a common file system. The last "
+        "one to finish writes the records.",
         least=1,
         most=MOST_PROCESSES,
         in_manifest=False,
     )
     task_index: int = groups.PROCESSES.flag(
         0,
-        "The number of this run among them, from 0.",
+        "The number of this run among --num_tasks, from 0.",
         least=0,
         most=MOST_PROCESSES - 1,
         in_manifest=False,
     )
     engine: str = groups.PROCESSES.flag(
         "local",
-        "local: processes on this machine; spark: Apache Spark, whose executors share files and "
-        "Python installation. Both write the same bytes.",
+        "Where the work runs. local: in processes of this machine. spark: on Apache Spark, whose "
+        "executors need the same files and Python packages. Both write the same bytes.",
         choices=("local", "spark"),
         in_manifest=False,
     )
     spark_master: str = groups.PROCESSES.flag(
         None,
-        "For --engine=spark: spark://host:7077, yarn, k8s://..., or local[4] to try it.",
+        "For --engine=spark: the address, such as spark://host:7077, yarn, k8s://... or local[4].",
         in_manifest=False,
     )
     input_file_mode: str = groups.COMPATIBILITY.flag(

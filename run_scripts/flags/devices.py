@@ -17,16 +17,16 @@ class DeviceFlags:
 
     device: str = groups.DEVICES.flag(
         "auto",
-        "auto: the GPUs; the program ends where the machine has one that TensorFlow cannot use. "
-        "cpu: no GPU.",
+        "auto: use the GPUs, and stop if TensorFlow cannot use the GPU of this machine. cpu: use "
+        "the CPU alone.",
         choices=("auto", "cpu"),
     )
     ignore_compute_capability: bool = groups.DEVICES.flag(
-        False, "Try a GPU that this TensorFlow has no code for, which may end the process."
+        False, "Try a GPU that this TensorFlow has no code for; the process may crash."
     )
     num_threads: int = groups.THREADS.flag(
         None,
-        "The most threads that TensorFlow computes with on the CPU. Default: one for each core.",
+        "The most CPU threads of TensorFlow. Default: one for each core.",
         least=1,
         most=MOST_THREADS,
     )

@@ -51,35 +51,31 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     init_checkpoint: str | None = redeclare(
         TrainingFlags,
         "init_checkpoint",
-        help="The pre-trained weights: a checkpoint of Google's or of this project, or a "
-        "safetensors file of transformers. Without --do_train: fine-tuned ones. A folder stands "
-        "for its best or newest checkpoint.",
+        help="The weights to start from: a checkpoint, a safetensors file, or a folder with one "
+        "(its best checkpoint, else the newest). Without --do_train: the fine-tuned "
+        "weights.",
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "The most pieces of an example, special tokens included; the rest is cut off.",
+        "The most pieces of an example, with special tokens; the rest is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
     )
-    do_train: bool = groups.UPDATES.flag(False, "Whether to train.")
-    do_eval: bool = groups.EVALUATION.flag(
-        False, "Whether to evaluate the model on all splits with labels."
-    )
-    do_predict: bool = groups.PREDICTION.flag(
-        False, "Whether to write predictions for --predict_split."
-    )
+    do_train: bool = groups.UPDATES.flag(False, "Train the model.")
+    do_eval: bool = groups.EVALUATION.flag(False, "Evaluate the model on every split with labels.")
+    do_predict: bool = groups.PREDICTION.flag(False, "Write predictions for --predict_split.")
     eval_on: str = groups.EVALUATION.flag(
         "own",
-        "own: evaluate on the task's own dev and test; train_part: on about a tenth of the "
-        "training examples, the same ones for every seed, which are then not trained on. So "
-        "settings can be chosen without a look at dev or test.",
+        "What to evaluate on. own: the task's dev and test. train_part: about a tenth of the "
+        "training examples, the same for every seed and not trained on, so that settings can be "
+        "chosen without dev and test.",
         choices=("own", TRAIN_PART),
         kept=True,  # else it would be measured on texts that were trained on
     )
     predict_split: str = groups.PREDICTION.flag(
         None,
-        "Which split to predict. Default: test where there is one, else dev; with "
+        "The split to predict. Default: test if there is one, else dev; with "
         "--eval_on=train_part that part.",
     )
     train_batch_size: int = groups.UPDATES.flag(
@@ -89,14 +85,14 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         8, "Examples in an evaluation step, over all devices.", least=1, most=LARGEST_BATCH
     )
     predict_batch_size: int = groups.ANSWERS.flag(
-        8, "Examples that are predicted together, over all devices.", least=1, most=LARGEST_BATCH
+        8, "Examples in a prediction step, over all devices.", least=1, most=LARGEST_BATCH
     )
     optimizer: str = groups.OPTIMIZER.flag(
-        "adamw", "Google's AdamW or LAMB.", choices=OPTIMIZER_NAMES, recorded=True
+        "adamw", "The optimizer, as Google wrote it.", choices=OPTIMIZER_NAMES, recorded=True
     )
     learning_rate: float = groups.OPTIMIZER.flag(
         5e-5,
-        "The learning rate at the end of the warm-up.",
+        "The highest learning rate, at the end of the warm-up.",
         above=0,
         most=HIGHEST_RATE,
         recorded=True,
@@ -110,49 +106,49 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     train_step: int = groups.UPDATES.flag(
         PerModel(None, {"albert": 1000}),
-        "Updates in all, in place of num_train_epochs.",
+        "Updates to train for, instead of --num_train_epochs.",
         least=1,
         recorded=True,
     )
     warmup_proportion: float = groups.UPDATES.flag(
         PerModel(0.1, {"albert": None}),
-        "The share of all updates that is warm-up.",
+        "The share of all updates in which the learning rate rises.",
         least=0,
         below=1,
         recorded=True,
     )
     warmup_step: int = groups.UPDATES.flag(
         PerModel(None, {"albert": 0}),
-        "Updates of warm-up, in place of warmup_proportion.",
+        "Updates in which the learning rate rises, instead of --warmup_proportion.",
         least=0,
         recorded=True,
     )
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
-        "Updates between two evaluations while training, which choose the best checkpoint; 0: the "
-        "last checkpoint is used. Where a task has no dev split, a twentieth of the training "
-        "examples is held out for them.",
+        "Updates between two evaluations while training; the best checkpoint is kept. A task "
+        "without a dev split holds out a twentieth of the training examples. 0: keep the last "
+        "checkpoint.",
         least=0,
     )
     patience: int = groups.EVALUATION.flag(
         0,
-        "End training after this many evaluations in a row without a better result; 0: never.",
+        "Stop after this many evaluations in a row without a better result. 0: never.",
         least=0,
     )
     early_stopping: int = groups.EVALUATION.flag(
-        0, "The same as patience: only one of the two may be given. 0: never.", least=0
+        0, "The same as --patience; give only one. 0: never.", least=0
     )
     max_train_examples: int = groups.RUNS.flag(
         0,
-        "Train on this many examples, drawn by --random_seed, every class with about its share; "
+        "Train on this many examples, drawn by --random_seed, each class about with its share. "
         "0: all.",
         least=0,
         recorded=True,
     )
     num_seeds: int = groups.RUNS.flag(
         1,
-        "The number of trainings, with --random_seed and the seeds after it, each in its own "
-        "folder in --output_dir; prints mean and standard deviation.",
+        "Train this many models, with --random_seed and the next seeds, each in its own folder "
+        "in --output_dir, and print mean and standard deviation.",
         least=1,
         most=MOST_SEEDS,
     )
@@ -161,13 +157,13 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     bucket_boundaries: str = groups.BATCHES.flag(
         "auto",
-        "Lengths that batches are padded to: batches are made of examples of about equal length. "
-        "auto: one to seven, chosen by the examples and the amount of work, as each is compiled; "
-        "none: all are padded to max_seq_length; or numbers separated by commas.",
+        "The lengths that batches are padded to, separated by commas; a batch holds examples of "
+        "similar length. auto: one to seven lengths, as the examples suggest. none: all batches "
+        "have max_seq_length.",
     )
     classifier_dropout: float = groups.HEAD.flag(
         0.1,
-        "The dropout rate before the task's head; the name is from ALBERT's paper.",
+        "The dropout rate before the task's head.",
         least=0,
         below=1,
         recorded=True,
@@ -190,12 +186,10 @@ class TextFlags(FinetuneFlags):
     )
     feature_layers: str = groups.LAYERS.flag(
         None,
-        "Layers whose outputs the head reads, concatenated, for example -1,-2,-3,-4; 0 is the "
-        "embedding output, 1 the first layer. Default: the head's usual input.",
+        "The layers that the head reads, such as -1,-2,-3,-4; 0 is the embedding output, 1 the "
+        "first layer. Default: the head's usual input.",
     )
-    freeze_encoder: bool = groups.LAYERS.flag(
-        False, "Train only the head, on the encoder's outputs.", recorded=True
-    )
+    freeze_encoder: bool = groups.LAYERS.flag(False, "Train only the head.", recorded=True)
 
 
 Flags = TypeVar("Flags", bound=FinetuneFlags)

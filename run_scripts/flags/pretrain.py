@@ -64,7 +64,7 @@ class PretrainFlags(TrainingFlags):
 
     input_file: str = groups.FILES.flag(
         None,
-        "TFRecord files: paths or globs, separated by commas.",
+        "The record files to train on: paths or globs, separated by commas.",
         required=True,
         is_input=True,
         is_path=True,
@@ -72,51 +72,50 @@ class PretrainFlags(TrainingFlags):
     init_checkpoint: str | None = redeclare(
         TrainingFlags,
         "init_checkpoint",
-        help="Weights to start from: a checkpoint of Google's or of this program, a safetensors "
-        "file of transformers, or a folder with one of them.",
+        help="The weights to start from: a checkpoint, a safetensors file, or a folder with one.",
     )
     allow_missing: str = groups.MODEL.flag(
         "",
-        "What --init_checkpoint may lack: prefixes of Google's variable names, separated by "
-        "commas; cls/ for the pre-training heads.",
+        "Variables that --init_checkpoint may lack: prefixes of Google's names, separated by "
+        "commas, such as cls/ for the pre-training heads.",
     )
     vocab_file: str = groups.TOKENIZER.flag(
         None,
-        "The records' vocabulary: checked against the configuration's vocab_size.",
+        "The records' vocabulary, to check the configuration's vocab_size.",
         is_input=True,
         takes=(FILE,),
     )
     tokenizer_dir: str = groups.TOKENIZER.flag(
         None,
-        "The records' tokenizer (a folder with tokenizer_config.json): checked likewise, and "
-        "copied into --output_dir. Default: the one beside the records.",
+        "The records' tokenizer, to check the configuration; it is copied into --output_dir. "
+        "Default: the one beside the records.",
         is_input=True,
         takes=(FOLDER,),
     )
     do_lower_case: bool = groups.TOKENIZER.flag(
         None,
         "Whether the tokenizer of a released model in --model_dir lower-cases. Default: as its "
-        "name says (uncased_..., multi_cased_...), or false if its vocabulary has capital letters.",
+        "name says (uncased_..., multi_cased_...), or off if its vocabulary has capital letters.",
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "Length of the records' sequences. Default: what the JSON file beside the records says.",
+        "The length of the records. Default: as the JSON file beside the records says.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
     )
     max_predictions_per_seq: int = groups.ROWS.flag(
         PerModel(20),
-        "Masked positions of a record. Default: what the JSON file beside the records says.",
+        "Masked positions in a record. Default: as the JSON file beside the records says.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
     )
     do_train: bool = groups.UPDATES.flag(
-        PerModel(False, {"albert": True, "electra": True}), "Whether to train."
+        PerModel(False, {"albert": True, "electra": True}), "Train the model."
     )
     do_eval: bool = groups.EVALUATION.flag(
-        PerModel(False), "Whether to evaluate, after training if both."
+        PerModel(False), "Evaluate the model, after training if both are on."
     )
     objective: str = groups.UPDATES.flag(
         MASKED_WORDS.name,
@@ -126,15 +125,15 @@ class PretrainFlags(TrainingFlags):
     )
     generator_dir: str = groups.MODEL.flag(
         None,
-        "The folder of an ELECTRA's generator alone, as transformers has it (ElectraForMaskedLM): "
-        "its weights beside those of the discriminator, for --objective=rtd.",
+        "For --objective=rtd: the folder of a generator in transformers' format "
+        "(ElectraForMaskedLM), to start from together with the discriminator's weights.",
         is_input=True,
         takes=(FOLDER,),
     )
     generator_size: float = groups.UPDATES.flag(
         None,
-        "The width of the generator of --objective=rtd, as a share of the discriminator's. "
-        "Default: that of --generator_dir, else the configuration's generator_size.",
+        "For --objective=rtd: the generator's width as a share of the discriminator's. Default: "
+        "as in --generator_dir, else as the configuration says.",
         above=0,
         most=1,
         recorded=True,
@@ -148,7 +147,7 @@ class PretrainFlags(TrainingFlags):
     )
     eval_input_file: str = groups.EVALUATION.flag(
         None,
-        "Held-out TFRecord files to evaluate on. Default: the training files.",
+        "Held-out record files to evaluate on. Default: the training files.",
         is_input=True,
         is_path=True,
     )
@@ -160,34 +159,37 @@ class PretrainFlags(TrainingFlags):
     )
     optimizer: str = groups.OPTIMIZER.flag(
         PerModel("adamw", {"albert": "lamb"}),
-        "Google's AdamW or LAMB.",
+        "The optimizer, as Google wrote it.",
         choices=OPTIMIZER_NAMES,
         recorded=True,
     )
     learning_rate: float = groups.OPTIMIZER.flag(
         PerModel(5e-5, {"albert": 0.00176, "electra": 5e-4}),
-        "The learning rate at the end of the warm-up.",
+        "The highest learning rate, at the end of the warm-up.",
         above=0,
         most=HIGHEST_RATE,
         recorded=True,
     )
     poly_power: float = groups.OPTIMIZER.flag(
-        1.0, "The power of the polynomial decay of the learning rate.", above=0, most=100
+        1.0, "The power of the learning rate's polynomial decay.", above=0, most=100
     )
     num_train_steps: int = groups.UPDATES.flag(
         PerModel(100000, {"albert": 125000, "electra": 1000000}),
-        "Updates in all.",
+        "Updates to train for.",
         least=1,
         recorded=True,
     )
     num_warmup_steps: int = groups.UPDATES.flag(
-        PerModel(10000, {"albert": 3125}), "Updates of linear warm-up.", least=0, recorded=True
+        PerModel(10000, {"albert": 3125}),
+        "Updates in which the learning rate rises.",
+        least=0,
+        recorded=True,
     )
     max_train_hours: float = groups.UPDATES.flag(
         0.0,
-        "Hours of training, earlier starts of the same run included, in place of --num_train_steps "
-        "and --num_warmup_steps: the learning rate warms up over the first twentieth of the time "
-        "and is zero at its end. 0: no limit.",
+        "Hours to train for, earlier starts included, instead of --num_train_steps and "
+        "--num_warmup_steps. The learning rate rises in the first twentieth of the time and ends "
+        "at zero. 0: no limit.",
         least=0,
         most=MOST_HOURS,
         recorded=True,
@@ -200,24 +202,27 @@ class PretrainFlags(TrainingFlags):
     )
     max_eval_steps: int = groups.EVALUATION.flag(100, "The most batches to evaluate.", least=1)
     eval_every_steps: int = groups.EVALUATION.flag(
-        0, "Updates between two evaluations on --eval_input_file; 0: only one, at the end.", least=0
+        0,
+        "Updates between two evaluations on --eval_input_file. 0: evaluate once, at the end.",
+        least=0,
     )
     bucket_boundaries: str = groups.BATCHES.flag(
         None,
-        "Shorter lengths that batches may be cut to, separated by commas, for example 128,256: "
-        "batches are made of examples of about equal length. Not for packed records.",
+        "Shorter lengths that batches may have, separated by commas, such as 128,256; a batch "
+        "holds examples of similar length. Not for packed records.",
     )
     mask_processes: int = groups.PROCESSES.flag(
         None,
-        "Processes that draw the masks of records made with --masking=dynamic, which are the same "
-        "with any number. 0: the training process alone. Default: one for each GPU of this "
-        "machine, if there are as many cores besides the first; none on a CPU.",
+        "Processes that draw the masks of --masking=dynamic; the masks are the same with any "
+        "number. 0: the training process draws them. Default: one for each GPU, if there are "
+        "more cores than GPUs; 0 on a CPU.",
         least=0,
         most=MOST_PROCESSES,
     )
     export_dir: str = groups.EXPORT.flag(
         None,
-        "After training, also write weights (no moments), configuration and tokenizer here.",
+        "After training, also write weights without optimizer state, configuration and tokenizer "
+        "here.",
         takes=(FOLDER, NOTHING),
     )
     masked_lm_budget: float = groups.COMPATIBILITY.flag(

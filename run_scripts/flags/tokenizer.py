@@ -23,35 +23,35 @@ class TokenizerFlags:
     """The flags that every program with a tokenizer has."""
 
     vocab_file: str = groups.TOKENIZER.flag(
-        None, "The vocabulary, one piece a line.", is_input=True, takes=(FILE,), in_manifest=False
+        None, "The vocabulary, a piece a line.", is_input=True, takes=(FILE,), in_manifest=False
     )
     spm_model_file: str = groups.TOKENIZER.flag(
         None,
-        "A SentencePiece model, instead of vocab_file.",
+        "A SentencePiece model, instead of --vocab_file.",
         is_input=True,
         takes=(FILE,),
         in_manifest=False,
     )
     tokenizer: str = groups.TOKENIZER.flag(
         None,
-        "full: google-research/bert's; korean: keeps Hangul syllables and words whole; "
-        "sentencepiece. Default: sentencepiece if spm_model_file is given, else full.",
+        "The kind of tokenizer. full: BERT's. korean: keeps Hangul syllables and words whole. "
+        "sentencepiece: ALBERT's. Default: sentencepiece with --spm_model_file, else full.",
         choices=("full", "korean", "sentencepiece"),
         in_manifest=False,
     )
     tokenizer_dir: str = groups.TOKENIZER.flag(
         None,
-        "A folder with tokenizer_config.json and its vocabulary, ours or Hugging Face's, instead "
-        "of the three above.",
+        "A folder with tokenizer_config.json and its vocabulary, of this project or Hugging "
+        "Face, instead of the three above.",
         is_input=True,
         takes=(FOLDER,),
         in_manifest=False,
     )
     do_lower_case: bool = groups.TOKENIZER.flag(
         None,
-        "Lower-case the text. Default: for a released model in --model_dir as its name says "
-        "(uncased_..., multi_cased_...), or false if its vocabulary has capital letters; else "
-        "true for full and sentencepiece, false for korean.",
+        "Lower-case the text. Default: as the name of a released model in --model_dir says "
+        "(uncased_..., multi_cased_...), or off if its vocabulary has capital letters; otherwise "
+        "on for full and sentencepiece, off for korean.",
         in_manifest=False,
     )
 

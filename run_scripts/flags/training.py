@@ -24,27 +24,30 @@ class ModelFlags:
 
     model_dir: str = groups.MODEL.flag(
         None,
-        "A model's folder, written by this project or by transformers, or released and unpacked: "
-        "the configuration, the checkpoint (the best, else the newest) and the tokenizer, where no "
-        "other flag names them.",
+        "The folder of the model to start from: one of this project or of transformers, or a "
+        "released one, unpacked. It provides configuration, checkpoint (the best, else the "
+        "newest) and tokenizer, where no other flag names them.",
         is_input=True,
         takes=(FOLDER,),
     )
     config_file: str = groups.MODEL.flag(
         None,
         f"The model's sizes: {', '.join(e.config_file for e in ENCODERS.values())}, or "
-        "transformers' config.json; its name or its keys say which encoder it is.",
+        "transformers' config.json.",
         is_input=True,
         takes=(FILE,),
     )
     bert_config_file: str = groups.MODEL.flag(
         None,
-        "BERT's sizes, a bert_config.json or transformers' config.json.",
+        "BERT's sizes: a bert_config.json, or transformers' config.json.",
         is_input=True,
         takes=(FILE,),
     )
     albert_config_file: str = groups.MODEL.flag(
-        None, "ALBERT's sizes, likewise.", is_input=True, takes=(FILE,)
+        None,
+        "ALBERT's sizes: an albert_config.json, or transformers' config.json.",
+        is_input=True,
+        takes=(FILE,),
     )
     init_checkpoint: str | None = groups.MODEL.flag(
         None, "The model's weights.", is_input=True, takes=(FILE, FOLDER, NOTHING)
@@ -57,16 +60,16 @@ class TrainingFlags(DeviceFlags, ModelFlags):
 
     output_dir: str = groups.OUTPUT.flag(
         None,
-        "Where checkpoints, TensorBoard curves and results are written.",
+        "The folder to write checkpoints, TensorBoard curves and results to.",
         required=True,
         takes=(FOLDER, NOTHING),
     )
     keep_checkpoint_max: int = groups.UPKEEP.flag(
-        5, "How many of the newest checkpoints are kept; 0 keeps all.", least=0
+        5, "The number of newest checkpoints to keep. 0: all.", least=0
     )
     keep_checkpoint_every_steps: int = groups.UPKEEP.flag(
         0,
-        "Checkpoints at multiples of this are saved, and kept besides the newest; 0 for none.",
+        "Also save a checkpoint at multiples of this many updates, and keep it. 0: none.",
         least=0,
     )
     save_summary_steps: int = groups.UPKEEP.flag(
@@ -74,14 +77,14 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     histogram_steps: int = groups.UPKEEP.flag(
         0,
-        "Updates between two histograms of weights and gradients on TensorBoard, for each layer; 0 "
-        "for none.",
+        "Updates between two histograms of each layer's weights and gradients on TensorBoard. 0: "
+        "none.",
         least=0,
     )
     max_bad_steps: int = groups.UPKEEP.flag(
         10,
-        "How many steps in a row may have a non-finite loss or gradient, and so change no weight, "
-        "before the run stops.",
+        "Stop after more than this many steps in a row with a non-finite loss or gradient. Such "
+        "steps change no weight.",
         least=0,
     )
     profile_steps: str = groups.UPKEEP.flag(
@@ -89,9 +92,8 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     encoder_dropout: float = groups.HEAD.flag(
         None,
-        "The dropout rate of hidden states and of attention while training, for example 0 for a "
-        "small model on much text. The folder that is written keeps the configuration's. Without "
-        "it: the configuration's.",
+        "The dropout rate of hidden states and attention while training, such as 0 for a small "
+        "model on much text. Default: the configuration's, which the written folder keeps.",
         least=0,
         below=1,
         recorded=True,
@@ -104,29 +106,30 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     random_seed: int = flag(
         12345,
-        "Determines new weights, the order of examples and dropout.",
+        "The seed of new weights, the order of examples and dropout.",
         least=0,
         most=MAX_SEED,
         recorded=True,
     )
     distribution_strategy: str = groups.DEVICES.flag(
         "auto",
-        "Devices: one; all GPUs of this machine; those of all workers in TF_CONFIG.",
+        "The devices to train on. one_device: one. mirrored: all GPUs of this machine. "
+        "multi_worker: the GPUs of all machines in TF_CONFIG. auto: as many as there are.",
         choices=("auto", "one_device", "mirrored", "multi_worker"),
     )
     num_gpus: int = groups.DEVICES.flag(
-        None, "How many GPUs (of each worker). Default: all.", least=1, most=MOST_DEVICES
+        None, "The number of GPUs to use on each machine. Default: all.", least=1, most=MOST_DEVICES
     )
     all_reduce: str = groups.DEVICES.flag(
         "auto",
-        "How gradients are added up over the devices. auto: by NCCL between GPUs. ring: without "
-        "NCCL, by gRPC connections between workers, by copies within a machine.",
+        "How gradients are added up. auto: by NCCL between GPUs. ring: without NCCL, by gRPC "
+        "between machines and by copies within one.",
         choices=("auto", "nccl", "ring"),
     )
     all_reduce_precision: str = groups.DEVICES.flag(
         "float32",
-        "The type in which gradients are added up over the devices. bfloat16 halves what is sent, "
-        "for GPUs that are connected by PCIe or Ethernet, and rounds the sums.",
+        "The type in which gradients are added up. bfloat16 halves the traffic between GPUs on "
+        "PCIe or Ethernet, and rounds the sums.",
         choices=("float32", "bfloat16"),
     )
     precision: str = groups.DEVICES.flag(
@@ -138,39 +141,37 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     xla: str = groups.DEVICES.flag(
         "auto",
-        "Whether XLA compiles the training step. auto: yes, unless it cannot, or fine-tuning is "
-        "too short to benefit; with bfloat16 on a CPU only operations between matrix products.",
+        "Whether XLA compiles the training step. auto: where it can, and training is long enough "
+        "to benefit; with bfloat16 on a CPU only the operations between matrix products.",
         choices=("auto", "on", "off"),
     )
     compilation_cache_dir: str = groups.DEVICES.flag(
         None,
-        "Where XLA keeps what it compiled, for a faster next start; none: nowhere. Default: "
-        "compilation_cache in --output_dir on GPUs, nowhere on a CPU, whose compiled code need not "
-        "run on another one.",
+        "The folder for XLA's compiled code, which makes the next start faster; none: keep "
+        "nothing. Default: compilation_cache in --output_dir on GPUs, none on a CPU.",
         takes=(FOLDER, NOTHING),
     )
     recompute: str = groups.DEVICES.flag(
         "none",
-        "block: keep only the input of each block for the backward pass and recompute the rest; "
-        "far less memory, for a second forward pass.",
+        "block: keep only each block's input for the backward pass and compute the rest again. "
+        "Needs far less memory, and the time of a second forward pass.",
         choices=("none", "block"),
     )
     attention: str = groups.DEVICES.flag(
         "auto",
-        "blockwise: compute attention for one block of queries at a time, forward and backward, so "
-        "that its memory grows with the length and not with its square. auto: for rows of "
-        "1,024 tokens and more.",
+        "blockwise: compute attention for a block of queries at a time, so that memory grows "
+        "with the length, not its square. auto: blockwise for rows of 1,024 tokens and more.",
         choices=ATTENTION_NAMES,
     )
     gradient_accumulation_steps: int = groups.DEVICES.flag(
         1,
-        "Microbatches that a device splits its share of a batch into, to need less memory.",
+        "The number of parts that a device divides its share of a batch into, to need less memory.",
         least=1,
         most=LARGEST_BATCH,
     )
     steps_per_loop: int = groups.DEVICES.flag(
         None,
-        "The most updates without returning to Python. Default: 10 on GPUs, 1 on a CPU.",
+        "The most updates between two returns to Python. Default: 10 on GPUs, 1 on a CPU.",
         least=1,
     )
     iterations_per_loop: int = groups.TPU.flag(None, "For TPUs; has no effect here.", least=0)

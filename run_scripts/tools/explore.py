@@ -32,24 +32,24 @@ class ExploreFlags(DeviceFlags):
 
     model_dir: str = groups.MODEL.flag(
         None,
-        "The folder of a model, of this project, as released, or of transformers, or one of its "
-        "checkpoints. Default: the model that comes with this project.",
+        "The folder of the model to show, or one of its checkpoints. Default: the model that "
+        "comes with this project.",
         is_input=True,
         takes=(FOLDER,),
     )
     tokenizer_dir: str = groups.TOKENIZER.flag(
         None,
-        "The folder of the model's tokenizer, where the model's own has none.",
+        "The folder of the tokenizer, if the model's folder has none.",
         is_input=True,
         takes=(FOLDER,),
     )
     tokenizers: str = groups.TOKENIZER.flag(
         None,
-        "Other vocabularies, to show how they cut the same text, comma-separated: a tokenizer's "
-        "folder, vocab.txt, a SentencePiece .model, a tokenizer.json of Hugging Face.",
+        "Other vocabularies to compare on the same text, separated by commas: tokenizer folders, "
+        "vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
         takes=(FILE, FOLDER, NOTHING),
     )
-    port: int = flag(8017, "The page's port; 0: any that is free.", least=0, most=HIGHEST_PORT)
+    port: int = flag(8017, "The port of the page. 0: any that is free.", least=0, most=HIGHEST_PORT)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

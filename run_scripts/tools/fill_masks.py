@@ -35,9 +35,9 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
 
     model_dir: str = groups.MODEL.flag(
         None,
-        "The folder of a pre-trained model, of this project, as released, or of transformers: "
-        "provides the configuration, the checkpoint (the best, else the newest) and, unless "
-        "another flag names it, the tokenizer. Default: the model that comes with this project.",
+        "The folder of a pre-trained model. It provides configuration, checkpoint (the best, "
+        "else the newest) and, unless another flag names it, the tokenizer. Default: the model "
+        "that comes with this project.",
         is_input=True,
         takes=(FOLDER,),
     )
@@ -45,7 +45,7 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
         None, "Sentences with [MASK], separated by |.", required=True
     )
     guesses: int = groups.ANSWERS.flag(
-        5, "How many guesses to show for each [MASK].", least=1, most=LARGEST_VOCABULARY
+        5, "The number of guesses for each [MASK].", least=1, most=LARGEST_VOCABULARY
     )
 
 

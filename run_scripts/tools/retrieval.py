@@ -42,15 +42,20 @@ class RetrievalFlags(DeviceFlags):
         takes=(FOLDER,),
     )
     data_dir: str = groups.FILES.flag(
-        None, "A folder in BEIR's form.", is_input=True, takes=(FOLDER,)
+        None, "A folder in BEIR's format.", is_input=True, takes=(FOLDER,)
     )
-    split: str = groups.FILES.flag("test", "Which of its files in qrels: train, dev or test.")
+    split: str = groups.FILES.flag(
+        "test", "The file in its folder qrels to use: train, dev or test."
+    )
     questions: str = groups.FILES.flag(
-        None, "JSON in SQuAD's format, as KorQuAD 1.0.", is_input=True, takes=(FILE,)
+        None,
+        "Questions in SQuAD's format, such as KorQuAD 1.0's, instead of --data_dir.",
+        is_input=True,
+        takes=(FILE,),
     )
     max_seq_length: int = groups.ROWS.flag(
         None,
-        "The most pieces of a text, special tokens included. Default: as many as the model was "
+        "The most pieces of a text, with special tokens. Default: as many as the model was "
         "trained on.",
         least=3,
         most=LONGEST_SEQUENCE,

@@ -41,30 +41,32 @@ class SearchFlags(DeviceFlags):
 
     model_dir: str = groups.MODEL.flag(
         None,
-        "The folder of a model, best one of run_similarity. Default: the model that comes with "
-        "this project.",
+        "The folder of a model, best one that run_similarity trained. Default: the model that "
+        "comes with this project.",
         is_input=True,
         takes=(FOLDER,),
     )
     corpus: str = groups.FILES.flag(
         None,
-        f"The texts: {', '.join(ENDINGS)}, or any other file with a text a line.",
+        f"The texts to search: {', '.join(ENDINGS)}, or any other file with a text a line.",
         required=True,
         is_input=True,
         takes=(FILE,),
     )
     text_column: str = groups.COLUMNS.flag(
         None,
-        "The column of the text in a table or its key. Default: the one that is called text, "
-        "sentence, question or the like.",
+        "The column, or key, of the text. Default: the one called text, sentence, question or "
+        "the like.",
     )
     encoding: str = groups.COLUMNS.flag(
         None,
-        "The encoding of the file. Default: it is recognised, and said if it is not UTF-8.",
+        "The encoding of the file. Default: recognized.",
         choices=tuple(NAMES),
     )
-    query: str = groups.ANSWERS.flag(None, "What to look for. Default: lines of standard input.")
-    top: int = groups.ANSWERS.flag(10, "How many texts to show.", least=1, most=MOST_SHOWN)
+    query: str = groups.ANSWERS.flag(
+        None, "The text to look for. Default: each line of standard input."
+    )
+    top: int = groups.ANSWERS.flag(10, "The number of texts to show.", least=1, most=MOST_SHOWN)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
