@@ -24,7 +24,7 @@ BAR_DELAY = 1
 class Display(Protocol):
     """What shows the progress; as a context it is closed at the end."""
 
-    n: int  # the units done, those of an earlier run included
+    n: int  # the units done, also by an earlier run
 
     def __enter__(self) -> Self: ...
 

@@ -19,7 +19,7 @@ NAMES = {
     "cp949": "cp949 (Korean Windows, EUC-KR)",
 }
 
-# The longer marks first: that of UTF-32 begins with that of UTF-16.
+# The longer marks first: UTF-32's mark begins with UTF-16's.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -83,7 +83,7 @@ def _is_hangul_of_cp949(sample):
     """Whether nearly all pairs of bytes are syllables, jamo or signs of KS X 1001."""
     text = _decode_sample(sample, "cp949")
     pairs = [c.encode("cp949", "replace") for c in text if c > "\x7f"]
-    # The places of archaic jamo are those of Japanese hiragana in EUC-JP.
+    # Archaic jamo have the bytes that Japanese hiragana have in EUC-JP.
     archaic = sum(len(pair) == 2 and pair[0] == 0xA4 and pair[1] > 0xD3 for pair in pairs)
     if archaic > _ARCHAIC * len(pairs):
         return False

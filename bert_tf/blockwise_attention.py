@@ -122,7 +122,7 @@ class _Blocks:
         batch, heads = ops.shape(query)[0], query.shape[1]
         first = ops.reshape(ops.arange(batch * heads, dtype="int32") * self.queries, (batch, heads))
         block = ops.arange(BLOCK_QUERIES, dtype="int32")
-        self.rows = first[:, :, None] + block  # [B, N, C], those of the first block
+        self.rows = first[:, :, None] + block  # [B, N, C], the rows of the first block
 
     def split(self, x):
         """[B, N, Q, W] -> [S, B, N, C, W], zeros after the last query."""

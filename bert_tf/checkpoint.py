@@ -247,7 +247,7 @@ def load_arrays(
         arrays: the `CheckpointArrays`.
         allow_missing: prefixes of Google's names whose variables the arrays may lack, for
             example ("cls/",) for a checkpoint without the pre-training heads.
-        optimizer: one whose slots are ignored, like those of `OPTIMIZERS`.
+        optimizer: its slots are ignored, as are the slots of `OPTIMIZERS`.
 
     Returns:
         A `LoadReport`.

@@ -20,7 +20,7 @@ _ASIDE = "unreadable-"
 # The folder in the run's directory with the checkpoint that was best in an evaluation.
 BEST_FOLDER = "best"
 
-# The file with the last evaluation's results, and in `BEST_FOLDER` with those of its checkpoint.
+# The file with the results of the last evaluation; in `BEST_FOLDER`, of its checkpoint.
 RESULTS_FILE = "eval_results.txt"
 
 

@@ -68,7 +68,7 @@ def run_last_block(
 
     Args:
         run: the block as a function of its `BlockInputs`.
-        inputs: those of the other blocks.
+        inputs: what the other blocks read.
         sequence_starts: [B, S] integers, None for a row that is one sequence.
         positions: [B, P] integers or None; see `bert_tf.layers`.
 
@@ -91,7 +91,7 @@ class InnerOutputs(NamedTuple):
     """What is inside an encoder of L blocks."""
 
     # L + 1 arrays [B, T, H]. The first is the embedding output, as the first block reads it (of
-    # ALBERT after the projection); then that of every block, the last one's the encoder's output.
+    # ALBERT after the projection); then each block's output, of which the last is the encoder's.
     hidden_states: list[Any]
     # L arrays [B, N, T, T]: each query's probabilities over the keys; or empty.
     attentions: list[Any]
@@ -112,7 +112,7 @@ def run_inside(
         call_block: what blocks are called through where no probabilities are returned.
 
     Returns:
-        `InnerOutputs`; the order is that of the calls, where ALBERT's layers share their blocks.
+        `InnerOutputs`, in the order of the calls; ALBERT's layers share their blocks.
     """
     hidden_states, attentions = [], []
 

@@ -57,8 +57,8 @@ def fused_block(block: "TransformerBlock", x: tf.Tensor, inputs: "BlockInputs") 
 def has_one_layer_norm() -> bool:
     """Whether TensorFlow makes one operation of `one_layer_norm`: with oneDNN, without a GPU.
 
-    Elsewhere its steps stay steps, slower than those of `LayerNorm`, and on a GPU the one operation
-    would be missing.
+    Elsewhere its steps run one by one, slower than `LayerNorm`'s, and a GPU lacks the one
+    operation.
     """
     on_x86 = platform.machine() in ("x86_64", "AMD64")
     return on_x86 and onednn_is_on() and not tf.config.list_logical_devices("GPU")

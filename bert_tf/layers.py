@@ -239,7 +239,7 @@ class SelfAttention(keras.layers.Layer):
             x: [B, T, H].
             bias: [B, 1, 1 or Q, T], the queries' rows of the `attention_bias`.
             training: whether dropout is on.
-            return_probabilities: whether to return those of `bert_tf.attention.attention` too.
+            return_probabilities: whether to return the attention probabilities too.
 
         Returns:
             [B, Q, H]; with the probabilities [B, N, Q, T] if asked for.
@@ -277,7 +277,7 @@ class BlockInputs(NamedTuple):
 class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
     """Attention, then the feed-forward part; after each: dropout, residual, layer norm.
 
-    The arguments are those of `SelfAttention`.
+    Takes the arguments of `SelfAttention`.
     """
 
     def __init__(

@@ -158,9 +158,9 @@ def memory_line(
     recompute: str,
     **options: Any,
 ) -> str:
-    """One line: weights, estimated memory, and that with or without recomputation.
+    """One line: weights, estimated memory, and the memory with or without recomputation.
 
-    The arguments are those of `estimate_bytes`.
+    Takes the arguments of `estimate_bytes`.
     """
     plain, saving = (
         estimate_bytes(config, batch, length, predictions, precision, kind, **options)

@@ -70,7 +70,7 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         return dict(vars(self))
 
 
-# The warm-up of a schedule over time, as a share of the time: about that of RoBERTa
+# The warm-up of a schedule over time, as a share of the time: about RoBERTa's
 # (arXiv:1907.11692, table 9: 24,000 of 500,000 updates).
 TIMED_WARMUP = 0.05
 
@@ -294,7 +294,7 @@ class Lamb(_GoogleAdam):
 def clip_factor(norm: Any) -> Any:
     """The factor that shortens a gradient of this global norm to `CLIP_NORM`, if it is longer.
 
-    The norm must be that of the gradient summed over all replicas.
+    The norm must be computed from the gradient summed over all replicas.
     """
     return CLIP_NORM * ops.minimum(1.0 / norm, 1.0 / CLIP_NORM)
 

@@ -47,7 +47,7 @@ class ElectraModel(keras.Model):
     Args:
         config: an `ElectraConfig`.
         attention_function: as `BertModel` takes it.
-        embeddings: those of another network, which are shared; None for its own.
+        embeddings: another network's embeddings, to share them; None for its own.
     """
 
     google_names = google_names("electra")

@@ -38,7 +38,7 @@ class Explored:
     Attributes:
         model: a `korean_bert.Model`.
         vocabularies: (name, function from a text to its pieces) of others, to compare with.
-        last_attention: that of the last text, of which the page asks head after head.
+        last_attention: the last text's attention, of which the page asks head after head.
         check_asker: raises an error where nobody waits for the answer any more.
     """
 
@@ -146,7 +146,7 @@ def show_guesses(explored: Explored, text: str, top: int, max_pieces: int) -> di
 
 
 def show_neighbours(explored: Explored, word: str, top: int) -> dict[str, Any]:
-    """The pieces whose word vectors are nearest to that of a word."""
+    """The pieces whose word vectors are nearest to a word's vector."""
     model = explored.model
     pieces = model.tokenizer.tokenize(word)
     if not pieces:

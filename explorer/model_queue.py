@@ -74,7 +74,7 @@ class ModelQueue:
             raise
 
     def position(self, ticket: str) -> int | None:
-        """How many requests are before that of a ticket; 0: it is being answered; None: no such."""
+        """Counts the requests before a ticket's; 0: it is being answered; None: no such ticket."""
         tickets = [waiting for waiting, _ in self._waiting]
         return tickets.index(ticket) if ticket in tickets else None
 

@@ -20,7 +20,7 @@ def show_prediction(
         explored: the `Explored`.
         text: the text; where the task has a question, the text that it is about.
         second: a classifier's second text or None, or the question.
-        options: those of a multiple-choice question, else None.
+        options: of a multiple-choice question, else None.
 
     Returns:
         A dict whose "view", a key of `VIEWS`, says what the other members are; "kind" is the task.

@@ -33,7 +33,7 @@ def show_word(
         explored: the `Explored`.
         word: what stands in both sentences; of several pieces it has the mean of their vectors.
         first, second: the sentences.
-        layer: that of the picture, 0 for the embedding output, -1 for the last.
+        layer: the layer in the picture, 0 for the embedding output, -1 for the last.
 
     Raises:
         RequestError: a sentence lacks the word, or there is no such layer.

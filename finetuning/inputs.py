@@ -230,7 +230,7 @@ def pad_rows(rows: Sequence[Row], length: int, pad_id: int) -> Batch:
 
     Args:
         rows: B `InputRow`s.
-        length: of the batch, at least that of the longest row.
+        length: of the batch, at least the longest row's.
         pad_id: the id of padding, after the row.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Computes a fine-tuned model's outputs for examples; those of about equal length share a batch.
+"""Computes a fine-tuned model's outputs for examples, in batches of about equal length.
 
 Shapes: B examples of a replica, N classes or other alternatives.
 """

@@ -104,7 +104,7 @@ def read_split(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Exampl
                 text, kept = _text(field(source.text), where), ()
                 if source.entities:
                     entities = [_entity(field, column, where) for column in source.entities]
-                    # Their offsets are those of the text with its spaces at the ends.
+                    # Their offsets count the spaces at the text's ends.
                     text, kept = mark_entities(field(source.text), entities, where)
                 second = None if source.second is None else _text(field(source.second), where)
                 label = None if source.label is None else field(source.label)
@@ -138,7 +138,7 @@ def read_split(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Exampl
 def take_part(examples: Sequence[Example], part: str, path: str) -> list[Example]:
     """A tenth of the examples as "dev", the others as "train", always the same ones.
 
-    The shares of the classes are those of the file, and equal texts are on the same side.
+    Both keep the file's shares of the classes, and equal texts are on the same side.
     """
     groups: dict[str, dict[tuple[str, str | None], None]] = {}
     for example in examples:
@@ -230,7 +230,7 @@ def is_empty(label: object) -> bool:
 
 
 def label_texts(value: Any, multi_label: bool, where: str) -> list[str]:
-    """The labels of an example: one, or, if multi-label, those of a list or comma-separated text.
+    """The labels of an example: one, or if multi-label, the items of a list or a text with commas.
 
     Raises:
         InputError: a label is neither text nor a number; names file and line.

@@ -23,7 +23,7 @@ class FoundEntity(NamedTuple):
         text: the part.
         kind: of the name, for example "PS".
         start, end: its first character, and the one after its last.
-        probability: the mean of those of its tags.
+        probability: the mean of its tags' probabilities.
     """
 
     text: str
@@ -90,5 +90,5 @@ class Chosen(NamedTuple):
     probabilities: tuple[float, ...]
 
 
-# Of a text; the class is that of the model's task.
+# Of a text; the model's task decides which class.
 Prediction = Classified | Tagged | Answered | Chosen

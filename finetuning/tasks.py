@@ -13,7 +13,7 @@ class TransformersClass(NamedTuple):
 
     suffix: str
     pipeline: str | None  # the task of transformers.pipeline that it serves
-    # Prefixes of those of Google's weights that the class lacks.
+    # Prefixes of Google's weights that the class lacks.
     without: tuple[str, ...] = ()
 
 

@@ -158,7 +158,7 @@ class PieceKinds:
 
     Attributes:
         tokenizer: the vocabulary's tokenizer.
-        ids: those of all pieces, ascending, a list of V; an embedding table may have more rows.
+        ids: the ids of all pieces, ascending, a list of V; an embedding table may have more rows.
         special: the ids that are no guess: [PAD], [UNK], [unused1] and the like.
         begin, inside: bool [V]: whether a piece may begin a word, or continue one.
         last: bool [V]: whether it ends with the mark of a word's end; all false without such marks.

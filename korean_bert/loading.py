@@ -29,7 +29,7 @@ def load_model(
             TensorFlow Hub's, the Model Garden's, or one of transformers. Or a checkpoint or a
             safetensors file in such a folder. None: the model that comes with this project.
         tokenizer: the tokenizer, or the folder that describes it, where the model's folder does
-            not. None: that of the model's folder.
+            not. None: the one in the model's folder.
 
     Returns:
         A `korean_bert.model.Model`.
@@ -60,7 +60,7 @@ def load_model(
 
 
 def open_folder(path: str) -> ModelFolder:
-    """The `ModelFolder` of a model's folder, or that of a checkpoint."""
+    """Opens a model's folder, or the folder of a checkpoint, as a `ModelFolder`."""
     what, inside = "a model's folder", os.path.basename(os.path.normpath(path)) == BEST_FOLDER
     if os.path.isdir(path) and not inside:
         return ModelFolder.open(path, what=what)

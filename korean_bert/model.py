@@ -73,7 +73,7 @@ class Model:
         self.max_length = longest_row(loaded)
         # (layers, pooling) -> the graph that computes them, the last used last
         self._graphs: dict[tuple[tuple[int, ...], str], Any] = {}
-        self._has_warned = False  # of a text that is longer than those of the training
+        self._has_warned = False  # of a text longer than the training's
         self._unknown = UnknownCounter(loaded.tokenizer) if loaded.tokenizer else None
         self._guesser: MaskGuesser | None = None
         self._made_predictor: TaskPredictor | None = None

@@ -56,7 +56,7 @@ class Guess(NamedTuple):
 
     Attributes:
         text: without the marks of its pieces.
-        probability: that of its pieces one after the other, given that there are as many. Between
+        probability: of its pieces one after the other, given that there are as many. Between
             guesses with different numbers of pieces it says which are surer, not which number is
             right.
         pieces: a tuple of strings.

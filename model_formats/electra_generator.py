@@ -64,11 +64,11 @@ def generator_alone(loaded: LoadedModel) -> LoadedModel:
 
 
 def beside(discriminator: CheckpointArrays, generator: CheckpointArrays) -> CheckpointArrays:
-    """The arrays of two checkpoints as those of one that holds both networks.
+    """Joins the arrays of two checkpoints into one that holds both networks.
 
     Args:
         discriminator: the `CheckpointArrays` that the embeddings are taken of.
-        generator: those of a model for masked words.
+        generator: the `CheckpointArrays` of a model for masked words.
     """
     table = EMBEDDINGS.removesuffix("embeddings/") + TABLE
     if not np.array_equal(discriminator.read(table), generator.read(table)):

@@ -81,7 +81,7 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None) -> LoadedModel
     ]
     arrays = dataclasses.replace(arrays, optional=(*arrays.optional, *absent))
     report = load_arrays(model, arrays)
-    moments = tuple(f"{name}/" for name in report.loaded)  # those of the model's own variables
+    moments = tuple(f"{name}/" for name in report.loaded)  # of the model's own variables
     ignored = (name for name in report.ignored if not name.startswith(moments))
     heads = [name for name in ignored if re.search(TASK_HEAD_NAMES, name)]
     if heads:

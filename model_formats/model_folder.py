@@ -332,7 +332,7 @@ def _find_checkpoint(directory):
 
 
 def earlier_stages(output_dir: str, checkpoint: str | None) -> list[Stage]:
-    """The stages before that of a run, a list.
+    """The stages before a run's own, a list.
 
     Args:
         output_dir: the run's folder. If it holds checkpoints the run resumes, and its own stage is

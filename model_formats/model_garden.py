@@ -5,7 +5,7 @@ An encoder's path is written in two ways: by attributes (_embedding_layer, _tran
 or by the numbers that Keras gave the layers of a functional model (layer_with_weights-4), which
 are first rewritten to the attributes.
 
-Attention's kernels are [H, N, D] there, and that of its output [N, D, H]; here both are [H, H].
+Attention's kernels are [H, N, D] there, its output's kernel is [N, D, H]; here both are [H, H].
 
 Sources: tensorflow/models, official/nlp/modeling/networks/bert_encoder.py, albert_encoder.py,
 layers/transformer_encoder_block.py, layers/masked_lm.py; tools/checkpoint_conversion of KerasNLP,

@@ -234,7 +234,7 @@ def run_passes(
             for problem in find_repeat_problems(repeats, plan):
                 warnings.warn(problem, stacklevel=2)
             make_chunk_files(plan, run, numbers, warn_early)
-            # One task at a time, so that of two that end at once the second sees all chunks.
+            # One task at a time: where two end at once, the second one sees all chunks.
             with locked(plan.folder, "look", wait=True):
                 summaries = read_summaries(plan)
                 is_last = summaries and stack.enter_context(locked(plan.folder, "shards"))

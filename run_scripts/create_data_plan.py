@@ -96,7 +96,7 @@ def make_manifest(
         "bytes of a chunk": splitting.CHUNK_BYTES,
         "version": VERSION,
         **describe_inputs(source.path for source in sources),
-        # A list, as the order of files matters and that of a JSON object's keys does not.
+        # A list, as the order of files matters and the order of a JSON object's keys does not.
         "input files": [os.path.abspath(source.path) for source in sources],
     }
 

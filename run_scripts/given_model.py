@@ -32,8 +32,8 @@ class GivenModel:
     Attributes:
         flags: a program's flags as parsed, with `ModelFlags` and init_checkpoint.
         folder: the `ModelFolder` of --model_dir, or None.
-        fine_tuned: that of an earlier fine-tuning, which has what is named nowhere else; or None.
-        folder_has_weights: whether the weights are those of `folder` where no flag names any.
+        fine_tuned: the folder of an earlier fine-tuning, for what is named nowhere else; or None.
+        folder_has_weights: whether `folder` has the weights where no flag names any.
     """
 
     flags: ModelFlags
@@ -47,7 +47,7 @@ class GivenModel:
 
         Args:
             flags: a program's flags.
-            directory: the folder, if it is not that of --model_dir.
+            directory: the folder, if it is not --model_dir.
 
         Raises:
             InputError: it holds no model, or several.
@@ -96,7 +96,7 @@ class GivenModel:
 
     @functools.cached_property
     def checkpoint_folder(self) -> ModelFolder:
-        """The `ModelFolder` of the checkpoint, which may be another than that of --model_dir."""
+        """The `ModelFolder` of the checkpoint, which may be another than --model_dir."""
         folder = ModelFolder.beside(self.checkpoint)
         if self.folder and os.path.abspath(self.folder.path) == folder.path:
             return self.folder

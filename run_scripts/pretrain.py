@@ -91,14 +91,14 @@ class PretrainingJob:
 
     flags: PretrainFlags  # with every default resolved
     model: GivenModel  # what the flags name
-    config: EncoderConfig  # the model's, its vocab_size that of the records where no file says it
+    config: EncoderConfig  # the model's, with the records' vocab_size where no file says it
     files: list[str]  # record files
     eval_files: list[str]
     # The sentence objective of each: "nsp", "sop" or "none"; None if it is not known. Of a training
     # without sentence objective: the name of its own, "rtd".
     objective: str | None
     eval_objective: str | None
-    tokenizer: Tokenizer | None  # that of the records, or None
+    tokenizer: Tokenizer | None  # the records', or None
     cluster: Cluster | None
 
     @property
@@ -107,7 +107,7 @@ class PretrainingJob:
         return latest_checkpoint(self.flags.output_dir) or self.model.checkpoint
 
     def open_weights(self, path: str) -> "CheckpointArrays":
-        """Opens a checkpoint to start from, together with that of --generator_dir."""
+        """Opens a checkpoint to start from, together with the one in --generator_dir."""
         from model_formats.weights import open_weights
 
         arrays = open_weights(path, self.model.folder)
@@ -436,7 +436,7 @@ def evaluate(
     evaluator: "RecordsEvaluator",
     held_out: "TrainingRecords",
 ) -> None:
-    """Evaluates; writes and prints the results beside those of a trivial baseline."""
+    """Evaluates; writes and prints the results beside a trivial baseline's."""
     from bert_tf.input.pipeline import most_frequent_share
 
     flags = job.flags

@@ -214,7 +214,7 @@ class Session:
             state: the `TrainingState`.
             job: as for `build`.
             reader: what opens the job's checkpoint; None for `open_weights`.
-            options: those of `bert_tf.training.state.restore`.
+            options: as for `bert_tf.training.state.restore`.
         """
         start = job.flags.output_dir, job.model.checkpoint
         reader = reader or functools.partial(open_weights, folder=job.model.folder)

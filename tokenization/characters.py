@@ -1,4 +1,4 @@
-"""Character classes: those of google-research/bert, and those for KoreanTokenizer's options.
+"""Character classes of google-research/bert, and others for KoreanTokenizer's options.
 
 The general categories come from Python's `unicodedata`. Compared with Unicode 11, the version of
 Python 3.7, Python 3.11 adds characters to the classes and removes one: U+166D is a symbol now.

@@ -104,7 +104,7 @@ def _open_sentencepiece(path):
         processor.load(str(path))
     except (OSError, RuntimeError) as error:
         raise InputError(f"file must be a SentencePiece model. Received: {path}") from error
-    # The scores of BPE are the ranks of its merges, those of a unigram model are logarithms.
+    # BPE's scores are the ranks of its merges, a unigram model's scores are logarithms.
     size = processor.get_piece_size()
     kind = "BPE" if all(map(float.is_integer, map(processor.get_score, range(size)))) else "unigram"
     pieces = functools.partial(processor.encode, out_type=str)

@@ -31,11 +31,11 @@ class KoreanTokenizer(TokenizerInterface):
 
     NFC makes decomposed files (macOS) equal to composed ones. It leaves chat jamo such as ㅋㅋ
     or ㅠㅠ alone, as the option "NFKC" here does, which Unicode's would merge into syllables.
-    Control characters, including those of zero width, are dropped, as are lone surrogates.
+    Control characters, zero-width ones too, and lone surrogates are dropped.
 
     Args:
         vocab_file: one token a line.
-        **options: those of `KoreanTokenizerOptions`, by name.
+        **options: the fields of `KoreanTokenizerOptions`.
 
     Raises:
         InputError: an option is invalid, or needs something that the vocabulary lacks; the
@@ -149,7 +149,7 @@ class KoreanTokenizer(TokenizerInterface):
         single spaces, none at the ends, and an [UNK] is written as one character that the
         vocabulary lacks (`written_unknown`). Otherwise words, punctuation marks included, are
         separated by spaces; without prefix and marker, pieces are. With unknown "bytes" nothing
-        else is lost: the words are those of the text.
+        else is lost: the text's own words come back.
         """
         tokens = self.wordpiece.join_bytes(self.convert_ids_to_tokens(ids))
         options = self.options

@@ -210,7 +210,7 @@ class WordpieceTokenizer:
 
 
 def validate_case_matches_checkpoint(do_lower_case: bool, init_checkpoint: str | None) -> None:
-    """Checks the letter case against that of a published checkpoint, known by its folder's name.
+    """Checks the letter case against the name of a published checkpoint's folder.
 
     Raises:
         InputError (a ValueError, as Google raises): the checkpoint was trained with the other case.

@@ -1,4 +1,4 @@
-"""SentencePiece tokenization, equal to that of google-research/albert with an spm model."""
+"""SentencePiece tokenization, as google-research/albert does it with an spm model."""
 
 import functools
 import os

@@ -26,7 +26,7 @@ LANES = 16
 # Derived from the seed: number 0 is the key of dynamic masks (`bert_tf.input.pipeline`).
 _ORDER = 1
 
-# The purposes of random numbers within a pass: the order of the files, then that of each block.
+# The purposes of random numbers within a pass: ordering the files, then ordering each block.
 _FILES, _BLOCKS = range(2)
 
 
@@ -47,7 +47,7 @@ class Pass(NamedTuple):
     """One pass over all records."""
 
     lanes: list[Lane]
-    starts: np.ndarray  # int64 [K + 1], the records before each block; the last is that of all
+    starts: np.ndarray  # int64 [K + 1], the records before each block; the last is their total
     key: np.uint64  # decides the order within the blocks
 
 

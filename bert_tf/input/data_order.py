@@ -65,7 +65,7 @@ def _on_or_off(number):
 def continue_order(state: "TrainingState", *settings: int) -> tuple[int, int]:
     """Sets the order of a restored `TrainingState`; `settings` as for `DataOrder.changes`.
 
-    If the settings are not those of the checkpoint, it warns, and a new order begins at the
+    If the checkpoint has other settings, it warns, and a new order begins at the
     position that was reached.
 
     Returns:

@@ -69,7 +69,7 @@ def sort_windows(
             serialized records [W * G]).
         record_format: the records' `RecordFormat`.
         batch_size: G.
-        boundaries: the lengths that batches may have, ascending, the last one that of the records.
+        boundaries: the lengths that batches may have, ascending, ending with the records' length.
         seed: decides the order of a window's batches, together with the window's position.
 
     Returns:

@@ -2,7 +2,7 @@
 
 A `BatchPlan` decides which records a global batch has. The batch is cut into equal parts, one
 for every replica, in the order of the workers. Every worker reads all records, because their order
-is shuffled, but parses only those of its replicas.
+is shuffled, but parses only its replicas' records.
 
 Shapes: G examples of a global batch, B of a replica's, N examples that are parsed at a time, T
 tokens, P predictions, S sequences of a packed row.
@@ -104,7 +104,7 @@ def _replica_batches(positioned_records, record_format, config, batch_size, draw
         .unbatch()
         .prefetch(tf.data.AUTOTUNE)
     )
-    # Threads of their own wait for the processes, not those of the training step.
+    # Threads of their own wait for the processes, not the threads of the training step.
     return set_options(dataset, available_cores() + processes.count if processes else None)
 
 
@@ -210,7 +210,7 @@ def evaluation_dataset(
         shard: as for `training_dataset`.
 
     Returns:
-        A dataset like that of `training_dataset`, but finite.
+        A dataset as from `training_dataset`, but finite.
     """
     drawing = MaskDrawing(EVALUATION_SEED)
     batches = open_records(files).take(max_batches * batch_size).enumerate().batch(batch_size)
@@ -254,7 +254,7 @@ def most_frequent_share(
 ) -> float:
     """The unigram baseline: the accuracy, in 0..1, of predicting the most frequent masked piece.
 
-    The arguments are those of `evaluation_dataset`.
+    Takes the arguments of `evaluation_dataset`.
     """
     counts = np.zeros(0, np.int64)  # [at most V]
     dataset = evaluation_dataset(files, record_format, config, batch_size, max_batches)

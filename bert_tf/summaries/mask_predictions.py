@@ -84,7 +84,7 @@ def guesses_as_markdown(
 
     Args:
         model: a `PretrainingModel`; its weights are read, nothing is changed.
-        tokenizer: that of the records.
+        tokenizer: the records' tokenizer.
         records: dicts of arrays, as `first_records` returns them. As many sequences are shown as
             there are records: packed rows have several, and those without masks are left out.
         count: how many guesses for each piece.

@@ -10,7 +10,7 @@ class Profile:
     """Traces some updates for TensorBoard's profiler, under plugins/profile.
 
     Args:
-        directory: that of the event files.
+        directory: the folder of the event files.
         first: the first update to trace, counted from 1.
         last: the last one; 0 and 0 trace nothing.
     """

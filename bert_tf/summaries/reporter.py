@@ -266,7 +266,7 @@ def write_evaluation(
     """Adds an evaluation to TensorBoard, as the separate run `EVALUATION_RUN`.
 
     Args:
-        directory: that of the training's curves.
+        directory: the folder of the training's curves.
         results: what the evaluator's `run` returned.
         step: updates made before it; an earlier evaluation of the same step is replaced.
         illustrations: what its `illustrations` returned.

@@ -50,8 +50,8 @@ def make_strategy(
 
     Args:
         name: "one_device": the first GPU, or the CPU; "mirrored": the GPUs of this machine
-            (the logical CPUs of one without); "multi_worker": those of all workers that
-            TF_CONFIG names; "auto": the first of multi_worker (more than one worker), mirrored
+            (the logical CPUs of one without); "multi_worker": the GPUs of all
+            workers in TF_CONFIG; "auto": the first of multi_worker (more than one worker), mirrored
             (more than one GPU) and one_device that applies.
         num_gpus: how many GPUs to use (of each worker), the first ones; None for all.
         all_reduce: one of `ALL_REDUCES`.

@@ -97,8 +97,8 @@ class RecordsEvaluator:
         record_format: their `RecordFormat`.
         batch_size: records of a batch, over all devices.
         max_batches: the number of batches after which to stop.
-        tokenizer: that of the records, for the masked words that TensorBoard shows; None for none,
-            or for a model that predicts no masked words.
+        tokenizer: the records' tokenizer, for the masked words on TensorBoard; None for none, or
+            for a model that predicts no masked words.
         objective: the `Objective` whose losses are reported, by its names; None: the model's.
 
     Raises:
@@ -149,7 +149,7 @@ class RecordsEvaluator:
         """Runs over the records once.
 
         Returns:
-            A dict like that of google-research/bert's estimator: "loss", NAME_loss and
+            A dict like the one of google-research/bert's estimator: "loss", NAME_loss and
             NAME_accuracy of each loss, for example "masked_lm_loss", the objective's shares, and
             "examples", the number of sentence pairs (of records, if they have no sentence labels).
             Unlike there, every record counts once, the loss is the mean over all predictions, and a

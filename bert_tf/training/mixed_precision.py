@@ -1,6 +1,6 @@
 """Mixed precision: the type that the model computes in, and the loss scale of float16.
 
-Weights, moments and losses are always float32. The loss scale is that of arXiv:1710.03740,
+Weights, moments and losses are always float32. The loss scale follows arXiv:1710.03740,
 section 3.2.
 """
 
@@ -78,7 +78,7 @@ def _problem_of_bfloat16():
         if all(d.get("compute_capability", (0, 0)) >= BFLOAT16_CAPABILITY for d in details):
             return None
         return "slow and less exact on a GPU older than Ampere, which has no instructions for it"
-    # Of TensorFlow's kernels, only oneDNN's use those of a CPU.
+    # On a CPU only oneDNN's kernels use such instructions.
     if not uses_onednn():
         return "slow and less exact with TF_ENABLE_ONEDNN_OPTS=0, which hides the instructions"
     cpu = this_cpu()

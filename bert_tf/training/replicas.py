@@ -12,7 +12,7 @@ graph = functools.partial(tf.function, autograph=False)
 
 
 def all_reduce(context: tf.distribute.ReplicaContext, values: Any) -> Any:
-    """Adds up a structure of tensors over all replicas, those of each type together."""
+    """Adds up a structure of tensors over all replicas, all tensors of a type at once."""
     flat = tf.nest.flatten(values)
     for dtype in dict.fromkeys(tensor.dtype for tensor in flat):
         places = [i for i, tensor in enumerate(flat) if tensor.dtype == dtype]

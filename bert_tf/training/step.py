@@ -53,11 +53,11 @@ class StepConfig:
     # Microbatches that a replica's part of the batch is computed in, one after the other; their
     # gradients are added up before the one update.
     gradient_accumulation_steps: int = 1
-    # The type in which gradients are added up over the devices: that of the weights, or "bfloat16".
+    # The type in which gradients are added up over the devices: the weights' type, or "bfloat16".
     all_reduce_precision: str = "float32"
     recompute: str = "none"  # or "block", to keep only the input of each block
-    # The lengths that batches with a `BUCKET` are cut to, ascending, the last one that of the
-    # examples; the step is compiled for each of them. Empty: no batch is cut.
+    # The lengths that batches with a `BUCKET` are cut to, ascending, ending with the
+    # examples' length; the step is compiled for each of them. Empty: no batch is cut.
     bucket_boundaries: tuple[int, ...] = ()
     histogram_steps: int = 0  # updates between two histograms of weights and gradients; 0 for none
     seed: int = 12345  # together with the step and the replica it decides what dropout drops
@@ -116,7 +116,7 @@ class TrainingStep:
 
         Returns:
             A dict of scalars: the sums of the model's objective over the global batch; "loss";
-            "gradient_norm" (before clipping); "learning_rate"; "tokens", those of all
+            "gradient_norm" (before clipping); "learning_rate"; "tokens", the
             "positions" that are not padding; "skipped", 1 where loss or gradient was not finite
             and no weight was changed; "stop", the share of replicas whose workers want to stop;
             "step_seconds" and "spent_share", the means of `seconds` and `spent` over them;
@@ -305,7 +305,7 @@ class TrainingStep:
     def _split(self, batch):
         """The function of a number that gives this microbatch of a replica's part of the batch.
 
-        Its features are [B / M, ...]; those of the whole global batch are in each as they are.
+        Its features are [B / M, ...]; features of the whole global batch are in each as they are.
         """
         count = self.config.gradient_accumulation_steps
         whole = {k: v for k, v in batch.items() if k.startswith(WHOLE)}

@@ -86,7 +86,7 @@ class Update:
     def _on_device(self, trained, state, values):
         """Updates the variables of one device; each is read and written once.
 
-        The arguments are those of `new_state`, but `state` has variables. Returns the metrics.
+        Takes the arguments of `new_state`, but `state` has variables. Returns the metrics.
         """
         values_before = tf.nest.map_structure(tf.convert_to_tensor, state)
         new, metrics = self.new_state(trained, values_before, values)

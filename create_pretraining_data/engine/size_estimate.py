@@ -1,4 +1,4 @@
-"""Estimates the size of the records by making those of a sample of the text."""
+"""Estimates the size of the records by making records of a sample of the text."""
 
 import dataclasses
 import zlib

@@ -3,7 +3,7 @@
 A sequence's masks must not depend on the sequences processed with it, nor on the batch, the row,
 the worker or the device that it is assigned to. So these generators have no state.
 
-The numbers are those of SplitMix64 (Steele, Lea, Flood 2014, Fast Splittable Pseudorandom Number
+The numbers come from SplitMix64 (Steele, Lea, Flood 2014, Fast Splittable Pseudorandom Number
 Generators): the key is its state, the counter the number of skipped steps.
 """
 

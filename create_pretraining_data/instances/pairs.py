@@ -1,6 +1,6 @@
 """Cuts documents into pairs of segments with sentence labels.
 
-The procedure is that of google-research/albert create_pretraining_data.py: sentences are gathered
+The procedure follows google-research/albert create_pretraining_data.py: sentences are gathered
 up to a target length and split into A and B between two sentences; B is then kept, replaced (next
 sentence prediction) or swapped with A (sentence order prediction).
 
@@ -268,9 +268,9 @@ def _random_sentences(text, index, target, rng):
 
 
 def _length_differences(bounds, room):
-    """For each possible split, the length of the first segment minus that of the second.
+    """For each possible split, the length of the first segment minus the second's.
 
-    Both lengths are those in place A, which keeps one piece more if both must be truncated.
+    Both lengths are as in place A, which keeps one piece more if both must be truncated.
     """
     differences = []
     for split in bounds[1:-1]:

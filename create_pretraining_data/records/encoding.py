@@ -34,12 +34,12 @@ def encode_records(features: Mapping[str, np.ndarray], record_format: RecordForm
         record_format: a `RecordFormat`.
 
     Raises:
-        ValueError: names or lengths differ from those of the format.
+        ValueError: names or lengths differ from the format's.
     """
     table = record_format.features()
     given = {name: values.shape[1] for name, values in features.items()}
     if given != {name: length for name, (length, _) in table.items()}:
-        raise ValueError(f"features must be those of {record_format}. Received: lengths {given}")
+        raise ValueError(f"features must be as in {record_format}. Received: lengths {given}")
     columns = [_encode_feature(name, features[name], table[name][1]) for name in sorted(features)]
     return [
         _FEATURES + _varint(sum(map(len, parts))) + b"".join(parts)

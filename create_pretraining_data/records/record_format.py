@@ -24,7 +24,7 @@ class MaskingRules:
 
     @property
     def max_predictions(self) -> int:
-        """The maximum number of predictions in a sequence, including those of do_permutation."""
+        """The maximum number of predictions in a sequence, with do_permutation's."""
         return self.max_predictions_per_seq * (1 + self.do_permutation)
 
     @functools.cached_property

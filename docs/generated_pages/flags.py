@@ -1,4 +1,4 @@
-"""Makes docs/flags.md: every flag of every program, those of several programs once."""
+"""Makes docs/flags.md: every flag of every program, a flag of several programs once."""
 
 import collections
 import dataclasses

@@ -170,7 +170,7 @@ def status(program, references, name, language):
 
 
 def same_default(field, model, program):
-    """Whether a flag's default here is that of a reference program."""
+    """Whether a flag has the default of a reference program."""
     default = field.default
     if isinstance(default, PerModel):
         default = default.of(model)

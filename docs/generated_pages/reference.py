@@ -158,7 +158,7 @@ def _entry(name, module, described, where=False):
 
 
 def methods(node, tree):
-    """Name -> definition of a class's methods, those of the project's base classes included."""
+    """Name -> definition of a class's methods, with the methods of the project's base classes."""
     found = {}
     for base in node.bases:
         name = getattr(base, "id", "")

@@ -1,4 +1,4 @@
-"""Makes data sets of a user's own files: those of a folder, or each named; one may be split."""
+"""Makes data sets of a user's own files: a folder of them, or named ones; one may be split."""
 
 import os
 import re
@@ -33,7 +33,7 @@ DEFAULT_METRICS = {
     "regression": ("pearson", "spearman"),
 }
 
-# The metrics that suit each type; f1 is that of the second of two labels.
+# The metrics that suit each type; f1 is computed for the second of two labels.
 FITTING_METRICS = {
     "single_label": ("accuracy", "f1", "macro_f1", "micro_f1", "matthews"),
     "multi_label": ("micro_f1", "macro_f1", "accuracy"),
@@ -61,7 +61,7 @@ def custom_dataset(
         data_dir: holds train, dev and test; some of them may be missing.
         task_type: one of `TASK_TYPES`.
         columns: `Columns`.
-        labels: all labels, in the order of the classes; None: those of the training file.
+        labels: all labels, in the order of the classes; None: the training file's.
         metrics: names of `FITTING_METRICS`; None for `DEFAULT_METRICS`.
         encoding: of the files, a key of `bert_common.text_encoding.NAMES`; None: it is recognised.
 
@@ -151,7 +151,7 @@ def describe_custom_dataset(
     labels: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
 ) -> Dataset:
-    """Makes the `Dataset` of sources; the other arguments are those of `custom_dataset`."""
+    """Makes the `Dataset` of sources; the other arguments as for `custom_dataset`."""
     fitting = FITTING_METRICS[task_type]
     unknown = [name for name in metrics or () if name not in fitting]
     if unknown:

@@ -272,7 +272,7 @@ def pad_choices(examples: Sequence[Sequence[InputRow]], length: int, pad_id: int
 
     Args:
         examples: the `InputRow`s of each question, B lists of C.
-        length: of the batch, at least that of the longest row.
+        length: of the batch, at least the longest row's.
         pad_id: the id of padding, after the row.
 
     Returns:

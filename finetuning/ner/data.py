@@ -32,7 +32,7 @@ class TaggedFileFormat(NamedTuple):
     # A pattern of lines without a token, which end a sentence; its group `id`, if it has one, is
     # the name of the next sentence.
     comment: str | None = None
-    # All tags, in the order of the classes; empty: those of the training file.
+    # All tags, in the order of the classes; empty: the tags of the training file.
     tags: tuple[str, ...] = ()
     # Whether an I- that continues no entity remains and is no entity, as in data that are scored
     # as strict IOB2; otherwise it becomes B-.
@@ -105,7 +105,7 @@ def read_tagged(
         file_format: a row of `FORMATS`.
         split: "train", "dev" or "test".
         data_dir: holds the file, or a folder `file_format.folder` with it.
-        tags: all tags that may occur, such as those of `find_tags`; empty: the format's own,
+        tags: all tags that may occur, such as `find_tags` returns; empty: the format's own,
             or any.
 
     Returns:
@@ -166,7 +166,7 @@ def _add_sentence(sentences, name, rows, file_format):
 
 
 def untagged_sentence(name: str, text: str, file_format: TaggedFileFormat) -> Sentence:
-    """A `Sentence` of any text, whose units are those of a format's files; all tags are "O"."""
+    """A `Sentence` of any text, with the units of a format's files; all tags are "O"."""
     # Where tokens are joined with nothing they are characters, elsewhere words.
     pattern = r"\S+" if file_format.glue else "[^ ]"
     units = tuple(match.span() for match in re.finditer(pattern, text))
@@ -238,11 +238,11 @@ def make_ner_dataset(
     Args:
         file_format: a row of `FORMATS`.
         data_dir: holds the files, or a folder `file_format.folder` with them.
-        tags: in the order of the classes; empty: the format's, or those of the training file.
+        tags: in the order of the classes; empty: the format's, or the training file's.
 
     Raises:
         InputError: there is no file, or no training file to collect the tags from, or it has no
-            entity; and those of `read_tagged`.
+            entity; and as `read_tagged`.
     """
     splits = {}
     for split, name in file_format.files.items():

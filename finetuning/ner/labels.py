@@ -193,7 +193,7 @@ def pad_labels(windows: Sequence[SentenceWindow], length: int) -> Batch:
 
     Args:
         windows: B `SentenceWindow`s.
-        length: of the batch, at least that of the longest row.
+        length: of the batch, at least the longest row's.
 
     Returns:
         A dict of [B, length]: token_label_ids int32, token_label_weights float32.

@@ -41,7 +41,7 @@ class Entities(NamedTuple):
     starts: tf.Tensor  # int64 [E]: the first character in the text
     ends: tf.Tensor  # int64 [E]
     kinds: tf.Tensor  # string [E]
-    probabilities: tf.Tensor  # float64 [E]: the mean of those of its tags
+    probabilities: tf.Tensor  # float64 [E]: the mean of its tags' probabilities
     splits: tf.Tensor  # int64 [B + 1]: the row splits of the entities of each text
 
 

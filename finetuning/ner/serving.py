@@ -1,6 +1,6 @@
 """Signatures of a model that finds named entities in texts.
 
-Long texts are cut into windows in the graph; tags and entities are those of run_ner.
+Long texts are cut into windows in the graph; tags and entities are as run_ner writes them.
 
 Shapes: B texts, W windows, T pieces of a row, P pieces of all texts, U units of all texts,
 E entities of all texts, C classes.

@@ -162,8 +162,7 @@ def answer_by_spans(
         outputs: (start logits, end logits) of each window, arrays [T or more].
         n_best_size: the most candidates of each question, in addition to "no answer".
         max_answer_length: the most pieces of an answer.
-        version_2_with_negative: whether "no answer", whose logits are those of [CLS], is a
-            candidate.
+        version_2_with_negative: whether "no answer", which has [CLS]'s logits, is a candidate.
 
     Returns:
         `PredictedAnswers`; the score of "no answer" is the lowest of all windows.

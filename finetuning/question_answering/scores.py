@@ -155,7 +155,7 @@ def score_answers(
 ) -> dict[str, float]:
     """Scores answers where every question has one, as in SQuAD 1.1 and KorQuAD 1.0.
 
-    The arguments are those of `score_each`. Returns a dict: "exact_match" and "f1" ("rouge_w" for
+    Takes the arguments of `score_each`. Returns a dict: "exact_match" and "f1" ("rouge_w" for
     KLUE-MRC), in per cent.
     """
     exact, overlap = score_each(questions, answers, benchmark, False)

@@ -12,7 +12,7 @@ from finetuning.question_answering.served_windows import Windows
 from finetuning.serving.characters import Characters
 
 NEVER = -float("inf")  # the score of what is no answer
-NOTHING_FOUND = 2 * NO_ANSWER_SCORE  # that of the best answer where there is none: start and end
+NOTHING_FOUND = 2 * NO_ANSWER_SCORE  # of the best answer where there is none: start and end
 
 
 class Candidates(NamedTuple):
@@ -69,7 +69,7 @@ def best_answers(
         candidates: `Candidates` [B, K], the best first.
         nulls: the score of "no answer" in each window [W], or None if there always is one.
         options: N at most; the null score difference above which the answer is "", or None; whether
-            scores are those of beams, to whose "no answer" answers do not compare.
+            beams gave the scores, to whose "no answer" answers do not compare.
 
     Returns:
         A dict, see docs/serving.md.

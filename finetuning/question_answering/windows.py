@@ -211,7 +211,7 @@ def pad_windows(windows: Sequence[ContextWindow], length: int, pad_id: int) -> B
 
     Args:
         windows: B `ContextWindow`s.
-        length: of the batch, at least that of the longest row.
+        length: of the batch, at least the longest row's.
         pad_id: the id of padding, after the row.
 
     Returns:

@@ -46,7 +46,7 @@ class TextRows:
         return self.join(ids)
 
     def pairs(self, texts: tf.Tensor, seconds: tf.Tensor, max_length: int) -> Rows:
-        """The rows of pairs, string [B] each; without a second text that of a single one."""
+        """The rows of pairs, string [B] each; a single text's row where there is no second one."""
         first, other = self.graph.encode_batch(texts), self.graph.encode_batch(seconds)
         count, other_count = first.row_lengths(), other.row_lengths()  # [B]
         # As create_pretraining_data.instances.pairs.truncated_lengths.

@@ -81,7 +81,7 @@ def _read_texts(path: str) -> dict[str, str]:
 def of_pairs(pairs: Sequence[tuple[str, str]]) -> Collection:
     """The collection of pairs of a query and a text that answers it; equal texts count once.
 
-    The order is that of their first pairs.
+    They are in the order of their first pairs.
     """
     corpus: dict[str, int] = {}
     relevant: dict[str, dict[int, float]] = {}

@@ -51,7 +51,7 @@ def make_objective(
 
 
 def unit(vectors: Any) -> Any:
-    """[..., H] -> [..., H]: vectors of length 1; those of zeros stay."""
+    """[..., H] -> [..., H]: vectors of length 1; vectors of zeros stay."""
     squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
     return vectors * ops.rsqrt(ops.maximum(squares, _SHORTEST**2))
 
@@ -83,9 +83,9 @@ def ranking_sums(
 ) -> dict[str, Any]:
     """Sums of `ranking_losses` over a part of a global batch, contrasted with all of it.
 
-    The value is the sum over the part's own examples. Its gradient is that of the loss of the whole
-    batch with respect to the part's own vectors, as these are candidates of the other examples too:
-    the gradients of all parts add up to that of one large batch.
+    The value is the sum over the part's own examples. Its gradient is the gradient of the whole
+    batch's loss with respect to the part's own vectors, as these are candidates of the other
+    examples too: the gradients of all parts add up to the gradient of one large batch.
 
     Args:
         sizes, temperature, normalize: as for `make_objective`.

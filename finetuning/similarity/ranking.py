@@ -37,7 +37,7 @@ class Found(NamedTuple):
 
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
-    """[..., H] -> [..., H]: vectors of length 1 in float32; those of zeros stay."""
+    """[..., H] -> [..., H]: vectors of length 1 in float32; vectors of zeros stay."""
     vectors = np.asarray(vectors, np.float32)
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
@@ -108,7 +108,7 @@ def _put_better(best: Found, products: np.ndarray, start: int) -> None:
 
 
 def _merge(first: Found, second: Found, top: int) -> Found:
-    """The best of two; of equal ones those of the first, whose numbers are lower."""
+    """The best of two; the first, whose numbers are lower, goes before equal ones of the second."""
     scores = np.concatenate([first.scores, second.scores], axis=1)
     places = np.concatenate([first.places, second.places], axis=1)
     order = np.argsort(-scores, axis=1, kind="stable")[:, :top]

@@ -99,7 +99,7 @@ def _functions(changes: Changes) -> dict[str, Callable[[np.ndarray], np.ndarray]
 
 
 def _check_shapes(arrays, config):
-    """Refuses a checkpoint whose tables are not those of the configuration, or with other names."""
+    """Refuses a checkpoint whose tables or names do not fit the configuration."""
     # Google's names have no dots; a format keeps its own for what no table of it has.
     if odd := [name for name in arrays.shapes if "." in name]:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Makes the rows of a new vocabulary from those of the old one.
+"""Makes the rows of a new vocabulary from the rows of the old one.
 
 A piece that both vocabularies have keeps its row. Another one begins as the mean of the rows of the
 pieces into which the old tokenizer cuts its text, at the same place in a word. Where that has

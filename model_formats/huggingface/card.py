@@ -92,7 +92,7 @@ def tables(loaded: LoadedModel) -> Iterator[tuple[str, dict[str, Any]]]:
     positions = (
         {} if loaded.trained_positions is None else {POSITIONS_KEY: loaded.trained_positions}
     )
-    # The activation's name is that of config.json beside the card: transformers' "gelu" is another.
+    # The activation is named as in config.json beside the card: transformers' "gelu" is another.
     activation = to_huggingface(loaded.config, loaded.model_type)["hidden_act"]
     yield "Network", loaded.config.to_dict() | {"hidden_act": activation} | positions
     yield "Evaluation", evaluation(loaded)

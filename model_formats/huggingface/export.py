@@ -113,7 +113,7 @@ def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[s
 
 
 def check_reloaded(loaded: LoadedModel, directory: str) -> None:
-    """Loads the folder and compares its outputs with those of the model, on random ids.
+    """Loads the folder and compares its outputs with the model's, on random ids.
 
     Raises:
         InputError: they differ by more than `model_formats.runtimes.check.TOLERANCES` allows.
@@ -131,7 +131,7 @@ def check_reloaded(loaded: LoadedModel, directory: str) -> None:
 def config_of(loaded: LoadedModel, architecture: TransformersClass) -> dict[str, Any]:
     """What config.json holds, a dict.
 
-    "dtype" is the type that transformers computes in, whatever that of the stored weights is.
+    "dtype" is the type that transformers computes in, whatever type the stored weights have.
     """
     tokenizer, special = loaded.tokenizer, {}
     if tokenizer is not None:

@@ -44,7 +44,7 @@ def is_expressible(tokenizer: TokenizerInterface) -> bool:
     )
     return (
         options.unknown == "word"
-        and options.normalization != "NFKC"  # that of the library takes ㅋㅋ for conjoining jamo
+        and options.normalization != "NFKC"  # the library's takes ㅋㅋ for conjoining jamo
         and not (options.jamo_fallback or options.word_end_marker or options.fold_width)
         and not options.shorten_runs
         and unspellable

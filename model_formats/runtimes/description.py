@@ -50,6 +50,6 @@ def write_description(
 
 
 def _tensor(value, axes):
-    """The type and shape of a tensor, whose open sizes are called as those of the inputs."""
+    """The type and shape of a tensor, whose open sizes are called as the inputs' are."""
     shape = [axes[i] if size is None else size for i, size in enumerate(value.shape)]
     return {"dtype": value.dtype.name, "shape": shape}

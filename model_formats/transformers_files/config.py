@@ -101,7 +101,7 @@ class HuggingFaceModel:
         model_type: ours, a key of `model_formats.encoders.ENCODERS`.
         config: the configuration.
         names: the table of `model_formats.transformers_files.names` that fits.
-        skipped_positions: the rows before that of the first position, in the position table.
+        skipped_positions: the rows of the position table before the first position.
     """
 
     kind: str

@@ -44,7 +44,7 @@ class StoredTensors:
         """One tensor as a float32 array.
 
         Raises:
-            InputError: it is of another type than those of `DTYPES`, or cannot be read.
+            InputError: its type is not in `DTYPES`, or it cannot be read.
         """
         return read_tensor(self.files[name], name)
 

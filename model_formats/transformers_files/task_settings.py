@@ -1,6 +1,6 @@
 """The task of a fine-tuned folder of transformers, as a folder of this project records it.
 
-The names are those of the fine-tuning programs' flags. config.json names the head and its labels;
+The settings are named as the fine-tuning programs' flags. config.json names head and labels;
 how texts are cut is not in it: those settings have the programs' own defaults.
 """
 
@@ -70,7 +70,7 @@ def settings_of(values: Mapping[str, Any], config: EncoderConfig, source: str) -
 
 
 def _labels(values, source):
-    """The names of the classes in order; those of transformers where only their number is given.
+    """The names of the classes in order; transformers' own names where only their number is given.
 
     Raises:
         InputError: as `settings_of`.

@@ -18,7 +18,7 @@ from model_formats.transformers_files.names import (
 )
 from model_formats.transformers_files.safetensors_files import open_tensors
 
-# How the names of an encoder that was saved alone begin, without that of its model.
+# How the names of an encoder that was saved alone begin, without its model's name.
 ENCODER_PARTS = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
 
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in."

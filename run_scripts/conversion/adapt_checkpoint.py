@@ -115,7 +115,7 @@ class AdaptationJob:
 
     model: ModelFolder
     tokenizer: Tokenizer | None  # the model's own, or None
-    new_tokenizer: Tokenizer | None  # that of the result, or None
+    new_tokenizer: Tokenizer | None  # the result's, or None
     rows: list[Any] | None  # of the new vocabulary
     report: dict[str, Any]
 

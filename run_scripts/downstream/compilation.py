@@ -66,7 +66,7 @@ def choose_split_boundaries(
 
     Args:
         values, config, task, split, counts: as for `compilation_cost`.
-        lengths: those of the split's examples, in pieces.
+        lengths: of the split's examples, in pieces.
     """
     cost = compilation_cost(values, config, task, split, counts)
     trained = split == "train" and values.do_train

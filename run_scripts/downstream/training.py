@@ -166,7 +166,7 @@ def warn_of_baseline(
 
     Args:
         best_by: `DownstreamTask.best_by`.
-        results: with those of the baseline, as `FineTuning.evaluate` returns them.
+        results: with the baseline's, as `FineTuning.evaluate` returns them.
         weights_classes: whether the program has --class_weights.
     """
     metric, higher_is_better = best_by[0].removeprefix("eval_"), best_by[1]

@@ -28,8 +28,8 @@ def find_texts(patterns: str, flag_name: str) -> list[str]:
 
     Of a folder, and the folders in it, these are the files named as in `TEXT_NAMES`, but no hidden
     ones, none in folders of models and none behind links to folders; of a data set that Hugging
-    Face's `datasets` saved, its Arrow files; of one with splits, those of train. What is taken from
-    a folder is printed.
+    Face's `datasets` saved, its Arrow files; of one with splits, the train files. What is taken
+    from a folder is printed.
 
     Args:
         patterns: for example "a.txt,more/*.txt,folder".

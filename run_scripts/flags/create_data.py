@@ -347,7 +347,7 @@ def choose_output_files(
         protected: files that must not be overwritten.
 
     Raises:
-        InputError: a name occurs twice, or is that of a file that is read, is not a plain file, or
+        InputError: a name occurs twice, or names a file that is read, is not a plain file, or
             cannot be written.
     """
     if output_file:

@@ -37,7 +37,7 @@ class PerModel:
     by_encoder: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def of(self, model_type: str) -> Any:
-        """The default of an encoder: its own, else that of the encoder that its record names."""
+        """The default of an encoder: its own, else of the encoder that its record names."""
         names = (model_type, ENCODERS[model_type].defaults)
         return next((self.by_encoder[n] for n in names if n in self.by_encoder), self.default)
 
@@ -135,7 +135,7 @@ def redeclare(base: "type[DataclassInstance]", name: str, **changes: Any) -> Any
     Args:
         base: the dataclass that has the flag.
         name: the flag's name.
-        changes: those of the arguments of `flag` that differ.
+        changes: the arguments of `flag` that differ.
     """
     (field,) = (field for field in dataclasses.fields(base) if field.name == name)
     about = {key: value for key, value in field.metadata.items() if key != "bounds"}

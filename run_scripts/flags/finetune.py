@@ -43,7 +43,7 @@ TRAIN_PART = "train_part"
 
 @dataclasses.dataclass(frozen=True)
 class FinetuneFlags(TokenizerFlags, TrainingFlags):
-    """The flags of all fine-tuning programs, which add those of their task."""
+    """The flags of all fine-tuning programs, which add the flags of their task."""
 
     data_dir: str = groups.FILES.flag(
         None, "The folder with the task's files.", required=True, is_input=True, takes=(FOLDER,)
@@ -235,7 +235,7 @@ def check_finetune_flags(values: FinetuneFlags) -> None:
 
 
 def resolve_patience(values: Flags) -> Flags:
-    """`FinetuneFlags` whose `patience` is that of --early_stopping, if that was given."""
+    """Moves the value of --early_stopping, if it was given, to `patience`."""
     if values.early_stopping and values.patience:
         raise InputError(
             "--patience and --early_stopping: only one may be given. Received: "

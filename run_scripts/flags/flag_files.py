@@ -34,7 +34,7 @@ def expand(arguments: Iterable[str], inputs: Iterable[str]) -> list[str]:
 
 
 def _expand(arguments, inputs, folder, outer):
-    """The arguments of a command line or a flag file, those of the flag files that it names first.
+    """The arguments of a command line or a flag file, after those in the flag files that it names.
 
     Of two values of one flag the last counts: so what a command line says itself counts, wherever
     its --flagfile stands.
@@ -128,7 +128,7 @@ def find_input(value: str, folder: str | None = None) -> str:
 
     Args:
         value: a path, or paths, globs or checkpoint prefixes separated by commas.
-        folder: that of the flag file that names them, or None.
+        folder: the folder of the flag file that names them, or None.
     """
     if _exists(value):
         return value

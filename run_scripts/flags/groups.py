@@ -2,7 +2,7 @@
 
     batch_size: int = groups.EVALUATION.flag(8, "Examples in a step.", least=1)
 
-Within a group flags are shown as their classes declare them, those of a base class first.
+Within a group flags are shown as their classes declare them, a base class's flags first.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ ANSWERS, EXPORT = map(Group, ("answers", "export"))
 DEVICES, PROCESSES, THREADS = map(Group, ("devices", "processes", "threads"))
 GENERAL = Group("general")
 COMPATIBILITY = Group("compatibility")  # flags that exist only for Google's command lines
-TPU = Group("tpu")  # those of them that have an effect only on a TPU; shown only by --helpfull
+TPU = Group("tpu")  # flags that have an effect only on a TPU; shown only by --helpfull
 
 REQUIRED = "Required"
 GENERAL_HEADING = "General"  # where the flags are too that every program has

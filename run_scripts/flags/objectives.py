@@ -37,7 +37,7 @@ def check_resumed_objective(values: "PretrainFlags", objective: str | None) -> N
 
     Args:
         values: `PretrainFlags`.
-        objective: that of the records to train on; the training's own, where it has no pairs.
+        objective: of the records to train on; the training's own, where it has no pairs.
     """
     newest = latest_checkpoint(values.output_dir) if values.do_train else None
     begun = trained_objective(stages_of(newest))
@@ -118,7 +118,7 @@ def measured_pairs(
 
     Args:
         own: the objective that the model was trained with; None if it is not known.
-        theirs: that of the records to evaluate on; None if it is not known.
+        theirs: the objective of the records to evaluate on; None if it is not known.
         default: the name where neither is known.
 
     Returns:

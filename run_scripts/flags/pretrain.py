@@ -363,7 +363,7 @@ def check_described_tokenizer(
 
     Args:
         values: `PretrainFlags`.
-        tokenizer: that of --tokenizer_dir or --model_dir, or None.
+        tokenizer: from --tokenizer_dir or --model_dir, or None.
         files: the record files; one without a JSON file beside it is not checked.
     """
     recorded_tokenizers = {path: (read_sidecar(path) or {}).get("tokenizer", {}) for path in files}

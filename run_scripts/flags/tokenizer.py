@@ -61,7 +61,7 @@ def check_tokenizer_flags(flags: TokenizerFlags, folder: str | None = None) -> N
 
     Args:
         flags: `TokenizerFlags`, with what the model's folder holds where they name nothing.
-        folder: that of the model, for messages; or None.
+        folder: the model's folder, for messages; or None.
 
     Raises:
         InputError: names both flags.

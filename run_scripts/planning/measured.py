@@ -1,7 +1,7 @@
 """What was measured on Korean Wikipedia, for plans of other text.
 
 24.0 MB (8,513 documents, 174,215 sentences, 5,320,997 pieces), one sentence a line, and a
-vocabulary of 32,000 pieces learned from it with kiwipiepy. Seconds are those of the processor, user
+vocabulary of 32,000 pieces learned from it with kiwipiepy. Seconds are the processor's, user
 and system, of all processes together, on two cores of an Intel Xeon that other programs used as
 well, which makes them more than on a quiet machine: means of two runs of packed next sentences
 (15.7 s and 16.3 s at 128, 15.1 s and 15.4 s at 512), the others of one run, some at a higher load.
@@ -49,7 +49,7 @@ SOP_PACKED_512 = Layout(
 )
 
 # One sequence a row, static masks, --max_predictions_per_seq=20 and 77; seconds of two passes less
-# those of a further one.
+# the seconds of a further one.
 NSP_SINGLE_128 = Layout(
     rows_per_megabyte=2425.8,
     row_bytes=826.6,

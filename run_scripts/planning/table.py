@@ -49,7 +49,7 @@ def print_plan(
     objective = "sop" if flags.model.startswith("albert") else "nsp"
     layouts = [statistics.layouts[objective, packing, phase.length] for phase in phases]
     rows = text_rows(sizes, statistics)
-    rows_of_a_pass = []  # for each size those of each phase
+    rows_of_a_pass = []  # for each size the rows of each phase
     for phase, layout in zip(phases, layouts, strict=True):
         rows += record_rows(flags, sizes, phase, layout)
     for size in sizes:
@@ -89,7 +89,7 @@ def record_rows(
 def training_rows(
     flags: "CorpusPlanFlags", phases: Sequence[Phase], rows_of_a_pass: Sequence[Sequence[float]]
 ) -> Rows:
-    """The rows about updates and passes: those of the shipped job, those of --num_passes."""
+    """The rows about updates and passes: of the shipped job, then of --num_passes."""
     updates = " + ".join(f"{phase.updates:,}" for phase in phases)
     passes = [passes_of(phases, rows) for rows in rows_of_a_pass]
     needed = [with_passes(phases, rows, flags.num_passes) for rows in rows_of_a_pass]

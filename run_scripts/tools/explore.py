@@ -15,7 +15,7 @@ from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 from run_scripts.flags.paths import split_list
 from tokenization.comparison import open_vocabulary
 
-PACKAGES = ("starlette", "uvicorn")  # those of the extra "explore"
+PACKAGES = ("starlette", "uvicorn")  # the extra "explore"
 
 HIGHEST_PORT = 2**16 - 1
 

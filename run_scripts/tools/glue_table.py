@@ -73,7 +73,7 @@ def read_results(folder: str) -> dict[str, Score]:
     """Reads the results of a task.
 
     Args:
-        folder: that of one training run, with eval_results.txt, or of several, with seeds.tsv.
+        folder: of one training run, with eval_results.txt, or of several, with seeds.tsv.
 
     Returns:
         A dict: name -> (mean, standard deviation), the latter None for a single run. Empty if there

@@ -30,7 +30,7 @@ class RetrievalFlags(DeviceFlags):
     """Measures how well a model's vectors find the text that answers a query, beside BM25 on the
     model's pieces and TF-IDF on characters: recall at 1, 10 and 100, MRR at 10, nDCG at 10.
 
-    The queries are those of a folder in BEIR's form (queries.jsonl, corpus.jsonl, qrels), or the
+    The queries come from a folder in BEIR's form (queries.jsonl, corpus.jsonl, qrels), or the
     questions of a file in SQuAD's format, each of which looks for its text among all of them."""
 
     EXAMPLE = "--model_dir=output/vectors --questions=data/KorQuAD_v1.0_dev.json"

@@ -1,4 +1,4 @@
-"""Character classes of Hugging Face's tokenizers, which are those of older versions of Unicode.
+"""Character classes of Hugging Face's tokenizers, which follow older versions of Unicode.
 
 Written out, as Python's `unicodedata` knows later characters: punctuation marks that are letters
 there, accents that are kept.

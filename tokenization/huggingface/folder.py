@@ -76,7 +76,7 @@ def _as_file(tokens):
 
 
 def is_hugging_face_folder(directory: Path) -> bool:
-    """Whether a folder's tokenizer files are those of `transformers`, not of this project."""
+    """Whether `transformers` wrote a folder's tokenizer files, not this project."""
     if (directory / CONFIG_FILE).exists():
         config = _read_object(directory / CONFIG_FILE)
         return "kind" not in config and (

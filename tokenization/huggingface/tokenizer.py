@@ -1,4 +1,4 @@
-"""WordPiece tokenization, equal to that of Hugging Face's BertTokenizer id for id."""
+"""WordPiece tokenization, equal to Hugging Face's BertTokenizer id for id."""
 
 import os
 import unicodedata
@@ -34,12 +34,12 @@ class HuggingFaceTokenizer(TokenizerInterface):
 
     It differs from FullTokenizer in what is rare: a word may have 100 characters, not 200; private
     use characters are dropped; a capital sigma at a word's end becomes "σ"; punctuation marks and
-    accents are those of an older Unicode; the two switches for letter case and accents are apart.
+    accents follow an older Unicode; the two switches for letter case and accents are apart.
     A text that spells "[MASK]" has no special token, as with split_special_tokens=True there.
 
     Args:
         vocab_file: one token a line.
-        **options: those of `HuggingFaceTokenizerOptions`, by name.
+        **options: the fields of `HuggingFaceTokenizerOptions`.
 
     Raises:
         InputError: the vocabulary cannot be read or lacks [UNK], or an option is invalid.

@@ -1,6 +1,6 @@
 """Computes character tables from Python's `unicodedata`, for look-ups in a TensorFlow graph.
 
-So a single version of Unicode decides, that of the Python that computes the tables, and not RE2's
+So a single version of Unicode decides: the one of the Python that computes the tables, not RE2's
 or ICU's. A saved graph keeps its tables.
 
 Shapes: B texts, C characters.

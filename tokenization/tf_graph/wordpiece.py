@@ -1,7 +1,7 @@
 """Cuts words into WordPieces in a TensorFlow graph.
 
 What Python's greedy match can do and tensorflow-text's cannot is put into the vocabulary: a
-character without a piece gets a virtual one, whose id is replaced by that of [UNK], or by the ids
+character without a piece gets a virtual one, whose id is replaced by [UNK]'s, or by the ids
 of a syllable's jamo or a character's bytes. Characters that are part of no piece are replaced by
 one of private use, or by one for each of their bytes.
 

@@ -34,7 +34,7 @@ INFLECTING_SUFFIXES = ("들", "적", "님", "씩", "쯤", "경", "여", "가량"
 QUOTED, QUOTATIVE = ("다고", "라고", "자고", "냐고"), "고"
 AFTER_PARTICLES = "부터"
 
-# The address space that the analyser reserves (it uses a third of it), and that of each thread.
+# The address space that the analyser reserves (it uses a third of it), and what each thread adds.
 KIWI_BYTES, THREAD_BYTES = 1_500_000_000, 100_000_000
 
 

@@ -232,7 +232,7 @@ def piece_worths(
 
 
 def _cost(word, marks, start, end, pieces):
-    """The cost of one piece, including that of the cut at its end."""
+    """The cost of one piece, including the cost of the cut at its end."""
     cost = PIECE_COST
     if end - start > 1:
         cost += marks.count(BOUNDARY, start, end - 1)

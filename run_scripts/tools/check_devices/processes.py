@@ -32,7 +32,7 @@ Environments = Callable[[], list[dict[str, str]]]
 def run_groups(
     groups: Sequence[tuple[Sequence[Job], Environments]], title: str
 ) -> list[tuple[Job, Answer]]:
-    """Runs groups of tasks at the same time, those of a group one after another.
+    """Runs groups of tasks at the same time, the tasks of a group one after another.
 
     Args:
         groups: a list of (tasks, environments), the arguments of `run_group`.

@@ -174,7 +174,7 @@ def differences(numbers: Mapping[str, Any], expected: Mapping[str, Any]) -> dict
         expected: likewise, on one device.
 
     Returns:
-        A dict of floats; "weights" is that of the worst device.
+        A dict of floats; "weights" is the worst device's.
     """
     errors = {name: abs(numbers[name] / expected[name] - 1) for name in ("loss", "gradient norm")}
     update = expected["weights"][0]  # [W]
