@@ -76,16 +76,16 @@ class AlbertConfig:
 
     @property
     def num_blocks(self) -> int:
-        """How many blocks have their own weights: layers share them."""
+        """The number of blocks with their own weights, which layers share."""
         return self.num_hidden_groups * self.inner_group_num
 
     @property
     def num_block_calls(self) -> int:
-        """How many blocks are run one after the other."""
+        """The number of blocks that run one after the other."""
         return self.num_hidden_layers * self.inner_group_num
 
     def to_dict(self) -> dict[str, Any]:
-        """What an albert_config.json holds, in Google's keys where that is possible."""
+        """Returns the contents of an albert_config.json, in Google's keys where possible."""
         return config_to_dict(self)
 
     @classmethod
@@ -100,5 +100,5 @@ class AlbertConfig:
 
     @classmethod
     def from_preset(cls, name: str, vocab_size: int, **changes: Any) -> Self:
-        """One of the published sizes: base, large, xlarge, xxlarge."""
+        """Makes one of the published sizes: base, large, xlarge, xxlarge."""
         return config_from_preset(cls, PRESETS, name, vocab_size=vocab_size, **changes)

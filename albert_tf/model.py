@@ -40,7 +40,7 @@ GOOGLE_NAMES = {
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertModel(keras.Model):
-    """As `bert_tf.BertModel`, with narrow embeddings and with layers that share their blocks.
+    """A `bert_tf.BertModel` with narrow embeddings, whose layers share their blocks.
 
     Args:
         config: an `AlbertConfig`.
@@ -92,7 +92,7 @@ class AlbertModel(keras.Model):
         positions: Any = None,
         run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
-        """As `BertModel.call`, but "embedding_output" is [B, T, E].
+        """Does what `BertModel.call` does, but "embedding_output" is [B, T, E].
 
         "encoder_outputs" has num_hidden_layers x inner_group_num entries.
         """

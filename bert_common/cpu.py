@@ -17,7 +17,7 @@ class CPU(NamedTuple):
     flags: frozenset[str]  # the names of its instructions and features
 
     def bfloat16_flags(self) -> tuple[str, ...]:
-        """Those of its instructions that multiply bfloat16: a tuple of names."""
+        """The names of its instructions that multiply bfloat16, a tuple."""
         return tuple(flag for flag in BFLOAT16_FLAGS if flag in self.flags)
 
 

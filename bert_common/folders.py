@@ -49,7 +49,7 @@ def check_utf8(text: str, what: str) -> None:
 
 
 def kind_of_path(path: str | os.PathLike[str]) -> str:
-    """What lies at a path, for messages: "a file", "a folder", "a pipe", …, "nothing there"."""
+    """Names what lies at a path: "a file", "a folder", "a pipe", …, "nothing there"."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:

@@ -58,7 +58,7 @@ def attention(
 
 
 def attention_bias(input_mask: Any, segment_index: Any = None) -> Any:
-    """What is added to the scores so that a token attends only to tokens of its own sequence.
+    """Makes the bias on the scores that keeps a token to its own sequence.
 
     Args:
         input_mask: [B, T] integers, 1 for a token and 0 for padding.

@@ -26,7 +26,7 @@ class TransformerBlockCosts:
 
     @staticmethod
     def count_weights(config: "EncoderConfig") -> int:
-        """How many weights a block has."""
+        """Counts the weights of a block."""
         h, i = config.hidden_size, config.intermediate_size
         return 4 * (h * h + h) + (h * i + i) + (i * h + h) + 4 * h
 

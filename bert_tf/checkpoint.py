@@ -148,7 +148,7 @@ def open_checkpoint(prefix: str) -> Any:
 
 
 def read_tensor(reader: Any, prefix: str, name: str) -> np.ndarray:
-    """One array of an open checkpoint; a `DamagedCheckpoint` names the file."""
+    """Reads one array of an open checkpoint; a `DamagedCheckpoint` names the file."""
     try:
         return reader.get_tensor(name)
     except _READ_ERRORS as error:
@@ -187,7 +187,7 @@ def google_arrays(prefix: str) -> CheckpointArrays:
 
 
 def _other_stem(names):
-    """What stands before the encoder's names in a checkpoint instead of "bert/"; None if nothing.
+    """Finds the prefix of the encoder's names in a checkpoint, if it is not "bert/"; else None.
 
     As for "module/bert/embeddings/word_embeddings", where a model was part of another one.
     """
@@ -302,7 +302,7 @@ def load_arrays(
 
 
 def _nearest(name, others):
-    """For a message: the name among others that is most like a missing one."""
+    """Finds the name among others that is most like a missing one, for a message."""
     found = difflib.get_close_matches(name, others, 1, 0.8)
     return f" (the file has {found[0]})" if found else ""
 

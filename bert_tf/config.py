@@ -64,7 +64,7 @@ PRESETS = {
 
 
 class EncoderConfig(Protocol):
-    """What every configuration of an encoder has, a dataclass that never changes.
+    """The members of every encoder's configuration, a dataclass that never changes.
 
     Attributes: as of `BertConfig`, with these that not every one keeps as a field.
         embedding_size: the width of the embedding tables.
@@ -175,16 +175,16 @@ class BertConfig:
 
     @property
     def num_blocks(self) -> int:
-        """How many blocks have their own weights: one per layer."""
+        """The number of blocks with their own weights: one per layer."""
         return self.num_hidden_layers
 
     @property
     def num_block_calls(self) -> int:
-        """How many blocks are run one after the other."""
+        """The number of blocks that run one after the other."""
         return self.num_hidden_layers
 
     def to_dict(self) -> dict[str, Any]:
-        """What a bert_config.json holds, in Google's keys where that is possible."""
+        """Returns the contents of a bert_config.json, in Google's keys where that is possible."""
         return config_to_dict(self)
 
     @classmethod
@@ -199,7 +199,7 @@ class BertConfig:
 
     @classmethod
     def from_preset(cls, name: str, vocab_size: int, **changes: Any) -> Self:
-        """One of the published sizes: tiny, mini, small, medium, base, large."""
+        """Makes one of the published sizes: tiny, mini, small, medium, base, large."""
         return config_from_preset(
             cls, PRESETS, name, vocab_size=vocab_size, **{"type_vocab_size": 2, **changes}
         )

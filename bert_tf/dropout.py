@@ -50,7 +50,7 @@ def dropout(x: Any, rate: float, seed: Any, rows: Any = None) -> Any:
 
 
 def random_bits(rows: Any, width: int, seed: Any) -> Any:
-    """One 32-bit word for each element of some rows, from a seed of two integers.
+    """Draws a 32-bit word for each element of some rows, from a seed of two integers.
 
     Mixes as Mueller's and Wellons's 32-bit finalizers do (multiply, xor with the upper half), with
     the seed's two words in between.

@@ -28,7 +28,7 @@ RUNTIME_BYTES = 1.0 * GIB
 
 
 def count_parts(config: EncoderConfig) -> dict[str, int]:
-    """How many weights each part of a pre-training model has.
+    """Counts the weights in each part of a pre-training model.
 
     Returns:
         A dict: "words" (the table), "positions" (with the token types and the layer norm),
@@ -48,7 +48,7 @@ def count_parts(config: EncoderConfig) -> dict[str, int]:
 
 
 def count_weights(config: EncoderConfig) -> int:
-    """How many weights a pre-training model with both heads has."""
+    """Counts the weights of a pre-training model with both heads."""
     return sum(count_parts(config).values())
 
 
@@ -99,7 +99,7 @@ def kept_bytes(
     recompute: str,
     blockwise: bool,
 ) -> float:
-    """What the blocks of an encoder keep for their gradients; arguments as above."""
+    """Counts the bytes that an encoder's blocks keep for their gradients; arguments as above."""
     c, arrays = config, config.block.KEPT
     hidden = batch * length * c.hidden_size
     block = arrays["hidden"] * hidden
@@ -158,7 +158,7 @@ def memory_line(
     recompute: str,
     **options: Any,
 ) -> str:
-    """One line: weights, estimated memory, and the memory with or without recomputation.
+    """Writes one line: weights, estimated memory, and the memory with or without recomputation.
 
     Takes the arguments of `estimate_bytes`.
     """

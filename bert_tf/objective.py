@@ -64,7 +64,7 @@ class Objective:
     shared: tuple[str, ...] = ()
 
     def reported_name(self, name: str) -> str:
-        """What the loss NAME is called in eval_results.txt and on TensorBoard."""
+        """Returns the name of the loss NAME in eval_results.txt and on TensorBoard."""
         return self.losses[name].reported_as or name
 
     def weight_sums(self, batch: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Objective:
         }
 
     def denominators(self, weights: Mapping[str, Any]) -> dict[str, Any]:
-        """What the sum of each loss is divided by in the total loss.
+        """Computes what divides the sum of each loss in the total loss.
 
         Args:
             weights: what `weight_sums` returned, added up over the parts of the global batch.

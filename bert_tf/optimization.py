@@ -168,7 +168,7 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         decayed: bool,
         step: Any,
     ) -> tuple[Any, tuple[Any, ...]]:
-        """One update of one variable as a function of values: nothing is assigned.
+        """Computes one update of one variable as a function of values, without assigning any.
 
         Args:
             weight: its value.
@@ -184,7 +184,7 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         raise NotImplementedError
 
     def update_step(self, gradient: Any, variable: keras.Variable, learning_rate: Any) -> None:
-        """One update of one variable, for callers of Keras's `apply`."""
+        """Updates one variable, for callers of Keras's `apply`."""
         slots = self.slot_variables(variable)
         # Keras calls this with TensorFlow's variables, whose `value` is a method.
         weight, *values = map(ops.convert_to_tensor, (variable, *slots))

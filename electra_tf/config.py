@@ -93,16 +93,16 @@ class ElectraConfig:
 
     @property
     def num_blocks(self) -> int:
-        """How many blocks have their own weights: one per layer."""
+        """The number of blocks with their own weights: one per layer."""
         return self.num_hidden_layers
 
     @property
     def num_block_calls(self) -> int:
-        """How many blocks are run one after the other."""
+        """The number of blocks that run one after the other."""
         return self.num_hidden_layers
 
     def to_dict(self) -> dict[str, Any]:
-        """What an electra_config.json holds."""
+        """Returns the contents of an electra_config.json."""
         return config_to_dict(self)
 
     @classmethod
@@ -117,7 +117,7 @@ class ElectraConfig:
 
     @classmethod
     def from_preset(cls, name: str, vocab_size: int, **changes: Any) -> Self:
-        """One of the published sizes: small, base, large."""
+        """Makes one of the published sizes: small, base, large."""
         widths = dict(zip(("embedding_size", "generator_size"), PRESET_WIDTHS[name], strict=True))
         return config_from_preset(
             cls, PRESETS, name, vocab_size=vocab_size, **{**widths, **changes}

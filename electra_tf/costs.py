@@ -20,7 +20,7 @@ from electra_tf.config import ElectraConfig
 
 
 def count_weights(config: ElectraConfig) -> int:
-    """How many weights a `ReplacedTokensModel` has: two networks on the same embeddings."""
+    """Counts the weights of a `ReplacedTokensModel`: two networks on the same embeddings."""
     own, generator = count_parts(config), count_parts(config.generator)
     h, g, e = config.hidden_size, config.generator.hidden_size, config.embedding_size
     encoders = sum(parts["projection"] + parts["blocks"] for parts in (own, generator))
@@ -74,7 +74,7 @@ def memory_line(
     recompute: str,
     **options: Any,
 ) -> str:
-    """As `bert_tf.memory_estimate.memory_line`, of both networks."""
+    """Does what `bert_tf.memory_estimate.memory_line` does, for both networks."""
     plain, saving = (
         estimate_bytes(config, batch, length, predictions, precision, kind, **options)
         for kind in ("none", "block")

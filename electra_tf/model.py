@@ -42,7 +42,7 @@ def google_names(network: str) -> dict[str, str]:
 
 @keras.saving.register_keras_serializable(package="electra_tf")
 class ElectraModel(keras.Model):
-    """As `bert_tf.BertModel`, but for its embeddings and what stands for a sequence: [CLS] itself.
+    """A `bert_tf.BertModel` with other embeddings, in which [CLS] itself stands for a sequence.
 
     Args:
         config: an `ElectraConfig`.
@@ -93,7 +93,7 @@ class ElectraModel(keras.Model):
         positions: Any = None,
         run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
-        """As `BertModel.call`, but "embedding_output" is [B, T, E].
+        """Does what `BertModel.call` does, but "embedding_output" is [B, T, E].
 
         "pooled_output" [B, H] (packed rows: [B, S, H]) is the output at [CLS] as it is, which
         google-research/electra's heads of whole texts read.

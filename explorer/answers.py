@@ -49,7 +49,7 @@ class Explored:
 
 
 def describe(explored: Explored) -> dict[str, Any]:
-    """What the page has to know before anything is asked."""
+    """Describes the model to the page, before anything is asked."""
     model = explored.model
     loaded, config = model.loaded, model.loaded.config
     return {
@@ -161,7 +161,7 @@ def show_neighbours(explored: Explored, word: str, top: int) -> dict[str, Any]:
 
 
 def show_cuts(explored: Explored, text: str) -> dict[str, Any]:
-    """How each vocabulary cuts a text, the model's first; a [MASK] is one piece in all."""
+    """Shows how each vocabulary cuts a text, the model's first; a [MASK] is one piece in all."""
     tokenizer = explored.model.tokenizer
     cuts: list[Vocabulary] = [
         (describe(explored)["name"], functools.partial(cut_masked, tokenizer))

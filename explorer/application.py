@@ -119,17 +119,17 @@ def as_json(values: dict[str, Any]) -> Response:
 
 
 def refuse(request: Request, error: InputError) -> Response:
-    """For what cannot be answered, or not yet."""
+    """Answers a request that cannot be answered, or not yet."""
     error = request_error(error)
     return refusal(503 if error.code == "queue_full" else 400, error)
 
 
 def refuse_address(request: Request, error: HTTPException) -> Response:
-    """For an address or a method that is not there."""
+    """Answers a request for an address or a method that is not there."""
     message = f"{error.detail}: {request.method} {request.url.path[:200]}"
     return refusal(error.status_code, malformed(message))
 
 
 def report(request: Request, error: Exception) -> Response:
-    """For an error of the program: its name to the page; uvicorn prints the rest."""
+    """Reports an error of the program: its name to the page; uvicorn prints the rest."""
     return refusal(500, RequestError("failed", error=type(error).__name__))

@@ -37,7 +37,7 @@ class LastAttention:
 def show_attention(
     explored: "Explored", text: str, second: str | None, layer: int, head: int
 ) -> dict[str, Any]:
-    """What each piece attends to in one head, or on average.
+    """Shows what each piece attends to in one head, or on average.
 
     Args:
         explored: the `Explored`.

@@ -47,7 +47,7 @@ def malformed(message: str) -> RequestError:
 
 
 def request_error(error: InputError) -> RequestError:
-    """An `InputError` of whatever answers as a `RequestError`."""
+    """Turns an `InputError` of an answering function into a `RequestError`."""
     if isinstance(error, RequestError):
         return error
     if isinstance(error, TooManyPiecesError):

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 class AskerLeft(Exception):
-    """Whoever asked does not wait for the answer any more."""
+    """The asker does not wait for the answer any more."""
 
 
 class ModelQueue:

@@ -27,7 +27,7 @@ def show_similarity(explored: "Explored", first: str, second: str, pooling: str)
 def show_word(
     explored: "Explored", word: str, first: str, second: str, layer: int
 ) -> dict[str, Any]:
-    """How much a word's vector depends on its sentence: by layer, and as a picture of one layer.
+    """Shows how much a word's vector depends on its sentence, by layer, with a picture of one.
 
     Args:
         explored: the `Explored`.

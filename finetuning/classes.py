@@ -20,7 +20,7 @@ WARNED_CLASSES = 5
 
 
 def count_classes(names: Sequence[str], examples: Sequence[Any]) -> dict[str, int]:
-    """How many examples have each class.
+    """Counts the examples of each class.
 
     Args:
         names: of the classes; () where labels are scores.

@@ -23,7 +23,7 @@ _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
 
 
 def read_csv(text: str, path: str, separator: str | None = None) -> tuple[str, Iterator[Row]]:
-    """What separates the columns of a .csv file, and an iterator over its rows but blank ones.
+    """Reads a .csv file: the separator of its columns, and an iterator over its non-blank rows.
 
     Of each row there is its place, and its cells.
 

@@ -38,7 +38,7 @@ class DownstreamTask(Protocol):
 
     @property
     def dataset(self) -> TaskDataset:
-        """What it is trained and measured on."""
+        """The data that it is trained and measured on."""
 
     @property
     def best_by(self) -> tuple[str, bool]:
@@ -49,14 +49,14 @@ class DownstreamTask(Protocol):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the fine-tuned model's folder records in addition to the program's flags.
+        """The settings that the model's folder records in addition to the program's flags.
 
         The name of a flag -> a value that JSON can hold.
         """
 
     @property
     def rows(self) -> int:
-        """How many rows of the encoder's input one encoded example takes: 1 for most tasks."""
+        """The number of rows of the encoder's input in one encoded example: 1 for most tasks."""
 
     def make_model(self, encoder: keras.Model) -> EncoderModel:
         """Puts a new head on an encoder.

@@ -61,11 +61,11 @@ class Examples:
 
     @property
     def count(self) -> int:
-        """How many examples an epoch has, from which --num_train_epochs gives the updates."""
+        """The number of examples in an epoch, by which --num_train_epochs gives the updates."""
         return len(self.lengths) if self.epoch_size is None else self.epoch_size
 
     def in_order(self, state: "TrainingState", config: "TrainingConfig") -> "Examples":
-        """These `Examples` in the order of a run that starts, or resumes from a checkpoint.
+        """Returns these `Examples` in the order of a run that starts, or resumes from a checkpoint.
 
         Args:
             state: the restored `TrainingState`, in which the order is stored.
@@ -139,7 +139,7 @@ class Examples:
 def batch_indices(
     lengths: np.ndarray, config: "TrainingConfig", step: int, order_start: tuple[int, int] = (0, 0)
 ) -> np.ndarray:
-    """Which examples are in the global batch that follows `step` batches.
+    """Chooses the examples of the global batch that follows `step` batches.
 
     A window is a run of consecutive batches of the shuffled order. Its examples are sorted by the
     boundary that each fits into, and cut into batches, which are then shuffled. The first

@@ -362,7 +362,7 @@ def read_rows(path: str, source: SplitSource) -> Iterator[tuple[str, ReadField]]
 
 
 def _way_out(source):
-    """For a message about a column of a user's own file: what names another one."""
+    """Says how to name another column of a user's own file, for a message."""
     return " (--text_column, --label_column and others name other columns)" if source.own else ""
 
 

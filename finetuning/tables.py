@@ -30,7 +30,7 @@ def check_ending(path: str) -> None:
 def read_cells(
     path: str, own: bool = True, encoding: str | None = None
 ) -> tuple[str, Iterator[Row]]:
-    """What separates the columns of a .csv or tab-separated file, and an iterator over its rows.
+    """Reads a .csv or tab-separated file: its columns' separator, and an iterator over its rows.
 
     Of each row there is its place, and its cells.
 
@@ -131,7 +131,7 @@ def first_of(values: Iterable[str]) -> str:
 def read_table(
     path: str, has_header: bool = True, encoding: str | None = None
 ) -> tuple[list[str], list[list[Any]]]:
-    """All rows of a file of examples, with every column: the columns' names, and lists of cells.
+    """Reads all rows of a file of examples: the columns' names, and lists of cells.
 
     A table without a header has its columns' numbers as names.
     """

@@ -56,7 +56,7 @@ class MaskGuesser:
         self._run.get_concrete_function()  # traced here, not by several threads
 
     def __call__(self, inputs: Mapping[str, Any], training: bool = False) -> dict[str, tf.Tensor]:
-        """As the model's own call: ids and positions [B, T] and [B, P] -> "masked_lm_logits"."""
+        """Calls the model: ids and positions [B, T] and [B, P] -> "masked_lm_logits"."""
         return self._run({name: tf.constant(value) for name, value in inputs.items()})
 
 

@@ -105,7 +105,7 @@ class Model:
 
     @functools.cached_property
     def pooling(self) -> str:
-        """How `embed` makes one vector of a text: "mean", "cls" or "max".
+        """The way in which `embed` makes one vector of a text: "mean", "cls" or "max".
 
         It is "mean", unless run_similarity trained the model with another one, or the folder is one
         of sentence-transformers that says otherwise.
@@ -261,7 +261,7 @@ class Model:
         return HiddenStates(pieces, spans, vectors)
 
     def attention(self, text: str, second: str | None = None) -> Attention:
-        """What the pieces of a text, or of a pair of texts, attend to: `Attention`.
+        """Computes what the pieces of a text, or of a pair of texts, attend to: `Attention`.
 
         A "[MASK]" in a text is the mask.
         """

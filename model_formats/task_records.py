@@ -15,7 +15,7 @@ _KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or 
 
 
 def read_settings_file(path: str) -> dict[str, Any]:
-    """What a fine-tuned model's folder records, a dict.
+    """Reads what a fine-tuned model's folder records, a dict.
 
     Raises:
         InputError: the file holds something else.

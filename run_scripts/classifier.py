@@ -240,7 +240,7 @@ def own_files(values: ClassifierFlags) -> dict[str, str]:
 
 
 def count_dataset_classes(dataset: Dataset, examples: Sequence[Any]) -> dict[str, int]:
-    """How many examples have each class of a `Dataset`."""
+    """Counts the examples of each class of a `Dataset`."""
     return count_classes(dataset.labels, examples)
 
 

@@ -201,7 +201,7 @@ def extract_words(
 
 
 def places(values: ExtractFeaturesFlags) -> str:
-    """Where the output is, for a message."""
+    """Names the places of the output, for a message."""
     return " and ".join(filter(None, (values.output_file, values.projector_dir)))
 
 

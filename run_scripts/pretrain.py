@@ -329,7 +329,7 @@ def model_files_writer(
 
 
 def make_stage(job: PretrainingJob) -> dict[str, Any]:
-    """What `model_formats.training_record` keeps of a pre-training."""
+    """Makes the record of a pre-training that `model_formats.training_record` keeps."""
     sidecars = {sidecar_path(path): path for path in job.files}
     descriptions = [read_sidecar(path) or {} for path in sidecars.values()]
     settings = recorded_values(job.flags)

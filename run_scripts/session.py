@@ -61,7 +61,7 @@ class Job(Protocol):
 
     @property
     def config(self) -> EncoderConfig:
-        """Its configuration."""
+        """The model's configuration."""
 
 
 @contextlib.contextmanager

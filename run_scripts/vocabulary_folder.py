@@ -96,7 +96,7 @@ def _read(path):
 
 
 def _problem(found, manifest):
-    """In what the files of a vocabulary differ from the one to be learned; None if in nothing."""
+    """Finds how a vocabulary's files differ from the one to be learned; None if they do not."""
     report = _as_json(found.get(REPORT_FILE, b""))
     made_from = report.get(KEY) if isinstance(report, dict) else None
     if not isinstance(made_from, dict):

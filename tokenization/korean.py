@@ -170,7 +170,7 @@ class KoreanTokenizer(TokenizerInterface):
         return unicodedata.normalize("NFC", text) if options.normalization else text
 
     def _count_marked(self, words: list[Any]) -> int:
-        """How many of the words, from the first on, end with the marker."""
+        """Counts the words, from the first on, that end with the marker."""
         return len(words) if self.options.mark_final_word else max(0, len(words) - 1)
 
     def _check_vocabulary(self, path: str) -> None:

@@ -24,11 +24,11 @@ class AlignedText:
         self.spans = [(i, i + 1) for i in range(len(text))] if spans is None else spans
 
     def translate(self, table: Mapping[int, str]) -> "AlignedText":
-        """Like `str.translate`."""
+        """Does what `str.translate` does."""
         return self._expand([table[ord(character)] for character in self.text])
 
     def replace(self, pattern: re.Pattern[str], replacement: str) -> "AlignedText":
-        """Like `re.sub`; the replacement has the span of what it replaces."""
+        """Does what `re.sub` does; the replacement has the span of what it replaces."""
         text, spans, start = [], [], 0
         for match in pattern.finditer(self.text):
             text += [self.text[start : match.start()], replacement]
@@ -38,7 +38,7 @@ class AlignedText:
         return AlignedText("".join([*text, self.text[start:]]), spans + self.spans[start:])
 
     def lower(self) -> "AlignedText":
-        """Like `str.lower`."""
+        """Does what `str.lower` does."""
         lowered, parts, start = self.text.lower(), [], 0
         for character in self.text:  # the neighbours of a sigma change its form, not its length
             end = start + len(character.lower())
@@ -47,7 +47,7 @@ class AlignedText:
         return self._expand(parts)
 
     def normalize(self, form: Form) -> "AlignedText":
-        """Like `unicodedata.normalize`; characters that compose or are reordered share one span."""
+        """Normalizes as `unicodedata`; characters that compose or are reordered share a span."""
         if unicodedata.is_normalized(form, self.text):
             return self
         parts, spans, start = [], [], 0
@@ -81,14 +81,14 @@ class AlignedText:
         return first, last
 
     def split(self) -> list["AlignedText"]:
-        """Like `str.split`."""
+        """Does what `str.split` does."""
         return [
             AlignedText(word[0], self.spans[word.start() : word.end()])
             for word in re.finditer(r"\S+", self.text)
         ]
 
     def with_single_spaces(self) -> "AlignedText":
-        """Like `" ".join(text.split())`."""
+        """Does what `" ".join(text.split())` does."""
         words = self.split()
         spans: list[tuple[int, int]] = []
         for word in words:

@@ -92,7 +92,7 @@ class UnknownCounter:
         return self.describe_share(self.unknown, self.pieces)
 
     def describe_share(self, unknown: int, pieces: int) -> str | None:
-        """As `describe`, of a whole text that was counted elsewhere."""
+        """Does what `describe` does, for a text that was counted elsewhere."""
         if unknown <= LARGEST_SHARE * pieces:
             return None
         shown = ", ".join(repr(word[:CHARACTERS_SHOWN]) for word in self.words)
@@ -144,7 +144,7 @@ class Evidence(NamedTuple):
 
     @property
     def hangul(self) -> tuple[int, int]:
-        """As `count_hangul_entries`."""
+        """The counts of `count_hangul_entries`."""
         return count_hangul_entries(self.pieces)
 
     @property
@@ -160,7 +160,7 @@ class Evidence(NamedTuple):
 
     @property
     def prefix(self) -> str | None:
-        """What marks a piece inside a word, if the tokenizer is one of WordPiece."""
+        """The mark of a piece inside a word, if the tokenizer uses WordPiece."""
         wordpiece = self.wordpiece
         return None if wordpiece is None else wordpiece.continuation_prefix
 

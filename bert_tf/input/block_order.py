@@ -38,7 +38,7 @@ class Lane(NamedTuple):
     share: int  # its records in each block; the last blocks may have fewer
 
     def bounds(self, block: int) -> tuple[int, int]:
-        """Where a block begins and ends in the lane."""
+        """Returns where a block begins and ends in the lane."""
         total = int(self.ends[-1])
         return min(block * self.share, total), min((block + 1) * self.share, total)
 
@@ -60,7 +60,7 @@ class BlockOrder:
 
     @property
     def total(self) -> int:
-        """How many records a pass has."""
+        """The number of records in a pass."""
         return sum(self.counts)
 
     def get_pass(self, number: int) -> Pass:
@@ -82,14 +82,14 @@ class BlockOrder:
         return number * self.total + self.get_pass(number).starts[block]
 
     def places(self, number: int, block: int) -> np.ndarray:
-        """Where in the block its records come, lane after lane: int64 [R], a permutation."""
+        """Draws its records' places in the block, lane after lane: int64 [R], a permutation."""
         one = self.get_pass(number)
         size = one.starts[block + 1] - one.starts[block]
         key = derive_keys(derive_keys(one.key, _BLOCKS), block)
         return np.argsort(uniform(key, np.arange(size)), kind="stable")
 
     def parts(self, number: int, block: int) -> tuple[np.ndarray, np.ndarray]:
-        """What is left to read in a pass from the beginning of a block on.
+        """Lists what is left to read in a pass from the beginning of a block on.
 
         Returns:
             int64 [P, 3], lane after lane: the file, the records of it to skip, the records of it to

@@ -40,7 +40,7 @@ def read_blocks(order: BlockOrder, files: Sequence[str], position: int) -> tf.da
 
 
 def _read_pass(order, files, number, first_block):
-    """One pass from the beginning of a block on: a dataset of (positions [R], records [R])."""
+    """Reads a pass from the beginning of a block on: a dataset of (positions [R], records [R])."""
     paths, compression = tf.constant(files), compression_of(files[0])
 
     def plan(number, first_block):

@@ -23,7 +23,7 @@ class DataOrder(NamedTuple):
     data: int  # a number that differs if the examples, or their order, do
 
     def examples_before(self, step: int) -> int:
-        """How many examples the updates up to `step` have seen."""
+        """Counts the examples that the updates up to `step` have seen."""
         return self.position + (step - self.step) * self.batch_size
 
     def changes(self, *settings: int) -> list[str]:

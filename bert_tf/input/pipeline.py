@@ -199,7 +199,7 @@ def evaluation_dataset(
     max_batches: int,
     shard: tf.distribute.InputContext | None = None,
 ) -> tf.data.Dataset:
-    """Every record once, in order; the last batch is filled up with examples of weight 0.
+    """Batches every record once, in order; the last batch is filled up with examples of weight 0.
 
     Args:
         files: paths of TFRecord files.

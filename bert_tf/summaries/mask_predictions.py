@@ -153,7 +153,7 @@ def _show_text(tokenizer, ids, truth):
 
 
 def without_markers(tokenizer: TokenizerInterface, tokens: Iterable[str]) -> list[tuple[bool, str]]:
-    """For every token whether it begins a word, and its text without word markers."""
+    """Tells for every token whether it begins a word, and its text without word markers."""
     # Only SentencePiece has no basic tokens; it marks where a word begins, the other tokenizers
     # mark where it continues or where it ends.
     if not hasattr(tokenizer, "basic_tokens"):

@@ -41,7 +41,7 @@ class MetricsWindow:
         return values.mean() if len(values) else None
 
     def ratio(self, numerator: str, denominator: str) -> float | None:
-        """One sum over another, both over the updates that were not skipped."""
+        """Divides one sum by another, both over the updates that were not skipped."""
         below = self._not_skipped(denominator)
         if not len(below):
             return None

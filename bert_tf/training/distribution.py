@@ -140,7 +140,7 @@ def _multi_worker(cluster, nccl):
 
 
 def describe_devices(strategy: tf.distribute.Strategy) -> str:
-    """For example "2 GPUs", "the CPU" or "2 workers with 4 GPUs each"."""
+    """Describes the devices, such as "2 GPUs", "the CPU" or "2 workers with 4 GPUs each"."""
     workers = worker_count(strategy)
     count = strategy.num_replicas_in_sync // workers
     gpu = bool(tf.config.list_logical_devices("GPU"))
@@ -204,7 +204,7 @@ def check_agreement(strategy: tf.distribute.Strategy, settings: Mapping[str, Any
 
 
 def _show_difference(name, workers):
-    """For example "--seed is 1 at worker 0, 2 at worker 1"."""
+    """Describes a difference, such as "--seed is 1 at worker 0, 2 at worker 1"."""
     places: dict[str | None, list[str]] = {}
     for index, given in enumerate(workers):
         places.setdefault(given.get(name), []).append(str(index))
@@ -259,7 +259,7 @@ def _gather(strategy, numbers):
 
 @functools.cache
 def _gather_function(strategy):
-    """One traced function for each strategy: retracing at each call would leak memory."""
+    """Traces one function for each strategy: retracing at each call would leak memory."""
 
     def gather(numbers):
         # identity: an argument is on no device yet, and TensorFlow gathers from devices.

@@ -141,7 +141,7 @@ class RecordsEvaluator:
         self.records = min(sum(map(count_records, files)), batch_size * max_batches)
 
     def score(self, results: Mapping[str, float]) -> float:
-        """Minus the first loss that the results have; of records without masked words, not that."""
+        """The negative of the first of the model's losses that the results have."""
         names = (f"{self.objective.reported_name(name)}_loss" for name in self.objective.losses)
         return next((-results[name] for name in names if name in results), -math.inf)
 

@@ -110,7 +110,7 @@ def machine_gpus() -> list[str]:
 
 
 def _why_not_found():
-    """What keeps TensorFlow from the GPU, for the end of a sentence."""
+    """Explains what keeps TensorFlow from the GPU, for the end of a sentence."""
     if not tf.test.is_built_with_cuda():
         return "this TensorFlow was built without CUDA: pip install 'tensorflow[and-cuda]'"
     if load_library(DRIVER) is None:

@@ -43,7 +43,7 @@ class HeldOutEvaluator(Protocol):
         """Evaluates once; returns the results by name."""
 
     def score(self, results: dict[str, float]) -> float:
-        """How good the results of `run` are: the checkpoint of the highest score is the best."""
+        """Rates the results of `run`: the checkpoint of the highest score is the best."""
 
     def illustrations(self) -> Illustrations:
         """Texts and images for TensorBoard, of the last evaluation."""

@@ -246,7 +246,7 @@ class _Training:
 
 
 def steps_until_stop(step: int, config: TrainingConfig, seconds: float) -> int:
-    """How many updates, of `seconds` each (0: unknown), fit before something else is due."""
+    """Counts the updates, of `seconds` each (0: unknown), that fit before something else is due."""
     in_time = max(1, int(LOOP_SECONDS / seconds)) if seconds else 1
     limits = [config.steps_per_loop, in_time, config.num_train_steps - step]
     first, last = config.profile_steps
@@ -293,7 +293,7 @@ def weight_norm_function(model: keras.Model) -> Callable[[], tf.Tensor]:
 
 
 def memory_advice(config: TrainingConfig) -> tuple[list[str], dict[str, Any]]:
-    """For `explain_out_of_memory`: what may help, and the flags that decide."""
+    """Lists what may help, and the flags that decide, for `explain_out_of_memory`."""
     remedies = ["--gradient_accumulation_steps=2 or more", "a lower --train_batch_size"]
     if config.recompute == "none":
         remedies.insert(0, "--recompute=block")

@@ -71,7 +71,7 @@ def suggestion(name: str | None) -> str | None:
 
 
 def _problem_of_bfloat16():
-    """What is wrong with bfloat16 on this hardware; None where it is faster than float32."""
+    """Says what is wrong with bfloat16 on this hardware; None where it is faster than float32."""
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         details = [tf.config.experimental.get_device_details(gpu) for gpu in gpus]

@@ -47,14 +47,14 @@ def unequal_copies(strategy: tf.distribute.Strategy, variables: Iterable[Any]) -
 
 
 def local_tensors(strategy: tf.distribute.Strategy, batch: Mapping[str, Any]) -> list[tf.Tensor]:
-    """All tensors of a distributed batch that are on this worker."""
+    """Lists the tensors of a distributed batch that are on this worker."""
     return [tensor for value in batch.values() for tensor in local_values(strategy, value)]
 
 
 def feature_specs(
     strategy: tf.distribute.Strategy, spec: Mapping[str, tf.TypeSpec]
 ) -> dict[str, tf.TensorSpec]:
-    """What a replica gets of a distributed batch: a dict name -> `tf.TensorSpec`.
+    """Describes what a replica gets of a distributed batch: a dict name -> `tf.TensorSpec`.
 
     Args:
         strategy: a `tf.distribute.Strategy`.

@@ -182,7 +182,7 @@ class TrainingStep:
 
     @property
     def histograms_shape(self) -> tuple[int, int, int]:
-        """That of a step's histograms; without any a product of 0."""
+        """The shape of a step's histograms; its product is 0 where there are none."""
         return len(KINDS), len(self.groups), BUCKETS + 2
 
     def _distributed_step(self, batch, worker_metrics):
@@ -256,7 +256,7 @@ class TrainingStep:
         return metrics | self.update(context, trained, (sums, denominators, gradients))
 
     def _share(self, context, place, batch, reduce):
-        """What the loss of every part reads of the global batch; see `Objective.shared`.
+        """Computes what the loss of every part reads of the global batch; see `Objective.shared`.
 
         As GradCache (arXiv:2101.06983): a forward pass without a gradient, in which every dropout
         layer drops what it drops in the pass of `_accumulate`, so that all parts together have the

@@ -98,7 +98,7 @@ class Update:
     def new_state(
         self, trained: tuple[int, ...], state: Mapping[str, Any], values: tuple[Any, ...]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What an update makes of the weights and of all else that it changes; assigns nothing.
+        """Computes the new weights and all else that an update changes, without assigning them.
 
         Args:
             trained: as for `__call__`.

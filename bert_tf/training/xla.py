@@ -41,7 +41,7 @@ NOTHING = Compilation(whole=False, auto_clustering=False, update=False)
 
 
 def choose_compilation(xla: str, precision: str) -> Compilation:
-    """What "auto", "on" or "off" means for a model that computes in this precision.
+    """Decides what "auto", "on" or "off" means for a model that computes in this precision.
 
     "auto" compiles all, with one exception: on a CPU XLA's matrix products in bfloat16 take twice
     the time of oneDNN's, which TensorFlow calls, so there only the rest is compiled.
@@ -100,7 +100,7 @@ def compiled_by_all(
     strategy: tf.distribute.Strategy,
     what: str,
 ) -> Made:
-    """What all replicas of all workers run: compiled by XLA if all of them can do that.
+    """Returns what all replicas run: compiled by XLA if all workers can do that.
 
     All workers must call it.
 

@@ -99,7 +99,7 @@ def make_hash_file(plan: WorkPlan, tokenizer: TokenizerInterface, number: int) -
 
 
 def read_sizes(path: str) -> list[int] | None:
-    """How many hashes of each kind a file has, [3]; None if there is no complete file."""
+    """Reads the number of hashes of each kind in a file, [3]; None if the file is incomplete."""
     try:
         with open(path, "rb") as file:
             content = file.read()

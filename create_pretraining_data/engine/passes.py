@@ -49,7 +49,7 @@ def make_chunk_file(
 
 
 def _count_dropped(passes, dropped):
-    """As `make_records`; the `CorpusStatistics` include what was left out before."""
+    """Adds what was left out before to the `CorpusStatistics` of `make_records`."""
     statistics = yield from passes
     statistics.repeated_lines = dropped.lines
     if dropped.documents:

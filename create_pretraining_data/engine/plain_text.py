@@ -53,7 +53,7 @@ class Source(NamedTuple):
 
     @property
     def plain_key(self) -> str:
-        """Where the lines of its plain text have the text, if they are JSON."""
+        """The key of the text in the lines of its plain text, if they are JSON."""
         return TEXT_KEY if self.is_table else self.text_key
 
 

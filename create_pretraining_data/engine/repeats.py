@@ -91,7 +91,7 @@ def _drop_seen(document, seen):
 
 
 def _read_repeated(plan, number):
-    """For each kind that is dropped, the hashes of a chunk that earlier chunks have too: a set."""
+    """Reads the hashes of a chunk that earlier chunks have too, a set for each kind to drop."""
     with open(_summary_path(plan), encoding="utf-8") as file:
         parts = parse_json(file.read())["parts"]
     found: dict[str, set[int]] = {kind: set() for kind in DROPPED_KINDS[plan.drop_duplicates]}

@@ -40,7 +40,7 @@ class Coverage:
             self._changes += change * np.bincount(places[:, column], minlength=length)
 
     def count_missing(self) -> collections.Counter[str]:
-        """From a reason to the number of pieces that are in no row: a Counter."""
+        """Counts the pieces that are in no row, by reason: a Counter."""
         text = self._text
         is_missing = np.cumsum(self._changes[:-1]) == 0  # [N]
         lengths = np.diff(text.sentences)

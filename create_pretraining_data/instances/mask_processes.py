@@ -34,7 +34,7 @@ _PROGRAM = (
 
 
 def default_count(gpus: int) -> int:
-    """How many processes training on some GPUs of a machine gets.
+    """Chooses the number of processes for training on some GPUs of a machine.
 
     One feeds several GPUs, but masking must never be what they wait for. On a CPU all cores train.
     """
@@ -90,7 +90,7 @@ class MaskProcesses:
         # Pipes and file are closed with this object: threads that wait at a pipe find its end.
 
     def draw_masks(self, *arguments: Any) -> list[np.ndarray]:
-        """As `dynamic_masking.draw_masks`, in the first process that has no work.
+        """Runs `dynamic_masking.draw_masks` in the first process that has no work.
 
         Any number of threads may call it. After the context, when threads of an input pipeline
         still prefetch what nobody will read, this process draws the masks.

@@ -268,7 +268,7 @@ def _random_sentences(text, index, target, rng):
 
 
 def _length_differences(bounds, room):
-    """For each possible split, the length of the first segment minus the second's.
+    """Lists the length of the first segment minus the second's, for each possible split.
 
     Both lengths are as in place A, which keeps one piece more if both must be truncated.
     """

@@ -30,11 +30,11 @@ class TokenizedText(NamedTuple):
         return len(self.documents) - 1
 
     def sentence_bounds(self, index: int) -> list[int]:
-        """Where each sentence of a document begins in `ids`, and where the last one ends."""
+        """The beginning of each sentence of a document in `ids`, and the end of the last one."""
         return self.sentences[self.documents[index] : self.documents[index + 1] + 1]
 
     def words_of(self, start: int, end: int) -> np.ndarray:
-        """Where the words in a range of pieces begin in `ids`."""
+        """The beginnings of the words in a range of pieces in `ids`."""
         return start + np.flatnonzero(self.word_starts[start:end])
 
 

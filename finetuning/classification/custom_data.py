@@ -196,7 +196,7 @@ def _has_label(data_dir, source):
 
 
 def _find_labels(data_dir, source, multi_label):
-    """All labels of the training file, sorted: as numbers if all of them are, else as texts."""
+    """Finds the labels of the training file, sorted as numbers if all are, else as texts."""
     if source is None:
         raise InputError(
             "--labels must be given where there is no training file to find them in. Received: none"

@@ -29,7 +29,7 @@ def read_input(task: Classification, name: str, value: Any) -> Example:
 
 
 def read_outputs(task: Classification, examples: Examples, outputs: Outputs) -> list[Classified]:
-    """What the model's outputs say of each text."""
+    """Turns the model's outputs into results, one for each text."""
     labels = task.dataset.labels
     if not labels:
         return [Classified(float(score), {}) for score in task.predictions(outputs)]

@@ -32,7 +32,7 @@ def read_input(task: MultipleChoice, name: str, value: Any) -> ChoiceQuestion:
 
 
 def read_outputs(task: MultipleChoice, examples: Examples, outputs: Outputs) -> list[Chosen]:
-    """What the model's outputs say of each text."""
+    """Turns the model's outputs into results, one for each text."""
     found_of_all = []
     for question, shares in zip(examples.raw, probabilities(outputs), strict=True):
         best = int(shares.argmax())

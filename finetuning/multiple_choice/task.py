@@ -46,7 +46,7 @@ class MultipleChoice:
 
     @property
     def rows(self) -> int:
-        """One per option."""
+        """The number of options."""
         return max(len(raw[0].options) for raw in self.dataset.questions.values())
 
     def make_model(self, encoder: keras.Model) -> MultipleChoiceModel:
@@ -106,7 +106,7 @@ class MultipleChoice:
         examples: Examples,
         outputs: Outputs,
     ) -> list[str]:
-        """Nothing: `measure` tells all."""
+        """Writes nothing: `measure` tells all."""
         return []
 
     def write_predictions(

@@ -216,7 +216,7 @@ def to_iob2(tags: Iterable[str]) -> list[str]:
 
 
 def find_tags(sentences: Iterable[Sentence]) -> tuple[str, ...]:
-    """All tags of the kinds that occur in sentences, in alphabetical order, with "O" the last."""
+    """Finds the tags of all kinds in sentences, in alphabetical order, "O" at the end."""
     kinds = {tag[2:] for sentence in sentences for tag in sentence.tags} - {""}
     return tags_of_kinds(sorted(kinds))
 

@@ -33,7 +33,7 @@ def read_input(task: NamedEntityRecognition, name: str, value: Any) -> Sentence:
 def read_outputs(
     task: NamedEntityRecognition, examples: Examples, outputs: Outputs
 ) -> list[Tagged]:
-    """What the model's outputs say of each text."""
+    """Turns the model's outputs into results, one for each text."""
     found_of_all = []
     predictions = task.predictions(examples, outputs)
     alignments, _ = examples.windowing

@@ -100,7 +100,7 @@ class NamedEntityRecognition:
         return Examples(lengths, make_batch, ids, raw, windowing=(alignments, windows))
 
     def predictions(self, examples: Examples, outputs: Outputs) -> list[PredictedTags]:
-        """For each sentence U tags, and the probability of each."""
+        """Predicts U tags for each sentence, with their probabilities."""
         alignments, windows = examples.windowing
         return predict_tags(alignments, windows, outputs["logits"], self.dataset.tags)
 

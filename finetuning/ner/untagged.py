@@ -87,7 +87,7 @@ def read_dataset_split(
 
 
 def count_kinds(dataset: NerDataset, sentences: Iterable[Sentence]) -> dict[str, int]:
-    """How many entities of each kind sentences have: a dict; {} where none is tagged."""
+    """Counts the entities of each kind in sentences: a dict; {} where none is tagged."""
     kinds = dict.fromkeys(tag[2:] for tag in dataset.tags if tag != "O")
     tagged = [sentence for sentence in sentences if sentence.tagged]
     counts = collections.Counter(kind for s in tagged for _, _, kind in entities(s.tags))
@@ -200,7 +200,7 @@ def _of_tokens(name, tokens, file_format):
 
 
 def _token_columns(file_format):
-    """How many columns a line has without its tag."""
+    """Counts the columns of a line without its tag."""
     return file_format.token + 1
 
 

@@ -196,7 +196,7 @@ def _answers(entries, context, where, counts):
 
 
 def _nearest(text, start, context):
-    """Where the occurrence of the text nearest to `start` begins; None if there is none."""
+    """Finds where the text occurs nearest to `start`; None if it does not."""
     start = max(0, min(start, len(context)))
     before, after = context.rfind(text, 0, start + len(text)), context.find(text, start)
     places = [place for place in (before, after) if place >= 0]

@@ -46,7 +46,7 @@ def read_input(task: QuestionAnswering, name: str, value: Any) -> Question:
 
 
 def read_outputs(task: QuestionAnswering, examples: Examples, outputs: Outputs) -> list[Answered]:
-    """What the model's outputs say of each text."""
+    """Turns the model's outputs into results, one for each text."""
     found = task.answers(examples, outputs)
     found_of_all = []
     for key, chosen in task.texts(found).items():

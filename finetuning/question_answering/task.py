@@ -250,7 +250,7 @@ class QuestionAnswering:
         examples: Examples,
         outputs: Outputs,
     ) -> list[str]:
-        """Nothing: `measure` tells all."""
+        """Writes nothing: `measure` tells all."""
         return []
 
     def write_predictions(

@@ -160,7 +160,7 @@ def _windows_of(number, pieces, tokenizer, room, doc_stride, answer):
 
 
 def window_places(length: int, room: int, doc_stride: int) -> tuple[list[int], list[int]]:
-    """Where the windows over a context of `length` pieces begin, and how long each is.
+    """Lists where the windows over a context of `length` pieces begin, and how long each is.
 
     An empty context has one window, of length 0.
     """

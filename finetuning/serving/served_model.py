@@ -122,7 +122,7 @@ class ServedModel:
         return {name: tf.gather(array.concat(), places) for name, array in arrays.items()}
 
     def _batch(self, rows, chosen, length):
-        """Some of the rows, padded: a dict of int32 [R, T]."""
+        """Pads some of the rows: a dict of int32 [R, T]."""
         ids = tf.gather(rows.ids, chosen)  # [R, (T)]
         places = tf.range(length, dtype=tf.int64)[tf.newaxis]  # [1, T]
         inside = places < ids.row_lengths()[:, tf.newaxis]  # [R, T]

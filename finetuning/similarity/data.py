@@ -71,7 +71,7 @@ class Form(NamedTuple):
 
     @property
     def objective(self) -> str:
-        """What they are for, a key of `finetuning.similarity.losses.OBJECTIVES`."""
+        """The objective that they suit, a key of `finetuning.similarity.losses.OBJECTIVES`."""
         if self.scored:
             return "cosine"
         return "ranking" if self.texts > 1 else "simcse"
@@ -262,7 +262,7 @@ def _score_of(label: Any) -> float:
 
 
 def _make_triples(examples, labels):
-    """Of every premise: each sentence that it entails as its partner, one that contradicts it.
+    """Makes triples: a premise, each sentence that it entails, and one that contradicts it.
 
     As SimCSE (arXiv:2104.08821, section 5). Of fewer contradictions some are taken again.
     """

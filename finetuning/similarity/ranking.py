@@ -159,7 +159,7 @@ class TfIdf:
 
 
 def search_tf_idf(queries: Sequence[str], corpus: Sequence[str], top: int) -> Found:
-    """As `search`, by the cosines of `TfIdf` of the corpus."""
+    """Searches by the cosines of `TfIdf` of the corpus, as `search`."""
     vectors = TfIdf(corpus)
     return _search_sparse(vectors(queries), vectors(corpus), top)
 
@@ -167,7 +167,7 @@ def search_tf_idf(queries: Sequence[str], corpus: Sequence[str], top: int) -> Fo
 def search_bm25(
     queries: Sequence[str], corpus: Sequence[str], top: int, words: Callable[[str], Sequence[Any]]
 ) -> Found:
-    """As `search`, by Okapi BM25; a word of n texts weighs log(1 + (N - n + 0.5) / (n + 0.5)).
+    """Searches by Okapi BM25; a word of n texts weighs log(1 + (N - n + 0.5) / (n + 0.5)).
 
     That is Lucene's weight, which is never negative.
 
@@ -200,7 +200,7 @@ def search_bm25(
 
 
 def _search_sparse(queries: Any, corpus: Any, top: int) -> Found:
-    """As `search`, for sparse matrices [Q, V] and [N, V]."""
+    """Searches sparse matrices [Q, V] and [N, V], as `search`."""
     count = max(1, BLOCK_VALUES // max(1, corpus.shape[0]))
     across = corpus.T.tocsr()
     parts = [

@@ -64,7 +64,7 @@ class Similarity:
 
     @property
     def rows(self) -> int:
-        """One per text."""
+        """The number of texts."""
         most = max((self.dataset.form(split).texts for split in self.dataset.sources), default=1)
         return max(2, most)
 
@@ -122,7 +122,7 @@ class Similarity:
         return results | {f"tf_idf_{n}": v for n, v in _measure_tf_idf(examples).items()}
 
     def baseline(self, examples: Examples) -> dict[str, float]:
-        """Nothing: `measure` has a better one."""
+        """Returns nothing: `measure` has a better baseline."""
         return {}
 
     def illustrations(
@@ -139,7 +139,7 @@ class Similarity:
         examples: Examples,
         outputs: Outputs,
     ) -> list[str]:
-        """Nothing: `measure` tells all."""
+        """Writes nothing: `measure` tells all."""
         return []
 
     def write_predictions(

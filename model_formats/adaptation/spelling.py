@@ -156,7 +156,7 @@ def _known(tokens):
 
 
 def spelling_of(tokenizer: Tokenizer) -> Spelling:
-    """How a tokenizer spells its pieces: a `WordPieceSpelling` or a `SentencePieceSpelling`."""
+    """Finds a tokenizer's spelling: a `WordPieceSpelling` or a `SentencePieceSpelling`."""
     if isinstance(tokenizer, SentencePieceTokenizer):
         return SentencePieceSpelling(tokenizer)
     return WordPieceSpelling(tokenizer)

@@ -75,7 +75,7 @@ def _check_wiring(loaded):
 
 
 def class_name(loaded: LoadedModel, architecture: TransformersClass) -> str:
-    """For example "BertForMaskedLM"."""
+    """The name of the class in transformers, such as "BertForMaskedLM"."""
     return ENCODERS[loaded.model_type].prefix + architecture.suffix
 
 

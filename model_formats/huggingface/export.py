@@ -129,7 +129,7 @@ def check_reloaded(loaded: LoadedModel, directory: str) -> None:
 
 
 def config_of(loaded: LoadedModel, architecture: TransformersClass) -> dict[str, Any]:
-    """What config.json holds, a dict.
+    """Makes the contents of config.json, a dict.
 
     "dtype" is the type that transformers computes in, whatever type the stored weights have.
     """

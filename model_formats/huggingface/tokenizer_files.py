@@ -128,7 +128,7 @@ def _as_python(tokenizer):
 
 
 def _special_tokens(tokenizer: TokenizerInterface) -> dict[str, str | None]:
-    """From the role of each special token to the token; None for a [PAD] that is missing."""
+    """Maps the role of each special token to the token; None for a missing [PAD]."""
     ids = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id)
     ids = (*ids, tokenizer.mask_id)
     special = {

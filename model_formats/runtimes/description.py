@@ -15,7 +15,7 @@ DESCRIPTION_FILE = "model.json"
 
 
 def describe(loaded: LoadedModel, graph: Any, precision: str) -> dict[str, Any]:
-    """What somebody needs to know who has only the file.
+    """Describes what somebody must know who has only the file.
 
     Args:
         loaded: the `LoadedModel`.

@@ -71,7 +71,7 @@ def check_size(loaded: LoadedModel) -> None:
 
 
 def make_graph_of_weights(loaded: LoadedModel, dtype: str) -> tuple[Any, dict[str, keras.Variable]]:
-    """As `make_graph`, but the weights are inputs too, after the others.
+    """Makes a graph as `make_graph` does, with the weights as further inputs.
 
     A converter that folds constants holds many copies of them: tf2onnx would need more than 20 GB
     for BERT-base.

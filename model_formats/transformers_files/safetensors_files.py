@@ -41,7 +41,7 @@ class StoredTensors:
     files: dict[str, str]
 
     def read(self, name: str) -> np.ndarray:
-        """One tensor as a float32 array.
+        """Reads one tensor as a float32 array.
 
         Raises:
             InputError: its type is not in `DTYPES`, or it cannot be read.
@@ -154,7 +154,7 @@ def _read_header(path):
 
 @_one_line_errors
 def read_tensor(path: str, name: str) -> np.ndarray:
-    """One tensor of a file as a float32 array; see `StoredTensors.read`."""
+    """Reads one tensor of a file as a float32 array; see `StoredTensors.read`."""
     with safe_open(path, framework="np") as file:
         dtype = file.get_slice(name).get_dtype()
         if dtype not in DTYPES:

@@ -148,7 +148,7 @@ def names_of(flags: "DataclassInstance | type[DataclassInstance]", key: str) -> 
 
 
 def recorded_values(flags: "DataclassInstance") -> dict[str, Any]:
-    """What the record of a training names of the values of a program's flags: a dict."""
+    """Returns the values of a program's flags that the record of a training names, a dict."""
     return {name: getattr(flags, name) for name in names_of(flags, "recorded")}
 
 

@@ -273,7 +273,7 @@ def choose_predicted_file(values: Texts) -> Texts:
 
 
 def resolve_steps(values: Flags, given: FinetuneFlags) -> Flags:
-    """Where one of two flags with the same meaning was given, sets the other to None.
+    """Sets the other of two flags with the same meaning to None, where one was given.
 
     Args:
         values: `FinetuneFlags`, its `PerModel` values resolved.

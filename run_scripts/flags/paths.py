@@ -60,7 +60,7 @@ def expand_globs(patterns: str, flag_name: str) -> list[str]:
 
 
 def match_paths(patterns: str, flag_name: str, folders: bool = False) -> list[str]:
-    """As `expand_globs`; with `folders` a part may also be a folder, or match nothing but folders.
+    """Expands globs as `expand_globs`; with `folders` a part may also be, or match, folders.
 
     Raises:
         InputError: as `expand_globs`.

@@ -64,7 +64,7 @@ def print_tables(models: Mapping[str, EncoderConfig], lengths: Sequence[int], ba
 
 
 def masked(lengths: Iterable[int]) -> str:
-    """What is masked at each length, for a title."""
+    """Names what is masked at each length, for a title."""
     each = ", ".join(f"{predictions_of(length)} of {length}" for length in lengths)
     return f"training with masks at {each}"
 
@@ -146,7 +146,7 @@ MEMORIES = {
 
 
 def millions(count: float) -> str:
-    """For example "23.4"; a small number with more digits."""
+    """Writes a number in millions, such as "23.4", a small one with more digits."""
     return f"{count / 1e6:.{1 if count >= 1e5 or not count else 2}f}"
 
 

@@ -184,7 +184,7 @@ def print_model(
 
 
 def launch_bound(flags: "CorpusPlanFlags") -> str:
-    """What stands in place of a card's speed where operations do not give it, else ""."""
+    """Returns what stands in place of a card's speed where operations do not give it, else ""."""
     return "launch-bound, unknown" if flags.model in TWO_CORES_FLOPS else ""
 
 
@@ -197,7 +197,7 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
 
 
 def number(value: float) -> str:
-    """For example "12.3 million"."""
+    """Writes a number in words, such as "12.3 million"."""
     for limit, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if value >= limit:
             return f"{value / limit:.3g} {name}"

@@ -39,7 +39,7 @@ class DevicePlan:
 
 
 def passes_of(phases: Iterable[Phase], rows_of_a_pass: Iterable[float]) -> float:
-    """How often the phases read the text.
+    """Counts how often the phases read the text.
 
     Args:
         phases: a list of `Phase`.

@@ -129,7 +129,7 @@ def corpus_vectors(model: "Model", values: SearchFlags, texts: list[str]) -> np.
 
 
 def _key(model, values):
-    """What the vectors depend on, as text."""
+    """Writes what the vectors depend on, as text."""
     source = model.loaded.source
     files = [name for name in (source, f"{source}.index") if os.path.isfile(name)]
     weights = [(os.path.getsize(name), os.stat(name).st_mtime_ns) for name in files]

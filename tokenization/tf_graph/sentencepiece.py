@@ -144,7 +144,7 @@ class GraphSentencePiece(tf.Module):
         return tf.RaggedTensor.from_row_splits(characters, splits, validate=False), spans
 
     def _with_single_spaces(self, rows, spans):
-        """Each run of spaces as one, none at a text's start: characters, row splits, spans."""
+        """Joins each run of spaces, and drops leading ones: characters, row splits, spans."""
         space = self._spaces(rows.values)
         count = tf.size(space)
         before = tf.concat([[True], space[:-1]], axis=0)[:count]  # a text ends in a space

@@ -187,7 +187,7 @@ def _tails(text: str, before: int) -> tuple[tuple[str, ...], ...]:
 
 
 def _readings(word):
-    """Every way to read a word: as a stem alone, then as a stem with a tail."""
+    """Lists every way to read a word: as a stem alone, then as a stem with a tail."""
     readings = [(word,)]
     if word in _whole_words():
         return readings

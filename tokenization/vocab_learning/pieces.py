@@ -102,7 +102,7 @@ def cut_greedily(word: str, initial: set[str], continuing: set[str], longest: in
 
 
 def _piece_end(word, start, most, pieces):
-    """Where the longest piece from `start` on ends, not after `most`."""
+    """Returns where the longest piece from `start` on ends, not after `most`."""
     while most > start + 1 and word[start:most] not in pieces:
         most -= 1
     return most

@@ -38,7 +38,7 @@ def random_batch(
 def short_batch(
     config: EncoderConfig, batch: int, length: int, predictions: int
 ) -> dict[str, np.ndarray]:
-    """As `random_batch`, but every row is half padding."""
+    """Makes a `random_batch` whose rows are half padding."""
     features = random_batch(config, batch, length, predictions)
     for name in ("input_ids", "input_mask", "segment_ids"):
         features[name][:, length // 2 :] = 0
@@ -48,7 +48,7 @@ def short_batch(
 def bucket_batch(
     config: EncoderConfig, batch: int, length: int, predictions: int
 ) -> dict[str, np.ndarray]:
-    """As `short_batch`, to be cut to the first of the lengths."""
+    """Makes a `short_batch` to be cut to the first of the lengths."""
     from bert_tf.input.length_buckets import BUCKET
 
     return {**short_batch(config, batch, length, predictions), BUCKET: np.array(0, np.int32)}
@@ -57,7 +57,7 @@ def bucket_batch(
 def packed_batch(
     config: EncoderConfig, batch: int, length: int, predictions: int
 ) -> dict[str, np.ndarray]:
-    """As `random_batch`, with two sequences a row, S = 2, and without padding."""
+    """Makes a `random_batch` with two sequences a row, S = 2, and without padding."""
     features = random_batch(config, batch, length, predictions)
     rng = np.random.default_rng(SEED)
     half = np.arange(length) // (length // 2)  # [T]: 0 or 1

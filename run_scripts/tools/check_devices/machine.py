@@ -21,7 +21,7 @@ VERSION_FUNCTIONS = {
 
 
 def describe_machine() -> dict[str, Any]:
-    """What an engineer would ask about a machine: a dict for the report.
+    """Describes a machine as an engineer would ask about it: a dict for the report.
 
     Returns:
         A dict: "python", "system", "tensorflow", "keras", "built_for" (CUDA, cuDNN and the

@@ -29,7 +29,7 @@ OLD_FIELDS = tuple(FIELDS)[:9]
 
 
 def describe_gpus() -> dict[str, Any]:
-    """What nvidia-smi says, for the report.
+    """Reads what nvidia-smi says, for the report.
 
     Returns:
         A dict: "gpus", a list of dicts with the values of `FIELDS` as strings, None for what a GPU
@@ -95,7 +95,7 @@ def parse_gpus(text: str, fields: Sequence[str] = tuple(FIELDS)) -> list[dict[st
 
 
 def parse_links(text: str) -> dict[str, str]:
-    """How GPUs are linked, by the table of `topo -m`: for example {"GPU0-GPU1": "NV12"}.
+    """Reads how GPUs are linked from the table of `topo -m`: for example {"GPU0-GPU1": "NV12"}.
 
     NV12 are twelve NVLinks; PIX, PXB, PHB, NODE and SYS are ever longer ways over PCIe.
     """

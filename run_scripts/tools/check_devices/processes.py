@@ -81,7 +81,7 @@ def run_group(tasks: Sequence[Job], environments: Environments) -> Iterator[Answ
 
 
 def _attempt(tasks, environments):
-    """Like `run_group`, until the processes die; yields at least one answer."""
+    """Runs a group until the processes die; yields at least one answer."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"tasks{i}" for i in range(len(environments))]
         processes = []

@@ -232,7 +232,7 @@ def tiny_step(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def count_different(strategy: "tf.distribute.Strategy", weights: np.ndarray) -> int:
-    """How many different rows the weights [D, W] of all workers have, by their bits."""
+    """Counts the different rows of the weights [D, W] of all workers, by their bits."""
     from bert_tf.training.distribution import gather_texts
 
     digests = ",".join(hashlib.sha256(row.tobytes()).hexdigest() for row in weights)
