@@ -35,7 +35,7 @@ ENVIRONMENT = {
 def refuse_mixed_cuda(*folders):
     """Ends the program if CUDA libraries of two releases are installed into the same paths.
 
-    TensorFlow's extra "and-cuda" installs those of one release, PyPI's torch those of another;
+    TensorFlow's extra "and-cuda" installs one release of them, PyPI's torch another;
     both then load those that were installed last. Packages are looked for in `folders`, or in all
     of `sys.path`.
     """

@@ -129,7 +129,7 @@ def _with_end(blocks):
 
 
 def decode_text(content: bytes, name: str, encoding: str | None = None) -> str:
-    """Decodes a whole file, by default in the encoding that it is recognised to have.
+    """Decodes a whole file, by default in the encoding that it is recognized to have.
 
     Raises:
         InputError: as `decode_blocks`.

@@ -94,7 +94,7 @@ def dense(
 
 
 class LayerNorm(keras.layers.Layer):
-    """Layer normalisation over the last axis (arXiv:1607.06450), in float32 at least.
+    """Layer normalization over the last axis (arXiv:1607.06450), in float32 at least.
 
     Keras's own, inside a model that computes in bfloat16, is given weights that were rounded to
     bfloat16. "layer_norm" in the name is what exempts its weights from weight decay.

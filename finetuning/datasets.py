@@ -31,7 +31,7 @@ class SplitSource(NamedTuple):
     entities: tuple[str, ...] = ()
     # Whether the files are a user's own, in which every row must have as many columns as the first.
     own: bool = False
-    encoding: str | None = None  # of a user's own files; None: it is recognised
+    encoding: str | None = None  # of a user's own files; None: it is recognized
     part: str | None = None  # "train" or "dev" of a single file, of which a tenth is held out
     third: str | int | None = None  # the column of a third text, of which run_similarity alone asks
 

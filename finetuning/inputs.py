@@ -76,7 +76,7 @@ def read_pairs(path: str) -> list[Pair]:
     Blank lines count as empty sentences.
 
     Args:
-        path: a file, in UTF-8 or an encoding that is recognised; only "\\n" ends a line.
+        path: a file, in UTF-8 or an encoding that is recognized; only "\\n" ends a line.
 
     Returns:
         A list of (sentence, second sentence or None).

@@ -37,7 +37,7 @@ def read_cells(
     Args:
         path: the file.
         own: whether it is a user's own, which may have quotes in a .tsv too.
-        encoding: a key of `bert_common.text_encoding.NAMES`; None: it is recognised.
+        encoding: a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
     """
     if path.lower().endswith(".csv"):
         return read_csv(read_text(path, encoding), path)
@@ -59,7 +59,7 @@ def read_header(rows: Iterator[Row], path: str) -> Row:
 
 
 def read_text(path: str, encoding: str | None = None) -> str:
-    """A whole file as text; where its encoding is recognised and not UTF-8, it is said.
+    """A whole file as text; where its encoding is recognized and not UTF-8, it is said.
 
     Raises:
         InputError: bytes that are no text in the encoding; names line and byte.
@@ -169,7 +169,7 @@ def note_encoding(path: str, encoding: str) -> None:
 def read_lines(path: str, encoding: str | None = None) -> Iterator[tuple[str, str]]:
     """Yields the place of every line and its text; lines end in "\\n" or "\\r\\n".
 
-    Blank lines at the end are left out. Text in UTF-16 or cp949 is recognised.
+    Blank lines at the end are left out. Text in UTF-16 or cp949 is recognized.
     """
     content = read_bytes(path)
     found = encoding or detect_encoding(content[:SAMPLE_BYTES])

@@ -16,7 +16,7 @@ from model_formats.transformers_files.config import HuggingFaceModel, from_huggi
 class ConfigFile:
     """A bert_config.json, an albert_config.json, or a config.json of transformers.
 
-    What hidden_act means differs between ours and theirs, so a file is recognised by its keys.
+    What hidden_act means differs between ours and theirs, so a file is recognized by its keys.
 
     Attributes:
         path: the file.

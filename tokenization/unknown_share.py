@@ -132,7 +132,7 @@ def flatten(value: Any) -> Iterator[str]:
 
 
 class Evidence(NamedTuple):
-    """What the causes are recognised by."""
+    """What the causes are recognized by."""
 
     tokenizer: TokenizerInterface
     words: list[str]  # some that have an [UNK]

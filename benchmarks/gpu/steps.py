@@ -5,7 +5,7 @@
 
 All contenders of a table row stay alive and take turns, so the card's clock is the same for all.
 A batch that does not fit is halved. Utilisation is the operations of the model's products a second
-over those of one large product in the same rounds; memory stands beside its estimate. --vary
+over one large product's in the same rounds; memory stands beside its estimate. --vary
 compares the step with itself under other attention, without dropout, with other flags of XLA.
 """
 
@@ -183,7 +183,7 @@ def with_own_flags(flags):
 
 
 def per_row(contender, plain):
-    """The seconds of a row over those of the plain step, round by round."""
+    """The seconds of a row over the plain step's, round by round."""
     rows, plain_rows = contender.tasks[0]["batch"], plain.tasks[0]["batch"]
     return [
         (a / rows) / (b / plain_rows) for a, b in zip(contender.seconds, plain.seconds, strict=True)

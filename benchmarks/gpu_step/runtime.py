@@ -50,7 +50,7 @@ class Program:
         """Runs the program, and does not wait for its end.
 
         Args:
-            values: name -> array on the device; those of other names are ignored.
+            values: name -> array on the device; other names are ignored.
         """
         buffers = [values[row["name"]] for row in self.arguments]
         return dict(zip(self.outputs, execute(self.executable, buffers), strict=True))

@@ -5,7 +5,7 @@
 
 Features are TF-IDF weights of n-grams of characters or of words (runs of letters and digits, or of
 punctuation). A classifier is a logistic regression, a score is predicted by ridge regression. A
-pair of sentences has the weights of the first, those of the second, of every n-gram the smaller of
+pair of sentences has the weights of both, for every n-gram the smaller of
 its two weights (what both have), and the cosine of the two sentences. The longest n-gram, then the
 regularization, is chosen on a tenth of the training examples, by texts: examples that share their
 first sentence, as the three of each premise in KLUE-NLI, stay together. The model is then fitted to
@@ -74,8 +74,8 @@ class LinearModel:
         """Fits the linear model to features [N, F] and labels [N]."""
         linear = imported("sklearn.linear_model")
         if self.dataset.labels:
-            # Not the default solver: it ends where no gradient exceeds a fixed number, and those of
-            # rare n-grams are small from the beginning. One classifier for each class.
+            # Not the default solver: it ends where no gradient exceeds a fixed number, and the
+            # gradients of rare n-grams are small from the beginning. One classifier for each class.
             one = linear.LogisticRegression(C=strength, solver="liblinear")
             several = len(self.dataset.labels) > 2
             classifier = imported("sklearn.multiclass").OneVsRestClassifier

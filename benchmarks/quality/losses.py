@@ -1,4 +1,4 @@
-"""Compares the losses of trainings in lower precision with those of float32.
+"""Compares the losses of trainings in lower precision with float32's.
 
     python -m benchmarks.quality.losses --records=train.tfrecord --config=FILE \\
         --steps=300 --seeds=1,2,3

@@ -3,7 +3,7 @@
     python -m benchmarks.quality.order --model_dir=output/model --held_out=output/heldout.txt \\
         --input_file=output/heldout_512.tfrecord --output_dir=work/order
 
-The records are those of create_pretraining_data.py --objective=sop --masking=static
+The records come from create_pretraining_data.py --objective=sop --masking=static
 --packing=false, made from the text. Where a segment starts in the first sentence of a document, its
 wording alone gives the order away ("... is a city in ..."); elsewhere the content has to. So the
 two kinds of rows are measured separately. Writes eval_results.txt: model_accuracy_ROWS, the share

@@ -20,7 +20,7 @@ from bert_common.json_text import read_json
 from run_scripts.tools.check_devices.machine import memory_gib
 from run_scripts.tools.check_devices.nvidia_smi import describe_gpus
 
-# The project's own runs, those of docs/results.md.
+# The project's own runs, which docs/results.md shows.
 LEDGER = Path(__file__).parents[2] / "docs" / "results" / "runs.jsonl"
 
 
@@ -183,7 +183,7 @@ def append_run(path, run):
 
 @contextlib.contextmanager
 def _locked_folder(folder):
-    """Holds the lock of a folder: that of the file would be lost when the file is replaced."""
+    """Holds the lock of a folder: a lock on the file would be lost when the file is replaced."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -48,7 +48,7 @@ class Cost:
     memory_gib: float = 0.0
 
     def plus(self, seconds, cpu_seconds=0.0, memory_gib=0.0):
-        """The cost with that of one more start."""
+        """Adds the cost of one more start."""
         return dataclasses.replace(
             self,
             seconds=self.seconds + seconds,
@@ -251,7 +251,7 @@ def _present_peak_gib(pid):
 
 
 def _peak_gib(usage, seen):
-    """The peak memory of a child that has ended, in GiB: that of its largest process.
+    """The peak memory of the largest process of a child that has ended, in GiB.
 
     Args:
         usage: its `resource.struct_rusage`. A fork counts as the child, with the memory of this

@@ -54,7 +54,7 @@ class ReferenceFlags(DeviceFlags):
     )
     held_out: str = groups.TASK.flag(
         None,
-        "Likewise, text to measure on. Without it: one document in a hundred of the corpus, which "
+        "Likewise, text to measure on. Default: one document in a hundred of the corpus, which "
         "is then not trained on.",
         is_input=True,
         is_path=True,
@@ -77,13 +77,13 @@ class ReferenceFlags(DeviceFlags):
     begin_with: str = groups.UPDATES.flag(
         None,
         "A folder with a model of --size, for example reference_model: pre-training goes on from "
-        "its weights, with its vocabulary. Without it, both are made anew.",
+        "its weights, with its vocabulary. Default: none; both are made anew.",
         is_input=True,
         takes=(FILE, FOLDER, NOTHING),
     )
     lengths: str = groups.UPDATES.flag(
         None,
-        "The phases to run, by the lengths of their rows, comma-separated. Without it: all of the "
+        "The phases to run, by the lengths of their rows, comma-separated. Default: all of the "
         "size's.",
     )
     hours: float = groups.UPDATES.flag(
@@ -175,7 +175,7 @@ def check_phases(flags):
     known = [phase.length for phase in SIZES[flags.size].phases]
     if flags.lengths and not set(ascending_numbers(flags.lengths) or [0]) <= set(known):
         raise InputError(
-            f"--lengths must be among those of --size={flags.size}, ascending: "
+            f"--lengths must be among the lengths of --size={flags.size}, ascending: "
             f"{','.join(map(str, known))}. Received: {flags.lengths}"
         )
     if not flags.hours and not flags.begin_with:
@@ -186,7 +186,7 @@ def keep_to_one_name(flags):
     """Refuses the folder of a run with another name: its weights would pass for this one's.
 
     Raises:
-        InputError: the folder is that of another run.
+        InputError: the folder belongs to another run.
     """
     name = kept_line(Path(flags.output_dir) / "name.txt", flags.name)
     if name != flags.name:
@@ -214,7 +214,7 @@ def run_stages(stages, flags, ledger):
     """Runs the stages that the ledger lacks.
 
     Args:
-        stages: those of `make_stages`.
+        stages: as `make_stages` returns them.
         flags: `ReferenceFlags`; of them output_dir and name.
         ledger: the file of runs.
 

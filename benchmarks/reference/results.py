@@ -174,7 +174,7 @@ def cost_texts(runs, letters):
 
 
 def commands(runs):
-    """The commands of runs, each below its name; those of one seed for all."""
+    """Prints the commands of runs, each below its name; one seed's commands stand for all."""
     for name, members in by_seed(runs).items():
         command = runs[members[0]].command
         for old, new in MOVED.items():

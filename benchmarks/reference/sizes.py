@@ -60,7 +60,7 @@ class Size(NamedTuple):
 
 
 # Most of the time with short rows, in which attention costs least; the last tenth or so trains the
-# positions that the rows before it lack. mini's shares are about those of reference_model/. A tenth
+# positions that the rows before it lack. mini's shares are about reference_model/'s. A tenth
 # of warm-up for new weights; less for trained ones, which the moments of a new optimizer alone
 # require.
 SIZES = {

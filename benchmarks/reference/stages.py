@@ -34,7 +34,7 @@ MASKED_SHARE = 0.15
 # Batches of 64 of such an evaluation: the whole text would take too long.
 EVALUATION_BATCHES = 30
 
-# How a task's model begins: name -> whether the weights are those of the reference model.
+# How a task's model begins: name -> whether with the weights of the reference model.
 BEGINNINGS = {"model": True, "random_weights": False}
 
 
@@ -217,7 +217,7 @@ def _training(work):
 def _positions(work, number):
     """The trained positions over and over, in place of random vectors.
 
-    Rows of 512 after those of 128, the size mini: 30.9 % of the masked pieces of held-out text were
+    Rows of 512 after rows of 128, the size mini: 30.9 % of the masked pieces of held-out text were
     right after 200 updates with LAMB at 3e-3; from random positions 23.6 % after 2,655 at 1e-3.
     """
     phase, folder = work.phases[number], work.start_of(number)

@@ -57,7 +57,7 @@ class TextFlags:
     held_out: str = groups.TASK.flag(
         None,
         "Likewise, text to measure on; documents of the corpus that are in it are left out. "
-        f"Without it: one document in {HELD_OUT_EVERY} of the corpus.",
+        f"Default: one document in {HELD_OUT_EVERY} of the corpus.",
         is_input=True,
         is_path=True,
     )

@@ -13,7 +13,7 @@ class Work(NamedTuple):
 
     flags: object  # `ReferenceFlags`
     size: Size
-    phases: tuple  # of `Phase`: those of the size that are run, with their shares of the hours
+    phases: tuple  # of `Phase`: the size's phases to run, with their shares of the hours
 
     def out(self, *names):
         """A path in the folder of the run."""
@@ -21,12 +21,12 @@ class Work(NamedTuple):
 
     @property
     def tokenizer_dir(self):
-        """The folder of the vocabulary: that of the model to begin with, or one of its own."""
+        """The folder of the vocabulary: of the model to begin with, or one of its own."""
         return self.flags.begin_with or self.out("vocabulary")
 
     @property
     def model_dir(self):
-        """The folder of the model that is measured: that of the last phase, if there is one."""
+        """The folder of the model to measure: of the last phase, if there is one."""
         return self.weights_before(len(self.phases))
 
     def weights_before(self, number):
@@ -52,7 +52,7 @@ class Work(NamedTuple):
 
 
 def make_work(flags):
-    """The `Work` of `ReferenceFlags`: all phases of the size, or those of --lengths."""
+    """Makes the `Work` of `ReferenceFlags`: all phases of the size, or the ones in --lengths."""
     size = SIZES[flags.size]
     lengths = ascending_numbers(flags.lengths) if flags.lengths else [p.length for p in size.phases]
     phases = [p for p in size.phases if flags.hours and p.length in lengths]

@@ -81,7 +81,7 @@ class LessonRows:
             rows: how many.
 
         Returns:
-            A dict from feature name to an array [R, values of the feature], those of packed records
+            A dict from feature name to an array [R, values of the feature], as in packed records
             with masks.
         """
         rng = random.Random(f"{self.seed} {number}")

@@ -136,7 +136,7 @@ class Contender:
 
 
 def largest_difference(running):
-    """Between the vectors of the first contender and those of the others."""
+    """The largest difference between the first contender's vectors and the others'."""
     first, *others = running
     expected, largest = first.vectors(), 0.0
     for other in others:

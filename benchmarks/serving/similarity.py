@@ -75,7 +75,7 @@ def vectors_of(model, texts, arguments):
 
 
 def cosines(first, second):
-    """The cosines of vectors [N, H] of one side with those of the other, [N]; 0 without length."""
+    """The cosines of vectors [N, H] with their partners, [N]; 0 for vectors without length."""
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     products = np.sum(first * second, axis=1)
     return np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)

@@ -4,7 +4,7 @@
     python -m benchmarks.speed.data_creation [the same] --times=10 --repeats=1       a larger text
 
 Runs the whole program, including its start, for each objective; prints a Markdown table with the
-median and the spread (interquartile range over the median) of the seconds. Memory is that of all
+median and the spread (interquartile range over the median) of the seconds. Memory counts all
 processes (the sum of PSS, which counts shared memory once), sampled several times a second. With
 --times the text is repeated with changes: documents in another order, each starting at another of
 its sentences, with other digits.

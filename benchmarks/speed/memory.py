@@ -8,7 +8,7 @@
 Every measurement runs some steps in a fresh process and reports its peak of memory (of the GPU's if
 there is one) and the seconds per example. The search measures three small batches for each length,
 fits memory = a + b * batch, and computes which batch fills the limit; with --verify that batch is
-run too, and the result is the largest batch that did fit. The estimate is that of
+run too, and the result is the largest batch that did fit. The estimate comes from
 `bert_tf.memory_estimate`, which run_pretraining prints before it trains. Several kinds of attention
 are run in turn, and compared with the first of them.
 """
@@ -41,7 +41,7 @@ GOOGLE_BATCHES = {64: 64, 128: 32, 256: 16, 320: 14, 384: 12, 512: 6}
 MASKED_SHARE = 0.15
 
 # The smallest batch of a search has about this many tokens, the largest four times as many: enough
-# for the memory of activations to show beside that of weights.
+# for the memory of activations to show beside the weights'.
 FIRST_TOKENS = 512
 
 # The upper end of the estimate's search for the largest batch: no device holds this many examples.
@@ -95,7 +95,7 @@ def compare(tasks, length, batch, steps):
 
     Returns:
         For each task peak memory in GiB, the median of the seconds per example, and both divided by
-        those of the first task, the seconds round by round.
+        the first task's, the seconds round by round.
     """
     contenders = [Contender("project", sized(task, length, batch)) for task in tasks]
     seconds = take_turns(contenders, ROUNDS, steps)

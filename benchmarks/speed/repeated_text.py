@@ -9,7 +9,7 @@ turns, and prints a Markdown table with the median and the spread (interquartile
 median) of the seconds, and the largest memory (PSS of all processes). A checkout named by
 --baseline runs beside them with the same flags but that one, for example a version that counts
 nothing. Then, unless --kills=0, a run is killed three times (SIGKILL to all processes) and started
-again, and its files are compared with those of a run that was not disturbed.
+again, and its files are compared with the files of an undisturbed run.
 """
 
 import contextlib

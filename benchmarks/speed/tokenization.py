@@ -52,7 +52,7 @@ def full_vocabulary(path):
 
 
 def hugging_face(vocabulary):
-    """Hugging Face's WordPiece tokenizer with BERT's normaliser, which keeps case and accents."""
+    """Hugging Face's WordPiece tokenizer with BERT's normalizer, which keeps case and accents."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
     ids = {token: index for index, token in enumerate(vocabulary)}

@@ -189,7 +189,7 @@ def compare_devices(task, rounds, steps):
 
 
 def compare_checkouts(task, baseline, rounds, steps):
-    """Rows for this project's step and for that of another checkout."""
+    """Makes rows for this project's step and for another checkout's."""
     names = {"this checkout": None, baseline: baseline}
     contenders = [Contender("project", task, checkout) for checkout in names.values()]
     times = take_turns(contenders, rounds, steps)

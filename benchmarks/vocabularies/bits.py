@@ -12,9 +12,9 @@ the [MASK]s reveal it; "bits", the last two together.
 
 Limits: "bits" is independent of the vocabulary as a measure, but the models were not trained to
 predict pieces in turn; spans are independent of each other; the spans follow the borders that the
-vocabularies share, so only those of one run compare; eojeols with [UNK] in any vocabulary are never
-masked (their share is "unknown_share"). Whole spans are masked, which a model that was trained with
-single pieces masked has seldom seen.
+vocabularies share, so only numbers of one run compare; eojeols with [UNK] in any vocabulary are
+never masked (their share is "unknown_share"). Whole spans are masked, which a model that was
+trained with single pieces masked has seldom seen.
 """
 
 import collections

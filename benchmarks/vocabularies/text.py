@@ -2,7 +2,7 @@
 
 Examples are defined by characters: an example is a passage of whole eojeols (the words between
 spaces), and spans of characters in it are masked, the smallest ones that all vocabularies write in
-whole pieces. Only the ends of spans and the limits on lengths depend on pieces, those of all
+whole pieces. Only the ends of spans and the limits on lengths depend on pieces, of all
 vocabularies.
 
 Shapes: T pieces of a row, P predictions.
@@ -177,7 +177,7 @@ def choose_masked(eojeols, spans, rng, limits=None):
 
     Args:
         eojeols: the passage.
-        spans: `SharedSpans`; those of an eojeol that is [UNK] in some vocabulary are not chosen.
+        spans: `SharedSpans`; spans of an eojeol that is [UNK] in some vocabulary are not chosen.
         rng: a `random.Random`.
         limits: `Limits` for every vocabulary; a span that would exceed any of them is skipped.
 

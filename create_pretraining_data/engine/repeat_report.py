@@ -61,7 +61,7 @@ def find_repeat_problems(repeats: Repeats, plan: WorkPlan) -> list[str]:
     if _share(counted[LINES]) > WORTH_A_WARNING:
         problems.append(
             _describe(counted[LINES], f"lines of {SHORTEST_LINE} characters or more", plan)
-            + ": a model learns them by heart instead of the language; --drop_duplicates=lines "
+            + ": a model memorizes them instead of the language; --drop_duplicates=lines "
             "leaves them out"
         )
     elif _share(counted["all_lines"]) > WORTH_A_WARNING_WITH_SHORT:

@@ -83,7 +83,7 @@ def guess_columns(
         path: the file.
         columns: `Columns`; None for one that is not known.
         needs_label: whether there must be a label.
-        encoding: of the file, a key of `bert_common.text_encoding.NAMES`; None: it is recognised.
+        encoding: of the file, a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
 
     Returns:
         `Columns`.

@@ -63,7 +63,7 @@ def custom_dataset(
         columns: `Columns`.
         labels: all labels, in the order of the classes; None: the training file's.
         metrics: names of `FITTING_METRICS`; None for `DEFAULT_METRICS`.
-        encoding: of the files, a key of `bert_common.text_encoding.NAMES`; None: it is recognised.
+        encoding: of the files, a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
 
     Returns:
         A `Dataset`, whose splits are those whose files exist.
@@ -106,7 +106,7 @@ def own_dataset(
         files: split -> path. A single file "data" is train and dev: a tenth of it is held out.
         task_type, columns, labels, metrics: as for `custom_dataset`. A file of dev or
             test that lacks these columns may have others whose names leave no doubt.
-        encoding: of the files, a key of `bert_common.text_encoding.NAMES`; None: it is recognised.
+        encoding: of the files, a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
 
     Raises:
         InputError: as `custom_dataset`, or the ending of a file is unknown.

@@ -73,7 +73,7 @@ def check_tags(names: Sequence[str], source: str) -> None:
 
 
 def align(tokenizer: TokenizerInterface, sentence: "Sentence") -> Alignment:
-    """Makes the `Alignment` of a `data.Sentence`, even if the tokenizer normalises its text."""
+    """Makes the `Alignment` of a `data.Sentence`, even if the tokenizer normalizes its text."""
     ids, spans = tokenizer.encode_with_offsets(sentence.text)
     unit_at = [-1] * len(sentence.text)
     for unit, (start, end) in enumerate(sentence.units):

@@ -3,7 +3,7 @@
 It differs from `answers` in three ways. Spans start and end only at the n_best_size best pieces of
 the row, which may be the question's or padding. The text of an answer is located by comparing its
 pieces with the whole words of the context; where they do not match, because a piece is [UNK] or a
-character was normalised, the whole words are the answer. Scores are summed in float64.
+character was normalized, the whole words are the answer. Scores are summed in float64.
 
 Shapes: T pieces of a row.
 """

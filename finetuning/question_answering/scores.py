@@ -38,7 +38,7 @@ def normalize_klue(text: str) -> str:
 
 
 def word_f1(answer: str, gold: str) -> float:
-    """F1 of the words that two normalised texts have in common."""
+    """F1 of the words that two normalized texts have in common."""
     return _f1(answer.split(), gold.split())
 
 
@@ -48,7 +48,7 @@ def without_spaces(text: str) -> str:
 
 
 def character_f1(answer: str, gold: str) -> float:
-    """F1 of the characters that two normalised texts have in common, without spaces."""
+    """F1 of the characters that two normalized texts have in common, without spaces."""
     return _f1(without_spaces(answer), without_spaces(gold))
 
 
@@ -58,7 +58,7 @@ def _f1(answer, gold):
 
 
 def rouge_w(answer: str, gold: str) -> float:
-    """F1 of the longest substring that two normalised texts have in common."""
+    """F1 of the longest substring that two normalized texts have in common."""
     match = difflib.SequenceMatcher(None, answer, gold).find_longest_match()
     return _harmonic_mean(match.size, len(answer), len(gold))
 
@@ -74,12 +74,12 @@ class Rules(NamedTuple):
     """How a benchmark compares an answer with a true one."""
 
     normalize: Callable[[str], str]
-    overlap: Callable[[str, str], float]  # of two normalised texts, 0 to 1
+    overlap: Callable[[str, str], float]  # of two normalized texts, 0 to 1
     overlap_name: str
-    drops_empty: bool  # whether true answers that normalise to "" are ignored
+    drops_empty: bool  # whether true answers that normalize to "" are ignored
     units: Callable[
         [str], Sequence[str]
-    ]  # splits a normalised text into what overlaps: words or characters
+    ]  # splits a normalized text into what overlaps: words or characters
     segments: re.Pattern[str]  # matches parts of a text across whose borders no unit extends
 
 
@@ -130,7 +130,7 @@ def score_each(
 
 
 def gold_texts(question: "Question", rules: Rules, version_2_with_negative: bool) -> list[str]:
-    """The true answers of a question, normalised; "" if it has none, as in SQuAD 2.0."""
+    """The true answers of a question, normalized; "" if it has none, as in SQuAD 2.0."""
     golds = [rules.normalize(gold.text) for gold in question.answers]
     if version_2_with_negative:
         golds = [gold for gold in golds if gold or not rules.drops_empty] or [""]

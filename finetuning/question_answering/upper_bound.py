@@ -79,7 +79,7 @@ def _best_of(question, windows, max_answer_length, benchmark, version_2_with_neg
         return exact, overlap
     bounds = np.max([_bounds(question.context, spans, gold, rules) for gold in golds], axis=0)
     for i in np.argsort(-bounds, kind="stable"):
-        # The overlap of an exact match is 1, unless both texts normalise to "".
+        # The overlap of an exact match is 1, unless both texts normalize to "".
         if bounds[i] <= overlap and (bounds[i] < 1 or exact == 1):
             break
         score_span(spans[i])
@@ -96,7 +96,7 @@ def _bounds(context, spans, gold, rules):
     Args:
         context: the text of the spans.
         spans: [N, 2].
-        gold: a true answer, normalised.
+        gold: a true answer, normalized.
         rules: `scores.Rules`.
 
     Returns:
@@ -109,7 +109,7 @@ def _bounds(context, spans, gold, rules):
     for segment in {match[0] for match in matches}:
         text = segment.casefold().translate(PUNCTUATION)
         if not segment.isalnum():
-            text += " "  # which it may be normalised to
+            text += " "  # which it may be normalized to
         shared[segment] = sum(min(count, text.count(unit)) for unit, count in wanted.items())
         counts[segment] = any(map(str.isalnum, rules.normalize(segment)))
     starts = np.array([match.start() for match in matches], np.int64)  # [S]

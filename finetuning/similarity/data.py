@@ -154,7 +154,7 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
     Args:
         path: the file.
         columns: those that are given.
-        encoding: a key of `bert_common.text_encoding.NAMES`; None: it is recognised.
+        encoding: a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
 
     Raises:
         InputError: the ending of its name is unknown, or columns must be given.

@@ -80,7 +80,7 @@ def run_speeds(gpus, models, xla, machine):
         }  # fmt: skip
     precision = tasks.fastest_precision(gpus, products)
     memory = gpu_memory(machine)
-    # Each in a process of its own, as memory is measured as that of the process.
+    # Each in a process of its own, as memory is measured for a process.
     trained = run_alone(tasks.model_tasks(gpus, sizes, precision, xla, memory), "models")
     scaled = run_scaling(gpus, trained)
     piped = run_groups([(tasks.pipeline_tasks(gpus), lambda: [{}])], "input pipeline")

@@ -247,8 +247,14 @@ BAD_FLAGS = {
     "a file in the place of a folder": (["--docs_dir=README.md"], "--docs_dir must be a folder"),
     "no time": (["--hours=-1"], "--hours must be at least 0"),
     "no model": (["--hours=0"], "--hours=0 needs a model to measure"),
-    "a length of no phase": (["--size=mini", "--lengths=64,256"], "--lengths must be among those"),
-    "lengths out of order": (["--size=mini", "--lengths=128,64"], "--lengths must be among those"),
+    "a length of no phase": (
+        ["--size=mini", "--lengths=64,256"],
+        "--lengths must be among the",
+    ),
+    "lengths out of order": (
+        ["--size=mini", "--lengths=128,64"],
+        "--lengths must be among the",
+    ),
 }
 
 
