@@ -20,7 +20,7 @@ class KoreanWordPieceTokenizer(PreTrainedTokenizer):
     Args:
         vocab_file: one piece a line.
         source_tokenizer: the options of the tokenization, from tokenizer_config.json.
-        **kwargs: those of `PreTrainedTokenizer`.
+        **kwargs: for `PreTrainedTokenizer`.
     """
 
     vocab_files_names = {"vocab_file": VOCABULARY_FILE}

@@ -24,7 +24,7 @@ class SentencePieceTokenizer(PreTrainedTokenizer):
     Args:
         vocab_file: the SentencePiece model.
         source_tokenizer: the options of the tokenization, from tokenizer_config.json.
-        **kwargs: those of `PreTrainedTokenizer`.
+        **kwargs: for `PreTrainedTokenizer`.
     """
 
     vocab_files_names = {"vocab_file": MODEL_FILE}
