@@ -188,8 +188,11 @@ def test_the_table_of_sizes_holds_what_its_commands_print(capsys, name):
 
 @pytest.mark.parametrize("name", ("planning.md", "planning.ko.md"))
 def test_the_guide_shows_what_is_printed(capsys, name):
-    _, out, _ = printed(capsys, "--corpus_gb=1,10,100", "--model=bert_base", "--gpus=8")
-    assert f"```\n{out}```\n" in (ROOT / "docs" / name).read_text(encoding="utf-8")
+    shown = ("--corpus_gb=1,10,100", "--model=bert_base", "--gpus=8", "--gpu=a100-80gb")
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    _, out, _ = printed(capsys, *shown)
+    assert f"run_scripts.plan {' '.join(shown)}\n```" in text
+    assert f"```\n{out}```\n" in text
 
 
 def test_masks_that_are_stored_take_the_disk_of_their_passes(capsys):
