@@ -1,4 +1,4 @@
-"""A queue of requests, of which one at a time uses the model."""
+"""A queue of requests; one at a time uses the model."""
 
 import asyncio
 import concurrent.futures

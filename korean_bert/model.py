@@ -118,7 +118,7 @@ class Model:
 
     @property
     def num_layers(self) -> int:
-        """L: how many blocks a text passes."""
+        """L, the number of blocks that a text passes through."""
         return self.loaded.config.num_block_calls
 
     def embed(
@@ -135,20 +135,20 @@ class Model:
         Args:
             texts: a text, or a list of them; a text may also be a pair, (text, second text).
             pooling: "mean" or "max" over all pieces, [CLS] and [SEP] included, or "cls", the vector
-                of [CLS]. None: `self.pooling`, and where run_similarity trained vectors of length
-                1, the last layer's have it.
+                of [CLS]. None: `self.pooling`; if run_similarity trained vectors of length 1, the
+                last layer's vectors have that length.
             layers: a layer, or several, as papers count them: 0 is the embedding output, 1 the
                 first layer, -1 the last.
             batch_size: how many texts are computed together; None: as many as make 2,048 pieces.
-            max_length: the most pieces of a text; what is longer loses its end. None: those that
-                the model was trained on. With more there is a warning, once for a model, where a
-                text has positions that were not trained.
+            max_length: the most pieces of a text; a longer text loses its end. None: as many as
+                the model was trained on. With more it warns, once for a model, of a text with
+                positions that were not trained.
 
         Returns:
             float32 [B, H]; [B, L, H] of several layers; without B for a single text.
 
         Raises:
-            InputError: an argument is none of these.
+            InputError: an argument has another form.
         """
         as_trained = pooling is None and self.loaded.settings.get("normalize")
         pooling = self.pooling if pooling is None else pooling
@@ -173,17 +173,17 @@ class Model:
         return found[0] if single else found
 
     def similarity(self, first: Searchable, second: Searchable) -> np.ndarray | float:
-        """How alike texts are: the cosines of the vectors of `embed`.
+        """Computes how alike texts are: the cosines of the vectors of `embed`.
 
         Args:
             first: A texts, or one; or vectors, an array [A, H] or [H], or the `Path` of a .npy.
             second: N texts or vectors.
 
         Returns:
-            float32 [A, N]; without A or N where that is a single one, a number for two of them.
+            float32 [A, N]; a single text has no axis, and two single texts give a number.
 
         Raises:
-            InputError: an argument is none of these.
+            InputError: an argument has another form.
         """
         return cosines(self.embed, first, second)
 
@@ -205,7 +205,7 @@ class Model:
     ) -> list[Hit] | list[list[Hit]]:
         """Finds the texts that are most like a query, by the cosines of all vectors.
 
-        Exactly, block by block, so that a memory map may be larger than memory.
+        The search is exact. It works block by block, so a memory map may be larger than memory.
 
         Args:
             queries: a text, several, or their vectors, [Q, H].
@@ -217,7 +217,7 @@ class Model:
             list for a single query.
 
         Raises:
-            InputError: an argument is none of these.
+            InputError: an argument has another form.
         """
         top, single = check_count(top, "top"), isinstance(queries, str)
         asked = [queries] if isinstance(queries, str) else queries
@@ -225,7 +225,7 @@ class Model:
         return found[0] if single else found
 
     def _graph(self, layers, pooling, pad_id):
-        """The function that pools layers of a batch, of which the last few are kept."""
+        """The function that pools layers of a batch; the few functions used last are kept."""
         key = layers, pooling
         with self._lock:
             graph = self._graphs.pop(key, None)
@@ -250,7 +250,7 @@ class Model:
         return int(max_length)
 
     def hidden_states(self, text: str, second: str | None = None) -> HiddenStates:
-        """The vectors of a text, or of a pair of texts, in every layer: `HiddenStates`.
+        """Computes the vectors of a text, or of a pair of texts, in every layer: `HiddenStates`.
 
         A "[MASK]" in a text is the mask.
         """
@@ -322,7 +322,7 @@ class Model:
         return guess_words(self._guesser, ids, places, top, max_pieces, before_each)
 
     def nearest(self, word: str, top: int = 10) -> list[Neighbour]:
-        """The pieces of the vocabulary whose vectors, out of context, are nearest to a word's.
+        """Finds the vocabulary's pieces whose vectors, out of context, are nearest to a word's.
 
         Args:
             word: a word; of several pieces it has the mean of their vectors.
@@ -346,7 +346,7 @@ class Model:
             return self._made_predictor
 
     def predict(self, texts: Any, *, batch_size: int = BATCH_SIZE) -> Prediction | list[Prediction]:
-        """What a fine-tuned model says of texts, as its program writes it.
+        """Predicts texts with a fine-tuned model, as its program does.
 
         Args:
             texts: one or a list of what the model was trained on. A classifier takes texts or pairs

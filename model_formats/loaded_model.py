@@ -46,7 +46,7 @@ class LoadedModel:
     folder: str
 
     def lacks(self, prefix: str) -> bool:
-        """Whether folder or model has no weights whose names in Google's files begin so."""
+        """Whether folder or model lacks the weights whose names in Google's files begin so."""
         names = google_variables(self.model)
         is_missing = any(name.startswith(prefix) for name in self.missing)
         return is_missing or not any(name.startswith(prefix) for name in names)

@@ -110,14 +110,14 @@ class SharedSpans(dict):
 
 
 class Limits(NamedTuple):
-    """The most that an example may have in one vocabulary."""
+    """The limits on an example in one vocabulary."""
 
     length: int  # pieces, [CLS] and [SEP] included
     predictions: int  # masked pieces
 
 
 class Example(NamedTuple):
-    """A passage, of which some characters are to be predicted."""
+    """A passage with characters to predict."""
 
     eojeols: list[str]
     masked: list[Span]  # ascending

@@ -75,7 +75,7 @@ def _check_alike(one_path, one, path, other):
     if other.sentence_label != one.sentence_label:
         raise InputError(
             "all files must have sentence labels, or none. Received: "
-            f"{one_path} and {path}, of which one has none"
+            f"{one_path} and {path}; only one of them has labels"
         )
     if other.packed_sequences != one.packed_sequences:
         raise InputError(
@@ -91,7 +91,7 @@ def _check_alike(one_path, one, path, other):
     if compression_of(path) != compression_of(one_path):
         raise InputError(
             "all files must be compressed, or none. Received: "
-            f"{one_path} and {path}, of which one is"
+            f"{one_path} and {path}; only one of them is compressed"
         )
 
 

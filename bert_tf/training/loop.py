@@ -206,7 +206,7 @@ class _Training:
         return self.evaluator and (at_end or _is_multiple(step, config.eval_every_steps))
 
     def make_up_evaluation(self):
-        """Evaluates a resumed run whose last evaluation a signal prevented."""
+        """Makes up for the evaluation that a signal kept the earlier start from."""
         if self.state.step > self.state.evaluated and self.evaluation_is_due():
             self.evaluate()
             self.save()

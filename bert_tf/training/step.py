@@ -45,7 +45,7 @@ from bert_tf.training.xla import Compilation
 
 @dataclasses.dataclass(frozen=True)
 class StepConfig:
-    """What decides an update.
+    """The settings of an update.
 
     The flags of the same names set the fields (`run_scripts.session.Session.training_config`).
     """
@@ -328,9 +328,9 @@ class TrainingStep:
     def compile(self, spec: Mapping[str, tf.TypeSpec], rows: int) -> None:
         """Has XLA compile all of a step on every device of this worker, and changes nothing.
 
-        It runs a step of zeros for each length, the longest first. The reductions would wait for
-        the other workers: NaN takes the place of every sum, so that the update is one that is
-        skipped. What that counts is put back.
+        It runs a step of zeros for each length, the longest first. Reductions would wait for the
+        other workers, so NaN takes the place of every sum: the update is skipped, and the counters
+        that a skipped update changes are restored.
 
         Args:
             spec: the `element_spec` of the batches.

@@ -10,7 +10,7 @@ from finetuning.datasets import DATASETS, Dataset, SplitSource
 from finetuning.readers import MissingColumn, find_file, is_empty, read_label, read_rows, read_split
 from finetuning.tables import check_ending, column_names
 
-# What people call the columns, of which a file has at most one each.
+# What people call each column; a file has at most one of the names.
 COLUMN_NAMES = {
     "text": (
         "text", "sentence1", "anchor", "query", "question", "sentence", "premise", "문장1",
@@ -24,7 +24,7 @@ COLUMN_NAMES = {
     "label": ("score", "label", "similarity", "점수", "유사도"),
 }  # fmt: skip
 
-# The data sets of inferences, of which triples are made, and of scored pairs.
+# The data sets of inferences, from which triples are made, and of scored pairs.
 INFERENCES = tuple(n for n, d in DATASETS.items() if {"entailment", "contradiction"} <= {*d.labels})
 SCORED = tuple(
     name

@@ -152,7 +152,7 @@ def _spelled(tokenizer, token):
     if not words:
         raise InputError(
             "every token of --add_tokens must be left by the tokenizer's normalization. "
-            f"Received: {token!r}, of which nothing is left"
+            f"Received: {token!r}, which leaves nothing"
         )
     return prefix + words[0] + marker if len(words) == 1 else None
 

@@ -25,7 +25,7 @@ REPLACEMENT = 0xFFFD
 
 
 class Table:
-    """A value for each code point, in pages, of which equal ones are stored once.
+    """A value for each code point, in pages; equal pages are stored once.
 
     Args:
         values: [CODE_POINTS], of int32 or bool.

@@ -80,7 +80,7 @@ def first_rows(config, task):
 
 
 def _train(task, config, compiled, rows):
-    """Measures with this number of rows on a device.
+    """Measures training with a number of rows on a device.
 
     Returns:
         A dict: "rows", "devices", "steps_per_second", "rows_per_second" of all devices, "flops" of
