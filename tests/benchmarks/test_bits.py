@@ -1,16 +1,12 @@
 """Bits per character: the examples that vocabularies share, the measures computed by hand."""
 
 import collections
-import itertools
 import math
 import random
-import types
-import unicodedata
 
 import numpy as np
 import pytest
 
-from benchmarks.vocabularies import bits as program
 from benchmarks.vocabularies import measures
 from benchmarks.vocabularies import text as vocabulary_text
 from benchmarks.vocabularies.text import Cuts, Example, Limits, SharedSpans, Span
@@ -58,13 +54,6 @@ def test_an_example_ends_before_it_is_too_long_for_any_vocabulary():
     assert list(vocabulary_text.passages(documents, [ONE, TWO], 99, tight)) == expected
 
 
-def test_an_eojeol_that_fits_nowhere_is_left_out():
-    documents = [["ab", "cdefghi", "~", "jk"]]
-    assert list(vocabulary_text.passages(documents, [ONE, TWO], 7)) == [["ab", "jk"]]
-    limits = [Limits(8, 0), Limits(8, 0)]
-    assert list(vocabulary_text.passages(documents, [ONE, TWO], 99, limits)) == [["ab", "jk"]]
-
-
 def test_clean_places():
     def places(*offsets, length):
         return vocabulary_text.clean_places(offsets, length)
@@ -89,38 +78,6 @@ def test_shared_spans():
     assert BOTH["~a~b~c~"] == ((0, 4), (4, 7))
 
 
-def test_spans_are_whole_pieces_of_every_vocabulary(tmp_path):
-    """Jamo, markers after words, unknown characters, runs that are shortened."""
-    pytest.importorskip("hypothesis", reason="hypothesis is not installed")
-    from tests.support.tokenizer_cases import TEXTS, full_tokenizers, korean_tokenizers
-
-    made = dict([*korean_tokenizers(tmp_path), *full_tokenizers(tmp_path)])
-    names = (
-        "character-##-\u2581-eojeol-True",
-        "word-##-_-word-False",
-        "fallback only",
-        "full-False",
-    )
-    all_cuts = [Cuts(made[name]) for name in names]
-    eojeols = {e for text in TEXTS for e in unicodedata.normalize("NFC", text).split()}
-    eojeols = [e for e in eojeols if len(e) < 50 and all(len(cuts[e]) for cuts in all_cuts)]
-    inner = 0
-    for pair in itertools.combinations(all_cuts, 2):
-        spans = SharedSpans(pair)
-        for eojeol in eojeols:
-            inner += len(spans[eojeol]) - 1
-            assert "".join(eojeol[start:end] for start, end in spans[eojeol]) == eojeol
-            for cuts in pair:
-                of_spans = [cuts.pieces([eojeol], Span(0, *span)) for span in spans[eojeol]]
-                assert all(of_spans)
-                assert tuple(itertools.chain(*of_spans)) == cuts[eojeol]
-                offsets = iter(cuts.tokenizer.encode_with_offsets(eojeol)[1])
-                for (start, end), pieces in zip(spans[eojeol], of_spans, strict=True):
-                    for first, last in itertools.islice(offsets, len(pieces)):
-                        assert start <= first <= last <= end, (eojeol, cuts.tokenizer.config())
-    assert inner > 100
-
-
 def test_what_one_vocabulary_does_not_know_is_masked_in_none():
     eojeols = ["a?"] + ["bc"] * 6
     unknown_to_one = Cuts(Letters(2))
@@ -133,21 +90,6 @@ def test_what_one_vocabulary_does_not_know_is_masked_in_none():
         assert example.masked[0].eojeol > 0
 
 
-def test_masked_characters_are_as_many_as_asked_for():
-    rng, lengths, masked = random.Random(1), [4, 1, 6, 3] * 10, 0
-    eojeols = ["abcdef"[:length] for length in lengths]
-    chosen = collections.Counter()
-    for _ in range(2000):
-        example = vocabulary_text.choose_masked(eojeols, BOTH, rng)
-        assert example.masked == sorted(set(example.masked))
-        assert all((start, end) in BOTH[eojeols[n]] for n, start, end in example.masked)
-        assert 21 <= vocabulary_text.masked_characters([example]) <= 22  # 15 % of 140
-        masked += vocabulary_text.masked_characters([example])
-        chosen.update(end - start for _, start, end in example.masked)
-    # Of 20 spans of one character and 60 of two each is as often among them.
-    assert chosen[1] / 20 == pytest.approx(chosen[2] / 60, rel=0.03)
-
-
 def test_masked_spans_fit_all_vocabularies():
     eojeols = ["abcdefgh", "ij", "kl", "mn", "op", "qr", "st"] * 3
     for seed in range(20):
@@ -158,10 +100,7 @@ def test_masked_spans_fit_all_vocabularies():
 
 
 def test_a_row_by_hand():
-    example = Example(
-        ["ab", "cdefg", "h"],
-        [Span(0, 0, 2), Span(1, 2, 4), Span(1, 4, 5)],
-    )
+    example = Example(["ab", "cdefg", "h"], [Span(0, 0, 2), Span(1, 2, 4), Span(1, 4, 5)])
     a, b, c, d, e, f, g, h = (100 + ord(letter) for letter in "abcdefgh")
     row = vocabulary_text.row(example, ONE, LIMIT)
     assert list(row["input_ids"]) == [2, 4, 4, c, d, 4, 4, 4, h, 3, *[0] * 6]
@@ -216,27 +155,6 @@ def test_bits_by_frequency_by_hand():
     assert measures.frequency_bits(counts, [1, 3], 3) == pytest.approx(
         -math.log2(6 / 10) - math.log2(1 / 10)
     )
-
-
-def test_bits_of_a_model_by_hand(monkeypatch):
-    """Every prediction costs a bit, the number of a span's pieces another."""
-    config = types.SimpleNamespace(max_position_embeddings=16)
-
-    def loss_of(rows):
-        return sum(sum(row["masked_lm_weights"]) for row in rows) * math.log(2)
-
-    monkeypatch.setattr(program.BertConfig, "from_json_file", lambda path: config)
-    monkeypatch.setattr(program, "find_weights", lambda folder: folder)
-    monkeypatch.setattr(measures, "checkpoint_loss", lambda *_: loss_of)
-    example = Example(["abcd", "efg"], [Span(0, 0, 4), Span(1, 0, 2)])
-    # Three pieces of six characters. A span of two pieces and one of one, each seen once before:
-    # one more of each, so 2 of 4.
-    model = program.Model("name", "config", "folder", "tokenizer")
-    found = program.bits_of(model, TWO, LIMIT, [example], [example])
-    assert found == {
-        "bits_at_once": pytest.approx(3 / 6), "bits_in_turn": pytest.approx(3 / 6),
-        "bits_count": pytest.approx(2 / 6), "bits": pytest.approx(5 / 6),
-    }  # fmt: skip
 
 
 def test_loss_of_a_checkpoint_is_the_models_own(tmp_path):

@@ -1,7 +1,5 @@
 """The speeds of devices: what is measured on a small model, what is shown of pretended answers."""
 
-import json
-
 import pytest
 import tensorflow as tf
 
@@ -10,7 +8,7 @@ from benchmarks.speed.devices import tasks
 from benchmarks.speed.devices.models import measure_model
 from benchmarks.speed.devices.pipeline import measure_pipeline
 from create_pretraining_data.instances.mask_processes import MaskProcesses
-from tests.support.devices import CPU_MACHINE, GPU_MACHINE
+from tests.support.devices import GPU_MACHINE, pretended_runs
 
 
 @pytest.mark.parametrize("count", (0, 1))
@@ -72,22 +70,7 @@ def answer(task):
     }  # fmt: skip
 
 
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Runs the program on a pretended machine: (status, output, report)."""
-
-    def start(machine, *arguments, answer=answer):
-        monkeypatch.setattr(program, "describe_machine", lambda: machine)
-        monkeypatch.setattr(
-            program,
-            "run_groups",
-            lambda groups, title: [(task, answer(task)) for group, _ in groups for task in group],
-        )
-        report = tmp_path / "report.json"
-        status = program.main([*arguments, f"--report={report}"])
-        return status, capsys.readouterr().out, json.loads(report.read_text(encoding="utf-8"))
-
-    return start
+run = pretended_runs(program, answer)
 
 
 def test_a_machine_with_gpus(run):
@@ -106,18 +89,6 @@ def test_a_machine_with_gpus(run):
     assert "300 ms" in parts and "20 ms" in parts and "3 s, 1.36 GB" in parts
     need = next(line for line in out.splitlines() if "1,234 rows/s" in line)
     assert "BERT-base, 128 on 4 640" in need
-
-
-def test_a_machine_without_gpus(run):
-    status, _, report = run(CPU_MACHINE)
-    assert status == 0
-    for name in ("models", "scaling", "pipeline"):
-        assert report[name] == {"results": None, "reason": program.ON_CPU}
-    _, _, report = run(CPU_MACHINE, "--models=tiny")
-    (row,) = report["models"]["results"]
-    assert (row["task"]["size"], row["task"]["precision"]) == ("tiny", "bfloat16")
-    (row,) = report["scaling"]["results"]
-    assert row["task"]["strategy"] == "mirrored" and row["task"]["rows"] == 64
 
 
 @pytest.mark.parametrize(

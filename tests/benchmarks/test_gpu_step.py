@@ -63,14 +63,6 @@ def own_step(state, **config):
     return step_of(state.model, state.optimizer, xla=True, xla_update=True, seed=SEED, **config)
 
 
-def save_batches(path, count):
-    """Writes a file of batches; returns them as a list."""
-    batches = [random_batch(i) for i in range(count)]
-    arrays = {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
-    np.savez(path, first_step=np.int64(0), **arrays)
-    return batches
-
-
 def gradients_at(step, batch, iterations, replica):
     """Loss sums and gradients by path, as `forward_backward` returns them."""
     objective = step.model.objective
@@ -133,31 +125,6 @@ def test_gradients_and_update_equal_tensorflows(tmp_path, jax, kind, config):
     assert after.pop("iterations") == 6
     # A first update is nearly the gradient's sign: where that is near zero, rounding shows.
     assert_close(after, {n: v.numpy() for n, v in variables.items()}, 1e-4, floor=1e-3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_training_equals_tensorflows(tmp_path, jax, kind, monkeypatch):
-    """Twenty updates by the schedule; stopped after seven, then resumed from the file."""
-    from benchmarks.gpu_step.train import train
-
-    state = export_tiny(tmp_path, kind)
-    arrays = {name: variable.numpy() for name, variable in prepare._variables(state).items()}
-    write_arrays(tmp_path / "state.npz", {**arrays, "iterations": np.int64(0)})
-    batches = save_batches(tmp_path / "batches.npz", TRAIN_STEPS)
-    train(str(tmp_path), 7)
-    train(str(tmp_path), None)
-    found = read_state(tmp_path / "state.npz")
-
-    step = own_step(state)
-    losses = [float(step(split_batch(batch, step.strategy))["loss"]) for batch in batches]
-    np.testing.assert_allclose(found.pop("curves/loss"), losses, rtol=2e-5)
-    assert losses[-1] < losses[0]
-    assert found.pop("iterations") == TRAIN_STEPS
-    expected = {name: variable.numpy() for name, variable in prepare._variables(state).items()}
-    found = {name: found[name] for name in expected}
-    assert_close(found, expected, 1e-4, floor=1e-2)
-    assert all(np.abs(expected[name] - arrays[name]).max() > 0 for name in expected)
 
 
 def test_a_state_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from benchmarks.sentence_order.lessons import Lesson, read_lessons
 from benchmarks.sentence_order.text_file import SPECIAL, TextFile, read_text
 from bert_common.errors import InputError
 from create_pretraining_data.instances.counter_based_random import derive_keys
-from create_pretraining_data.instances.text import TokenizedText, tokenize_documents
+from create_pretraining_data.instances.text import tokenize_documents
 from tests.support.benchmark_programs import output_of
 from tests.support.paths import ROOT
 from tokenization import load_tokenizer
@@ -103,15 +103,6 @@ def test_natural_segments_are_in_their_order_unless_swapped(content, rows):
         assert weight == 1
         sizes = np.diff(text.documents)
         assert any(sizes[document_of(text, start)] > 1 for start in starts)
-
-
-def test_labels_are_fair_coins(rows):
-    found = [
-        label
-        for number in range(4)
-        for _, label, _ in sequences_of(block_of(rows, {"natural": 1.0}, number))
-    ]
-    assert abs(np.mean(found) - 0.5) < 5 * 0.5 / np.sqrt(len(found))
 
 
 def test_single_sentences_have_masks_but_no_order(content, rows):
@@ -222,27 +213,6 @@ def test_lessons_that_are_none_are_refused(tmp_path, text):
     assert str(path) in str(caught.value) and str(caught.value).count("Received") == 1
 
 
-def only(text, documents):
-    """Some documents of a text."""
-    first, last = text.documents[documents.start], text.documents[documents.stop]
-    start, end = text.sentences[first], text.sentences[last]
-    return TokenizedText(
-        text.ids[start:end],
-        text.word_starts[start:end],
-        [bound - start for bound in text.sentences[first : last + 1]],
-        [bound - first for bound in text.documents[documents.start : documents.stop + 1]],
-    )
-
-
-def test_lessons_whose_rows_cannot_be_drawn_are_refused_beforehand(content):
-    text = content.train
-    natural = only(text, range(text.num_documents - 10))
-    rows = LessonRows(content._replace(train=natural), LENGTH, PREDICTIONS, SLOTS, 16000, SEED)
-    rows.check([Lesson(1, {"natural": 1.0})])
-    with pytest.raises(InputError, match="lesson 2 needs documents of one sentence"):
-        rows.check([Lesson(1, {"natural": 1.0}), Lesson(1, {"single": 1.0})])
-
-
 def test_file_keeps_a_text(tmp_path, tokenizer):
     path = tmp_path / "text.npz.xz"
     output_of(
@@ -253,10 +223,3 @@ def test_file_keeps_a_text(tmp_path, tokenizer):
     for part, values in expected._asdict().items():
         np.testing.assert_array_equal(getattr(found.train, part), values)
     assert found.special == {name: getattr(tokenizer, name) for name in SPECIAL}
-
-
-def test_a_text_without_rows_to_measure_on_is_refused(content, rows):
-    last = content.train.num_documents - 1
-    single = only(content.train, range(last, last + 1))
-    with pytest.raises(InputError, match="without the beginning"):
-        rows.held_out(single, False, 4)

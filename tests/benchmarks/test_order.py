@@ -6,10 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.quality.order import Row, accuracy, beginnings_of, compare, read_rows
+from benchmarks.quality.order import Row, accuracy, beginnings_of, read_rows
 from bert_tf.training.evaluation import read_results
 from create_pretraining_data.records.reader import read_format
-from tests.support.benchmark_programs import error_of, output_of
+from tests.support.benchmark_programs import output_of
 from tests.support.paths import ROOT
 from tokenization import load_tokenizer
 
@@ -24,14 +24,6 @@ def row(first, second, *, swapped=False):
 def test_accuracy_counts_ties_as_half():
     swapped = np.array([False, True, False, True])
     assert accuracy(np.array([2.0, -1.0, -3.0, 0.0]), swapped) == (1 + 1 + 0 + 0.5) / 4
-
-
-def test_rows_with_a_beginning_are_a_group():
-    rows = [row([1, 2], [3, 4]), row([3, 4], [1, 2], swapped=True), row([5, 6], [7, 8])]
-    results = compare(rows, {(1, 2)}, np.array([1.0, -1.0, -1.0]))
-    assert results["examples"] == 3 and results["beginning_share"] == pytest.approx(2 / 3)
-    assert results["model_accuracy_beginning"] == 1 and results["model_accuracy_others"] == 0
-    assert results["model_accuracy_all"] == pytest.approx(2 / 3)
 
 
 class Letters:
@@ -113,14 +105,3 @@ def test_the_model_is_as_right_as_its_evaluation_says(records, tmp_path):
         for weight, part in zip((share, 1 - share), parts, strict=True)
     )
     assert together == accuracy_of_all
-
-
-@pytest.mark.slow
-def test_other_records_are_refused(tmp_path):
-    other = make_records(tmp_path / "packed.tfrecord", "--objective=sop", "--packing")
-    error = error_of(
-        "quality.order", f"--held_out={TEXT}", f"--output_dir={tmp_path}", f"--model_dir={MODEL}",
-        f"--input_file={other}",
-    )  # fmt: skip
-    assert error.startswith("error: --input_file must hold records of")
-    assert error.endswith("sop --masking=static --packing=true")

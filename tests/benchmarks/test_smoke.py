@@ -221,8 +221,7 @@ def write_records(folder):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.slow) if run.slow else n for n, run in RUNS.items()],
+    "name", [pytest.param(n, marks=pytest.mark.slow) if run.slow else n for n, run in RUNS.items()]
 )
 def test_a_tiny_run(name, folder, tmp_path):
     run = RUNS[name]

@@ -1,34 +1,16 @@
 """The report of check_devices, with pretended answers."""
 
-import json
-
 import pytest
 
 from run_scripts.tools.check_devices import __main__ as program
-from tests.support.devices import CPU_MACHINE, GPU_MACHINE
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Runs the program on a pretended machine: (status, output, report)."""
-
-    def start(machine, *arguments, answer=right):
-        monkeypatch.setattr(program, "describe_machine", lambda: machine)
-        monkeypatch.setattr(
-            program,
-            "run_groups",
-            lambda groups, title: [(task, answer(task)) for group, _ in groups for task in group],
-        )
-        report = tmp_path / "report.json"
-        status = program.main([*arguments, f"--report={report}"])
-        printed = capsys.readouterr()
-        return status, printed.out + printed.err, json.loads(report.read_text(encoding="utf-8"))
-
-    return start
+from tests.support.devices import CPU_MACHINE, GPU_MACHINE, pretended_runs
 
 
 def right(task):
     return {"result": "ok", "difference": 1e-7}
+
+
+run = pretended_runs(program, right)
 
 
 def test_a_machine_with_gpus(run):

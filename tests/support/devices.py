@@ -1,4 +1,31 @@
-"""Machines as `describe_machine` describes them."""
+"""Machines as `describe_machine` describes them; programs that pretend to run on one."""
+
+import json
+
+import pytest
+
+
+def pretended_runs(program, default_answer):
+    """A fixture that runs a program on a pretended machine: (status, printed, report)."""
+
+    @pytest.fixture
+    def run(monkeypatch, capsys, tmp_path):
+        def start(machine, *arguments, answer=default_answer):
+            monkeypatch.setattr(program, "describe_machine", lambda: machine)
+            monkeypatch.setattr(
+                program,
+                "run_groups",
+                lambda groups, title: [(t, answer(t)) for group, _ in groups for t in group],
+            )
+            report = tmp_path / "report.json"
+            status = program.main([*arguments, f"--report={report}"])
+            printed = capsys.readouterr()
+            return status, printed.out + printed.err, json.loads(report.read_text("utf-8"))
+
+        return start
+
+    return run
+
 
 CPU_MACHINE = {
     "python": "3.11.9",

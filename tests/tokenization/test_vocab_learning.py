@@ -11,6 +11,7 @@ from collections import Counter
 import pytest
 
 from create_pretraining_data.engine.plain_lines import open_texts
+from tests.support.benchmark_programs import output_of
 from tests.support.paths import ROOT, SHARED
 from tokenization import InputError, load_tokenizer
 from tokenization.vocab_learning.learn import (
@@ -257,11 +258,8 @@ def test_pieces_of_32000_are_morphemes_and_leave_no_hangul_unknown(analyser, lea
         pytest.importorskip("kiwipiepy", reason="the extra korean is not installed")
     settings = LearningSettings(analyser=analyser)
     write_vocabulary(learn_vocabulary(open_texts([corpus], "text"), settings), tmp_path)
-    program = ROOT / "benchmarks" / "tokenization.py"
     flags = (f"--conllu={treebank}", f"--vocabs={tmp_path}", "--sentences=odd")
-    command = [sys.executable, str(program), *flags]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    row = run.stdout.strip().splitlines()[-1].split("|")
+    row = output_of("vocabularies.morphemes", *flags).strip().splitlines()[-1].split("|")
     assert float(row[6]) >= least
     assert float(row[8]) <= 2.25
 

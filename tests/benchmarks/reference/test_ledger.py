@@ -31,13 +31,6 @@ RUN = Run(
 )
 
 
-def test_a_machine_as_text():
-    assert str(Machine("CPU", 1, None)) == "CPU, 1 core"
-    assert str(Machine("CPU", 2, 7.6, ("A", "A", "B"))) == "CPU, 2 cores, 8 GiB, 2 x A, 1 x B"
-    assert str(Machine("CPU", 1, None, bfloat16=("amx_bf16",))) == "CPU (amx_bf16), 1 core"
-    assert str(Machine("CPU", 1, None, bfloat16=())) == "CPU (no bfloat16), 1 core"
-
-
 def test_what_is_written_is_read_again(tmp_path):
     path = tmp_path / "new" / "runs.jsonl"
     machine = dataclasses.replace(RUN.machine, bfloat16=("avx512_bf16", "amx_bf16"))
@@ -98,20 +91,6 @@ def test_damaged_ledger_is_refused(case, tmp_path):
     path.write_text(f"{text}\n", encoding="utf-8")
     with pytest.raises(InputError, match=message):
         read_runs(path)
-
-
-def test_a_ledger_that_is_not_utf8_is_refused(tmp_path):
-    path = tmp_path / "runs.jsonl"
-    path.write_bytes(f"{changed()}\n".encode() + b"\xff\n")
-    with pytest.raises(InputError, match="line 2, must be UTF-8"):
-        read_runs(path)
-
-
-def test_a_missing_last_newline_damages_nothing(tmp_path):
-    path = tmp_path / "runs.jsonl"
-    path.write_text(changed(name="a"))
-    append_run(path, RUN)
-    assert list(read_runs(path)) == ["a", RUN.name]
 
 
 def test_a_name_stands_for_one_command(tmp_path):

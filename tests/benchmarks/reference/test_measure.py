@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.reference import measure as measure_module
-from benchmarks.reference.ledger import (
-    this_machine,
-)
+from benchmarks.reference.ledger import this_machine
 from benchmarks.reference.measure import measure, read_scores
 from bert_common.errors import InputError
 
@@ -69,41 +67,6 @@ def test_starts_of_a_killed_run_add_up(tmp_path):
     run = run_program(tmp_path, dies_at="x,xx")
     assert (tmp_path / "starts").read_text() == "xxx"
     assert run.seconds >= 0.9 and run.cpu_seconds >= 0.9
-
-
-WORKERS = """
-import multiprocessing, os, time
-
-def burn(_):
-    memory = b"x" * 2**28
-    while time.process_time() < 0.5:
-        pass
-
-if __name__ == "__main__":
-    context = multiprocessing.get_context("forkserver")
-    with context.Pool(2) as pool:
-        pool.map(burn, range(2), 1)
-        pool.close()
-        pool.join()
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted on Linux alone")
-def test_workers_of_a_fork_server_count(tmp_path):
-    """The fork server has their costs, and ends after the program."""
-    program = tmp_path / "workers.py"
-    program.write_text(WORKERS)
-    run = measure(
-        "a/workers", ["python", str(program)], lambda: {"done": 1},
-        ledger=tmp_path / "runs.jsonl", work_dir=tmp_path / "work",
-    )  # fmt: skip
-    assert run.cpu_seconds >= 0.9 and 0.25 <= run.memory_gib < 0.5
-
-
-def test_cost_of_several_starts():
-    cost = measure_module.Cost("a", "1", 1.0, 2.0, 3.0)
-    assert cost.plus(10.0, 20.0, 2.5) == measure_module.Cost("a", "1", 11.0, 22.0, 3.0)
-    assert cost.plus(10.0, 20.0, 3.5).memory_gib == 3.5
 
 
 def test_failed_program_leaves_no_run(tmp_path):
@@ -166,32 +129,6 @@ def test_signals_are_passed_on_to_the_program(tmp_path):
     assert json.loads((tmp_path / "a.cost.json").read_text())["seconds"] > 0.2
 
 
-@pytest.mark.slow
-def test_a_program_that_ended_before_its_signal_is_still_waited_for(tmp_path):
-    """As if all processes were told to stop: this one learns of it once the program has ended."""
-    slow = STOPPED.replace("measure.SAVE", "measure.POLL_INTERVAL = 1.5\nmeasure.SAVE")
-    parent = subprocess.Popen(
-        [sys.executable, "-c", slow, str(tmp_path)], stderr=subprocess.PIPE, text=True
-    )
-    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
-    child = int((tmp_path / "pid").read_text())
-    time.sleep(0.2)  # the parent sleeps for POLL_INTERVAL
-    os.kill(child, signal.SIGTERM)
-    wait_until(lambda: not is_alive(child))
-    parent.send_signal(signal.SIGTERM)
-    _, errors = parent.communicate(timeout=30)
-    assert "KeyboardInterrupt: a was stopped" in errors and "ChildProcessError" not in errors
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells a process of its parent")
-def test_a_killed_measurement_ends_the_program_and_keeps_its_seconds(tmp_path):
-    parent, child = start_stopped(tmp_path)
-    parent.kill()
-    parent.communicate(timeout=30)
-    wait_until(lambda: not is_alive(child))
-    assert json.loads((tmp_path / "a.cost.json").read_text())["seconds"] >= 0.2
-
-
 def test_an_unfinished_run_is_of_one_command(tmp_path):
     """Another one would go on from its checkpoints, and count its own time alone."""
     path = tmp_path / "a.cost.json"
@@ -223,14 +160,3 @@ def test_a_wrong_flag_at_the_start_can_be_mended(tmp_path, monkeypatch):
         start("")
     (tmp_path / "a.cost.json").unlink()
     assert start("").scores == {"b": 1}
-
-
-@pytest.mark.slow
-def test_the_code_of_a_run_is_that_of_its_start(tmp_path, monkeypatch):
-    """With "+" where a later start had another; what is committed meanwhile does not count."""
-    versions = iter(("first", "second", "third"))
-    monkeypatch.setattr(measure_module, "code_version", lambda: next(versions))
-    with pytest.raises(InputError, match="exit status 0"):
-        run_program(tmp_path, dies_at="x")
-    assert run_program(tmp_path, dies_at="x").code == "first+"
-    assert run_program(tmp_path, name="b").code == "third"

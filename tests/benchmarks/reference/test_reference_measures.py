@@ -1,11 +1,8 @@
 """Tests of the reference model's sizes, curves, measures on held-out text."""
 
-import shutil
-
 import numpy as np
 import pytest
 
-from benchmarks.reference import curves
 from benchmarks.reference.held_out import bits_per_character, characters_of, count_masked
 from benchmarks.reference.scores import read_vocabulary
 from benchmarks.reference.sizes import FOLDER, SIZES
@@ -17,7 +14,6 @@ from run_scripts.flags.pretrain import PretrainFlags, check_flags
 from run_scripts.flags.training import given_config
 from tests.support.paths import ROOT
 from tests.support.record_files import DYNAMIC, FORMAT, features, make_files, write_records
-from tests.support.reference_files import write_events
 from tokenization import load_tokenizer
 from tokenization.comparison import open_vocabulary
 
@@ -60,16 +56,6 @@ def test_a_vocabulary_is_known_by_its_checksum(tmp_path):
     assert read_vocabulary(str(tmp_path)) == {"pieces": 1, "crc32": 0xE0117757}
 
 
-def test_curves_are_thinned_out(tmp_path):
-    (tmp_path / "eval").mkdir()
-    write_events(tmp_path / "eval" / "events.out.tfevents.1", np.arange(150.0))
-    (curve,) = curves.held_out_curves(str(tmp_path)).values()  # that of the loss
-    assert curve.steps == [*range(10, 1510, 30), 1500]
-    assert curve.values[:2] == [0.0, 30.0] and curve.values[-1] == 1490.0
-    assert curves.held_out_curves(str(tmp_path / "none")) == {}
-    assert curves.seconds_per_update(str(tmp_path)) is None
-
-
 def test_bits_per_character():
     """Two pieces of three characters each cost 3 nats; 1.5 bits are one nat and a little."""
     assert bits_per_character(3.0, 2, 6) == pytest.approx(1 / np.log(2))
@@ -81,18 +67,6 @@ def test_bits_per_character():
         if piece.startswith("##"):
             assert lengths[number] == len(piece) - 2
     assert len(lengths) == tokenizer.vocab_size
-
-
-def test_the_space_before_a_sentencepiece_is_no_character(tmp_path):
-    model = ROOT / "tests" / "data" / "tokenization" / "spm_small.model"
-    shutil.copy(model, tmp_path / "spiece.model")
-    (tmp_path / "tokenizer_config.json").write_text('{"kind": "sentencepiece"}')
-    tokenizer = load_tokenizer(tmp_path)
-    lengths = characters_of(tokenizer, open_vocabulary(tmp_path).plain)
-    assert len(lengths) == tokenizer.vocab_size
-    marked = {piece: n for piece, n in tokenizer.vocab.items() if piece.startswith("\u2581")}
-    assert marked and all(lengths[n] == len(piece) - 1 for piece, n in marked.items())
-    assert lengths[tokenizer.cls_id] == lengths[tokenizer.unk_id] == 1
 
 
 def test_masked_pieces_are_counted_and_must_be_there(tmp_path):

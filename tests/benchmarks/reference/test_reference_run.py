@@ -16,13 +16,7 @@ from safetensors.numpy import load_file
 
 from benchmarks.reference import measure, program
 from benchmarks.reference.ledger import read_runs
-from benchmarks.reference.program import (
-    ReferenceFlags,
-    keep_to_one_name,
-    main,
-    resolve,
-    run_stages,
-)
+from benchmarks.reference.program import ReferenceFlags, keep_to_one_name, main, run_stages
 from benchmarks.reference.stages import make_stages
 from bert_common.errors import InputError
 from tests.support.paths import PYTHONPATH, ROOT
@@ -183,14 +177,6 @@ def test_a_killed_stage_is_all_that_is_repeated(fake):
         fake.run()
 
 
-def test_without_tasks(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    stages = make_stages(resolve(ReferenceFlags()))
-    assert [stage.name for stage in stages] == list(MINI_STAGES[:-4])
-    command = stages[0].arguments({})
-    assert "--held_out=sample_corpus/heldout.txt" in command
-
-
 def make_model(folder, trained):
     """A folder that counts as a model's, with a record of its trained positions."""
     folder.mkdir()
@@ -214,28 +200,6 @@ def test_going_on_from_a_model(tmp_path):
     assert "--model_dir=output/reference/pretraining/128 " in commands["positions/512"]
     assert "--init_checkpoint=output/reference/positions/512" in commands["pretraining/512"]
     assert "--model_dir=output/reference/pretraining/512 " in commands["heldout/128"]
-
-
-@pytest.mark.parametrize("trained, adapted", ((64, [128, 512]), (128, [512]), (512, [])))
-def test_positions_of_the_model_to_begin_with(tmp_path, trained, adapted):
-    """Those that its rows or a phase's were too short for start as copies."""
-    model = make_model(tmp_path / "model", trained)
-    flags = ReferenceFlags(size="mini", hours=1.0, begin_with=model)
-    found = [stage.name for stage in make_stages(flags)]
-    assert [name for name in found if "positions" in name] == [f"positions/{n}" for n in adapted]
-    (tmp_path / "model" / "pretraining.json").unlink()  # not known, so all of them
-    assert not any("positions" in stage.name for stage in make_stages(flags))
-
-
-@pytest.mark.slow
-def test_measuring_a_model_as_it_is(fake):
-    fake.flags.__dict__.update(hours=0.0, begin_with="model")
-    runs = fake.run()
-    measured = [name for name in MINI_STAGES if "heldout" in name or "nsmc" in name]
-    assert list(runs) == [f"reference/{name}" for name in ("text", *measured)]
-    of_model, of_random = (runs[f"reference/{n}/nsmc/seed1"] for n in ("model", "random_weights"))
-    assert flags_of(of_model)["model_dir"] == "model"
-    assert flags_of(of_random)["tokenizer_dir"] == "model"
 
 
 BAD_FLAGS = {
@@ -284,12 +248,6 @@ def test_a_folder_is_of_one_name(tmp_path, monkeypatch, capsys):
     (tmp_path / "name.txt").write_bytes(b"\xff")
     with pytest.raises(InputError, match="with --name=first"):
         keep_to_one_name(first)
-
-
-def test_another_folder_than_the_projects(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["reference"]) == 1
-    assert "the present folder must be the project's" in capsys.readouterr().err
 
 
 @pytest.mark.slow

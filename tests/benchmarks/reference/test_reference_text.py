@@ -43,17 +43,6 @@ def test_text_is_divided(tmp_path):
     assert report["megabytes"] == len(train.encode()) / 1e6
 
 
-def test_every_hundredth_document_is_held_out(tmp_path):
-    (tmp_path / "a.txt").write_text("".join(f"{i}\n\n" for i in range(1, 251)))
-    (tmp_path / "reviews.txt").write_text("좋다\n\n나쁘다\n")
-    train, held_out, report = divide(
-        tmp_path, corpus=f"{tmp_path}/a.txt", reviews=f"{tmp_path}/reviews.txt"
-    )
-    assert held_out == "100\n\n200\n\n"
-    assert "\n100\n" not in train and train.endswith("250\n\n좋다\n\n나쁘다\n\n")
-    assert (report["documents"], report["reviews"]) == (248, 2)
-
-
 def test_what_is_held_out_is_not_trained_on(tmp_path):
     """Where a document repeats, before or after its hundredth place; a byte-order mark is none."""
     lines = [f"{i}" for i in range(1, 301)]
@@ -70,15 +59,6 @@ def test_what_is_held_out_is_not_trained_on(tmp_path):
     assert train.startswith("1\n\n2\n") and train.endswith("299\n\n재밌다\n\n")
     assert "later" not in train and train.count("earlier") == 2
     assert report["left_out_documents"] == 1
-
-
-def test_a_run_without_text_replaces_nothing(tmp_path):
-    (tmp_path / "a.txt").write_text("".join(f"{i}\n\n" for i in range(1, 101)))
-    before = divide(tmp_path, corpus=f"{tmp_path}/a.txt")
-    (tmp_path / "a.txt").write_text("1\n")
-    assert divide(tmp_path, corpus=f"{tmp_path}/a.txt") == 1
-    assert (tmp_path / "out" / "train.txt").read_text() == before[0]
-    assert (tmp_path / "out" / "heldout.txt").read_text() == before[1]
 
 
 def test_text_of_dev_and_test_parts_is_left_out(tmp_path):
@@ -122,23 +102,6 @@ def write_tasks(folder, review, context, tagged):
             continue
         path = folder / "klue-ner-v1.1" / f"klue-ner-v1.1_{split}.tsv"
         path.write_text(f"## klue-ner-v1_{split}_00000\t{sentence}\n{body}\n")
-
-
-@pytest.mark.parametrize("form", ["utf-16", "cp949", "parquet"])
-def test_text_of_every_kind(tmp_path, form):
-    plain = "가.\n나.\n\n다.\n\n라.\n\n"
-    (tmp_path / "a.txt").write_text(plain)
-    (tmp_path / "held.txt").write_text("라.\n")
-    expected = divide(tmp_path, corpus=f"{tmp_path}/a.txt", held_out=f"{tmp_path}/held.txt")
-    if form == "parquet":
-        pytest.importorskip("pyarrow")
-        from tests.support.table_files import as_table, write_parquet
-
-        write_parquet(tmp_path / "other", as_table(["가.\n나.", "다.", "라."]))
-    else:
-        (tmp_path / "other").write_bytes(plain.encode(form))
-    made = divide(tmp_path, corpus=f"{tmp_path}/other", held_out=f"{tmp_path}/held.txt")
-    assert made[:2] == expected[:2] and "가." in made[0]
 
 
 BAD_TEXT = {
