@@ -111,11 +111,7 @@ def test_a_corpus(tmp_path):
 def test_brackets_without_end_are_one_line(tmp_path):
     path = tmp_path / "deep.jsonl"
     path.write_text(DEEP + "\n")
-    readers = (
-        lambda: read_questions(path),
-        lambda: read_choices(path),
-        lambda: documents(path),
-    )
+    readers = (lambda: read_questions(path), lambda: read_choices(path), lambda: documents(path))
     for read in readers:
         with pytest.raises(InputError, match="nested too deeply") as error:
             read()

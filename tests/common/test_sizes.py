@@ -4,9 +4,7 @@ import ast
 import collections
 import re
 
-import pytest
-
-from tests.support.paths import FILES, ROOT
+from tests.support.paths import FILES, source_of
 
 LINES_OF_A_FUNCTION = 80  # its docstring not counted
 POSITIONAL_PARAMETERS = POSITIONAL_ARGUMENTS = 6  # beside self or cls
@@ -36,20 +34,18 @@ def too_large(source):
             yield f"{node.name}: {count} positional parameters"
 
 
-@pytest.mark.parametrize("path", CODE, ids=str)
-def test_functions_are_short(path):
-    assert list(too_large((ROOT / path).read_text(encoding="utf-8"))) == []
+def test_functions_are_short():
+    assert [(str(path), line) for path in CODE for line in too_large(source_of(path))] == []
 
 
-@pytest.mark.parametrize("path", TESTS, ids=str)
-def test_test_files_import_no_other(path):
+def test_test_files_import_no_other():
     """What several test files need is in tests/support."""
-    assert not IMPORT_OF_A_TEST.search((ROOT / path).read_text(encoding="utf-8"))
+    assert [path for path in TESTS if IMPORT_OF_A_TEST.search(source_of(path))] == []
 
 
 def test_test_files_have_names_of_their_own():
     """pytest imports them by name alone: only what they share is a package."""
-    counts = collections.Counter(path.name for path in TESTS)
+    counts = collections.Counter(path.name for path in TESTS if path.parts[1] != "data")
     repeated = {name for name, count in counts.items() if count > 1}
     assert repeated <= {"conftest.py", "__init__.py"}
 

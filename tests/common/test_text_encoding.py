@@ -5,12 +5,7 @@ import random
 import pytest
 
 from bert_common.errors import InputError
-from bert_common.text_encoding import (
-    NAMES,
-    decode_blocks,
-    decode_text,
-    detect_encoding,
-)
+from bert_common.text_encoding import NAMES, decode_blocks, decode_text, detect_encoding
 from tests.support.paths import ROOT
 
 CORPUS = (ROOT / "sample_corpus" / "train.txt").read_text(encoding="utf-8")

@@ -67,14 +67,6 @@ def test_the_masks_are_those_of_one_process(tmp_path, processes, record_format, 
     assert_same_batches(global_batches(datasets, replicas // count, 40), expected)
 
 
-def test_they_import_no_tensorflow():
-    check = (
-        "import sys; import create_pretraining_data.instances.mask_processes; "
-        "sys.exit(any(name.split('.')[0] in ('tensorflow', 'keras') for name in sys.modules))"
-    )
-    subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=True)
-
-
 def test_they_end_with_the_context():
     with MaskProcesses(2) as started:
         ids = [process.pid for process in started._processes]

@@ -8,7 +8,7 @@ import pytest
 
 import korean_bert
 from korean_bert import InputError, load_model
-from tests.support.paths import ROOT, heavy_imports
+from tests.support.paths import ROOT
 
 # Name -> the module that defines it.
 NAMES = {
@@ -36,15 +36,6 @@ def test_every_name_is_its_module_s():
         assert getattr(korean_bert, name) is getattr(importlib.import_module(module), name)
     with pytest.raises(AttributeError, match="no attribute 'load_models'"):
         korean_bert.load_models  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    "statement",
-    ("", "; korean_bert.KoreanTokenizer; korean_bert.AlbertConfig; korean_bert.load_model"),
-)
-def test_tensorflow_stays_out(statement):
-    """Also where only names without it are used."""
-    assert heavy_imports(f"korean_bert{statement}") == "[]"
 
 
 IMPORT = """

@@ -22,7 +22,7 @@ from run_scripts.planning.training import (
     plan_devices,
     with_passes,
 )
-from tests.support.paths import ROOT, heavy_imports
+from tests.support.paths import ROOT
 
 LAYOUT = Layout(
     rows_per_megabyte=2000.0,
@@ -223,10 +223,6 @@ def test_bad_input(capsys, arguments, message):
     status, out, err = printed(capsys, *arguments)
     assert (status, out) == (1, "")
     assert message in err and err.count("\n") == 1
-
-
-def test_no_tensorflow():
-    assert heavy_imports("run_scripts.plan") == "[]"
 
 
 def test_what_was_measured_is_whole():

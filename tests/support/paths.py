@@ -20,32 +20,14 @@ SHARED = Path(os.environ.get("SHARED_DATA", ROOT.parent / "shared"))
 
 # From the top down: a package may import those after it. The benchmarks are not in the wheel.
 LAYERS = (
-    "benchmarks",
-    "run_scripts",
-    "explorer",
-    "korean_bert",
-    "model_formats",
-    "finetuning",
-    "albert_tf",
-    "electra_tf",
-    "bert_tf",
-    "create_pretraining_data",
-    "tokenization",
-    "bert_common",
-)
+    "benchmarks", "run_scripts", "explorer", "korean_bert", "model_formats", "finetuning",
+    "albert_tf", "electra_tf", "bert_tf", "create_pretraining_data", "tokenization", "bert_common",
+)  # fmt: skip
 # Beside the packages, not below them: nothing in a package may import these.
 OUTSIDE = (
-    "tests",
-    "docs",
-    "requirements",
-    "adapt_checkpoint",
-    "build_vocab",
-    "explore",
-    "export_model",
-    "extract_features",
-    "run_pretraining",
-    "setup",
-)
+    "tests", "docs", "requirements", "adapt_checkpoint", "build_vocab", "explore", "export_model",
+    "extract_features", "run_pretraining", "setup",
+)  # fmt: skip
 
 WHEEL = LAYERS[1:]
 
@@ -61,15 +43,34 @@ FILES = sorted(
 )
 
 
+def source_of(path):
+    """The text of a file of `FILES`."""
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
 def is_for_types(node):
     """Whether a statement is an `if TYPE_CHECKING:`, which never runs."""
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
-def heavy_imports(module):
-    """Which of TensorFlow and Keras a fresh interpreter holds after importing `module`."""
-    code = f"import sys, {module}; print(sorted({{'keras', 'tensorflow'}} & set(sys.modules)))"
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return run.stdout.strip()
+# Imports modules one after the other, until TensorFlow or Keras is there; says after which it is.
+IMPORTS = """
+import importlib, sys
+for module in sys.argv[1:]:
+    name, _, expression = module.partition(":")
+    importlib.import_module(name)
+    eval(expression or "None", {name: sys.modules[name]})
+    if heavy := sorted({"keras", "tensorflow"} & set(sys.modules)):
+        print(module, *heavy)
+        break
+"""
+
+
+def heavy_imports(*modules):
+    """The first module after whose import a fresh interpreter has TensorFlow or Keras, and which.
+
+    Empty if none brings them in. "module:expression" is imported, and the expression evaluated.
+    """
+    command = [sys.executable, "-c", IMPORTS, *modules]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return run.stdout.split()

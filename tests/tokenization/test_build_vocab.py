@@ -2,15 +2,13 @@
 
 import gzip
 import json
-import os
-import subprocess
 import sys
 
 import pytest
 
 from create_pretraining_data.engine.plain_lines import open_texts
 from run_scripts import build_vocab
-from run_scripts.build_vocab import SENTENCES, BuildVocabFlags, main
+from run_scripts.build_vocab import SENTENCES, main
 from tests.support.paths import ROOT
 from tokenization import load_tokenizer
 
@@ -205,18 +203,6 @@ def test_has_default_sentences_to_compare(capsys):
     assert run(f"--compare={SAMPLE}") == 0
     out = capsys.readouterr().out
     assert all(sentence in out for sentence in SENTENCES)
-
-
-def test_the_launcher_shows_every_flag():
-    help_run = subprocess.run(
-        [sys.executable, str(ROOT / "build_vocab.py"), "--help"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": ""},
-    )
-    assert (help_run.returncode, help_run.stderr) == (0, "")
-    for name in BuildVocabFlags.__dataclass_fields__:
-        assert f"--{name}=<" in help_run.stdout
 
 
 def test_bytes_and_normalization(corpus, tmp_path, capsys):
