@@ -7,7 +7,7 @@ import pytest
 
 from run_scripts.build_vocab import main as build_vocab
 from run_scripts.create_data import main
-from tests.support.create_data_runs import arguments, one_line, run, start
+from tests.support.create_data_runs import arguments, make_small, one_line, run, start
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -34,12 +34,25 @@ def encoded(plain, tmp_path, name, encoding, packed=False):
     return path
 
 
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+@pytest.fixture(scope="module")
+def expected_records(corpus, plain, tmp_path_factory):
+    """The records of each plain text."""
+    with pytest.MonkeyPatch.context() as patch:
+        make_small(patch)
+        return {
+            path.name: run(corpus, tmp_path_factory.mktemp("plain"), f"--input_file={path}").records
+            for path in sorted(plain.iterdir())
+        }
+
+
+@pytest.mark.parametrize(
+    ("name", "packed"), [("a.txt", False), ("a.jsonl", False), ("a.txt", True)]
+)
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_records_are_the_same(corpus, plain, tmp_path, capsys, encoding, name, packed):
-    expected = run(corpus, tmp_path / "plain", f"--input_file={plain / name}").records
-    capsys.readouterr()
+def test_records_are_the_same(
+    corpus, plain, expected_records, tmp_path, capsys, encoding, name, packed
+):
+    expected = expected_records[name]
     path = encoded(plain, tmp_path, name, encoding, packed)
     made = run(corpus, tmp_path / "out", f"--input_file={path}", "--num_workers=2").records
     said = capsys.readouterr().out
@@ -51,14 +64,13 @@ def test_records_are_the_same(corpus, plain, tmp_path, capsys, encoding, name, p
 
 
 @pytest.mark.parametrize("encoding", ["UTF-16-LE", "cp949"])
-def test_killed_and_started_again(corpus, plain, tmp_path, encoding):
+def test_killed_and_started_again(corpus, plain, expected_records, tmp_path, encoding):
     path = encoded(plain, tmp_path, "a.txt", encoding)
-    expected = run(corpus, tmp_path / "plain", f"--input_file={plain}/a.txt").records
     flag = f"--input_file={path}"
     killed = start(corpus, tmp_path / "out", flag, preparation='die_at(chunk_file, "frame", 700)')
     _, errors = killed.communicate()
     assert killed.returncode == -signal.SIGKILL, errors
-    assert run(corpus, tmp_path / "out", flag).records == expected
+    assert run(corpus, tmp_path / "out", flag).records == expected_records["a.txt"]
 
 
 def learn(path, folder, *flags):

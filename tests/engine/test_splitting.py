@@ -12,11 +12,7 @@ import pytest
 from bert_common.errors import InputError
 from create_pretraining_data.engine import splitting
 from create_pretraining_data.engine.plain_text import recognise, write_plain
-from create_pretraining_data.engine.splitting import (
-    InputFile,
-    cut_into_chunks,
-    read_chunk_text,
-)
+from create_pretraining_data.engine.splitting import InputFile, cut_into_chunks, read_chunk_text
 from create_pretraining_data.instances.layout_checks import find_layout_problems
 from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.instances.text import tokenize_documents

@@ -19,10 +19,16 @@ from bert_tf.layers import LayerNorm, TransformerBlock, infer_block
 from tests.support.paths import ROOT
 from tests.support.tiny_models import random_batch, tensors, tiny_model
 
+# Quick: every activation with and without oneDNN, every other one in each model.
+CASES = [
+    pytest.param(kind, activation, onednn, marks=() if (i + j + k) % 2 else pytest.mark.slow)
+    for i, kind in enumerate(("bert", "albert"))
+    for j, activation in enumerate(("gelu", "gelu_erf", "relu", "linear"))
+    for k, onednn in enumerate(("1", "0"))
+]
 
-@pytest.mark.parametrize("onednn", ("1", "0"))
-@pytest.mark.parametrize("activation", ("gelu", "gelu_erf", "relu", "linear"))
-@pytest.mark.parametrize("kind", ("bert", "albert"))
+
+@pytest.mark.parametrize(("kind", "activation", "onednn"), CASES)
 @pytest.mark.usefixtures("optimized_graphs")
 def test_blocks_for_their_output_alone(kind, activation, onednn, monkeypatch):
     """In a graph, where TensorFlow fuses operations; it does not with `call_block`."""

@@ -344,7 +344,7 @@ def test_a_batch_that_the_devices_do_not_divide(job, capsys):
     assert "--train_batch_size=12" in line and "--gradient_accumulation_steps=4" in line
 
 
-@pytest.mark.parametrize("kind", ("bert", "albert"))
+@pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
 def test_the_table_is_as_large_as_the_vocabulary(job, kind, capsys):
     """Unless the configuration says its size; a run that is resumed keeps what it began with."""
     path = job.folder / f"{kind}.json"

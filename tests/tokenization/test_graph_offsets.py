@@ -153,9 +153,12 @@ def model(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize(
+LOWER = pytest.mark.parametrize(
     "lower", [True, *(pytest.param(v, marks=pytest.mark.slow) for v in (False, None))]
 )
+
+
+@LOWER
 def test_sentencepiece(model, lower):
     tokenizer = SentencePieceTokenizer(model, lower)
     graph = GraphSentencePiece(tokenizer)
@@ -199,7 +202,7 @@ def byte_model(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("lower", (True, False, None))
+@LOWER
 def test_bytes_of_characters_that_were_expanded(byte_model, lower):
     """ "½" becomes "1⁄2", whose "⁄" the model lacks: no piece begins before the one before it."""
     rng, tokenizer = random.Random(2), SentencePieceTokenizer(byte_model, lower)
