@@ -16,13 +16,8 @@ TEXTS = {
 }
 # Keys that are put together: the task of the model, the name of a tab.
 TASKS = (
-    "pretraining",
-    "classification",
-    "ner",
-    "question_answering",
-    "multiple_choice",
-    "similarity",
-)
+    "pretraining", "classification", "ner", "question_answering", "multiple_choice", "similarity",
+)  # fmt: skip
 TABS = re.findall(r'id="panel-(\w+)"', HTML)
 ERRORS = {f"error_{code}" for code in (*MESSAGES, "gone")}
 MADE = {f"task_{task}" for task in TASKS} | {f"tab_{tab}" for tab in TABS}

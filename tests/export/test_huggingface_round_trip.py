@@ -29,11 +29,7 @@ def exported(folder, output, write=export):
 @pytest.mark.parametrize(
     "task",
     # The other heads' names are in test_huggingface_export.py.
-    [
-        "pretraining",
-        *(pytest.param(t, marks=pytest.mark.slow) for t in TASKS if t != "ner"),
-        "ner",
-    ],
+    ["pretraining", *(pytest.param(t, marks=pytest.mark.slow) for t in TASKS if t != "ner"), "ner"],
 )
 def test_weights_labels_configuration(kind, sizes, task, tmp_path):
     write_folder(tmp_path / "in", kind, task, sizes)

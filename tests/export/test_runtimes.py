@@ -34,12 +34,7 @@ HEADS = {
 }
 
 OUTPUTS = {
-    "pretraining": [
-        "masked_lm_logits",
-        "next_sentence_logits",
-        "pooled_output",
-        "sequence_output",
-    ],
+    "pretraining": ["masked_lm_logits", "next_sentence_logits", "pooled_output", "sequence_output"],
     "classification": ["logits"],
     "layers": ["logits"],
     "ner": ["logits"],

@@ -82,9 +82,7 @@ FILES = {
         "train": ("train.tsv", table("index|question|sentence|label", "3|Q?|S|entailment")),
         "test": ("test.tsv", table("index|question|sentence", "0|Q?|S")),
     },
-    "rte": {
-        "dev": ("dev.tsv", table("index|sentence1|sentence2|label", "3|A|B|not_entailment")),
-    },
+    "rte": {"dev": ("dev.tsv", table("index|sentence1|sentence2|label", "3|A|B|not_entailment"))},
     "wnli": {"train": ("train.tsv", table("index|sentence1|sentence2|label", "3|A|B|1"))},
     "xnli": {
         "train": (

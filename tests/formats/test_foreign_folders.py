@@ -124,10 +124,7 @@ def test_tags_of_a_file_that_end_with_their_place(tmp_path):
     lines = ["서울\tLOC-B", "시\tLOC-I", "는\tO", "", "가\tB-PER", "나\tPER_B", "다\t-"]
     (tmp_path / "train.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     sentences, loose = read_tagged(FORMATS["conll"], "train", str(tmp_path))
-    assert [each.tags for each in sentences] == [
-        ("B-LOC", "I-LOC", "O"),
-        ("B-PER", "B-PER", "O"),
-    ]
+    assert [each.tags for each in sentences] == [("B-LOC", "I-LOC", "O"), ("B-PER", "B-PER", "O")]
     assert loose == 0
 
 

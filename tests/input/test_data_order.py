@@ -8,12 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.input.batch_plan import BatchPlan
-from bert_tf.input.data_order import (
-    DataOrder,
-    continue_order,
-    number_of_boundaries,
-    sizes_of,
-)
+from bert_tf.input.data_order import DataOrder, continue_order, number_of_boundaries, sizes_of
 from bert_tf.input.length_buckets import WINDOW
 from bert_tf.training.state import TrainingState
 from create_pretraining_data.records.reader import read_format

@@ -135,8 +135,7 @@ MASKINGS = pytest.mark.parametrize(
 
 @MASKINGS
 @pytest.mark.parametrize(
-    "setting",
-    [pytest.param(s, marks=() if s in QUICK else pytest.mark.slow) for s in SETTINGS],
+    "setting", [pytest.param(s, marks=() if s in QUICK else pytest.mark.slow) for s in SETTINGS]
 )
 def test_masking_rate_and_replacements_are_googles(setting, mask):
     google = GOOGLE[setting]

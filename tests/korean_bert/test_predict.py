@@ -114,10 +114,7 @@ def test_answers(kind, negative, tmp_path):
     asked = [(question, context) for context in contexts for question in questions]
     found = model.predict(asked)
     paragraphs = [
-        {
-            "context": context,
-            "qas": [{"id": f"{i} {q}", "question": q} for q in questions],
-        }
+        {"context": context, "qas": [{"id": f"{i} {q}", "question": q} for q in questions]}
         for i, context in enumerate(contexts)
     ]
     data = {"data": [{"title": "t", "paragraphs": paragraphs}]}

@@ -70,10 +70,7 @@ def assert_loaded(model, values, but=()):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "folder",
-    ("google_uncased_L-8_H-512_A-8", "chinese_bert_wwm"),
-)
+@pytest.mark.parametrize("folder", ("google_uncased_L-8_H-512_A-8", "chinese_bert_wwm"))
 def test_names_of_released_bert(folder, tmp_path):
     values = fake_checkpoint(tmp_path / "bert_model.ckpt", real_table(folder))
     config = BertConfig.from_json_file(CHECKPOINTS / folder / "bert_config.json")

@@ -44,11 +44,7 @@ ALBERT_ZH = {**GOOGLE_BERT, "ln_type": "postln"}
 
 @pytest.mark.parametrize(
     "config_class, more",
-    (
-        (BertConfig, GOOGLE_BERT),
-        (AlbertConfig, GOOGLE_ALBERT),
-        (AlbertConfig, ALBERT_ZH),
-    ),
+    ((BertConfig, GOOGLE_BERT), (AlbertConfig, GOOGLE_ALBERT), (AlbertConfig, ALBERT_ZH)),
     ids=("google", "google_albert", "albert_zh"),
 )
 def test_keys_of_published_files_that_mean_nothing(config_class, more):
@@ -120,14 +116,9 @@ def test_missing_vocab_size(config_class, tmp_path):
 
 
 INTEGERS = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "max_position_embeddings",
-    "type_vocab_size",
-)
+    "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+    "max_position_embeddings", "type_vocab_size",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("config_class", BOTH)

@@ -91,13 +91,9 @@ def test_every_gradient(golden):
 
 
 EDGE_CASES = (
-    "full_length",
-    "length_one",
-    "mask_and_segments_omitted",
-    "nonzero_ids_under_padding",
-    "segment_id_out_of_range",
-    "allzero_and_holed_mask",
-)
+    "full_length", "length_one", "mask_and_segments_omitted", "nonzero_ids_under_padding",
+    "segment_id_out_of_range", "allzero_and_holed_mask",
+)  # fmt: skip
 
 
 NOT_IN_ALBERT = ("nonzero_ids_under_padding", "segment_id_out_of_range")

@@ -26,15 +26,9 @@ from tests.support.paths import ROOT
 FLAGFILES = ROOT / "run_scripts" / "flagfiles"
 LARGE_JOBS = ("bert_base_8gpu", "bert_large_8gpu", "albert_base_8gpu")
 JOBS = (
-    "bert_mini",
-    "albert_mini",
-    "bert_base",
-    "bert_base_2048",
-    "albert_base",
-    "electra_small",
-    "quickstart",
-    *LARGE_JOBS,
-)
+    "bert_mini", "albert_mini", "bert_base", "bert_base_2048", "albert_base", "electra_small",
+    "quickstart", *LARGE_JOBS,
+)  # fmt: skip
 
 
 def reads_all_of(pattern, output_file):

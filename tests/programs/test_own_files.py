@@ -14,13 +14,8 @@ from finetuning.readers import read_split
 from tests.support.programs import ClassifierJob, one_line
 
 TEXTS = (
-    "나는 학교에 갔다",
-    "the book is",
-    "학교 book",
-    'the "book", 학교',
-    "갔다 나는",
-    "book 갔다",
-)
+    "나는 학교에 갔다", "the book is", "학교 book", 'the "book", 학교', "갔다 나는", "book 갔다",
+)  # fmt: skip
 ROWS = [
     (f"{TEXTS[i % 6]} {'나' * (i // 6)}".strip(), "좋음" if i % 3 else "나쁨") for i in range(24)
 ]

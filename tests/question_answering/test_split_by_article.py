@@ -10,18 +10,8 @@ from tests.support.task_data import NUMBERS, WORDS, number_questions, write_ques
 from tests.support.tiny_models import write_config
 
 PIECES = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    *WORDS,
-    *NUMBERS,
-    "what",
-    "number",
-    "?",
-    ".",
-]
+    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *NUMBERS, "what", "number", "?", ".",
+]  # fmt: skip
 ARTICLES = 40
 
 

@@ -208,15 +208,9 @@ PACKED = {**WHOLE, "segment_index": [1, 2], "position_ids": [0, 0], "sequence_st
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        (
-            SQUAD,
-            "without masked_lm_positions, masked_lm_ids, masked_lm_weights .it holds",
-        ),
+        (SQUAD, "without masked_lm_positions, masked_lm_ids, masked_lm_weights .it holds"),
         ({**WHOLE, "segment_ids": [0]}, "segment_ids must hold 2 values of kind int. Received: 1"),
-        (
-            {**WHOLE, "masked_lm_weights": [1]},
-            "masked_lm_weights must hold 1 .*kind float.*: 1 of",
-        ),
+        ({**WHOLE, "masked_lm_weights": [1]}, "masked_lm_weights must hold 1 .*kind float.*: 1 of"),
         ({**WHOLE, "next_sentence_labels": [1, 0]}, "next_sentence_labels must hold 1 .*: 2 of"),
         ({**WHOLE, "position_ids": [0, 0]}, "without segment_index, sequence_starts .it holds"),
         ({**WHOLE, "sequence_starts": [0]}, "without segment_index, position_ids .it holds"),

@@ -7,11 +7,7 @@ import pytest
 
 from finetuning.inputs import ROW_INPUTS
 from finetuning.question_answering import serving as question_answering
-from finetuning.question_answering.answers import (
-    answer_by_beams,
-    answer_by_spans,
-    write_answers,
-)
+from finetuning.question_answering.answers import answer_by_beams, answer_by_spans, write_answers
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.data import Question
 from finetuning.question_answering.span_head import SpanModel

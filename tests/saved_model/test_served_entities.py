@@ -31,10 +31,7 @@ def tokenizers(tmp_path_factory):
         "jamo_fallback": True, "do_lower_case": True, "shorten_runs": 2, "drop_invisible": True,
     }  # fmt: skip
     path = write_vocabulary(folder / "odd.txt", "\u2581")
-    return {
-        "plain": write_tokenizer(folder),
-        "odd": quietly(KoreanTokenizer, path, **odd),
-    }
+    return {"plain": write_tokenizer(folder), "odd": quietly(KoreanTokenizer, path, **odd)}
 
 
 def texts():

@@ -10,12 +10,7 @@ BATCH = 8
 
 
 def make_reporter(directory, start_step=0, **changes):
-    arguments = {
-        "num_train_steps": 100,
-        "batch_size": BATCH,
-        "summary_steps": 4,
-        **changes,
-    }
+    arguments = {"num_train_steps": 100, "batch_size": BATCH, "summary_steps": 4, **changes}
     return Reporter(directory, pretraining_objective("sentence_order"), start_step, **arguments)
 
 

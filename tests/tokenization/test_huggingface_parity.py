@@ -200,8 +200,7 @@ def test_tokenizer_json_has_the_words_of_every_character(tmp_path):
         theirs = open_theirs(folder).backend_tokenizer
         unassigned = str.maketrans(
             dict.fromkeys(
-                (c for c in range(0x110000) if _is_unassigned(chr(c))),
-                tokenizer.written_unknown,
+                (c for c in range(0x110000) if _is_unassigned(chr(c))), tokenizer.written_unknown
             )
         )
         for text in every_character():

@@ -142,10 +142,7 @@ barrier(strategy)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "error, auto, on",
-    (
-        ("none", "auto on", "on on"),
-        ("cannot", "auto off", "on refused: --xla=on"),
-    ),
+    (("none", "auto on", "on on"), ("cannot", "auto off", "on refused: --xla=on")),
 )
 def test_workers_decide_together(tmp_path, error, auto, on):
     """What one of them cannot compile none compiles; else they would wait for each other."""

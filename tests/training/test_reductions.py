@@ -48,10 +48,7 @@ print("unequal:", unequal_copies(strategy, trained_variables(step).values()))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind, optimizer_name, xla",
-    ((*CASES[0], False), (*CASES[1], True)),
-)
+@pytest.mark.parametrize("kind, optimizer_name, xla", ((*CASES[0], False), (*CASES[1], True)))
 def test_collective_operations_of_one_machine(float64, tmp_path, kind, optimizer_name, xla):
     program, path = tmp_path / "program.py", tmp_path / "state.npz"
     program.write_text(PROGRAM, encoding="utf-8")

@@ -26,14 +26,11 @@ class Started(BaseException):
 
 # Where the work of the programs begins.
 WORK = (
-    "run_scripts.create_data.run_passes",
-    "run_scripts.session.train",
-    "finetuning.prediction.Predictor.__call__",
-    "bert_tf.checkpoint.write_arrays",
-    "finetuning.features.extraction.extract",
-    "bert_tf.summaries.mask_predictions.best_guesses",
+    "run_scripts.create_data.run_passes", "run_scripts.session.train",
+    "finetuning.prediction.Predictor.__call__", "bert_tf.checkpoint.write_arrays",
+    "finetuning.features.extraction.extract", "bert_tf.summaries.mask_predictions.best_guesses",
     "explorer.server.serve",
-)
+)  # fmt: skip
 
 
 def stop_before_work(monkeypatch, *more):
