@@ -26,7 +26,7 @@ class LastAttention:
         self._found: Attention | None = None
 
     def of(self, model: "Model", text: str, second: str | None) -> "Attention":
-        """The `Attention` of a text or a pair; computed where the last was another's."""
+        """The `Attention` of a text or a pair, computed unless it was asked for last."""
         if self._found is None or self._key != (text, second):
             self._found = None  # not two in memory at a time
             self._found = model.attention(text, second)

@@ -42,7 +42,7 @@ class RequestError(InputError):
 
 
 def malformed(message: str) -> RequestError:
-    """The error for what the page never sends."""
+    """The error for a request that the page never sends."""
     return RequestError("other", message=message)
 
 

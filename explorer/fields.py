@@ -58,7 +58,7 @@ def texts(name: str, value: object) -> tuple[str, ...]:
 
 
 def number(least: int, most: int) -> Callable[[str, Any], int]:
-    """A reader of integers between two, which are allowed."""
+    """Makes a reader of integers from `least` to `most`."""
 
     def read(name, value):
         if type(value) is not int or not least <= value <= most:
@@ -108,6 +108,6 @@ def read_fields(content: bytes, fields: Mapping[str, Field]) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """A value for a message: in one line, shortened."""
+    """Writes a value for a message, in one line, shortened."""
     line = repr(value)
     return line if len(line) <= 80 else f"{line[:77]}..."

@@ -109,6 +109,6 @@ def check_headers(method: str, headers: Mapping[str, list[str]]) -> JSONResponse
 
 
 def too_large(size: str) -> JSONResponse:
-    """The refusal of a body; the rest of it is not read, so the connection is of no more use."""
+    """The refusal of a body; the rest of it is not read, so the connection must be closed."""
     error = RequestError("too_large", most=LARGEST_BODY, received=size)
     return refusal(413, error, connection="close")

@@ -22,7 +22,7 @@ MOST_CONNECTIONS = 256
 
 
 def open_port(port: int) -> socket.socket:
-    """A socket that listens on this machine alone; port 0 is any free one.
+    """Opens a socket that listens on this machine alone; port 0 takes any free one.
 
     Raises:
         InputError: the port cannot be had.

@@ -98,6 +98,6 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 
 def shown(value: object) -> str:
-    """A value for a message: in one line, shortened."""
+    """Writes a value for a message, in one line, shortened."""
     line = " ".join(repr(value).split())
     return line if len(line) <= 80 else f"{line[:77]}..."

@@ -139,7 +139,7 @@ def _search(guesser, ids, place, count, width):
 
 
 def largest(values: np.ndarray, count: int) -> np.ndarray:
-    """The indices of the largest values [N], the largest first; of equal ones the first first."""
+    """The indices of the largest values [N], the largest first, equal ones in order."""
     if count < len(values):
         least = np.partition(values, -count)[-count]
         found = np.flatnonzero(values >= least)

@@ -24,7 +24,7 @@ ARRAY = ".npy"
 
 
 def cosines(embed: Embed, first: Searchable, second: Searchable) -> np.ndarray | float:
-    """The cosines of texts, float32 [A, N]; a number of two single texts, [N] or [A] of one.
+    """The cosines of texts, float32 [A, N]; a single text has no axis, two give a number.
 
     Args:
         embed: a function of texts to their vectors.
@@ -80,7 +80,7 @@ def _is_array(value):
 
 
 def _vectors(embed, value):
-    """The vectors of texts, or those that are given, [N, H] or [H]."""
+    """The vectors of texts, or the given vectors, [N, H] or [H]."""
     if not _is_array(value):
         return embed(check_texts(value))
     if not isinstance(value, np.ndarray):

@@ -73,7 +73,7 @@ class ConfigFile:
         return self.config_with()
 
     def config_with(self, vocab_size: int | None = None) -> EncoderConfig:
-        """The same, with this vocab_size where the file leaves it out; None: it must not."""
+        """The configuration, with `vocab_size` if the file has none; None refuses such a file."""
         if not self.is_of_transformers:
             config = ENCODERS[self.model_type].config
             if not isinstance(self.values, dict):

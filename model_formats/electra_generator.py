@@ -26,7 +26,7 @@ EMBEDDINGS = f"{ELECTRA}embeddings/"
 
 
 def name_in_both(name: str) -> str | None:
-    """A weight's name beside the discriminator's; None for one that both networks share, or none.
+    """A weight's name in a checkpoint of both networks; None if they share it, or lack it.
 
     Args:
         name: in a checkpoint of the generator alone.

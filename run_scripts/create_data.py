@@ -1,4 +1,4 @@
-"""The program create_pretraining_data: text files in, pre-training records out."""
+"""The program create_pretraining_data: turns text files into pre-training records."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The program extract_features: texts in, the outputs of a model's layers out."""
+"""The program extract_features: writes the outputs of a model's layers for texts."""
 
 import dataclasses
 import os

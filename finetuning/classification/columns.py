@@ -204,7 +204,7 @@ def _cells(field, columns):
 
 
 def _is_no_number(cells, rows, width):
-    """Whether the labels of all other rows, two at least, are numbers, and the first row's is none.
+    """Whether all labels but the first row's are numbers, two at least.
 
     Args:
         cells: the text, and at the end the label, of the first row.

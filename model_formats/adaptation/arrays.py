@@ -26,7 +26,7 @@ OUTPUT_BIAS = ("cls/predictions/output_bias", "generator_predictions/output_bias
 
 @dataclasses.dataclass(frozen=True)
 class Changes:
-    """What is done to a model.
+    """The changes to a model.
 
     Attributes:
         rows: the `NewRow`s of its vocabulary; None to leave that alone.

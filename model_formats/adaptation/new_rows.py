@@ -69,7 +69,7 @@ def plan_rows(old: Tokenizer, new: Tokenizer) -> list[NewRow]:
 
 
 def plan_row(token: str, old_spelling: Spelling, new_spelling: Spelling) -> NewRow:
-    """The `NewRow` of a token that is none of the special ones."""
+    """Plans the row of a token that is not special: a `NewRow`."""
     vocab = old_spelling.tokenizer.vocab
     piece = new_spelling.read(token)
     if piece is None or old_spelling.scheme == new_spelling.scheme:
@@ -84,7 +84,7 @@ def plan_row(token: str, old_spelling: Spelling, new_spelling: Spelling) -> NewR
 
 
 def draw_all_new(rows: Sequence[NewRow]) -> list[NewRow]:
-    """The same rows, but at random where they are not kept: what averaging is compared with."""
+    """Draws the rows that are not kept at random, to compare averaging with."""
     return [row if row.kept else dataclasses.replace(row, sources=()) for row in rows]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def repeat(trained: np.ndarray, positions: int) -> np.ndarray:
-    """The trained rows over and over: the first T positions stay as they are.
+    """Repeats the trained rows; the first T positions stay as they are.
 
     Local attention carries over unchanged, except where one copy ends and the next begins; as
     Longformer starts, arXiv:2004.05150.
@@ -23,7 +23,7 @@ def repeat(trained: np.ndarray, positions: int) -> np.ndarray:
 
 
 def interpolate(trained: np.ndarray, positions: int) -> np.ndarray:
-    """The trained rows stretched linearly: the first and the last stay, all others move.
+    """Stretches the trained rows linearly: the first and the last stay, all others move.
 
     Args:
         trained: [T, E].

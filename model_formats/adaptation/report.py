@@ -87,7 +87,7 @@ def _counted(rows, old):
 
 
 def _describe(row, old):
-    """A piece with the old ones that it is the mean of."""
+    """Describes a piece with the old pieces whose mean it is."""
     if row.token is None:
         return "(no piece)"
     sources = [old.inv_vocab.get(index) for index in row.sources]
@@ -97,5 +97,5 @@ def _describe(row, old):
 
 
 def _readable(token):
-    """A token as people write it: a vocabulary of jamo spells syllables decomposed."""
+    """Writes a token as people do: a vocabulary of jamo spells syllables decomposed."""
     return unicodedata.normalize("NFC", token)

@@ -125,7 +125,7 @@ class SentencePieceSpelling:
         return Piece(token.removeprefix(WORD_START), token.startswith(WORD_START), None)
 
     def spell(self, piece: Piece) -> list[str]:
-        """The tokens that may spell a piece, which says nothing of a word's beginning or does."""
+        """The tokens that may spell a piece: at a word's beginning, inside a word, or both."""
         starts = {True: (WORD_START,), False: ("",), None: ("", WORD_START)}[piece.begins]
         return [start + piece.text for start in starts]
 

@@ -84,7 +84,7 @@ def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> Checkp
 
 
 def _full_names(tensors, kind):
-    """A dict: the name with the model's prefix -> that in the file, which may lack the prefix."""
+    """Maps each name with the model's prefix to its name in the file, which may lack the prefix."""
     bare = not any(name.startswith(f"{kind}.") for name in tensors.shapes)
     return {
         f"{kind}.{name}" if bare and name.startswith(ENCODER_PARTS) else name: name
@@ -143,7 +143,7 @@ def _take_linear_head(stored, tensors, kind):
 
 
 def _conversion(google, transposed, model):
-    """The function from an array as transformers has it to the one of Google's name."""
+    """The function that turns an array of transformers into Google's."""
     if transposed:
         return np.transpose  # [out, in] -> [in, out]
     if google.endswith("/embeddings/position_embeddings"):

@@ -1,4 +1,4 @@
-"""The program export_model: a model in, the same model in the format of other software out."""
+"""The program export_model: writes a model in the format of other software."""
 
 import dataclasses
 import importlib

@@ -88,7 +88,7 @@ def config_of_objective(
 
 
 def _size_beside(config, generator, source):
-    """The generator_size with which a discriminator's configuration has this generator."""
+    """The generator_size that gives a discriminator's configuration this generator."""
     size = generator.hidden_size / config.hidden_size
     try:
         beside = vars(dataclasses.replace(config, generator_size=size).generator)

@@ -96,5 +96,5 @@ def _no_match(patterns, pattern, matches, flag_name):
 
 
 def _reopened(path):
-    """A path of its own for a file that the shell opened: /dev/stdin is another one in a worker."""
+    """A lasting path for a file that the shell opened: /dev/stdin is another file in a worker."""
     return os.path.realpath(path) if path.startswith("/dev/") else path
