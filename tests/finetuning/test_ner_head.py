@@ -1,4 +1,4 @@
-"""The head for every token: against an oracle, however a batch is split, dropout, checkpoints."""
+"""The head for every token: against an oracle, its layers, dropout, precision."""
 
 import functools
 
@@ -7,49 +7,20 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import BertConfig, BertModel, load_google_checkpoint
-from bert_tf.checkpoint import google_variables, save_google_checkpoint
+from bert_tf import BertConfig, BertModel
+from bert_tf.checkpoint import google_variables
 from bert_tf.encoder import run_inside
 from bert_tf.layers import call_block
 from bert_tf.optimization import OPTIMIZERS
 from finetuning import heads
 from finetuning.ner.head import TokenClassifier
 from tests.support import oracle
-from tests.support.tiny_models import (
-    ONE_LAYER,
-    SIZES,
-    assert_close,
-    computing_in,
-    step_of,
-    tensors,
-    tiny_model,
-)
-from tests.support.training_checks import (
-    assert_split_changes_nothing,
-    assert_xla_and_recomputation_change_nothing,
-)
-
-CLASSES = 5
+from tests.support.task_heads import TAGS, tagged_batch
+from tests.support.tiny_models import SIZES, computing_in, step_of, tensors, tiny_model
 
 
 def classifier(kind="bert", dropout=0.0, **changes):
-    return TokenClassifier(tiny_model(kind, **changes).encoder, CLASSES, dropout)
-
-
-def labelled_batch(size=8, length=12):
-    """Random rows without a weight at [CLS], [SEP], padding; the last two only fill the batch."""
-    rng = np.random.default_rng(1)
-    lengths = rng.integers(4, length + 1, size)
-    mask = (np.arange(length) < lengths[:, None]).astype(np.int32)
-    weights = mask * (np.arange(length) > 0) * (np.arange(length) < lengths[:, None] - 1)
-    weights[size - 2 :] = 0
-    return {
-        "input_ids": (rng.integers(1, 60, (size, length)) * mask).astype(np.int32),
-        "input_mask": mask,
-        "segment_ids": np.zeros((size, length), np.int32),
-        "token_label_ids": rng.integers(0, CLASSES, (size, length)).astype(np.int32),
-        "token_label_weights": weights.astype(np.float32),
-    }
+    return TokenClassifier(tiny_model(kind, **changes).encoder, TAGS, dropout)
 
 
 def weights_of(model):
@@ -59,7 +30,7 @@ def weights_of(model):
 @pytest.mark.parametrize("kind", ("bert", "albert"))
 def test_layers_are_counted_from_the_embedding_output(kind):
     keras.utils.set_random_seed(0)
-    encoder, batch = tiny_model(kind).encoder, labelled_batch()
+    encoder, batch = tiny_model(kind).encoder, tagged_batch()
     states = run_inside(encoder, batch).hidden_states
     encode = functools.partial(encoder, batch)
     for indices in ((0,), (1, 2), (-1, -3)):
@@ -70,10 +41,10 @@ def test_layers_are_counted_from_the_embedding_output(kind):
 @pytest.mark.parametrize("kind", ("bert", "albert"))
 def test_logits_and_sums_against_the_oracle(kind, float64):
     keras.utils.set_random_seed(0)
-    model, batch = classifier(kind), labelled_batch()
+    model, batch = classifier(kind), tagged_batch()
     rng = np.random.default_rng(2)
-    model.head.output_weights.assign(rng.normal(size=(CLASSES, SIZES["hidden_size"])))
-    model.head.output_bias.assign(rng.normal(size=CLASSES))
+    model.head.output_weights.assign(rng.normal(size=(TAGS, SIZES["hidden_size"])))
+    model.head.output_bias.assign(rng.normal(size=TAGS))
     weights = weights_of(model)
     hidden = oracle.encode(weights, model.config, batch)["sequence_output"]
     logits = hidden @ weights["output_weights"].T + weights["output_bias"]  # [B, T, C]
@@ -95,19 +66,6 @@ def test_logits_and_sums_against_the_oracle(kind, float64):
     assert model.objective.denominators({"label": 7.0}) == {"label": 7.0}
 
 
-@pytest.mark.slow
-def test_a_batch_is_a_batch_however_it_is_split(float64):
-    """Rows have different numbers of pieces, so a mean of the parts' means would differ."""
-    batch = labelled_batch()
-    weight = ("label_weight", batch["token_label_weights"].sum())
-    assert_split_changes_nothing(lambda: classifier(**ONE_LAYER), batch, weight)
-
-
-@pytest.mark.slow
-def test_xla_and_recomputation_change_nothing(float64):
-    assert_xla_and_recomputation_change_nothing(lambda: classifier(**ONE_LAYER), labelled_batch())
-
-
 def test_the_pooler_stays():
     keras.utils.set_random_seed(3)
     model = classifier()
@@ -115,7 +73,7 @@ def test_the_pooler_stays():
     optimizer = OPTIMIZERS["adamw"](1e-2)
     optimizer.build(model.trainable_variables)
     step = step_of(model, optimizer)
-    step(tensors(labelled_batch()))
+    step(tensors(tagged_batch()))
     for name, value in weights_of(model).items():
         assert (value == before[name]).all() == name.startswith("bert/pooler/"), name
 
@@ -127,14 +85,14 @@ def test_blocks_run_as_asked():
         called.append(block.name)
         return call_block(block, *arguments, **options)
 
-    classifier()(labelled_batch(), run_block=recording)
+    classifier()(tagged_batch(), run_block=recording)
     assert called == ["layer_0", "layer_1"]
 
 
 def test_dropout_is_on_in_training_alone():
     keras.utils.set_random_seed(0)
-    model = TokenClassifier(tiny_model().encoder, CLASSES)  # of an encoder without dropout
-    batch = labelled_batch()
+    model = TokenClassifier(tiny_model().encoder, TAGS)  # of an encoder without dropout
+    batch = tagged_batch()
     plain = model(batch)["logits"].numpy()
     np.testing.assert_array_equal(model(batch, training=False)["logits"], plain)
     dropped = model(batch, training=True)["logits"].numpy()
@@ -145,7 +103,7 @@ def test_logits_are_float32_in_a_model_that_computes_in_bfloat16():
     keras.utils.set_random_seed(0)
     with computing_in("mixed_bfloat16"):
         model = classifier()
-    batch = labelled_batch()
+    batch = tagged_batch()
     hidden = model.encoder(batch)["sequence_output"]
     assert hidden.dtype == tf.bfloat16
     weights, bias = (v.numpy().astype(np.float64) for v in model.head.trainable_variables)
@@ -153,30 +111,6 @@ def test_logits_are_float32_in_a_model_that_computes_in_bfloat16():
     assert logits.dtype == np.float32
     expected = tf.cast(hidden, tf.float64).numpy() @ weights.T + bias
     np.testing.assert_allclose(logits, expected, atol=1e-6, rtol=0)
-
-
-@pytest.mark.parametrize("kind", ("bert", "albert"))
-def test_checkpoints(kind, tmp_path):
-    """A pre-trained encoder under a new head; then the whole model."""
-    pretrained = tiny_model(kind)
-    save_google_checkpoint(pretrained, str(tmp_path / "pretrained.ckpt"))
-    model = classifier(kind)
-    head = {name: weights_of(model)[name] for name in ("output_weights", "output_bias")}
-    report = load_google_checkpoint(model.encoder, str(tmp_path / "pretrained.ckpt"))
-    assert all(name.startswith("cls/") for name in report.ignored) and not report.missing
-    assert_close(weights_of(model), {**weights_of(pretrained.encoder), **head}, 0, 0)
-    save_google_checkpoint(model, str(tmp_path / "model.ckpt"))
-    again = classifier(kind)
-    load_google_checkpoint(again, str(tmp_path / "model.ckpt"))
-    assert_close(weights_of(again), weights_of(model), 0, 0)
-
-
-def test_configuration_round_trip():
-    config = BertConfig(**SIZES)
-    model = TokenClassifier(BertModel(config), 3, dropout=0.3)
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(model))
-    assert type(again) is TokenClassifier
-    assert (again.config, again.classes, again.head.dropout.rate) == (config, 3, 0.3)
 
 
 def test_configurations_of_older_files_load():

@@ -9,22 +9,8 @@ from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
 from finetuning.classification.head import SequenceClassifier
 from finetuning.multiple_choice.head import MultipleChoiceModel
+from tests.support.task_heads import choice_batch
 from tests.support.tiny_models import ONE_LAYER, tiny_model
-from tests.support.training_checks import assert_split_changes_nothing
-
-
-def choice_batch(size=8, choices=4, length=12):
-    """Random questions; the last two only fill the batch."""
-    rng = np.random.default_rng(1)
-    shape = (size, choices, length)
-    mask = (np.arange(length) < rng.integers(4, length + 1, shape[:2])[..., None]).astype(np.int32)
-    return {
-        "input_ids": (rng.integers(1, 60, shape) * mask).astype(np.int32),
-        "input_mask": mask,
-        "segment_ids": (rng.integers(0, 2, shape) * mask).astype(np.int32),
-        "label_ids": rng.integers(0, choices, size).astype(np.int32),
-        "label_weights": (np.arange(size) < size - 2).astype(np.float32),
-    }
 
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))
@@ -60,28 +46,9 @@ def test_loss_and_accuracy():
     assert sums["label_weight"] == 6
 
 
-@pytest.mark.slow
-def test_a_batch_is_a_batch_however_it_is_split(float64):
-    # What is added to all options changes nothing: the head's bias has a gradient of rounding.
-    assert_split_changes_nothing(
-        lambda: MultipleChoiceModel(tiny_model(**ONE_LAYER).encoder, dropout=0.0),
-        choice_batch(),
-        ("label_weight", 6),
-        1e-3,
-    )
-
-
 def test_xla(float64):
     keras.utils.set_random_seed(0)
     model, batch = MultipleChoiceModel(tiny_model(**ONE_LAYER).encoder), choice_batch(3)
     run = tf.function(lambda rows: model(rows)["logits"], jit_compile=True)
     rows = {name: tf.constant(value) for name, value in batch.items()}
     np.testing.assert_allclose(run(rows), model(batch)["logits"], atol=1e-10)
-
-
-def test_configuration_round_trip():
-    model = MultipleChoiceModel(tiny_model().encoder, dropout=0.3)
-    again = MultipleChoiceModel.from_config(model.get_config())
-    assert again.config == model.config and again.head.dropout.rate == 0.3
-    with pytest.raises(ValueError, match="two names. Received: 'bert' twice"):
-        MultipleChoiceModel(tiny_model().encoder, name="bert")

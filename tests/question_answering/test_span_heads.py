@@ -1,19 +1,14 @@
-"""Heads that find answers: how they start, how a batch is split, precision, dropout."""
+"""Heads that find answers: how they start, beams, precision."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import load_google_checkpoint
-from bert_tf.checkpoint import google_variables, save_google_checkpoint
 from finetuning.question_answering.beam_head import BeamSpanModel, masked
 from finetuning.question_answering.span_head import SpanModel
-from tests.support.tiny_models import ONE_LAYER, assert_close, computing_in, tiny_model
-from tests.support.training_checks import (
-    assert_split_changes_nothing,
-    assert_xla_and_recomputation_change_nothing,
-)
+from tests.support.task_heads import asked_batch
+from tests.support.tiny_models import computing_in, tiny_model
 
 MODELS = (SpanModel, BeamSpanModel)
 
@@ -21,56 +16,6 @@ MODELS = (SpanModel, BeamSpanModel)
 def span_model(model_class=SpanModel, kind="bert", **changes):
     options = {"dropout": 0.0} if model_class is BeamSpanModel else {}
     return model_class(tiny_model(kind, **changes).encoder, **options)
-
-
-def asked_batch(size=8, length=12):
-    """Random examples; the last two only fill the batch."""
-    rng = np.random.default_rng(1)
-    mask = (np.arange(length) < rng.integers(8, length + 1, size)[:, None]).astype(np.int32)
-    places = np.arange(length)
-    p_mask = np.where((places == 0) | (places > 3), 1 - mask, 1).astype(np.int32)
-    starts = rng.integers(4, 6, size)
-    return {
-        "input_ids": (rng.integers(1, 60, (size, length)) * mask).astype(np.int32),
-        "input_mask": mask,
-        "segment_ids": (places > 3).astype(np.int32) * mask,
-        "p_mask": p_mask,
-        "start_positions": starts.astype(np.int32),
-        "end_positions": (starts + rng.integers(0, 2, size)).astype(np.int32),
-        "is_impossible": rng.integers(0, 2, size).astype(np.int32),
-        "span_weights": (np.arange(size) < size - 2).astype(np.float32),
-    }
-
-
-# A softmax over positions is the same whatever is added to all of them, so that some biases have
-# a gradient of rounding alone: what the largest entry counts as at least.
-FLOOR = 1e-3
-
-
-@pytest.mark.parametrize("model_class", MODELS)
-@pytest.mark.parametrize("kind", ("bert", "albert"))
-def test_only_the_head_is_new_after_pre_training(model_class, kind, tmp_path):
-    pretrained = tiny_model(kind)
-    save_google_checkpoint(pretrained, str(tmp_path / "model.ckpt"))
-    model = span_model(model_class, kind)
-    report = load_google_checkpoint(model.encoder, str(tmp_path / "model.ckpt"))
-    assert all(name.startswith("cls/") for name in report.ignored) and not report.missing
-    encoder = {n: v.numpy() for n, v in google_variables(pretrained.encoder).items()}
-    loaded = {n: v.numpy() for n, v in google_variables(model).items() if n in encoder}
-    assert_close(loaded, encoder, 0, 0)
-
-
-@pytest.mark.parametrize("model_class", MODELS)
-def test_all_comes_back_from_a_file(model_class, tmp_path):
-    keras.utils.set_random_seed(0)
-    model = span_model(model_class)
-    save_google_checkpoint(model, str(tmp_path / "model.ckpt"))
-    again = span_model(model_class)
-    report = load_google_checkpoint(again, str(tmp_path / "model.ckpt"))
-    assert len(report.loaded) == len(google_variables(model)) and not report.ignored
-    batch = asked_batch()
-    for name, value in model(batch).items():
-        np.testing.assert_array_equal(again(batch)[name], value)
 
 
 def test_initial_heads():
@@ -113,34 +58,6 @@ def test_masked_positions():
     assert logits.numpy().tolist() == [[1.0, pytest.approx(-1e30)]]
 
 
-def test_dropout_is_on_in_training_alone():
-    keras.utils.set_random_seed(0)
-    model = BeamSpanModel(tiny_model().encoder)  # of an encoder without dropout
-    assert model.head.dropout.rate == 0.1
-    batch = asked_batch()
-    plain, learning = model(batch), model(batch, training=True)
-    np.testing.assert_array_equal(model(batch, training=False)["cls_logits"], plain["cls_logits"])
-    assert np.abs(learning["cls_logits"] - plain["cls_logits"]).max() > 1e-4
-    np.testing.assert_array_equal(learning["end_logits"], plain["end_logits"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model_class", MODELS)
-def test_a_batch_is_a_batch_however_it_is_split(model_class, float64):
-    weight = ("span_weight", 6)
-    assert_split_changes_nothing(
-        lambda: span_model(model_class, **ONE_LAYER), asked_batch(), weight, FLOOR
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model_class", (SpanModel, BeamSpanModel))
-def test_xla_and_recomputation_change_nothing(model_class, float64):
-    assert_xla_and_recomputation_change_nothing(
-        lambda: span_model(model_class, **ONE_LAYER), asked_batch(), FLOOR
-    )
-
-
 @pytest.mark.parametrize("model_class", MODELS)
 def test_logits_are_exact_in_a_model_that_computes_in_bfloat16(model_class):
     keras.utils.set_random_seed(0)
@@ -163,19 +80,3 @@ def test_logits_are_exact_in_a_model_that_computes_in_bfloat16(model_class):
         found = model.head.starts(tf.cast(x, tf.bfloat16), batch["p_mask"]).numpy()
         kept = batch["p_mask"] == 0
     np.testing.assert_allclose(found[kept], expected[kept], atol=1e-6, rtol=0)
-
-
-@pytest.mark.parametrize("model_class", MODELS)
-def test_configuration_round_trip(model_class):
-    options = {"start_n_top": 3, "end_n_top": 2, "dropout": 0.3}
-    options = options if model_class is BeamSpanModel else {}
-    model = model_class(tiny_model().encoder, **options)
-    again = model_class.from_config(model.get_config())
-    assert again.config == model.config
-    if options:
-        assert (again.start_n_top, again.end_n_top, again.head.dropout.rate) == (3, 2, 0.3)
-        batch = asked_batch(2)
-        del batch["start_positions"]
-        assert again(batch)["end_top_index"].shape == (2, 6)
-    with pytest.raises(ValueError, match="two names. Received: 'bert' twice"):
-        model_class(tiny_model().encoder, name="bert")

@@ -1,0 +1,101 @@
+"""What holds for every head: files, configuration, dropout, however a batch is computed."""
+
+import keras
+import numpy as np
+import pytest
+
+from bert_tf import load_google_checkpoint
+from bert_tf.checkpoint import google_variables, save_google_checkpoint
+from tests.support.task_heads import HEADS
+from tests.support.tiny_models import ONE_LAYER, assert_close, tiny_model
+from tests.support.training_checks import (
+    assert_split_changes_nothing,
+    assert_xla_and_recomputation_change_nothing,
+)
+
+EVERY = pytest.mark.parametrize("name", HEADS)
+# Quick: every head, the two encoders by turns.
+ON_BOTH = pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(name, kind, marks=[pytest.mark.slow] * ((i + j) % 2))
+        for i, name in enumerate(HEADS)
+        for j, kind in enumerate(("bert", "albert"))
+    ],
+)
+
+
+def weights_of(model):
+    return {name: variable.numpy() for name, variable in google_variables(model).items()}
+
+
+@ON_BOTH
+def test_checkpoints(name, kind, tmp_path):
+    """A pre-trained encoder under a new head; then the whole model."""
+    pretrained, model = tiny_model(kind), HEADS[name].make(kind)
+    save_google_checkpoint(pretrained, str(tmp_path / "pretrained.ckpt"))
+    before, encoder = weights_of(model), weights_of(pretrained.encoder)
+    report = load_google_checkpoint(model.encoder, str(tmp_path / "pretrained.ckpt"))
+    assert all(name.startswith("cls/") for name in report.ignored) and not report.missing
+    assert set(before) > set(encoder)
+    assert_close(weights_of(model), {**before, **encoder}, 0, 0)
+    save_google_checkpoint(model, str(tmp_path / "model.ckpt"))
+    again = HEADS[name].make(kind)
+    report = load_google_checkpoint(again, str(tmp_path / "model.ckpt"))
+    assert set(report.loaded) == set(before) and not report.ignored
+    assert_close(weights_of(again), weights_of(model), 0, 0)
+
+
+@EVERY
+def test_configuration_round_trip(name):
+    head = HEADS[name]
+    options = {"dropout": 0.3} if head.has_dropout else {}
+    options |= {"start_n_top": 3, "end_n_top": 2} if name == "beams" else {}
+    model = head.make(**options)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(model))
+    assert type(again) is head.model and again.get_config() == model.get_config()
+    assert again.config == model.config
+    assert not head.has_dropout or again.head.dropout.rate == 0.3
+    for option, value in {**head.options, **options}.items():
+        assert option == "dropout" or getattr(again, option) == value
+    with pytest.raises(ValueError, match="two names. Received: 'bert' twice"):
+        head.make(name="bert")
+
+
+@EVERY
+def test_dropout_is_on_in_training_alone(name):
+    keras.utils.set_random_seed(0)
+    head = HEADS[name]
+    model, batch = head.make(), head.batch  # of an encoder without dropout
+    plain, again, trained = (model(batch, training=on) for on in (None, False, True))
+    different = set()
+    for key, value in plain.items():
+        np.testing.assert_array_equal(again[key], value)
+        if np.abs(np.asarray(trained[key] - value)).max() > 1e-4:
+            different.add(key)
+    assert bool(different) == head.has_dropout
+
+
+QUICK = pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "scores")) for n in HEADS]
+)
+
+
+@QUICK
+def test_a_batch_is_a_batch_however_it_is_split(name, float64):
+    """Rows of tags have different numbers of pieces: a mean of the parts' means would differ."""
+    head = HEADS[name]
+    (weights,) = (value for key, value in head.batch.items() if key.endswith("weights"))
+    assert_split_changes_nothing(
+        lambda: head.without_dropout(**ONE_LAYER), head.batch, (head.weight, weights.sum()),
+        head.floor,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@EVERY
+def test_xla_and_recomputation_change_nothing(name, float64):
+    head = HEADS[name]
+    assert_xla_and_recomputation_change_nothing(
+        lambda: head.without_dropout(**ONE_LAYER), head.batch, head.floor
+    )
