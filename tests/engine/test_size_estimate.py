@@ -10,6 +10,7 @@ from bert_common.progress import format_bytes
 from create_pretraining_data.engine import size_estimate, splitting
 from run_scripts.create_data import main
 from tests.support.create_data_runs import corpus
+from tests.support.crosses import quick_by_pairs
 from tests.support.paths import ROOT
 
 __all__ = ["corpus"]
@@ -51,16 +52,9 @@ def text_of(kind, size=150_000):
     return documents
 
 
-# Quick: every kind of text with every form of records, each with every objective in turn.
-CASES = [
-    pytest.param(kind, form, objective, marks=() if (i + j + k) % 3 == 0 else pytest.mark.slow)
-    for i, kind in enumerate(KINDS)
-    for j, form in enumerate(FORMS)
-    for k, objective in enumerate(("sop", "nsp", "none"))
-]
-
-
-@pytest.mark.parametrize(("kind", "form", "objective"), CASES)
+@pytest.mark.parametrize(
+    ("kind", "form", "objective"), quick_by_pairs(KINDS, FORMS, ("sop", "nsp", "none"))
+)
 def test_the_size_is_nearly_that_announced(
     corpus, tmp_path, capsys, monkeypatch, kind, form, objective
 ):

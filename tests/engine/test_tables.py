@@ -97,8 +97,10 @@ die_at(columns, "_as_text", 120)
 """
 
 
-@pytest.mark.parametrize("form", ["snappy", "data set"])
-@pytest.mark.parametrize("moment", ["unpacking", "in pass 1", "in pass 2"])
+@pytest.mark.parametrize(
+    ("form", "moment"),
+    [("snappy", "unpacking"), ("data set", "unpacking"), ("data set", "in pass 2")],
+)
 def test_killed_and_started_again(corpus, same, expected, tmp_path, form, moment):
     flag = f"--input_file={same / form}"
     preparation = {**KILLS, "unpacking": UNPACKING}[moment]

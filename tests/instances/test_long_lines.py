@@ -19,6 +19,7 @@ from create_pretraining_data.records.reader import parsing_spec
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from run_scripts.create_data import main
 from tests.support.create_data_runs import arguments, corpus, records
+from tests.support.crosses import quick_by_pairs
 from tests.support.sequences import CLS, LENGTH, MASK, PLACES, SEP, Syllables
 
 __all__ = ["corpus"]
@@ -85,9 +86,10 @@ def test_without_pairs_every_piece_is_in_one_row(words, stored):
     assert truncated.long_lines == statistics.long_lines
 
 
-@pytest.mark.parametrize("objective", ["nsp", "sop"])
-@pytest.mark.parametrize("stored", STORED)
-@pytest.mark.parametrize("punctuation", [0, 0.1])
+@pytest.mark.parametrize(
+    ("objective", "stored", "punctuation"),
+    quick_by_pairs(("nsp", "sop"), STORED, (0, 0.1)),
+)
 def test_with_pairs_little_is_lost(objective, stored, punctuation):
     documents = some_documents(400, punctuation=punctuation)
     found, record_format, statistics = make(documents, objective, **STORED[stored])

@@ -16,19 +16,15 @@ from bert_tf import fused_block
 from bert_tf.encoder import run_inside
 from bert_tf.fused_block import has_one_layer_norm, one_layer_norm
 from bert_tf.layers import LayerNorm, TransformerBlock, infer_block
+from tests.support.crosses import quick_by_pairs
 from tests.support.paths import ROOT
 from tests.support.tiny_models import random_batch, tensors, tiny_model
 
-# Quick: every activation with and without oneDNN, every other one in each model.
-CASES = [
-    pytest.param(kind, activation, onednn, marks=() if (i + j + k) % 2 else pytest.mark.slow)
-    for i, kind in enumerate(("bert", "albert"))
-    for j, activation in enumerate(("gelu", "gelu_erf", "relu", "linear"))
-    for k, onednn in enumerate(("1", "0"))
-]
 
-
-@pytest.mark.parametrize(("kind", "activation", "onednn"), CASES)
+@pytest.mark.parametrize(
+    ("kind", "activation", "onednn"),
+    quick_by_pairs(("bert", "albert"), ("gelu", "gelu_erf", "relu", "linear"), ("1", "0")),
+)
 @pytest.mark.usefixtures("optimized_graphs")
 def test_blocks_for_their_output_alone(kind, activation, onednn, monkeypatch):
     """In a graph, where TensorFlow fuses operations; it does not with `call_block`."""

@@ -7,7 +7,6 @@ import pytest
 from bert_tf.checkpoint import save_google_checkpoint
 from create_pretraining_data.records.reader import read_format
 from run_scripts import classifier, create_data, pretrain
-from run_scripts.create_data import main
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.parser import parse
 from tests.support.paths import SHARED, TEST_DATA
@@ -284,32 +283,17 @@ def test_all_of_google_s_records_train(path, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "objective, google", (("nsp", "bert_default"), ("sop", "albert_wp_default"))
+    "flags, google",
+    ((BERT_CREATE.split()[4:], "bert_default"), (["--objective=sop"], "albert_wp_default")),
 )
-def test_our_records_have_google_s_features(objective, google, tmp_path):
+def test_our_records_have_google_s_features(flags, google, tmp_path):
     """Names, types and lengths: what Google's input_fn parses."""
     (tmp_path / "text.txt").write_text(lines(40))
     argv = [
         "create_pretraining_data.py", f"--input_file={tmp_path}/text.txt",
-        f"--output_file={tmp_path}/ours.tfrecord", f"--vocab_file={DATA}/vocab.txt",
-        f"--objective={objective}", "--max_seq_length=128", "--dupe_factor=1",
+        f"--output_file={tmp_path}/ours.tfrecord", f"--vocab_file={DATA}/vocab.txt", *flags,
+        "--max_seq_length=128", "--dupe_factor=1",
     ]  # fmt: skip
     assert create_data.main(argv) == 0
     theirs = read_format(str(DATA / f"{google}_sample.tfrecord"))
     assert read_format(str(tmp_path / "ours.tfrecord")) == theirs
-
-
-def test_googles_text_with_googles_flags(tmp_path, capsys):
-    text = tmp_path / "sample.txt"
-    text.write_bytes(gzip.decompress((DATA / "synth.txt.gz").read_bytes())[:60_000])
-    command = (
-        f"create_pretraining_data.py --input_file={text} --output_file={tmp_path}/a.tfrecord "
-        f"--vocab_file={DATA}/vocab.txt --do_lower_case=True --max_seq_length=128 "
-        "--max_predictions_per_seq=20 --masked_lm_prob=0.15 --random_seed=12345 --dupe_factor=5"
-    )
-    assert main(command.split()) == 0
-    ours, google = (
-        read_format(str(path))
-        for path in (tmp_path / "a.tfrecord", DATA / "bert_default_sample.tfrecord")
-    )
-    assert ours == google
