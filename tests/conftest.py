@@ -40,7 +40,7 @@ def pytest_collection_finish():
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(20_000, 10, 5)
 
 
 # TensorFlow's graph optimizer takes a sixth of a tiny run and changes last bits alone.
