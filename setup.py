@@ -75,6 +75,8 @@ EXTRAS = {
     # For export_model's --format=onnx and --format=litert.
     "onnx": ["onnx>=1.19", "onnxruntime>=1.23", "tf2onnx>=1.17"],
     "litert": ["ai-edge-litert>=2.0"],
+    # For the program search --approximate.
+    "search": ["faiss-cpu>=1.10"],
     # For explore: both are small, and hold requests that wait without a thread for each.
     "explore": ["starlette>=1.0,<2", "uvicorn>=0.40,<1"],
     # The documentation as a site: CONTRIBUTING.md has the command.
@@ -109,6 +111,7 @@ EXTRAS = {
     "bench": [
         "jax>=0.7",
         "keras-hub>=0.32",
+        "sentence-transformers>=5",
         "transformers>=5",
         "tokenizers>=0.20",
         "torch>=2.9",

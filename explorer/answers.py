@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from explorer.attention import LastAttention, show_attention, show_heads
 from explorer.errors import RequestError
-from explorer.fields import Field, number, some_text, text, text_or_none, texts
+from explorer.fields import Field, lines, number, some_text, text, text_or_none, texts
 from explorer.predictions import show_prediction
 from explorer.rounding import rounded
-from explorer.vectors import show_similarity, show_word
+from explorer.vectors import show_hits, show_similarity, show_word
 from finetuning.tasks import TASKS
 from korean_bert.masked_text import MASK, encode_masked
 from tokenization.base import TokenizerInterface
@@ -229,6 +229,10 @@ ANSWERS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Field]]] = {
             "second": Field(some_text),
             "pooling": Field(text, "mean"),
         },
+    ),
+    "search": (
+        show_hits,
+        {"query": Field(some_text), "lines": Field(lines), "top": Field(TOP, 10)},
     ),
     "word": (
         show_word,

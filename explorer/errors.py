@@ -14,6 +14,7 @@ MESSAGES = {
     "Received: {received}",
     "too_many_masks": "a text must have at most {most} [MASK]. Received: {received}",
     "too_many_options": "{name} must be a list of 2 to {most} strings. Received: {received}",
+    "too_many_lines": "{name} must be a list of 1 to {most} strings. Received: {received}",
     "word_not_in_sentence": "both sentences must hold {word!r}. Received: {sentence!r}",
     "word_without_pieces": "the word must have pieces. Received: {word!r}",
     "too_large": "a request must have at most {most} bytes. Received: {received}",

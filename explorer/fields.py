@@ -13,6 +13,9 @@ LONGEST_TEXT = 10_000
 # Options of a question: five are usual.
 MOST_OPTIONS = 20
 
+# Texts to search: the model reads them all in a second or two, while others wait for it.
+MOST_LINES = 1000
+
 REQUIRED = object()
 
 
@@ -54,6 +57,14 @@ def texts(name: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not 2 <= len(value) <= MOST_OPTIONS:
         received = len(value) if isinstance(value, list) else shown(value)
         raise RequestError("too_many_options", name=name, most=MOST_OPTIONS, received=received)
+    return tuple(some_text(name, each) for each in value)
+
+
+def lines(name: str, value: object) -> tuple[str, ...]:
+    """A list of strings to search, with something to read in each."""
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_LINES:
+        received = len(value) if isinstance(value, list) else shown(value)
+        raise RequestError("too_many_lines", name=name, most=MOST_LINES, received=received)
     return tuple(some_text(name, each) for each in value)
 
 

@@ -24,6 +24,12 @@ def show_similarity(explored: "Explored", first: str, second: str, pooling: str)
     return {"similarities": [rounded(cosine(*pair)) for pair in vectors.swapaxes(0, 1)]}
 
 
+def show_hits(explored: "Explored", query: str, lines: Sequence[str], top: int) -> dict[str, Any]:
+    """The lines that are most like a query, the nearest first."""
+    hits = explored.model.search(query, list(lines), top)
+    return {"hits": [{"text": hit.text, "similarity": rounded(hit.score)} for hit in hits]}
+
+
 def show_word(
     explored: "Explored", word: str, first: str, second: str, layer: int
 ) -> dict[str, Any]:

@@ -14,6 +14,8 @@ class Setting(NamedTuple):
     most: float | None = None
     needed: bool = False  # whether the value must be there, and may not be null
     default: str | float | None = None  # of a folder of transformers, which records no settings
+    # Whether a training that starts from such a model has its value where no flag gives another.
+    inherited: bool = False
 
 
 def split_names(text: str | None) -> tuple[str, ...]:

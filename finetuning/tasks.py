@@ -165,8 +165,8 @@ TASKS = {
             settings=_settings(
                 "files",
                 128,
-                pooling=Setting(str, needed=True, default="mean"),
-                normalize=Setting(bool, needed=True, default=True),
+                pooling=Setting(str, needed=True, default="mean", inherited=True),
+                normalize=Setting(bool, needed=True, default=True, inherited=True),
                 embedding_sizes=Setting(str),
             ),
             labels=None,

@@ -38,7 +38,7 @@ from korean_bert.results import Attention, Guess, HiddenStates, Hit, Neighbour
 from korean_bert.search import Searchable, cosines, nearest_texts
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import warn_of_untrained_positions
-from model_formats.sentence_transformers import read_pooling
+from model_formats.transformers_files.sentence_modules import pooling_of
 from tokenization.base import TokenizerInterface
 from tokenization.unknown_share import UnknownCounter, flatten
 
@@ -111,10 +111,9 @@ class Model:
         of sentence-transformers that says otherwise.
 
         Raises:
-            InputError: as `model_formats.sentence_transformers.read_pooling`.
+            InputError: as `model_formats.transformers_files.sentence_modules.pooling_of`.
         """
-        trained = self.loaded.settings.get("pooling")
-        return trained or read_pooling(self.loaded.folder) or "mean"
+        return pooling_of(self.loaded.settings, self.loaded.folder)
 
     @property
     def num_layers(self) -> int:

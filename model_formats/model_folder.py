@@ -34,6 +34,7 @@ from model_formats.task_records import SETTINGS_FILE, TASK_KEY, find_task, read_
 from model_formats.training_record import Stage, read_stages, write_stages
 from model_formats.transformers_files.config import CONFIG_FILE
 from model_formats.transformers_files.safetensors_files import find_safetensors, refuse_pickles
+from model_formats.transformers_files.sentence_modules import read_sentence_modules
 from model_formats.transformers_files.task_settings import settings_of
 from tokenization import save_tokenizer
 from tokenization.loading import Tokenizer
@@ -194,9 +195,15 @@ class ModelFolder:
 
     @functools.cached_property
     def transformers_settings(self) -> dict[str, Any]:
-        """The task that config.json of transformers describes; {} of a pre-trained model."""
+        """The task that the files of transformers describe; {} of a pre-trained model."""
         file = self.transformers_config
-        return {} if file is None else settings_of(file.values, file.config, file.path)
+        if file is None:
+            return {}
+        try:
+            modules = read_sentence_modules(self.path)
+        except InputError:  # what asks for vectors says it; the encoder can be read
+            modules = None
+        return settings_of(file.values, file.config, file.path, modules)
 
     @functools.cached_property
     def record(self) -> tuple[str, dict[str, Any]]:

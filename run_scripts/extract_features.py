@@ -15,7 +15,7 @@ from bert_common.progress import with_progress
 from finetuning.features.files import write_arrays, write_json_lines, write_projector
 from finetuning.inputs import SHORTEST, encode_pair, read_pairs
 from model_formats.model_folder import warn_of_untrained_positions
-from model_formats.sentence_transformers import read_pooling
+from model_formats.transformers_files.sentence_modules import pooling_of
 from model_formats.weights import open_weights
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import redeclare
@@ -78,8 +78,8 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     pooling: str = groups.LAYERS.flag(
         None,
         "For .npz: how the pieces of a line become one vector: their mean, their maximum, or the "
-        "vector of [CLS]; none keeps a vector for each piece. Default: as a "
-        "sentence-transformers folder says, else mean.",
+        "vector of [CLS]; none keeps a vector for each piece. Default: as "
+        "run_similarity or sentence-transformers trained them, else mean.",
         choices=("mean", "cls", "max", "none"),
     )
     word_embeddings: bool = groups.LAYERS.flag(
@@ -144,7 +144,8 @@ def extract_features(values: ExtractFeaturesFlags) -> None:
     arrays = is_of_arrays(values)
     pooling = "none"
     if arrays:
-        pooling = values.pooling or read_pooling(model.checkpoint_folder.path) or "mean"
+        folder = model.checkpoint_folder
+        pooling = values.pooling or pooling_of(folder.settings, folder.path)
     features = extract(encoder, rows, layers, pooling, values.batch_size, tokenizer.pad_id or 0)
     if values.projector_dir:
         features = list(features)

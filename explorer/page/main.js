@@ -6,12 +6,12 @@ import { makeCuts } from "./cuts.js";
 import { element, rove } from "./dom.js";
 import { makePieces, MaskedText } from "./pieces.js";
 import { makePrediction } from "./prediction.js";
-import { makeNeighbours, makeSenses, makeSimilarity } from "./vectors.js";
+import { makeNeighbours, makeSearch, makeSenses, makeSimilarity } from "./vectors.js";
 
 const PAUSE = 350;  // milliseconds after the last key before the program is asked
 const LANGUAGES = ["ko", "en"];
 // Tabs that have texts of their own.
-const OWN_TEXTS = ["neighbours", "similarity", "senses"];
+const OWN_TEXTS = ["neighbours", "similarity", "search", "senses"];
 const get = (id) => document.getElementById(id);
 
 const EXAMPLES = {
@@ -33,6 +33,8 @@ const WORDS = {
   word: "학교",
   "first-text": "비가 와서 우산을 썼다.",
   "other-text": "날씨가 맑아서 산책을 했다.",
+  query: "배송이 너무 늦어요",
+  lines: "택배가 안 와요\n날씨가 좋네요\n환불은 언제 되나요?\n물건이 아직 도착하지 않았어요\n배우들의 연기가 좋았다\n비밀번호를 잊어버렸어요",
   "sense-word": "배",
   "first-sentence": "항구에서 배를 타고 섬으로 떠났다.",
   "other-sentence": "시장에서 사과와 배를 샀다.",
@@ -198,6 +200,7 @@ async function start() {
     attention: makeAttention(app),
     neighbours: makeNeighbours(app),
     similarity: makeSimilarity(app),
+    search: makeSearch(app),
     senses: makeSenses(app),
     cuts: makeCuts(app),
   };

@@ -1,4 +1,4 @@
-// Nearest words, two texts, one word in two sentences.
+// Nearest words, two texts, nearest texts, one word in two sentences.
 
 import { bars, drawing, element, percent } from "./dom.js";
 import { Part } from "./part.js";
@@ -44,6 +44,21 @@ export function makeSimilarity(app) {
     target.append(
       element("p", { class: "big", text: app.t("similarity_is", { value }) }),
       ...byLayer(app, similarities, similarities.length - 1));
+  })];
+}
+
+export function makeSearch(app) {
+  for (const id of ["query", "lines"]) field(id).addEventListener("input", app.typed);
+  const question = () => {
+    const query = field("query").value.trim();
+    const lines = field("lines").value.split("\n").map((line) => line.trim()).filter(Boolean);
+    return query && lines.length ? ["search", { query, lines, top: 10 }] : "write_search";
+  };
+  return [new Part(app, "search", question, ({ hits }, body, target) => {
+    const rows = hits.map((hit, i) => ({
+      label: hit.text, value: hit.similarity, shown: hit.similarity.toFixed(3), chosen: i === 0,
+    }));
+    target.append(bars(rows, app.t("tab_search")));
   })];
 }
 

@@ -41,10 +41,15 @@ def make_card(
     lines = [body or f"# {ENCODERS[loaded.model_type].title}, {_purpose(loaded)}", ""]
     lines += ["## With transformers", "", "```python", *loading_lines(name, loaded.tokenizer)]
     lines += ["```", ""]
+    if loaded.task == "similarity":
+        lines += ["## With sentence-transformers", "", "```python"]
+        lines += [*sentence_lines(loaded.tokenizer), "```", ""]
     lines += [f"{tokenization[0].upper()}{tokenization[1:]}.", ""]
     for heading, values in (*stage_tables(loaded), *tables(loaded)):
         if values:
             lines += [f"## {heading}", "", table(values), ""]
+    if loaded.task == "similarity":
+        architecture = architecture._replace(pipeline="sentence-similarity")
     return header(architecture, metadata) + "\n".join(lines)
 
 
@@ -69,6 +74,17 @@ def loading_lines(name: str, tokenizer: TokenizerInterface | None) -> list[str]:
         'folder = "path/of/this/folder"',
         f"model = {name}.from_pretrained(folder)",
         *more,
+    ]
+
+
+def sentence_lines(tokenizer: TokenizerInterface | None) -> list[str]:
+    """The Python lines that load the model, and make vectors of texts as it was trained to."""
+    code = ", trust_remote_code=True" if tokenizer and needs_own_code(tokenizer) else ""
+    return [
+        "from sentence_transformers import SentenceTransformer",
+        "",
+        f'model = SentenceTransformer("path/of/this/folder"{code})',
+        'vectors = model.encode(["첫 문장", "둘째 문장"])',
     ]
 
 

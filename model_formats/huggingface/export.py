@@ -8,6 +8,7 @@ import numpy as np
 from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
+from finetuning.serving.signatures import longest_row
 from finetuning.tasks import TransformersClass
 from model_formats.encoders import ENCODERS
 from model_formats.huggingface.architectures import (
@@ -29,6 +30,10 @@ from model_formats.training_record import write_stages
 from model_formats.transformers_files.config import CONFIG_FILE, to_huggingface
 from model_formats.transformers_files.electra_classifier import as_two_layers
 from model_formats.transformers_files.names import translate_back
+from model_formats.transformers_files.sentence_modules import (
+    SentenceModules,
+    write_sentence_modules,
+)
 
 # ALBERT's projection from the embeddings to the layers.
 PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
@@ -70,12 +75,19 @@ def export(
         tokenization = write_tokenizer(loaded.tokenizer, directory, length)
     with atomic_write(os.path.join(directory, "README.md")) as file:
         file.write(make_card(loaded, architecture, tokenization, card_text).encode("utf-8"))
+    if loaded.task == "similarity":
+        pooling, normalize = (loaded.settings[name] for name in ("pooling", "normalize"))
+        modules = SentenceModules(pooling, normalize, longest_row(loaded))
+        write_sentence_modules(directory, modules, loaded.config.hidden_size)
     write_trained_positions(directory, loaded.trained_positions)
     write_stages(directory, ModelFolder(loaded.folder).stages)
     if precision == "float16":
         check_reloaded(loaded, directory)
     name = class_name(loaded, architecture)
-    return f"transformers.{name}.from_pretrained('{{folder}}'); {tokenization}"
+    way = f"transformers.{name}.from_pretrained('{{folder}}')"
+    if loaded.task == "similarity":
+        way = "sentence_transformers.SentenceTransformer('{folder}')"
+    return f"{way}; {tokenization}"
 
 
 def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[str, np.ndarray]:

@@ -11,6 +11,7 @@ from bert_common.errors import InputError
 from bert_tf.config import EncoderConfig
 from finetuning.ner.labels import iob2_tag
 from finetuning.tasks import ENCODER, TASKS
+from model_formats.transformers_files.sentence_modules import SentenceModules
 
 # problem_type of a classifier -> task_type.
 TYPES = {
@@ -25,13 +26,19 @@ TYPES = {
 MOST_LABELS = 10_000
 
 
-def settings_of(values: Mapping[str, Any], config: EncoderConfig, source: str) -> dict[str, Any]:
+def settings_of(
+    values: Mapping[str, Any],
+    config: EncoderConfig,
+    source: str,
+    modules: SentenceModules | None = None,
+) -> dict[str, Any]:
     """The settings of a fine-tuned model; empty for a pre-trained one.
 
     Args:
         values: what config.json holds, a dict.
         config: the `BertConfig` or `AlbertConfig` that it describes.
         source: the file, for messages.
+        modules: what follows an encoder of sentence-transformers.
 
     Raises:
         InputError: the labels are no numbered list of names, or a name holds a comma.
@@ -40,11 +47,17 @@ def settings_of(values: Mapping[str, Any], config: EncoderConfig, source: str) -
     name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
     with_heads = [t for t in TASKS.values() if t.transformers is not ENCODER]
     task = next((t for t in with_heads if name.endswith(t.transformers.suffix)), None)
+    if task is None and modules:
+        task = TASKS["similarity"]
     if task is None:
         return {}
     settings: dict[str, Any] = {name: setting.default for name, setting in task.settings.items()}
     settings["task"] = task.name
-    settings["max_seq_length"] = min(settings["max_seq_length"], config.max_position_embeddings)
+    length = settings["max_seq_length"]
+    if modules and task.name == "similarity":
+        settings["pooling"], settings["normalize"] = modules.pooling, modules.normalize
+        length = modules.max_seq_length or config.max_position_embeddings
+    settings["max_seq_length"] = min(length, config.max_position_embeddings)
     if task.labels:
         labels = _labels(values, source)
         if task.labels == "tags":

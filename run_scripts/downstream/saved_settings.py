@@ -45,7 +45,8 @@ def fill_in_task_flags(given: Flags, model: GivenModel, task: Task) -> Flags:
     """
     folder = model.fine_tuned
     if folder is None:
-        return dataclasses.replace(given, **_labels_of_transformers(given, model))
+        taken_over = _labels_of_transformers(given, model) | _inherited(given, model, task)
+        return dataclasses.replace(given, **taken_over)
     (path, _), saved = folder.record, folder.settings
     missing = [name for name in task.settings if name not in saved]
     if missing or folder.task != task.name:
@@ -67,6 +68,17 @@ def fill_in_task_flags(given: Flags, model: GivenModel, task: Task) -> Flags:
                 f"{saved[name]}. Received: {value}"
             )
     return dataclasses.replace(given, **filled)
+
+
+def _inherited(given, model, task):
+    """The settings of the model that is started from which go on where no flag gives another."""
+    names = [name for name, setting in task.settings.items() if setting.inherited]
+    if not (names and model.checkpoint and model.checkpoint_folder.task == task.name):
+        return {}
+    path, saved = model.checkpoint_folder.record[0], model.checkpoint_folder.settings
+    open_names = [name for name in names if isinstance(getattr(given, name), PerModel)]
+    _check_types(given, open_names, saved, path)
+    return {name: saved[name] for name in open_names if name in saved}
 
 
 def _may_differ(field, value, saved, do_train):

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,13 @@ from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.text_encoding import NAMES
+from finetuning.similarity.approximate import (
+    as_array,
+    as_index,
+    imported_faiss,
+    make_index,
+    search_index,
+)
 from finetuning.similarity.data import own_texts
 from finetuning.tables import ENDINGS, TABLE_ENDINGS, read_lines
 from run_scripts.flags import groups
@@ -26,8 +33,8 @@ from run_scripts.flags.path_kinds import FILE, FOLDER
 if TYPE_CHECKING:
     from korean_bert.model import Model
 
-# What is added to the name of a corpus for the file of its vectors.
-ENDING = ".vectors.npz"
+# What is added to the name of a corpus for the files of its vectors and of their index.
+ENDING, INDEX_ENDING = ".vectors.npz", ".index.npz"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +73,11 @@ class SearchFlags(DeviceFlags):
     query: str = groups.ANSWERS.flag(
         None, "The text to look for. Default: each line of standard input."
     )
+    approximate: bool = groups.ANSWERS.flag(
+        False,
+        "Searches an index that finds nearly all of the nearest, for millions of texts; it is kept "
+        "in CORPUS.index.npz. Needs pip install -e '.[search]'.",
+    )
     top: int = groups.ANSWERS.flag(10, "The number of texts to show.", least=1, most=MOST_SHOWN)
 
 
@@ -76,18 +88,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def search(values: SearchFlags) -> None:
     """Prints the texts nearest to each query: the cosine and the text."""
+    if values.approximate:
+        imported_faiss()
     texts = read_corpus(values)
     start_tensorflow(values)
     from korean_bert.loading import load_model
 
     model = load_model(values.model_dir)
-    vectors = corpus_vectors(model, values, texts)
+    find = make_search(model, values, texts)
     queries = [values.query] if values.query else (line.strip() for line in sys.stdin)
     for query in filter(None, queries):
         if not values.query:
             print(f"> {query}")
-        for hit in model.search(query, vectors, values.top):
-            print(f"{hit.score:.3f}\t{' '.join(texts[hit.place].split())}", flush=True)
+        for place, score in find(query):
+            print(f"{score:.3f}\t{' '.join(texts[place].split())}", flush=True)
 
 
 def read_corpus(values: SearchFlags) -> list[str]:
@@ -110,22 +124,45 @@ def read_corpus(values: SearchFlags) -> list[str]:
     return texts
 
 
+def make_search(
+    model: "Model", values: SearchFlags, texts: list[str]
+) -> Callable[[str], Iterable[tuple[int, float]]]:
+    """A function of a query to the numbers of the nearest texts and their cosines."""
+    if not values.approximate:
+        vectors = corpus_vectors(model, values, texts)
+        return lambda query: (
+            (hit.place, hit.score) for hit in model.search(query, vectors, values.top)
+        )
+    path, key = values.corpus + INDEX_ENDING, _key(model, values)
+    array = _kept(path, key, lambda: as_array(make_index(corpus_vectors(model, values, texts))))
+    index = as_index(array)
+
+    def find(query: str) -> Iterable[tuple[int, float]]:
+        found = search_index(index, model.embed([query]), values.top)
+        return zip(found.places[0].tolist(), found.scores[0].tolist(), strict=True)
+
+    return find
+
+
 def corpus_vectors(model: "Model", values: SearchFlags, texts: list[str]) -> np.ndarray:
     """The vectors of the texts, [N, H]: the kept ones, if they are of file and model."""
-    path = values.corpus + ENDING
-    key = _key(model, values)
+    path, key = values.corpus + ENDING, _key(model, values)
+    return _kept(path, key, lambda: model.embed(texts))
+
+
+def _kept(path, key, make):
+    """The array in a file, if it has the key; else the one that is made, which the file keeps."""
     kept = _read_kept(path, key)
-    if kept is not None and len(kept) == len(texts):
+    if kept is not None:
         return kept
-    vectors = model.embed(texts)
-    content = io.BytesIO()
-    np.savez(content, vectors=vectors, key=np.array(key))
+    made, content = make(), io.BytesIO()
+    np.savez(content, made=made, key=np.array(key))
     try:
         with atomic_write(path) as file:
             file.write(content.getvalue())
     except OSError as error:
         print(f"note: the vectors are not kept: {error}", file=sys.stderr)
-    return vectors
+    return made
 
 
 def _key(model, values):
@@ -140,10 +177,10 @@ def _key(model, values):
 
 
 def _read_kept(path, key):
-    """The vectors in a file, None if it is missing, damaged, or of other texts or weights."""
+    """The array in a file, None if it is missing, damaged, or of other texts or weights."""
     try:
         with np.load(path) as arrays:
-            return arrays["vectors"] if arrays["key"].item() == key else None
+            return arrays["made"] if arrays["key"].item() == key else None
     except (OSError, ValueError, KeyError, EOFError):
         return None
 

@@ -80,6 +80,8 @@ GOOD = json.dumps({"text": "나는"}).encode()
         ("POST", "/api/attention", b'{"text": "' + b"a " * 40 + b'"}', 400, "at most 32 pieces"),
         ("POST", "/api/prediction", GOOD, 400, "prediction needs a fine-tuned model"),
         ("POST", "/api/prediction", b'{"text": "a", "options": ["a"]}', 400, "list of 2 to 20"),
+        ("POST", "/api/search", b'{"query": "a", "lines": []}', 400, "list of 1 to 1000"),
+        ("POST", "/api/search", b'{"query": "a", "lines": [" "]}', 400, "lines must not be empty"),
         ("POST", "/api/nothing", GOOD, 404, "the address must be one of /api/{pieces"),
         ("GET", "/api/pieces", None, 405, "Method Not Allowed: GET /api/pieces"),
         ("DELETE", "/", None, 405, "Method Not Allowed"),

@@ -171,6 +171,16 @@ def test_similarity_of_texts_by_layer(explored):
         answer(explored, "similarity", first="a", second="b", pooling="sum")
 
 
+def test_lines_that_are_like_a_query(explored):
+    lines = ["the red book", "학교에 갔다", "나는 학교에 갔다 ."]
+    hits = answer(explored, "search", query=TEXT, lines=lines, top=2)["hits"]
+    vectors = explored.model.embed([TEXT, *lines])
+    cosines = [cosine(vectors[0], other) for other in vectors[1:]]
+    order = np.argsort(cosines)[::-1][:2]
+    assert [hit["text"] for hit in hits] == [lines[i] for i in order]
+    assert [h["similarity"] for h in hits] == pytest.approx([cosines[i] for i in order], abs=1e-5)
+
+
 def test_one_word_in_two_sentences(explored):
     sentences = "학교에 갔다 나는", "the 학교 book"
     found = answer(explored, "word", word="학교", first=sentences[0], second=sentences[1], layer=1)

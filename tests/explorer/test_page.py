@@ -189,6 +189,14 @@ def test_words_and_texts(page, model):
         expected = (first * second).sum(axis=1) / lengths
         shown = [float(line.split()[-1]) for _, line in bars(page, "similarity")]
         assert shown == pytest.approx(expected, abs=0.0006)
+    open_tab(page, "search")
+    write(page, "query", TEXT)
+    write(page, "lines", "the red book\n\n 나는 학교 \n학교에 갔다 .\n")
+    hits = model.search(TEXT, ["the red book", "나는 학교", "학교에 갔다 ."])
+    shown = [" ".join(row) for row in bars(page, "search")]
+    assert shown == [f"{hit.text} {hit.score:.3f}" for hit in hits]
+    write(page, "query", " ")
+    assert "찾을 글과 검색할 줄을" in page.find_element(By.ID, "search").text
     open_tab(page, "senses")
     assert "배" in find(page, "#senses .big, #senses .error")[0].text
     write(page, "sense-word", "학교")

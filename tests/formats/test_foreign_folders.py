@@ -195,14 +195,23 @@ def test_the_modules_beside_a_model_are_its_own_or_not_read(tmp_path):
     assert load_model(write(tmp_path / "m" / "0_Transformer")).pooling == "cls"
 
 
-@pytest.mark.parametrize("kind", ("Dense", "Normalize"))
-def test_modules_that_are_not_computed_are_said(tmp_path, kind):
-    more = {"idx": 2, "name": "2", "path": "2", "type": f"sentence_transformers.models.{kind}"}
+def test_modules_that_are_not_computed_are_refused(tmp_path):
+    more = {"idx": 2, "name": "2", "path": "2", "type": "sentence_transformers.models.Dense"}
+    folder = write(tmp_path / "m")
+    write_pooling(folder, [*MODULES, more], pooling_mode_mean_tokens=True)
+    model = load_model(folder)  # what needs no vectors works
+    with pytest.raises(InputError, match="modules.json must list no modules but .* Dense"):
+        model.embed("가 나")
+    assert model.embed("가 나", "mean").shape == (H,)
+
+
+def test_vectors_of_length_1(tmp_path):
+    more = {"idx": 2, "name": "2", "path": "2", "type": "sentence_transformers.models.Normalize"}
     folder = write(tmp_path / "m")
     write_pooling(folder, [*MODULES, more], pooling_mode_mean_tokens=True)
     model = load_model(folder)
-    with pytest.warns(UserWarning, match="modules.json: the model has "):
-        model.embed("가 나")
+    scaled = model.embed("가 나", "mean") / np.linalg.norm(model.embed("가 나", "mean"))
+    np.testing.assert_allclose(model.embed("가 나"), scaled, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))

@@ -1,5 +1,6 @@
 """Texts are compared and found by cosines, in Python and by the program."""
 
+import importlib.util
 import io
 import sys
 
@@ -121,3 +122,26 @@ def test_retrieval_of_questions(tmp_path, capsys):
     assert rows[0][1:3] == ["recall_at_1", "recall_at_10"]
     assert all(row[2] == "100.0" for row in rows[1:])  # of two texts
     assert retrieval(["retrieval"]) == 1
+
+
+@pytest.mark.skipif(importlib.util.find_spec("faiss") is None, reason="needs the extra 'search'")
+def test_an_approximate_index_is_kept(tmp_path, capsys, monkeypatch):
+    """In a small corpus it finds what the exact search finds, with the same cosines."""
+    corpus = tmp_path / "a.txt"
+    corpus.write_text("".join(f"{text} {number}\n" for number in range(40) for text in TEXTS))
+    flags = (f"--corpus={corpus}", "--query=배송이 너무 늦어요 7", "--top=5")
+    assert run(*flags) == 0
+    exact = lines(capsys)
+    assert run(*flags, "--approximate") == 0
+    assert lines(capsys) == exact
+    monkeypatch.setattr(search_program, "make_index", None)  # the kept one is read
+    assert run(*flags, "--approximate") == 0
+    assert lines(capsys) == exact
+    assert (tmp_path / "a.txt.index.npz").is_file()
+
+
+def test_an_approximate_index_needs_its_library(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    (tmp_path / "a.txt").write_text("날씨가 좋다\n")
+    assert run(f"--corpus={tmp_path}/a.txt", "--query=x", "--approximate") == 1
+    assert "an approximate index needs FAISS" in capsys.readouterr().err

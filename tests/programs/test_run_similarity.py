@@ -5,13 +5,12 @@ import signal
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert_tf.checkpoint_files import list_checkpoints
 from korean_bert import load_model
 from run_scripts import similarity
 from run_scripts.conversion.export_model import main as export_model
-from tests.support.programs import ClassifierJob, arrays, one_line, results
+from tests.support.programs import ClassifierJob, arrays, assert_same, one_line, results
 from tests.support.task_data import BAD, GOOD, read_table, sentence, write_table
 from tests.support.tiny_models import SIZES
 
@@ -104,23 +103,6 @@ def test_python_compares_pairs_as_the_program(trained):
     np.testing.assert_allclose([f.label for f in found], [float(r[4]) for r in rows], atol=1e-5)
 
 
-@pytest.mark.slow
-def test_exports_have_the_vectors(trained, tmp_path):
-    model = load_model(trained.output)
-    texts = [row[1] for row in read_table(trained.output / "predictions_dev.tsv")[1:]]
-    expected = model.embed(texts)
-    flags = (f"--model_dir={trained.output}", f"--output_dir={tmp_path / 'served'}")
-    assert export_model(["export_model.py", *flags, "--format=saved_model"]) == 0
-    served = tf.saved_model.load(str(tmp_path / "served")).signatures["serving_default"]
-    vectors = served(text=tf.constant(texts))["vectors"]
-    assert list(served.structured_outputs) == ["vectors"]
-    np.testing.assert_allclose(vectors, expected, atol=1e-5)
-    flags = (f"--model_dir={trained.output}", f"--output_dir={tmp_path / 'hub'}")
-    assert export_model(["export_model.py", *flags, "--format=huggingface"]) == 0
-    config = json.loads((tmp_path / "hub" / "config.json").read_text())
-    assert config["architectures"] == ["BertModel"]
-
-
 @pytest.mark.parametrize("dev", ["pairs", "triples"])
 def test_ranking(tmp_path, dev):
     job = write(SimilarityJob(tmp_path), "triples", dev)
@@ -152,6 +134,47 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, monkeypatch, 
     assert set(one) == set(two) and any(name.endswith("/adam_v") for name in one)
     for name, value in one.items():
         assert value.tobytes() == two[name].tobytes(), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("where", "step"), [("any", 5), ("index", 4)])
+def test_a_run_that_was_killed_ends_as_one_that_was_not(tmp_path, where, step):
+    """kill -9 between two updates, and amid a checkpoint; ranking in parts, with dropout."""
+    rates = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+    job = write(SimilarityJob(tmp_path, **rates), "triples", "pairs")
+    flags = {"train_step": 9, "save_checkpoints_steps": 2, "gradient_accumulation_steps": 2}
+    assert job.run(**flags, output_dir=tmp_path / "whole") == 0
+    job.kill(where, step, **flags)
+    assert 0 < list_checkpoints(job.output)[-1] < 9
+    assert job.run(**flags) == 0
+    assert_same(arrays(job.output, 9), arrays(tmp_path / "whole", 9))
+
+
+def test_vectors_are_pooled_on_as_in_the_model_that_is_started_from(trained, tmp_path):
+    """One that run_similarity trained, and what transformers reads of it; a flag has its way."""
+    hub = tmp_path / "hub"
+    flags = (f"--model_dir={trained.output}", f"--output_dir={hub}", "--format=huggingface")
+    assert export_model(["export_model.py", *flags]) == 0
+    start = {"bert_config_file": None, "vocab_file": None, "model_dir": trained.output}
+    once = {"train_step": 1, "do_train": True}
+    for number, (more, pooling) in enumerate(
+        [({}, "max"), ({"model_dir": hub}, "max"), ({"pooling": "cls"}, "cls")]
+    ):
+        output = tmp_path / str(number)
+        assert trained.run(**{**start, **once, "output_dir": output, **more}) == 0
+        assert json.loads((output / "finetuning.json").read_text())["pooling"] == pooling
+
+
+def test_what_was_exported_is_evaluated(trained, tmp_path):
+    hub = tmp_path / "hub"
+    flags = (f"--model_dir={trained.output}", f"--output_dir={hub}", "--format=huggingface")
+    assert export_model(["export_model.py", *flags]) == 0
+    job = SimilarityJob(tmp_path)
+    job.data = trained.data
+    flags = {"bert_config_file": None, "vocab_file": None, "model_dir": hub, "do_train": False}
+    assert job.run(**flags, do_eval=True) == 0
+    found, expected = results(job.output)["eval_spearman"], results(trained.output)["eval_spearman"]
+    assert found == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Runs the training programs on small data as users do, and reads what they wrote.
 
-As a program it is run_pretraining that sends itself a signal:
+As a program it is run_pretraining, or what PROGRAM names, that sends itself a signal:
 
     python -m tests.support.programs SIGKILL step 7 --bert_config_file=...     after 7 updates, when
                                                                                no file is written
@@ -21,7 +21,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from bert_common.background import NAME as BACKGROUND
 from bert_tf.summaries.reporter import Reporter
-from run_scripts import classifier, pretrain
+from run_scripts import classifier, pretrain, programs
 from tests.support.paths import PYTHONPATH, ROOT
 from tests.support.record_files import FORMAT, make_files
 from tests.support.task_data import SENTENCE_PIECES
@@ -74,6 +74,26 @@ class Job:
         """Runs the program; returns its exit status."""
         return self.main(self.argv(*arguments, **flags))
 
+    def run_apart(self, *arguments, environment=None, **options):
+        """Runs Python with the arguments, with `options` of `subprocess.run`; what that returns."""
+        paths = [PYTHONPATH, os.environ.get("PYTHONPATH", "")]
+        return subprocess.run(
+            [sys.executable, *map(str, arguments)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(environment or {})},
+            capture_output=True,
+            text=True,
+            **options,
+        )
+
+    def kill(self, where, step, **flags):
+        """Runs the program in another process that is killed (kill -9) at a place as above."""
+        flags = self.argv(**flags)[1:]
+        program = self.name.removesuffix(".py")
+        same = {"OPTIMIZE_GRAPHS": "" if _graphs_are_plain() else "1", "PROGRAM": program}
+        killed = self.run_apart(__file__, "SIGKILL", where, step, *flags, environment=same)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+
     def stop(self, monkeypatch, number, step, **flags):
         """Runs the program, which gets the signal `number` after `step` updates."""
         # Training's own handler must end the run, not the one that was there before.
@@ -110,25 +130,6 @@ class PretrainingJob(Job):
             "do_train": True,
             "xla": "off",  # compiles sooner; where XLA matters a test asks for it
         }
-
-    def run_apart(self, *arguments, environment=None, **options):
-        """Runs Python with the arguments, with `options` of `subprocess.run`; what that returns."""
-        paths = [PYTHONPATH, os.environ.get("PYTHONPATH", "")]
-        return subprocess.run(
-            [sys.executable, *map(str, arguments)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(environment or {})},
-            capture_output=True,
-            text=True,
-            **options,
-        )
-
-    def kill(self, where, step, **flags):
-        """Runs the program in another process that is killed (kill -9) at a place as above."""
-        flags = self.argv(**flags)[1:]
-        same = {"OPTIMIZE_GRAPHS": "" if _graphs_are_plain() else "1"}
-        killed = self.run_apart(__file__, "SIGKILL", where, step, *flags, environment=same)
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
 
 
 class ClassifierJob(Job):
@@ -279,4 +280,5 @@ if __name__ == "__main__":
         "index": signal_at_index,
     }[where]
     send(signal.Signals[name], int(step))
-    sys.exit(pretrain.main(["run_pretraining.py", *flags]))
+    program = os.environ.get("PROGRAM", "run_pretraining")
+    sys.exit(getattr(programs, program)([f"{program}.py", *flags]))

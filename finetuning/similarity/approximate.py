@@ -1,0 +1,63 @@
+"""Finds nearly the nearest of many millions of vectors, with an index of FAISS.
+
+Hierarchical navigable small worlds (arXiv:1603.09320), by the package faiss-cpu.
+
+Shapes: Q queries, N texts of a corpus, H hidden, K texts that are found for a query.
+"""
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from bert_common.errors import InputError
+from finetuning.similarity.ranking import Found, unit_vectors
+
+# How many neighbours a vector is linked to, and how many candidates a search keeps: FAISS's advice
+# for vectors of hundreds of numbers, and four times its own default.
+LINKS, CANDIDATES = 32, 64
+
+
+def imported_faiss() -> Any:
+    """FAISS.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        return importlib.import_module("faiss")
+    except ImportError as error:
+        raise InputError(
+            f"an approximate index needs FAISS (pip install -e '.[search]'). Received: {error}"
+        ) from None
+
+
+def make_index(vectors: np.ndarray) -> Any:
+    """An index of vectors [N, H] by their cosines; it holds them all."""
+    faiss = imported_faiss()
+    index = faiss.IndexHNSWFlat(vectors.shape[1], LINKS, faiss.METRIC_INNER_PRODUCT)
+    index.add(unit_vectors(vectors))
+    return index
+
+
+def search_index(index: Any, queries: np.ndarray, top: int) -> Found:
+    """Finds about the texts with the highest cosines; K is at most N.
+
+    Args:
+        index: what `make_index` returned.
+        queries: vectors [Q, H].
+        top: how many to find for a query.
+    """
+    index.hnsw.efSearch = max(CANDIDATES, top)
+    scores, places = index.search(unit_vectors(queries), min(top, index.ntotal))
+    return Found(places, scores)
+
+
+def as_array(index: Any) -> np.ndarray:
+    """An index as bytes, uint8, to write to a file."""
+    return imported_faiss().serialize_index(index)
+
+
+def as_index(array: np.ndarray) -> Any:
+    """The index of `as_array`."""
+    return imported_faiss().deserialize_index(array)

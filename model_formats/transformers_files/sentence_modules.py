@@ -1,0 +1,176 @@
+"""Says how a folder of sentence-transformers makes one vector of a text, read or written."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from bert_common.atomic_write import write_json
+from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
+
+MODULES_FILE = "modules.json"
+POOLING_FOLDER, POOLING_FILE = "1_Pooling", "config.json"
+NORMALIZE_FOLDER = "2_Normalize"
+LENGTH_FILE = "sentence_bert_config.json"
+TOKENIZER_FILE = "tokenizer_config.json"
+PROMPTS_FILE = "config_sentence_transformers.json"
+
+# A flag of 1_Pooling/config.json -> the pooling that it stands for.
+POOLINGS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
+}
+
+# The last words of the types of the modules that are computed here.
+KNOWN = ("Transformer", "Pooling", "Normalize")
+
+# Before the name of a module in its type: as versions 1 to 6 read it.
+TYPES = "sentence_transformers.models."
+
+
+class SentenceModules(NamedTuple):
+    """What follows the encoder."""
+
+    pooling: str  # "mean", "cls" or "max"
+    normalize: bool = False  # whether vectors have length 1
+    max_seq_length: int | None = None  # the most pieces of a text; None: the model's positions
+
+
+def read_sentence_modules(folder: str) -> SentenceModules | None:
+    """The modules of a folder; None if it lists none, or no pooling.
+
+    Args:
+        folder: the one with modules.json, or the one in it with the weights.
+
+    Raises:
+        InputError: a file is damaged, or names what this project does not compute.
+    """
+    modules, path = _read_list(folder)
+    if modules is None:
+        parent, name = os.path.split(os.path.abspath(folder))
+        modules, path = _read_list(parent)
+        if modules is None or name not in [module.get("path") for module in modules]:
+            return None
+        folder = parent  # the weights are in 0_Transformer
+    found = {str(m.get("type", "")).rpartition(".")[2]: str(m.get("path", "")) for m in modules}
+    others = [kind for kind in found if kind not in KNOWN]
+    if others:
+        raise InputError(
+            f"{path} must list no modules but {', '.join(KNOWN)}; otherwise give the pooling of "
+            f"the vectors yourself. Received: {', '.join(others)}"
+        )
+    if "Pooling" not in found:
+        return None
+    inside = os.path.join(folder, found["Pooling"], POOLING_FILE)
+    pooling = _pooling_of(_read_object(inside), inside)
+    _check_prompt(os.path.join(folder, PROMPTS_FILE))
+    length = _length_of(os.path.join(folder, found.get("Transformer", "")))
+    return SentenceModules(pooling, "Normalize" in found, length)
+
+
+def pooling_of(settings: Mapping[str, Any], folder: str) -> str:
+    """How a model makes one vector of a text: "mean", "cls" or "max".
+
+    It is "mean", unless vectors were trained with another one.
+
+    Args:
+        settings: what the folder records of its task.
+        folder: the model's.
+
+    Raises:
+        InputError: as `read_sentence_modules`.
+    """
+    if pooling := settings.get("pooling"):
+        return str(pooling)
+    modules = read_sentence_modules(folder)
+    return modules.pooling if modules else "mean"
+
+
+def write_sentence_modules(directory: str, modules: SentenceModules, size: int) -> None:
+    """Writes what `SentenceTransformer(directory)` reads beside the encoder's files.
+
+    Args:
+        directory: the encoder's folder, as transformers reads it.
+        modules: what follows the encoder.
+        size: H, the size of its vectors.
+    """
+    folders = {"Transformer": "", "Pooling": POOLING_FOLDER}
+    if modules.normalize:
+        folders["Normalize"] = NORMALIZE_FOLDER
+    listed = [
+        {"idx": number, "name": str(number), "path": folder, "type": f"{TYPES}{kind}"}
+        for number, (kind, folder) in enumerate(folders.items())
+    ]
+    for folder in filter(None, folders.values()):
+        os.makedirs(os.path.join(directory, folder), exist_ok=True)
+    modes = {flag: pooling == modules.pooling for flag, pooling in POOLINGS.items()}
+    length = {"max_seq_length": modules.max_seq_length, "do_lower_case": False}
+    write_json(os.path.join(directory, MODULES_FILE), listed)
+    path = os.path.join(directory, POOLING_FOLDER, POOLING_FILE)
+    write_json(path, {"word_embedding_dimension": size, **modes})
+    write_json(os.path.join(directory, LENGTH_FILE), length)
+    prompts: dict[str, Any] = {"prompts": {}}
+    prompts |= {"default_prompt_name": None, "similarity_fn_name": "cosine"}
+    write_json(os.path.join(directory, PROMPTS_FILE), prompts)
+
+
+def _read_list(folder):
+    """The modules of a folder, None if it lists none, and the file."""
+    path = os.path.join(folder, MODULES_FILE)
+    if not os.path.isfile(path):
+        return None, path
+    modules = read_json(read_bytes(path), path)
+    if not isinstance(modules, list) or not all(isinstance(each, dict) for each in modules):
+        raise InputError(f"{path} must list the modules of the model. Received: other JSON")
+    return modules, path
+
+
+def _read_object(path):
+    values = read_json(read_bytes(path), path)
+    if not isinstance(values, dict):
+        raise InputError(f"{path} must hold an object. Received: {type(values).__name__}")
+    return values
+
+
+def _pooling_of(values, path):
+    mode = values.get("pooling_mode")
+    if mode is not None:  # files of version 5 on
+        chosen: list[Any] = mode if isinstance(mode, list) else [mode]
+    else:
+        chosen = [
+            POOLINGS.get(name, name)
+            for name, value in values.items()
+            if name.startswith("pooling_mode_") and value is True
+        ]
+    if len(chosen) != 1 or chosen[0] not in POOLINGS.values():
+        raise InputError(
+            f"{path} must choose one pooling of {', '.join(POOLINGS.values())}; otherwise give the "
+            f"pooling of the vectors yourself. Received: {', '.join(map(str, chosen)) or 'none'}"
+        )
+    return chosen[0]
+
+
+def _check_prompt(path):
+    """Refuses words that are put before every text."""
+    name = _read_object(path).get("default_prompt_name") if os.path.isfile(path) else None
+    if name is not None:
+        raise InputError(
+            f"{path} must have no default_prompt_name; otherwise put the prompt before your texts, "
+            f"and give the pooling of the vectors yourself. Received: {name!r:.60}"
+        )
+
+
+def _length_of(folder):
+    """What sentence-transformers says of the encoder, else the tokenizer, as version 6 has it."""
+    for name, key in ((LENGTH_FILE, "max_seq_length"), (TOKENIZER_FILE, "model_max_length")):
+        path = os.path.join(folder, name)
+        length = _read_object(path).get(key) if os.path.isfile(path) else None
+        if length is None:
+            continue
+        # At least [CLS], a piece and [SEP].
+        if type(length) not in (int, float) or not 3 <= length < float("inf"):
+            raise InputError(f"{path}: {key} must be a number from 3 on. Received: {length!r:.60}")
+        return int(length)
+    return None

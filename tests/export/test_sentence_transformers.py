@@ -1,0 +1,141 @@
+"""Models of vectors go to sentence-transformers' folders and come back with the same vectors."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_common.errors import InputError
+from korean_bert import load_model
+from model_formats.transformers_files.sentence_modules import read_sentence_modules
+from run_scripts.conversion.export_model import main as export_model
+from tests.support.models.model_folders import write_folder
+
+PROGRAM = Path(__file__).with_name("sentence_vectors.py")
+LIBRARIES = ("torch", "transformers")
+ABSENT = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
+needs_libraries = pytest.mark.skipif(bool(ABSENT), reason=f"needs {', '.join(LIBRARIES)}")
+needs_sentences = pytest.mark.skipif(
+    bool(ABSENT) or importlib.util.find_spec("sentence_transformers") is None,
+    reason="needs sentence-transformers (extra bench)",
+)
+
+# The last is longer than the models' rows.
+TEXTS = ["the book is red.", "나는 학교에 갔다.", "is the book reds?", "나는 the 학교에 " * 9]
+
+# Folder -> encoder, pooling, whether vectors have length 1.
+FOLDERS = {
+    "mean": ("bert", "mean", True),
+    "cls": ("albert", "cls", False),
+    "max": ("electra", "max", True),
+}
+TOLERANCE = 1e-5
+
+
+def compute(folder, jobs):
+    """The vectors of every job of `sentence_vectors`."""
+    jobs = [
+        {"texts": TEXTS, **job, "outputs": str(folder / f"{i}.npy")} for i, job in enumerate(jobs)
+    ]
+    (folder / "jobs.json").write_text(json.dumps(jobs))
+    command = [sys.executable, str(PROGRAM), str(folder / "jobs.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [np.load(job["outputs"]) for job in jobs]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Name -> the folder as run_similarity writes it, and its export."""
+    found = {}
+    for name, (kind, pooling, normalize) in FOLDERS.items():
+        top = tmp_path_factory.mktemp(name)
+        settings = {"pooling": pooling, "normalize": normalize, "max_seq_length": 12}
+        write_folder(top / "ours", kind, "similarity", **settings)
+        flags = (f"--model_dir={top / 'ours'}", f"--output_dir={top / 'theirs'}")
+        assert export_model(["export_model.py", *flags, "--format=huggingface"]) == 0
+        found[name] = top / "ours", top / "theirs"
+    return found
+
+
+def assert_lengths(vectors, normalize):
+    lengths = np.linalg.norm(vectors, axis=-1)
+    assert np.allclose(lengths, 1, atol=1e-6) == normalize
+
+
+@needs_libraries
+def test_what_the_files_say_gives_our_vectors(folders, tmp_path):
+    jobs = [{"folder": str(theirs), "library": False} for _, theirs in folders.values()]
+    for name, vectors in zip(folders, compute(tmp_path, jobs), strict=True):
+        expected = load_model(folders[name][0]).embed(TEXTS)
+        np.testing.assert_allclose(vectors, expected, atol=TOLERANCE, err_msg=name)
+        assert_lengths(vectors, FOLDERS[name][2])
+
+
+@needs_sentences
+@pytest.mark.slow
+def test_the_library_loads_an_export(folders, tmp_path):
+    jobs = [{"folder": str(theirs), "library": True} for _, theirs in folders.values()]
+    for name, vectors in zip(folders, compute(tmp_path, jobs), strict=True):
+        expected = load_model(folders[name][0]).embed(TEXTS)
+        np.testing.assert_allclose(vectors, expected, atol=TOLERANCE, err_msg=name)
+
+
+@needs_sentences
+@pytest.mark.slow
+def test_folders_that_the_library_saves_are_read(tmp_path):
+    """Of another pooling each, from an encoder that transformers reads."""
+    write_folder(tmp_path / "ours")
+    flags = (f"--model_dir={tmp_path / 'ours'}", f"--output_dir={tmp_path / 'hub'}")
+    assert export_model(["export_model.py", *flags, "--format=huggingface"]) == 0
+    shared = {"folder": str(tmp_path / "hub"), "library": True, "length": 10}
+    cases = [("mean", True), ("cls", True), ("max", False)]
+    jobs = [
+        {**shared, "saved": str(tmp_path / pooling), "pooling": pooling, "normalize": normalize}
+        for pooling, normalize in cases
+    ]
+    for (pooling, normalize), vectors in zip(cases, compute(tmp_path, jobs), strict=True):
+        model = load_model(tmp_path / pooling)
+        assert (model.loaded.task, model.pooling, model.max_length) == ("similarity", pooling, 10)
+        np.testing.assert_allclose(model.embed(TEXTS), vectors, atol=TOLERANCE, err_msg=pooling)
+        assert_lengths(vectors, normalize)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_an_export_comes_back(folders, name):
+    ours, theirs = (load_model(folder) for folder in folders[name])
+    assert theirs.loaded.task == "similarity"
+    kept = ("pooling", "normalize", "max_seq_length")
+    assert [theirs.loaded.settings[k] for k in kept] == [ours.loaded.settings[k] for k in kept]
+    np.testing.assert_array_equal(theirs.embed(TEXTS), ours.embed(TEXTS))
+    pair = [(TEXTS[0], TEXTS[1])]
+    assert theirs.predict(pair)[0].label == ours.predict(pair)[0].label
+    card = (folders[name][1] / "README.md").read_text()
+    assert "model = SentenceTransformer(" in card and "sentence-similarity" in card
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "message"),
+    [
+        ("sentence_bert_config.json", {"max_seq_length": 2}, "must be a number from 3 on"),
+        ("sentence_bert_config.json", [], "must hold an object. Received: list"),
+        ("config_sentence_transformers.json", {"default_prompt_name": "query"}, "put the prompt"),
+        ("1_Pooling/config.json", {"pooling_mode": ["cls", "mean"]}, "choose one pooling"),
+        ("1_Pooling/config.json", {"pooling_mode": 3}, "choose one pooling"),
+    ],
+)
+def test_what_would_give_other_vectors_is_refused(folders, path, values, message):
+    folder = folders["mean"][1]
+    before = (folder / path).read_text()
+    (folder / path).write_text(json.dumps(values))
+    try:
+        with pytest.raises(InputError, match=message):
+            read_sentence_modules(str(folder))
+        with pytest.raises(InputError, match=message):
+            load_model(folder).embed(TEXTS)
+    finally:
+        (folder / path).write_text(before)
