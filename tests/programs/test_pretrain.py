@@ -200,15 +200,10 @@ BAD_FLAGS = (
     ({"masked_lm_budget": 0.15}, ("--masked_lm_budget must be 0", "0.15")),
     ({"init_from_group0": True}, ("--init_from_group0 must be off",)),
     ({"train_batch_size": 0}, ("--train_batch_size", "0")),
-    ({"train_batch_size": "many"}, ("train_batch_size", "many")),
-    ({"learning_rate": -1}, ("--learning_rate", "-1")),
-    ({"learning_rate": "nan"}, ("--learning_rate", "nan")),
-    ({"poly_power": "inf"}, ("--poly_power", "inf")),
     ({"learning_rat": 1}, ("learning_rat", "Did you mean: learning_rate")),
     ({"max_predictions_per_seq": 5}, ("--max_predictions_per_seq=5", "has 4")),
     ({"max_seq_length": 8}, ("--max_seq_length=8", "has 16")),
     ({"init_checkpoint": "gone/model.ckpt"}, ("gone/model.ckpt.index",)),
-    ({"random_seed": 2**31}, ("--random_seed", "2147483648")),
     ({"export_dir": "/proc/nothing"}, ("--export_dir", "/proc/nothing")),
     ({"gradient_accumulation_steps": 3}, ("--train_batch_size=8", "_accumulation_steps=3")),
     ({"eval_every_steps": 2}, ("--eval_every_steps needs --eval_input_file",)),
@@ -216,9 +211,6 @@ BAD_FLAGS = (
     ({"profile_steps": "3,2"}, ("--profile_steps", "3,2")),
     ({"profile_steps": "0,2"}, ("--profile_steps", "0,2")),
     ({"num_gpus": 1}, ("--num_gpus=1, 0 GPUs",)),
-    ({"precision": "float8"}, ("precision", "float8")),
-    ({"steps_per_loop": 0}, ("--steps_per_loop", "0")),
-    ({"max_bad_steps": -1}, ("--max_bad_steps", "-1")),
 )
 
 
