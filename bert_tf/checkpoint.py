@@ -47,7 +47,7 @@ STEP_NAME = "global_step"
 # What a training checkpoint of this project may hold beside weights, slots and step.
 COUNTERS = (
     "skipped_steps", "evaluated_step", "data_order", "loss_scale", "loss_scale_good_steps",
-    "spent_seconds",
+    "spent_seconds", "token_losses",
 )  # fmt: skip
 
 # Ignored by every model, like the slots of the optimizers.

@@ -3,6 +3,7 @@
 from typing import Any
 
 from bert_tf.config import EncoderConfig
+from bert_tf.costs.dropped_tokens import lengths_of_calls
 from bert_tf.names import BLOCK_QUERIES
 
 GIB = 2**30
@@ -67,6 +68,7 @@ def estimate_bytes(
     *,
     slots: int = ADAM_SLOTS,
     blockwise: bool = False,
+    token_dropping: float = 0.0,
 ) -> float:
     """The memory of one device while it trains.
 
@@ -81,11 +83,17 @@ def estimate_bytes(
         recompute: "none" or "block".
         slots: how many numbers the optimizer keeps for each weight.
         blockwise: whether attention is `bert_tf.blockwise_attention`, which keeps no scores.
+        token_dropping: the share of the tokens that skip the middle layers.
 
     Returns:
         Bytes: an estimate, in most cases within 20 %.
     """
     kept = kept_bytes(config, batch, length, precision, recompute, blockwise)
+    if token_dropping:
+        calls = config.num_block_calls
+        pairs = lengths_of_calls(calls, length, token_dropping, predictions)
+        # What a call keeps goes with the tokens that it computes, the last one's included.
+        kept *= (sum(queries for _, queries in pairs) + length) / (calls * length)
     logits = logit_bytes(config, batch, predictions)
     weights = WEIGHT_BYTES * (2 + slots) * count_weights(config)  # with gradients and slots
     return max(weights + kept + logits, update_bytes(config, slots)) + RUNTIME_BYTES

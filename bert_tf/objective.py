@@ -62,6 +62,10 @@ class Objective:
     # parts, `loss_sums` finds them in the batch as "all_NAME" [G, ...], without a gradient, and
     # under `OWN_ROWS` [B] which of these rows the part's own examples are.
     shared: tuple[str, ...] = ()
+    # (outputs of the model, batch) -> ids, losses and weights of the masked pieces, [B, P] each;
+    # None where none are predicted from the outputs of the model's encoder. Token dropping reads
+    # them.
+    piece_losses: Callable[[Any, Mapping[str, Any]], tuple[Any, Any, Any]] | None = None
 
     def reported_name(self, name: str) -> str:
         """Returns the name of the loss NAME in eval_results.txt and on TensorBoard."""

@@ -226,10 +226,17 @@ def loss_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str,
     return sums
 
 
+def piece_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """The ids of the masked pieces, their losses and weights: [B, P] each; as for `loss_sums`."""
+    losses = cross_entropy(batch["masked_lm_ids"], outputs["masked_lm_logits"])
+    return batch["masked_lm_ids"], losses, batch["masked_lm_weights"]
+
+
 def pretraining_objective(sentence_objective: str | None) -> Objective:
     """Masked words, and sentence pairs, reported as `sentence_objective`; None: words alone."""
     if sentence_objective is None:
         words = {"masked_lm": LOSSES["masked_lm"]}
-        return Objective(words, loss_sums, examples="next_sentence")
+        return Objective(words, loss_sums, examples="next_sentence", piece_losses=piece_losses)
     pairs = dataclasses.replace(LOSSES["next_sentence"], reported_as=sentence_objective)
-    return Objective({**LOSSES, "next_sentence": pairs}, loss_sums, examples="next_sentence")
+    losses = {**LOSSES, "next_sentence": pairs}
+    return Objective(losses, loss_sums, examples="next_sentence", piece_losses=piece_losses)

@@ -19,13 +19,18 @@ from bert_tf.memory_estimate import (
 from electra_tf.config import ElectraConfig
 
 
-def count_weights(config: ElectraConfig) -> int:
-    """Counts the weights of a `ReplacedTokensModel`: two networks on the same embeddings."""
+def count_both(config: ElectraConfig) -> dict[str, int]:
+    """Counts weights as `bert_tf.memory_estimate.count_parts`, of two networks on one table."""
     own, generator = count_parts(config), count_parts(config.generator)
     h, g, e = config.hidden_size, config.generator.hidden_size, config.embedding_size
-    encoders = sum(parts["projection"] + parts["blocks"] for parts in (own, generator))
     heads = (h * h + h) + (h + 1) + (g * e + e + 2 * e + config.vocab_size)
-    return own["words"] + own["positions"] + encoders + heads
+    encoders = {name: own[name] + generator[name] for name in ("projection", "blocks")}
+    return {**own, **encoders, "heads": heads}
+
+
+def count_weights(config: ElectraConfig) -> int:
+    """Counts the weights of a `ReplacedTokensModel`: two networks on the same embeddings."""
+    return sum(count_both(config).values())
 
 
 def training_flops(config: ElectraConfig, length: int, predictions: int) -> int:

@@ -33,6 +33,8 @@ class PretrainingObjective:
             `bert_tf.memory_estimate.memory_line`.
         uses_pairs: whether it has a sentence objective.
         encoders: the names of the encoders that it is for; empty for all.
+        drops_tokens: whether --token_dropping can be on: its model has one encoder, and a loss of
+            masked words by which tokens are chosen.
         weights: a regular expression for Google's names of weights, by which its checkpoints are
             known; None for the objective of all others.
     """
@@ -45,6 +47,7 @@ class PretrainingObjective:
     memory_line: Callable[..., str] = memory_line
     uses_pairs: bool = True
     encoders: tuple[str, ...] = ()
+    drops_tokens: bool = True
     weights: str | None = None
 
 
@@ -93,6 +96,8 @@ REPLACED_TOKENS = PretrainingObjective(
     memory_line=memory_line_of_two,
     uses_pairs=False,
     encoders=(ELECTRA.name,),
+    # The discriminator's loss is over all tokens: none of them is less important.
+    drops_tokens=False,
     weights=r"(generator|generator_predictions|discriminator_predictions)/",
 )
 OBJECTIVES = {objective.name: objective for objective in (MASKED_WORDS, REPLACED_TOKENS)}

@@ -60,6 +60,7 @@ from run_scripts.flags.create_data import (
     CreateDataFlags,
     ObjectiveDefaults,
     check_engine,
+    check_replacements,
     choose_objective,
     choose_output_files,
     is_given,
@@ -149,6 +150,7 @@ def resolve_flags(flags: CreateDataFlags, defaults: ObjectiveDefaults) -> Create
             print(f"--{name} has no effect here (text is read as UTF-8, by --num_workers)")
     flags = resolve_defaults(flags, defaults.model_type)
     check_engine(flags)
+    check_replacements(flags)
     if flags.engine == "spark":
         spark_engine.check_installed()
     if flags.split_sentences:

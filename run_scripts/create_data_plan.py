@@ -52,6 +52,8 @@ def make_settings(
         do_permutation=flags.do_permutation,
         mask_id=special.mask_id,
         vocab_size=tokenizer.vocab_size,
+        mask_replace_prob=flags.mask_replace_prob,
+        random_replace_prob=flags.random_replace_prob,
     )
     record_format = RecordFormat(
         max_seq_length=flags.max_seq_length,

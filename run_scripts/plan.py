@@ -113,6 +113,13 @@ class CorpusPlanFlags:
         above=0,
         most=1,
     )
+    token_dropping: float = groups.UPDATES.flag(
+        0.0,
+        "The share of the tokens that skip the middle layers, as run_pretraining has it. Not of an "
+        "ELECTRA with its generator.",
+        least=0,
+        below=1,
+    )
     num_passes: float = groups.UPDATES.flag(
         40.0,
         "Passes over the text to compare with the shipped job's updates (BERT's paper: about 40).",
@@ -156,6 +163,7 @@ def show_plan(flags: CorpusPlanFlags) -> None:
     config, phases = read_job(flags.model, packed=flags.masking == "dynamic")
     if flags.vocab_size:
         config = dataclasses.replace(config, vocab_size=flags.vocab_size)
+    phases = [dataclasses.replace(p, token_dropping=flags.token_dropping) for p in phases]
     for phase in phases:
         if phase.batch % flags.gpus:
             raise InputError(
@@ -172,7 +180,7 @@ def show_sizes(flags: CorpusPlanFlags) -> None:
     models = published_sizes()
     if flags.config_file:
         models = {path: ConfigFile(path).config for path in flags.config_file.split(",")}
-    print_tables(models, lengths, flags.batch_size)
+    print_tables(models, lengths, flags.batch_size, flags.token_dropping)
 
 
 def read_lengths(text: str) -> list[int]:

@@ -272,6 +272,8 @@ def load_records(
 
 def build(job: PretrainingJob, session: "Session") -> "TrainingState":
     """Builds model and optimizer, from a checkpoint if there is one; returns a `TrainingState`."""
+    from bert_tf.training.token_dropping import TokenDropping
+
     flags = job.flags
     schedule, time_budget = make_schedule(flags, session)
     pairs = SENTENCE_OBJECTIVES.get(job.objective or "")
@@ -280,6 +282,9 @@ def build(job: PretrainingJob, session: "Session") -> "TrainingState":
         return job.pretraining.make_model(encoder, pairs)
 
     state = session.build(job, add_heads, schedule, time_budget)
+    if flags.token_dropping and flags.do_train:
+        with session.strategy.scope():
+            state.token_dropping = TokenDropping(flags.token_dropping, job.config.vocab_size)
     allow_missing = tuple(filter(None, flags.allow_missing.split(",")))
     session.restore(state, job, job.open_weights, allow_missing=allow_missing)
     return state
@@ -386,6 +391,8 @@ def train(
         flags.max_seq_length,
         flags.max_predictions_per_seq,
         attention=flags.attention,
+        token_dropping=flags.token_dropping,
+        sequences=record_format.packed_sequences or 1,
         memory_line=job.pretraining.memory_line,
     )
     command = [f"    --{name}={value}" for name, value in vars(flags).items() if value is not None]

@@ -16,6 +16,7 @@ from bert_common.errors import InputError
 from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS
 from bert_tf.checkpoint import CheckpointArrays
 from bert_tf.config import EncoderConfig
+from bert_tf.costs.dropped_tokens import first_short_call, kept_tokens
 from bert_tf.encoder import EncoderModel
 from bert_tf.memory_estimate import memory_line
 from bert_tf.names import is_blockwise
@@ -300,7 +301,10 @@ class Session:
         sizes = (rows, workload.length, workload.predictions, self.precision, config.recompute)
         slots = len(state.optimizer.slots)
         blockwise = is_blockwise(workload.attention, workload.length)
-        options = {"slots": slots, "blockwise": blockwise}
+        options: dict[str, Any] = {"slots": slots, "blockwise": blockwise}
+        if workload.token_dropping:
+            options["token_dropping"] = workload.token_dropping
+            self.print(dropping_line(workload))
         self.print(workload.memory_line(workload.model_config, *sizes, **options))
         if blockwise:
             self.print("attention is computed for one block of queries at a time")
@@ -320,6 +324,17 @@ def _with_dropout(config, rate):
     return dataclasses.replace(config, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
 
 
+def dropping_line(workload: "Workload") -> str:
+    """One line: which layers compute how many tokens of a row."""
+    calls, length = workload.model_config.num_block_calls, workload.length
+    share, places = workload.token_dropping, workload.predictions
+    kept = kept_tokens(length, share, places, workload.sequences)
+    return (
+        f"layers {first_short_call(calls) + 1} to {calls - 1} of {calls} compute {kept} of "
+        f"{length} tokens"
+    )
+
+
 def _listed(lengths):
     return ", ".join(map(str, lengths))
 
@@ -334,4 +349,6 @@ class Workload:
     predictions: int = 1  # masked positions of a sequence
     rows: int = 1  # sequences of an example
     attention: str = "auto"  # a key of `ATTENTION_FUNCTIONS`
+    token_dropping: float = 0.0  # the share of the tokens that skip the middle layers
+    sequences: int = 1  # places for sequences in a packed row
     memory_line: Callable[..., str] = memory_line  # what says how much memory it needs

@@ -125,12 +125,14 @@ def _export_update(step, used, names, sums, denominators):
         "slots": [[spec] * len(suffixes) for spec in specs],
         "iterations": tf.TensorSpec([], tf.int64),
         "loss_scale": [],
+        "token_losses": [],
     }
     labels = {
         "weights": [f"weights/{name}" for name in names],
         "slots": [[f"slots/{name}/{suffix}" for suffix in suffixes] for name in names],
         "iterations": "iterations",
         "loss_scale": [],
+        "token_losses": [],
     }
     arguments = (
         state, {name: scalar for name in sums}, denominators, specs, tf.TensorSpec([], tf.float32)

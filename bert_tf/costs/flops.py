@@ -10,12 +10,19 @@ I intermediate, V vocabulary.
 """
 
 from bert_tf.config import EncoderConfig
+from bert_tf.costs.dropped_tokens import lengths_of_calls
 
 # A backward pass computes two products for each of the forward pass: the gradient of either factor.
 TRAINING_PASSES = 3
 
 
-def forward_flops(config: EncoderConfig, length: int, predictions: int, sequences: int = 1) -> int:
+def forward_flops(
+    config: EncoderConfig,
+    length: int,
+    predictions: int,
+    sequences: int = 1,
+    token_dropping: float = 0.0,
+) -> int:
     """The operations of the forward pass over one row.
 
     Args:
@@ -23,6 +30,7 @@ def forward_flops(config: EncoderConfig, length: int, predictions: int, sequence
         length: T.
         predictions: P.
         sequences: S, the places for sequences in a packed row.
+        token_dropping: the share of the tokens that skip the middle layers.
     """
     h, e = config.hidden_size, config.embedding_size
     embeddings = 2 * length * config.type_vocab_size * e
@@ -30,20 +38,34 @@ def forward_flops(config: EncoderConfig, length: int, predictions: int, sequence
         embeddings += 2 * length * e * h
     pooler = sequences * (2 * h * h * config.has_pooler + 2 * h * 2)
     masked_words = predictions * (2 * h * e + 2 * e * config.vocab_size)
-    blocks = block_flops(config, length, predictions, sequences)
+    blocks = block_flops(config, length, predictions, sequences, token_dropping)
     return embeddings + blocks + pooler + masked_words
 
 
-def block_flops(config: EncoderConfig, length: int, predictions: int, sequences: int = 1) -> int:
+def block_flops(
+    config: EncoderConfig,
+    length: int,
+    predictions: int,
+    sequences: int = 1,
+    token_dropping: float = 0.0,
+) -> int:
     """The operations of all blocks in a forward pass over one row; arguments as above."""
-    whole = config.block.flops(config, length, length)
-    last = config.block.flops(config, length, sequences + predictions)
-    return (config.num_block_calls - 1) * whole + last
+    calls, sizes = config.num_block_calls, (length, token_dropping, predictions, sequences)
+    pairs = lengths_of_calls(calls, *sizes) if token_dropping else [(length, length)] * (calls - 1)
+    last = (length, sequences + predictions)
+    return sum(config.block.flops(config, *pair) for pair in (*pairs, last))
 
 
-def training_flops(config: EncoderConfig, length: int, predictions: int, sequences: int = 1) -> int:
+def training_flops(
+    config: EncoderConfig,
+    length: int,
+    predictions: int,
+    sequences: int = 1,
+    token_dropping: float = 0.0,
+) -> int:
     """The operations of a forward and a backward pass over one row; arguments as above.
 
     Recomputed activations do not count: they are no progress.
     """
-    return TRAINING_PASSES * forward_flops(config, length, predictions, sequences)
+    forward = forward_flops(config, length, predictions, sequences, token_dropping)
+    return TRAINING_PASSES * forward

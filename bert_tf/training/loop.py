@@ -270,7 +270,13 @@ def _make_steps(state, strategy, data, config):
 
     def make(compilation):
         return TrainingStep(
-            state.model, state.optimizer, strategy, config, compilation, state.loss_scale
+            state.model,
+            state.optimizer,
+            strategy,
+            config,
+            compilation,
+            state.loss_scale,
+            token_dropping=state.token_dropping,
         )
 
     batches = data.batches(strategy, config, state.step)

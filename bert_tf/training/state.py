@@ -37,6 +37,7 @@ from bert_tf.training.distribution import barrier, is_chief
 from bert_tf.training.evaluation import read_results, write_results
 from bert_tf.training.mixed_precision import LossScale
 from bert_tf.training.time_budget import TimeBudget
+from bert_tf.training.token_dropping import TokenDropping
 
 if TYPE_CHECKING:  # it imports this module
     from bert_tf.training.loop import TrainingConfig
@@ -51,6 +52,7 @@ class TrainingState:
     optimizer: DecayOptimizer  # built for the model, in the same scope
     loss_scale: LossScale | None = None  # for float16
     time_budget: TimeBudget | None = None
+    token_dropping: TokenDropping | None = None
     step: int = 0  # updates made, including skipped ones
     skipped: int = 0  # how many were skipped because loss or gradient was not finite
     evaluated: int = 0  # the step of the newest evaluation
@@ -67,6 +69,8 @@ class TrainingState:
             counters["loss_scale_good_steps"] = self.loss_scale.good_steps.numpy()
         if self.time_budget is not None:
             counters["spent_seconds"] = self.time_budget.spent
+        if self.token_dropping is not None:
+            counters["token_losses"] = np.array(self.token_dropping.losses)
         return counters
 
     def is_finished(self, num_train_steps: int) -> bool:
@@ -88,6 +92,8 @@ class TrainingState:
             self.loss_scale.good_steps.assign(counters["loss_scale_good_steps"])
         if self.time_budget is not None and "spent_seconds" in counters:
             self.time_budget.resume(float(counters["spent_seconds"]))
+        if self.token_dropping is not None and "token_losses" in counters:
+            self.token_dropping.losses.assign(counters["token_losses"])
 
 
 def restore(

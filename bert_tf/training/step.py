@@ -39,6 +39,7 @@ from bert_tf.training.replicas import (
     local_values,
     zeros,
 )
+from bert_tf.training.token_dropping import FEATURE, SUMS, TokenDropping
 from bert_tf.training.update import Update
 from bert_tf.training.xla import Compilation
 
@@ -74,6 +75,7 @@ class TrainingStep:
         config: a `StepConfig`.
         compilation: what XLA compiles, a `Compilation`.
         loss_scale: a `LossScale` for float16, or None.
+        token_dropping: the `TokenDropping`, or None.
     """
 
     def __init__(
@@ -84,12 +86,15 @@ class TrainingStep:
         config: StepConfig,
         compilation: Compilation,
         loss_scale: LossScale | None = None,
+        *,
+        token_dropping: TokenDropping | None = None,
     ) -> None:
         self.model = model
         self.optimizer = optimizer
         self.strategy = strategy
         self.config = config
         self.loss_scale = loss_scale
+        self.token_dropping = token_dropping
         self.weights = model.trainable_variables
         self.dtype = self.weights[0].dtype
         bfloat16 = config.all_reduce_precision == "bfloat16" and strategy.num_replicas_in_sync > 1
@@ -98,7 +103,9 @@ class TrainingStep:
         self.seed_states = model.non_trainable_variables
         self.forward = graph(self._forward, jit_compile=compilation.whole)
         self.forward_backward = graph(self._accumulate, jit_compile=compilation.whole)
-        self.update = Update(self.weights, optimizer, loss_scale, compilation.update)
+        self.update = Update(
+            self.weights, optimizer, loss_scale, compilation.update, token_dropping
+        )
         self.groups = layer_groups(self.weights) if config.histogram_steps else {}
         self.run = graph(self._distributed_step)
         self.run_loop = graph(self._loop)
@@ -242,13 +249,15 @@ class TrainingStep:
             tf.convert_to_tensor(context.replica_id_in_sync_group, tf.int32),
         )
         batch = self._share(context, place, batch, reduce)
+        if self.token_dropping is not None:
+            batch = {**batch, FEATURE: tf.convert_to_tensor(self.token_dropping.losses)}  # [V]
         sums, gradients = self.forward_backward(*place, batch, denominators, scale)
         # A weight that the loss does not depend on has no gradient: neither updated nor decayed.
         trained = tuple(i for i, gradient in enumerate(gradients) if gradient is not None)
 
         # 3. Added up over the replicas.
         sums, gradients = reduce(context, (sums, [gradients[i] for i in trained]))
-        metrics = {**sums, **counts}
+        metrics = {name: value for name, value in {**sums, **counts}.items() if name != SUMS}
         if self.groups:  # before the update changes the weights
             metrics["histograms"] = self._histograms(trained, gradients)
 
@@ -382,6 +391,8 @@ class TrainingStep:
         losses = self.model.objective.losses
         zero = tf.zeros([], self.dtype)
         sums = {f"{name}_{part}": zero for name in denominators for part in losses[name].sums}
+        if self.token_dropping is not None:
+            sums[SUMS] = tf.zeros([2, *self.token_dropping.losses.shape], self.dtype)
         gradients = [tf.zeros_like(w) for w in weights]
         has_gradient: list[bool] = []
 
@@ -415,9 +426,15 @@ class TrainingStep:
             run_block = call_block
             if self.config.recompute == "block":
                 run_block = functools.partial(recompute_block, scope)
+            if self.token_dropping is not None:
+                calls = self.model.config.num_block_calls
+                run_block = self.token_dropping.run_block(run_block, batch, calls)
             outputs = self.model(batch, training=True, run_block=run_block)
             sums = self.model.objective.loss_sums(outputs, batch)
             loss = total_loss(sums, denominators) * scale
+        if self.token_dropping is not None:
+            pieces = self.model.objective.piece_losses(outputs, batch)
+            sums[SUMS] = self.token_dropping.loss_sums(*pieces)
         gradients = tape.gradient(loss, weights)
         # convert_to_tensor makes the gradient of a gathered table dense.
         return sums, [None if g is None else tf.convert_to_tensor(g) for g in gradients]

@@ -10,6 +10,7 @@ from bert_tf.objective import total_loss
 from bert_tf.optimization import DecayOptimizer, clip_factor
 from bert_tf.training.mixed_precision import LossScale, updated_scale
 from bert_tf.training.replicas import by_device, graph
+from bert_tf.training.token_dropping import SUMS, TokenDropping
 
 
 class Update:
@@ -24,6 +25,7 @@ class Update:
         optimizer: a `bert_tf.optimization.DecayOptimizer`, built with these.
         loss_scale: a `LossScale` for float16, or None.
         xla: whether XLA compiles it.
+        token_dropping: the `TokenDropping` whose average a step changes too, or None.
     """
 
     def __init__(
@@ -32,10 +34,12 @@ class Update:
         optimizer: DecayOptimizer,
         loss_scale: LossScale | None,
         xla: bool,
+        token_dropping: TokenDropping | None = None,
     ) -> None:
         self.weights = weights
         self.optimizer = optimizer
         self.loss_scale = loss_scale
+        self.token_dropping = token_dropping
         self.dtype = weights[0].dtype
         self.compiled = graph(self._on_device, jit_compile=xla)
 
@@ -76,6 +80,7 @@ class Update:
             "slots": [[v.value for v in self.optimizer.slot_variables(w)] for w in variables],
             "iterations": self.optimizer.iterations.value,
             "loss_scale": [loss_scale.scale, loss_scale.good_steps] if loss_scale else [],
+            "token_losses": [self.token_dropping.losses] if self.token_dropping else [],
         }
         metrics = []
         for device_state, device_values in by_device(strategy, (state, values)):
@@ -103,7 +108,8 @@ class Update:
         Args:
             trained: as for `__call__`.
             state: a dict: "weights", W tensors; "slots", for each of them a list; "iterations",
-                the count of updates; "loss_scale", the two values of a `LossScale`, or none.
+                the count of updates; "loss_scale", the two values of a `LossScale`, or none;
+                "token_losses", the average of a `TokenDropping`, or none.
             values: sums, denominators, W gradients of any float type, the learning rate.
 
         Returns:
@@ -132,6 +138,10 @@ class Update:
             # A skipped step counts: its batch and its learning rate are used up.
             "iterations": iterations + 1,
             "loss_scale": updated_scale(finite, *loss_scale),
+            "token_losses": [
+                tf.where(finite, TokenDropping.updated(average, sums[SUMS]), average)
+                for average in state["token_losses"]
+            ],
         }
         metrics = {
             "loss": loss,

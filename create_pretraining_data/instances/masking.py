@@ -164,9 +164,10 @@ def _replacements(ids, chosen, rules, keys):
     pieces = ids[rows, columns]  # [C]
     draw = uniform(derive_keys(keys, _TREATMENT)[rows], columns)
     anything = uniform(derive_keys(keys, _PIECE)[rows], columns) * rules.vocab_size
-    # 80 %: [MASK]; 10 %: unchanged; 10 %: any piece, even a special one.
-    kept_or_any = np.where(draw < 0.9, pieces, anything.astype(pieces.dtype))
-    return np.where(draw < 0.8, rules.mask_id, kept_or_any)
+    # By default 80 %: [MASK]; 10 %: unchanged; 10 %: any piece, even a special one.
+    is_kept = draw < 1 - rules.random_replace_prob
+    kept_or_any = np.where(is_kept, pieces, anything.astype(pieces.dtype))
+    return np.where(draw < rules.mask_replace_prob, rules.mask_id, kept_or_any)
 
 
 def _shuffled_within_rows(ids, places, keys):

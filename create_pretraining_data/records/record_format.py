@@ -21,6 +21,9 @@ class MaskingRules:
     do_permutation: bool  # whether as many pieces again are chosen, which are shuffled
     mask_id: int  # the id of [MASK]
     vocab_size: int  # random pieces are drawn from 0 to vocab_size - 1
+    # The shares of the chosen pieces in whose place [MASK] stands, and any piece; the rest stays.
+    mask_replace_prob: float = 0.8
+    random_replace_prob: float = 0.1
 
     @property
     def max_predictions(self) -> int:

@@ -137,6 +137,19 @@ class CreateDataFlags(TokenizerFlags):
     masked_lm_prob: float = groups.ROWS.flag(
         0.15, "The share of the pieces to mask.", least=0, below=1
     )
+    mask_replace_prob: float = groups.ROWS.flag(
+        0.8,
+        "The share of the pieces to predict that [MASK] replaces. 1 with --random_replace_prob=0: "
+        "all of them.",
+        least=0,
+        most=1,
+    )
+    random_replace_prob: float = groups.ROWS.flag(
+        0.1,
+        "The share of the pieces to predict that a random piece replaces; the rest stays.",
+        least=0,
+        most=1,
+    )
     do_whole_word_mask: bool = groups.ROWS.flag(
         PerModel(False, {"albert": True}),
         "Mask all pieces of a word at once.",
@@ -305,6 +318,20 @@ def resolve_defaults(flags: CreateDataFlags, model_type: str) -> CreateDataFlags
     if flags.packing:
         number = row_predictions(flags.max_seq_length, flags.masked_lm_prob)
     return dataclasses.replace(flags, max_predictions_per_seq=number)
+
+
+def check_replacements(flags: CreateDataFlags) -> None:
+    """Checks that no more than all pieces to predict are replaced.
+
+    Raises:
+        InputError: the shares of both kinds of replacements add up to more than 1.
+    """
+    if flags.mask_replace_prob + flags.random_replace_prob > 1 + 1e-9:  # 0.9 + 0.1 may be
+        raise InputError(
+            "--mask_replace_prob and --random_replace_prob must add up to at most 1. Received: "
+            f"--mask_replace_prob={flags.mask_replace_prob}, "
+            f"--random_replace_prob={flags.random_replace_prob}"
+        )
 
 
 def check_engine(flags: CreateDataFlags) -> None:

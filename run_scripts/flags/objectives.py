@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.config import EncoderConfig
+from bert_tf.costs.dropped_tokens import LEAST_CALLS
 from create_pretraining_data.records.metadata import described_objective, one_value
 from model_formats.encoders import ENCODERS
 from model_formats.model_folder import ModelFolder, stages_of
@@ -68,6 +69,16 @@ def config_of_objective(
         raise InputError(
             f"--objective={flags.objective} needs an {titles}'s configuration (--config_file). "
             f"Received: {model.config_file.path}, of {model.encoder.title}"
+        )
+    if flags.token_dropping and not OBJECTIVES[flags.objective].drops_tokens:
+        names = " or ".join(o.name for o in OBJECTIVES.values() if o.drops_tokens)
+        raise InputError(
+            f"--token_dropping needs --objective={names}. Received: --objective={flags.objective}"
+        )
+    if flags.token_dropping and config.num_block_calls < LEAST_CALLS:
+        raise InputError(
+            f"--token_dropping needs a model of at least {LEAST_CALLS} layers. Received: "
+            f"{config.num_block_calls}"
         )
     given = [name for name in ("generator_size", "generator_dir") if getattr(flags, name)]
     if given and flags.objective != REPLACED_TOKENS.name:

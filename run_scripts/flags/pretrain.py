@@ -138,6 +138,15 @@ class PretrainFlags(TrainingFlags):
         most=1,
         recorded=True,
     )
+    token_dropping: float = groups.UPDATES.flag(
+        0.0,
+        "The share of the tokens of a row that skip the middle layers while training, which takes "
+        "less time: padding, then those whose ids have been predicted with the lowest loss. 0.5 in "
+        "arXiv:2203.13240; the model that is written is like any other. Not for --objective=rtd.",
+        least=0,
+        below=1,
+        recorded=True,
+    )
     train_batch_size: int = groups.UPDATES.flag(
         PerModel(32, {"albert": 4096, "electra": 128}),
         "Examples in an update, over all devices.",

@@ -12,11 +12,12 @@ from bert_tf.memory_estimate import (
     GIB,
     KEPT_BYTES,
     count_parts,
-    count_weights,
     estimate_bytes,
     inference_bytes,
 )
 from bert_tf.names import is_blockwise
+from electra_tf import costs as costs_of_both
+from electra_tf.config import ElectraConfig
 from run_scripts.planning.table import number, print_columns
 
 # The vocabularies of Google's English models, uncased and version 2, whose sizes the papers print.
@@ -27,8 +28,12 @@ MASKED_SHARE = 0.15
 
 PRECISIONS = [name for name in KEPT_BYTES if name != "float16"]  # which needs as much as bfloat16
 
-# (configuration, rows, length, precision) -> bytes.
-Memory = Callable[[EncoderConfig, int, int, str], float]
+# (configuration, rows, length, precision, whether with its generator, the share of dropped tokens)
+# -> bytes.
+Memory = Callable[[EncoderConfig, int, int, str, bool, float], float]
+
+# After the name of an ELECTRA: with its generator, as replaced tokens train both.
+BOTH = " with generator"
 
 # Where a model has fewer positions than a length.
 NONE = "-"
@@ -46,21 +51,29 @@ def published_sizes() -> dict[str, EncoderConfig]:
     return bert | albert
 
 
-def print_tables(models: Mapping[str, EncoderConfig], lengths: Sequence[int], batch: int) -> None:
+def print_tables(
+    models: Mapping[str, EncoderConfig],
+    lengths: Sequence[int],
+    batch: int,
+    token_dropping: float = 0.0,
+) -> None:
     """Prints all tables.
 
     Args:
         models: a dict from each model's name to its configuration.
         lengths: a list of how many pieces rows have.
         batch: how many rows are computed at once.
+        token_dropping: the share of the tokens that skip the middle layers in training.
     """
     print("Parameters in millions: of the encoder by part, and of the heads of pre-training\n")
     print_columns(parameter_rows(models))
-    print(f"\nOperations per piece in millions, matrix products alone, {masked(lengths)}\n")
-    print_columns(operation_rows(models, lengths))
+    dropped = f", {token_dropping:.0%} dropped" if token_dropping else ""
+    shown = f"matrix products alone, {masked(lengths)}{dropped}"
+    print(f"\nOperations per piece in millions, {shown}\n")
+    print_columns(operation_rows(models, lengths, token_dropping))
     for title, memory in MEMORIES.items():
         print(f"\nMemory in GiB {title}, {batch} rows of a length at once, by estimate\n")
-        print_columns(memory_rows(models, lengths, batch, memory))
+        print_columns(memory_rows(models, lengths, batch, memory, token_dropping))
 
 
 def masked(lengths: Iterable[int]) -> str:
@@ -77,28 +90,49 @@ def parameter_rows(models: Mapping[str, EncoderConfig]) -> list[list[str]]:
     """The header, and a row for each model."""
     names = ("embeddings", "of words", "projection", "blocks", "pooler")
     rows = [["", *names, "encoder", "heads", "blocks x runs"]]
-    for name, config in models.items():
-        parts = count_parts(config)
-        encoder = count_weights(config) - parts["heads"]
+    for name, config in with_generators(models):
+        both = name.endswith(BOTH)
+        if both:
+            assert isinstance(config, ElectraConfig)
+            parts = costs_of_both.count_both(config)
+        else:
+            parts = count_parts(config)
+        encoder = sum(parts.values()) - parts["heads"]
         runs = config.num_block_calls // config.num_blocks
         embeddings = parts["words"] + parts["positions"]
         others = (parts[part] for part in ("words", "projection", "blocks", "pooler"))
         numbers = [embeddings, *others, encoder, parts["heads"]]
-        rows.append([name, *map(millions, numbers), f"{config.num_blocks} x {runs}"])
+        blocks = config.num_blocks * (1 + both)
+        rows.append([name, *map(millions, numbers), f"{blocks} x {runs}"])
     return rows
 
 
-def operation_rows(models: Mapping[str, EncoderConfig], lengths: Sequence[int]) -> list[list[str]]:
+def with_generators(models: Mapping[str, EncoderConfig]) -> Iterable[tuple[str, EncoderConfig]]:
+    """The names and configurations; each ELECTRA once more as what replaced tokens train."""
+    for name, config in models.items():
+        yield name, config
+        if isinstance(config, ElectraConfig):
+            yield name + BOTH, config
+
+
+def operation_rows(
+    models: Mapping[str, EncoderConfig], lengths: Sequence[int], token_dropping: float = 0.0
+) -> list[list[str]]:
     """The header, and a row for each model: to use and to train, at each length."""
     rows = [["", *(f"{verb} {length}" for length in lengths for verb in ("use", "train"))]]
-    for name, config in models.items():
+    for name, config in with_generators(models):
         cells = []
         for length in lengths:
             if length > config.max_position_embeddings:
                 cells += [NONE, NONE]
                 continue
             used = encoding_flops(config, length)
-            trained = training_flops(config, length, predictions_of(length))
+            predictions = predictions_of(length)
+            if name.endswith(BOTH):
+                assert isinstance(config, ElectraConfig)
+                trained = costs_of_both.training_flops(config, length, predictions)
+            else:
+                trained = training_flops(config, length, predictions, 1, token_dropping)
             cells += [number(flops / length / 1e6) for flops in (used, trained)]
         rows.append([name, *cells])
     return rows
@@ -111,13 +145,18 @@ def encoding_flops(config: EncoderConfig, length: int) -> int:
 
 
 def memory_rows(
-    models: Mapping[str, EncoderConfig], lengths: Sequence[int], batch: int, memory: Memory
+    models: Mapping[str, EncoderConfig],
+    lengths: Sequence[int],
+    batch: int,
+    memory: Memory,
+    token_dropping: float = 0.0,
 ) -> list[list[str]]:
     """The header, and a row for each model: each length in each precision."""
     rows = [["", *(f"{length} {name}" for length in lengths for name in PRECISIONS)]]
-    for name, config in models.items():
+    for name, config in with_generators(models):
+        both = name.endswith(BOTH)
         sizes = [
-            gibibytes(memory(config, batch, length, precision))
+            gibibytes(memory(config, batch, length, precision, both, token_dropping))
             if length <= config.max_position_embeddings
             else NONE
             for length in lengths
@@ -128,20 +167,36 @@ def memory_rows(
 
 
 def to_train(recompute: str) -> Memory:
-    """A function of (configuration, rows, length, precision) to the bytes that training needs."""
+    """The `Memory` of training."""
 
-    def memory(config, batch, length, precision):
+    def memory(config, batch, length, precision, both, token_dropping):
         sizes = (batch, length, predictions_of(length), precision, recompute)
-        return estimate_bytes(config, *sizes, blockwise=is_blockwise("auto", length))
+        blockwise = is_blockwise("auto", length)
+        if both:
+            return costs_of_both.estimate_bytes(config, *sizes, blockwise=blockwise)
+        options = {"blockwise": blockwise, "token_dropping": token_dropping}
+        return estimate_bytes(config, *sizes, **options)
 
     return memory
+
+
+def to_use(
+    config: EncoderConfig,
+    batch: int,
+    length: int,
+    precision: str,
+    both: bool,
+    token_dropping: float,
+) -> float:
+    """The `Memory` of a finished model: without its generator, with all tokens."""
+    return inference_bytes(config, batch, length, precision)
 
 
 # The end of each table's title -> its function.
 MEMORIES = {
     "to train": to_train("none"),
     "to train with --recompute=block": to_train("block"),
-    "to use": inference_bytes,
+    "to use": to_use,
 }
 
 

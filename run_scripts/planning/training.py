@@ -25,6 +25,12 @@ class Phase:
     sequences: int  # S of a row
     batch: int  # rows of an update, over all devices
     updates: float
+    token_dropping: float = 0.0  # the share of the tokens that skip the middle layers
+
+    def row_flops(self, config: EncoderConfig) -> int:
+        """The operations of a forward and a backward pass over one row."""
+        sizes = (self.length, self.predictions, self.sequences, self.token_dropping)
+        return training_flops(config, *sizes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +65,7 @@ def with_passes(
 
 def phase_flops(config: EncoderConfig, phase: Phase) -> float:
     """The operations of all updates of a phase."""
-    row = training_flops(config, phase.length, phase.predictions, phase.sequences)
-    return phase.updates * phase.batch * row
+    return phase.updates * phase.batch * phase.row_flops(config)
 
 
 def plan_devices(
@@ -84,7 +89,7 @@ def plan_devices(
     speed = gpus * card.bfloat16_flops * utilisation
     fits = [_least_accumulation(config, phase, card, gpus, precision) for phase in phases]
     hours = sum(phase_flops(config, phase) for phase in phases) / speed / HOUR
-    row_flops = [training_flops(config, p.length, p.predictions, p.sequences) for p in phases]
+    row_flops = [phase.row_flops(config) for phase in phases]
     if not all(fits):
         return DevicePlan((), (), hours, ())
     return DevicePlan(
@@ -102,7 +107,7 @@ def _least_accumulation(config, phase, card, gpus, precision):
         if share % count:
             continue
         sizes = (share // count, phase.length, phase.predictions, precision)
-        memory = estimate_bytes(config, *sizes)
+        memory = estimate_bytes(config, *sizes, token_dropping=phase.token_dropping)
         if memory <= MEMORY_SHARE * card.memory_gib * GIB:
             return count, memory
     return None

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from bert_common.errors import InputError
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.masking import (
     choose_ngrams,
@@ -17,6 +18,7 @@ from create_pretraining_data.instances.masking import (
 from create_pretraining_data.instances.sequences import assemble
 from create_pretraining_data.instances.text import tokenize_documents
 from create_pretraining_data.records.record_format import MaskingRules
+from run_scripts.flags.create_data import check_replacements
 from tests.support.sequences import CodePoints, Sequence, row_of, sequences_from
 
 CLS, SEP, MASK = 1, 2, 3
@@ -187,21 +189,43 @@ def test_a_word_that_does_not_fit_is_left_out():
 
 
 def test_replacements_are_80_10_10():
+    counts, randoms = replacements(RULES)
+    assert min(randoms) == 0 and max(randoms) == RULES.vocab_size - 1
+    assert len(randoms) > 900
+    check_shares(counts, mask=0.8, keep=0.1, random=0.1)
+
+
+def test_other_shares_of_replacements():
+    all_masks = change(mask_replace_prob=1.0, random_replace_prob=0.0)
+    counts, _ = replacements(all_masks)
+    assert set(counts) == {"mask"} and counts["mask"] > 30_000
+    counts, _ = replacements(change(mask_replace_prob=0.5, random_replace_prob=0.2))
+    check_shares(counts, mask=0.5, keep=0.3, random=0.2)
+    counts, _ = replacements(change(mask_replace_prob=0.0, random_replace_prob=1.0))
+    check_shares(counts, mask=0.0, keep=0.0, random=1.0)
+
+
+def replacements(rules):
+    """How often what stands at a prediction, and all random pieces, in two thousand sequences."""
     sequence = sequence_of_words(60, 60, pieces=1)
     counts, randoms = collections.Counter(), set()
-    for ids, labels in mask_many(sequence, RULES, 2000):
+    for ids, labels in mask_many(sequence, rules, 2000):
         for position, label in labels.items():
             now = ids[position]
             counts["mask" if now == MASK else "keep" if now == label else "random"] += 1
             if now not in (MASK, label):
                 randoms.add(now)
+    return counts, randoms
+
+
+def check_shares(counts, **shares):
+    """Within four standard deviations of the binomial distribution."""
     total = counts.total()
-    for kind, share in (("mask", 0.8), ("keep", 0.1), ("random", 0.1)):
+    for kind, share in shares.items():
         spread = (share * (1 - share) / total) ** 0.5
         # A random piece is the mask or the same piece in 2 of 1000 cases.
-        assert counts[kind] / total == pytest.approx(share, abs=4 * spread + 0.0002)
-    assert min(randoms) == 0 and max(randoms) == RULES.vocab_size - 1
-    assert len(randoms) > 900
+        coincidences = 0.002 * shares["random"]
+        assert counts[kind] / total == pytest.approx(share, abs=4 * spread + coincidences)
 
 
 def test_permutation_moves_pieces_among_themselves():
@@ -236,3 +260,9 @@ def test_masks_depend_on_a_sequences_key_alone():
         alone = mask_sequences(sequences_from([row], width), rules, keys(4)[[index]])
         for part, whole in zip(alone, together, strict=True):
             assert (part[0] == whole[index]).all()
+
+
+def test_no_more_than_all_pieces_are_replaced():
+    check_replacements(SimpleNamespace(mask_replace_prob=0.9, random_replace_prob=0.1))
+    with pytest.raises(InputError, match="must add up to at most 1. Received: .*=0.95, .*=0.1"):
+        check_replacements(SimpleNamespace(mask_replace_prob=0.95, random_replace_prob=0.1))

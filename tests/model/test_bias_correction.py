@@ -20,7 +20,7 @@ def dense_layer():
 
 
 def test_adamw_equals_torch(float64):
-    """Stored by tests/data/adamw/write_arrays.py, of a decayed kernel and a bias that is not."""
+    """Stored by tests/data/adamw/write_updates.py, of a decayed kernel and a bias that is not."""
     stored, layer = np.load(TEST_DATA / "adamw" / "updates.npz"), dense_layer()
     optimizer = AdamWeightDecay(RATE, bias_correction=True)
     optimizer.build(layer.trainable_variables)

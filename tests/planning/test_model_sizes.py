@@ -8,9 +8,11 @@ import pytest
 from bert_tf.config import BertConfig
 from bert_tf.costs.flops import forward_flops, training_flops
 from bert_tf.memory_estimate import GIB, count_parts, estimate_bytes, inference_bytes
+from electra_tf import costs as electra_costs
 from model_formats.config_file import ConfigFile
 from run_scripts.plan import main
 from run_scripts.planning.sizes import published_sizes
+from run_scripts.planning.table import number
 from tests.support.paths import TEST_DATA
 from tests.support.programs import one_line
 from tests.support.tiny_models import SIZES, tiny_model
@@ -101,9 +103,29 @@ def test_any_configuration_file(tmp_path, capsys):
     assert main(argv) == 0
     output = capsys.readouterr().out
     rows = table(output, "Operations per piece")
-    assert list(rows) == paths and rows[paths[0]]["train 99"] == "-" != rows[paths[0]]["use 24"]
+    electra = paths[-1]
+    both = f"{electra} with generator"
+    assert list(rows) == [*paths, both]
+    config = ConfigFile(electra).config
+    assert rows[both]["train 24"] == number(electra_costs.training_flops(config, 24, 4) / 24e6)
+    assert rows[both]["use 24"] == rows[electra]["use 24"]
+    parts = table(output, "Parameters in millions")
+    assert parts[both]["blocks x runs"] == f"{2 * config.num_blocks} x 1"
+    assert rows[paths[0]]["train 99"] == "-" != rows[paths[0]]["use 24"]
     assert "training with masks at 3 of 16, 4 of 24, 15 of 99" in output
     assert "8 rows of a length at once" in output
+
+
+def test_token_dropping(capsys):
+    assert main(["sizes", "--token_dropping=0.5"]) == 0
+    output, config = capsys.readouterr().out, published_sizes()["BERT-base"]
+    row = table(output, "Operations per piece")["BERT-base"]
+    assert row["train 512"] == number(training_flops(config, 512, 77, 1, 0.5) / 512e6)
+    assert row["train 512"] != number(training_flops(config, 512, 77) / 512e6)
+    saved = estimate_bytes(config, 32, 512, 77, token_dropping=0.5)
+    memory = table(output, "Memory in GiB to train, ")["BERT-base"]
+    assert memory["512 float32"] == f"{saved / GIB:.1f}"
+    assert ", 50% dropped" in output
 
 
 @pytest.mark.parametrize(

@@ -240,3 +240,13 @@ def test_what_was_measured_is_whole():
         lowest, highest = {"nsp": (1.2, 1.5), "sop": (0.9, 1.1)}[objective]
         assert lowest < held / pieces < highest
         assert (layout.core_seconds_per_further_pass > 0) == (packing == "single")
+
+
+def test_dropped_tokens_take_fewer_operations():
+    config, phases = plan.read_job("bert_base")
+    dropping = [dataclasses.replace(phase, token_dropping=0.5) for phase in phases]
+    for whole, less in zip(phases, dropping, strict=True):
+        assert less.row_flops(config) == training_flops(
+            config, less.length, less.predictions, less.sequences, 0.5
+        )
+        assert 0.7 < phase_flops(config, less) / phase_flops(config, whole) < 0.85

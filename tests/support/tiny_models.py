@@ -157,6 +157,7 @@ def step_of(
     xla=False,
     xla_update=False,
     loss_scale=None,
+    token_dropping=None,
     seed=0,
     **config,
 ):
@@ -164,7 +165,8 @@ def step_of(
     strategy = strategy or tf.distribute.get_strategy()
     config = StepConfig(seed=seed, **config)
     compilation = Compilation(whole=xla, auto_clustering=False, update=xla_update)
-    return step_class(model, optimizer, strategy, config, compilation, loss_scale)
+    own = {} if token_dropping is None else {"token_dropping": token_dropping}
+    return step_class(model, optimizer, strategy, config, compilation, loss_scale, **own)
 
 
 def training_config(output_dir="", size=8, **fields):

@@ -1,6 +1,6 @@
 """Writes updates.npz: twenty updates by `torch.optim.AdamW`, in float64.
 
-    python tests/data/adamw/write_arrays.py
+    python tests/data/adamw/write_updates.py
 
 Needs torch (2.14.1 wrote the file).
 """

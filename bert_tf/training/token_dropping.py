@@ -1,0 +1,187 @@
+"""Lets the least important tokens skip the middle layers while training (arXiv:2203.13240).
+
+How important a token is says a running average: the masked-LM loss of its id. The first layers
+compute all tokens; the next one computes the important tokens, which still attend to all of them;
+those up to the last one know the important tokens alone; the last one has all tokens again. Which
+layers these are, and how the average runs, is as in Google's Model Garden
+(official/projects/token_dropping). The weights do not differ from other trainings.
+
+Shapes: B batch, T tokens, K kept tokens, H hidden, P predictions, V vocabulary.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from bert_tf.costs.dropped_tokens import first_short_call, kept_tokens
+from bert_tf.layers import BlockInputs, gather_positions
+from bert_tf.objective import WHOLE
+
+# The average before the first loss of an id, in which the newest loss counts 1 - BETA: as the
+# Model Garden. A new id is more important than one that was seen.
+INITIAL_LOSS, BETA = 10.0, 0.995
+
+# The name of the average [V] among the features of a batch, and of the sums that change it.
+FEATURE, SUMS = f"{WHOLE}token_losses", "token_losses"
+
+# Instead of an average, for tokens that are kept or dropped whatever it says.
+MASKED, SPECIAL, PADDING = 2e9, 1e9, -1e9
+
+
+class TokenDropping:
+    """The share of dropped tokens, and the running average that chooses them.
+
+    Make it in the strategy's scope.
+
+    Args:
+        share: of the tokens of a row, padding included; below 1.
+        vocab_size: V.
+
+    Attributes:
+        losses: the average [V], a float32 variable, equal on all replicas.
+    """
+
+    def __init__(self, share: float, vocab_size: int) -> None:
+        self.share = share
+        initial = tf.fill([vocab_size], INITIAL_LOSS)
+        self.losses = tf.Variable(initial, trainable=False, name="token_losses")
+
+    def run_block(
+        self, run_block: Callable[..., Any], batch: Mapping[str, Any], calls: int
+    ) -> Callable[..., Any]:
+        """What blocks are called through in one forward pass over a batch.
+
+        Args:
+            run_block: what it calls them through, as `bert_tf.layers` has it.
+            batch: the features, with the average as `FEATURE`.
+            calls: how many calls of blocks the forward pass has.
+        """
+        places = batch["masked_lm_positions"].shape[1]
+        sequences = batch["sequence_starts"].shape[1] if "sequence_starts" in batch else 1
+        count = kept_tokens(batch["input_ids"].shape[1], self.share, places, sequences)
+        return _ShortRows(run_block, most_important(batch, count), calls)
+
+    def loss_sums(self, ids: Any, losses: Any, weights: Any) -> Any:
+        """The sums that `updated` takes, which add up over the parts of a batch.
+
+        Args:
+            ids, losses, weights: [B, P] each, of the masked pieces.
+
+        Returns:
+            [2, V]: for each id the sum of its losses and their number.
+        """
+        weights = tf.reshape(tf.cast(weights, losses.dtype), [-1])
+        losses, ids = tf.reshape(tf.stop_gradient(losses), [-1]), tf.reshape(ids, [-1])
+        size = self.losses.shape[0]
+        return tf.stack(
+            [tf.math.unsorted_segment_sum(v, ids, size) for v in (losses * weights, weights)]
+        )
+
+    @staticmethod
+    def updated(average: Any, sums: Any) -> Any:
+        """The average [V] after a step, from that before it and the step's sums [2, V]."""
+        total, count = tf.unstack(tf.cast(sums, average.dtype))
+        mean = total / tf.maximum(count, 1.0)
+        return tf.where(count > 0, BETA * average + (1.0 - BETA) * mean, average)
+
+
+def most_important(batch: Mapping[str, Any], count: int) -> Any:
+    """The positions of the tokens that are kept, K of them in each row, ascending.
+
+    Masked positions come first, then [CLS] and every [SEP], then the others by the average of
+    their ids, padding last; of equal ones the first.
+
+    Args:
+        batch: the model's inputs, with `FEATURE` [V].
+        count: K.
+
+    Returns:
+        [B, K] int32.
+    """
+    ids, mask = batch["input_ids"], ops.cast(batch["input_mask"], "bool")
+    scores = ops.take(batch[FEATURE], ids, axis=0)  # [B, T]
+    scores = ops.where(is_special(batch), SPECIAL, scores)
+    scores = ops.where(is_masked(batch), MASKED, scores)
+    scores = ops.where(mask, scores, PADDING)
+    _, chosen = ops.top_k(scores, count)
+    return ops.sort(ops.cast(chosen, "int32"), axis=1)
+
+
+def is_masked(batch: Mapping[str, Any]) -> Any:
+    """[B, T]: whether a piece is to be predicted there."""
+    positions = batch["masked_lm_positions"]
+    is_used = ops.greater(batch["masked_lm_weights"], 0)  # [B, P]
+    places = ops.arange(batch["input_ids"].shape[1], dtype=positions.dtype)  # [T]
+    here = ops.equal(positions[..., None], places) & is_used[..., None]  # [B, P, T]
+    return ops.any(here, axis=1)
+
+
+def is_special(batch: Mapping[str, Any]) -> Any:
+    """[B, T]: whether [CLS] or [SEP] is there, where a sequence begins and where a segment ends.
+
+    Not by their ids, which only a tokenizer knows.
+    """
+    mask, segments = (ops.cast(batch[name], "int32") for name in ("input_mask", "segment_ids"))
+    sequences = ops.cast(batch.get("segment_index", mask), "int32")
+    # A number for each segment of a row; 0 in padding.
+    parts = mask * (2 * sequences + segments)  # [B, T]
+    sequences = mask * sequences  # [B, T]
+    outside = ops.zeros_like(parts[:, :1])
+    ends = ops.not_equal(parts, ops.concatenate([parts[:, 1:], outside], axis=1))
+    begins = ops.not_equal(sequences, ops.concatenate([outside, sequences[:, :-1]], axis=1))
+    return (ends | begins) & ops.cast(mask, "bool")
+
+
+class _ShortRows:
+    """A `run_block` for one forward pass, whose middle calls compute the kept tokens alone."""
+
+    def __init__(self, run_block, kept, calls):
+        self.run = run_block
+        self.kept = kept  # [B, K]
+        self.first, self.last = first_short_call(calls), calls - 1
+        self.call = 0
+        self.whole = None  # what the first short call read, [B, T, H]
+        self.inputs = None  # the `BlockInputs` of the kept tokens
+
+    def __call__(
+        self,
+        block: keras.layers.Layer,
+        x: Any,
+        inputs: BlockInputs,
+        training: bool | None = None,
+    ) -> Any:
+        """As `bert_tf.layers.call_block`; x is [B, T, H] or, between the others, [B, K, H]."""
+        number, self.call = self.call, self.call + 1
+        if number == self.first:
+            self.whole = x
+            inputs = inputs._replace(positions=self.kept)
+        elif self.first < number < self.last:
+            self.inputs = self.inputs or _of_kept(inputs, self.kept)
+            inputs = self.inputs
+        elif number == self.last:
+            x = _put_back(self.whole, x, self.kept)
+        return self.run(block, x, inputs, training=training)
+
+
+def _of_kept(inputs, kept):
+    """The `BlockInputs` of rows that have the kept tokens alone."""
+    bias = inputs.bias[:, 0]  # [B, 1 or T, T]
+    if bias.shape[1] != 1:
+        bias = gather_positions(bias, kept)  # [B, K, T]
+    bias = ops.transpose(gather_positions(ops.transpose(bias, (0, 2, 1)), kept), (0, 2, 1))
+    position_ids = kept
+    if inputs.position_ids is not None:
+        position_ids = ops.take_along_axis(inputs.position_ids, kept, axis=1)
+    return inputs._replace(bias=bias[:, None], position_ids=position_ids)
+
+
+def _put_back(whole, x, kept):
+    """[B, T, H], with the rows of x [B, K, H] at the positions that are kept [B, K]."""
+    places = ops.arange(whole.shape[1], dtype=kept.dtype)  # [T]
+    is_kept = ops.any(ops.equal(kept[..., None], places), axis=1)  # [B, T]
+    number = ops.cumsum(ops.cast(is_kept, kept.dtype), axis=1) - 1  # [B, T]
+    found = gather_positions(x, ops.maximum(number, 0))  # [B, T, H]
+    return ops.where(is_kept[..., None], found, whole)

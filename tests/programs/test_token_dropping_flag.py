@@ -1,0 +1,125 @@
+"""run_pretraining --token_dropping: trains, resumes, and leaves a plain model."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoint_files import list_checkpoints
+from model_formats.model_folder import ModelFolder
+from tests.support.programs import (
+    DROPOUT,
+    RUN,
+    PretrainingJob,
+    arrays,
+    assert_same,
+    one_line,
+    results,
+)
+from tests.support.record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC
+
+LAYERS = {**DROPOUT, "num_hidden_layers": 4}
+DROPPING = {"token_dropping": 0.5}
+
+
+def test_it_ends_as_a_plain_model(tmp_path, capsys):
+    job = PretrainingJob(tmp_path, **LAYERS)
+    export = tmp_path / "export"
+    assert job.run(**DROPPING, do_eval=True, export_dir=export) == 0
+    assert "layers 2 to 3 of 4 compute 8 of 16 tokens" in capsys.readouterr().out
+    plain = tmp_path / "plain"
+    assert job.run(output_dir=plain) == 0
+    own, others = arrays(job.output, 6), arrays(plain, 6)
+    assert set(own) == {*others, "token_losses"} and len(np.unique(own["token_losses"])) > 10
+    assert not any(np.array_equal(own[n], others[n]) for n in others if n.endswith("query/kernel"))
+    assert set(arrays(export)) == {n for n in others if "/adam_" not in n and "/" in n}
+    settings = ModelFolder(str(job.output)).stages[-1]["settings"]
+    assert settings["token_dropping"] == 0.5
+
+    # An evaluation drops nothing: the folder's results are those of a program without the flag.
+    found = results(job.output)
+    flags = {"do_train": False, "do_eval": True, "output_dir": tmp_path / "again"}
+    assert job.run(**flags, init_checkpoint=export / "model.ckpt") == 0
+    again = results(tmp_path / "again")
+    assert again["loss"] == pytest.approx(found["loss"], rel=1e-6)
+
+    # The last updates without it.
+    assert job.run(num_train_steps=8) == 0
+    assert "token_losses" not in arrays(job.output, 8)
+
+
+def test_a_stopped_run_ends_as_one_that_was_not(tmp_path, monkeypatch):
+    job, whole = PretrainingJob(tmp_path, **LAYERS), tmp_path / "whole"
+    flags = {**RUN, **DROPPING}
+    assert job.run(**flags, output_dir=whole) == 0
+    assert job.stop(monkeypatch, signal.SIGTERM, 8, **flags) == 0
+    assert list_checkpoints(job.output)[-1] == 8
+    assert job.run(**flags) == 0
+    assert_same(arrays(job.output, 20), arrays(whole, 20))
+
+
+HARD = {
+    "accumulation": {"gradient_accumulation_steps": 4},
+    "loop": {"steps_per_loop": 5, "recompute": "block"},
+    "xla": {"xla": "auto"},
+    "devices": {"distribution_strategy": "mirrored"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("optimized_graphs")
+@pytest.mark.parametrize("name", HARD)
+def test_killed_runs_end_as_one_that_was_not(tmp_path, name):
+    """kill -9 at two random steps."""
+    job, whole = PretrainingJob(tmp_path, **LAYERS), tmp_path / "whole"
+    flags = {**RUN, **DROPPING, **HARD[name]}
+    assert job.run(**flags, output_dir=whole) == 0
+    rng = np.random.default_rng([*HARD].index(name))
+    for step in np.sort(rng.choice(np.arange(2, 18), 2, replace=False)):
+        job.kill("any", int(step), **flags)
+    assert job.run(**flags) == 0
+    assert_same(arrays(job.output, 20), arrays(whole, 20))
+
+
+@pytest.mark.parametrize(
+    "record_format, flags",
+    (
+        (PACKED_DYNAMIC, {"max_seq_length": 32, "max_predictions_per_seq": 8}),
+        pytest.param(PACKED, {"xla": "auto"}, marks=pytest.mark.slow),
+        pytest.param(DYNAMIC, {"bucket_boundaries": "8,12"}, marks=pytest.mark.slow),
+        pytest.param(FORMAT, {"precision": "float16", "xla": "auto"}, marks=pytest.mark.slow),
+    ),
+    ids=str,
+)
+def test_records_of_every_kind(tmp_path, record_format, flags):
+    """Everything that saves memory at once, on the first."""
+    job = PretrainingJob(tmp_path, record_format, **LAYERS)
+    if record_format is PACKED_DYNAMIC:
+        flags = {**flags, "precision": "bfloat16", "recompute": "block"}
+        flags |= {"gradient_accumulation_steps": 2, "distribution_strategy": "mirrored"}
+    assert job.run(**flags, **DROPPING, do_eval=True) == 0
+    found = arrays(job.output, 6)
+    assert np.isfinite(found["token_losses"]).all() and found["token_losses"].min() < 10
+    assert np.isfinite(list(results(job.output).values())).all()
+
+
+@pytest.mark.parametrize(
+    "kind, flags, words",
+    (
+        ("bert", {"token_dropping": 1}, "--token_dropping must be at least 0 and below 1"),
+        ("bert", {"num_hidden_layers": 1}, "needs a model of at least 2 layers. Received: 1"),
+        ("electra", {"objective": "rtd"}, "--token_dropping needs --objective=mlm. Received"),
+    ),
+)
+def test_what_does_not_fit(tmp_path, capsys, kind, flags, words):
+    layers = {"num_hidden_layers": flags.pop("num_hidden_layers", 4)}
+    job = PretrainingJob(tmp_path, **layers)
+    if kind == "electra":
+        values = json.loads((tmp_path / "bert.json").read_text())
+        config = tmp_path / "electra.json"
+        config.write_text(json.dumps({**values, "embedding_size": 16, "generator_size": 0.5}))
+        flags |= {"bert_config_file": None, "config_file": config}
+    assert job.run(**{**DROPPING, **flags}) == 1
+    line = one_line(capsys)
+    assert words in line, line

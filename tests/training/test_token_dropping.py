@@ -1,0 +1,214 @@
+"""Token dropping computes what transformers' blocks do by the paper's wiring."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import BertConfig, BertModel, PretrainingModel
+from bert_tf.checkpoint import google_variables
+from bert_tf.costs.dropped_tokens import first_short_call, kept_tokens, lengths_of_calls
+from bert_tf.costs.flops import training_flops
+from bert_tf.memory_estimate import estimate_bytes
+from bert_tf.training.mixed_precision import LossScale
+from bert_tf.training.state import TrainingState
+from bert_tf.training.token_dropping import FEATURE, SUMS, TokenDropping, is_special, most_important
+from model_formats.transformers_files.names import BERT_NAMES, translate
+from tests.support.paths import TEST_DATA
+from tests.support.tiny_models import (
+    assert_close,
+    computing_in,
+    make_optimizer,
+    random_batch,
+    split_batch,
+    step_of,
+    strategy_of,
+    tensors,
+    tiny_model,
+    training_state,
+)
+
+CONFIG = BertConfig(
+    vocab_size=41, hidden_size=8, num_hidden_layers=5, num_attention_heads=2, intermediate_size=12,
+    max_position_embeddings=16, type_vocab_size=2, hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)  # fmt: skip
+# Nine of sixteen tokens are kept.
+SHARE, KEPT = 0.45, 9
+
+
+@pytest.fixture(scope="module")
+def theirs():
+    """The arrays of tests/data/token_dropping/write_steps.py."""
+    with np.load(TEST_DATA / "token_dropping" / "arrays.npz") as file:
+        return dict(file)
+
+
+def by_google_names(theirs, kind):
+    """Weights or gradients by Google's names."""
+    found = {}
+    for key, array in theirs.items():
+        if key.startswith(f"{kind}/"):
+            google, transposed = translate(key.removeprefix(f"{kind}/"), BERT_NAMES)
+            found[google] = array.T if transposed else array
+    return found
+
+
+def batch_of(theirs, case):
+    """The features of a case; the sentence pairs have no label."""
+    start = f"{case}/input/"
+    batch = {k.removeprefix(start): v for k, v in theirs.items() if k.startswith(start)}
+    return {k: v if v.dtype == np.float64 else v.astype(np.int32) for k, v in batch.items()}
+
+
+def dropping_step(share=0.5, kind="bert", strategy=None, policy=None, scale=None, **options):
+    """A step that drops tokens of a tiny model of four layers."""
+    strategy = strategy or tf.distribute.get_strategy()
+    sizes = {"num_hidden_layers": 4, "dropout": options.pop("dropout", 0.0)}
+    keras.utils.set_random_seed(3)
+    with strategy.scope(), computing_in(policy):
+        model = tiny_model(kind, **sizes)
+        optimizer = make_optimizer("adamw", model)
+        dropping = None if share is None else TokenDropping(share, 60)
+        loss_scale = LossScale() if scale else None
+    own = {"loss_scale": loss_scale, "token_dropping": dropping}
+    return step_of(model, optimizer, strategy, **own, **options)
+
+
+@pytest.mark.parametrize("case", ("plain", "packed"))
+@pytest.mark.parametrize("recompute", ("none", "block"))
+def test_loss_and_gradients(float64, theirs, case, recompute):
+    model = PretrainingModel(BertModel(CONFIG))
+    variables, weights = google_variables(model), by_google_names(theirs, "weight")
+    for name, variable in variables.items():
+        variable.assign(weights[name])
+    dropping = TokenDropping(SHARE, CONFIG.vocab_size)
+    dropping.losses.assign(theirs["average"])
+    optimizer = make_optimizer("adamw", model)
+    step = step_of(model, optimizer, token_dropping=dropping, recompute=recompute)
+    batch = {**tensors(batch_of(theirs, case)), FEATURE: tf.constant(theirs["average"])}
+    kept = most_important(batch, KEPT)
+    np.testing.assert_array_equal(kept, theirs[f"{case}/kept"])
+    assert kept_tokens(16, SHARE, 3, 2) == KEPT and first_short_call(5) == 1
+    objective = model.objective
+    sums, gradients = step.forward_backward(
+        [v.value for v in step.weights],
+        tf.constant(0, tf.int64),
+        tf.constant(0),
+        batch,
+        objective.denominators(objective.weight_sums(batch)),
+        tf.constant(1.0, tf.float64),
+    )
+    weight = batch["masked_lm_weights"].numpy().sum()
+    found = float(sums["masked_lm_loss"]) / (weight + 1e-5)
+    assert found == pytest.approx(float(theirs[f"{case}/loss"]), rel=1e-12)
+    pairs = zip(variables, gradients, strict=True)
+    found = {name: g.numpy() for name, g in pairs if g is not None}
+    expected = by_google_names(theirs, f"{case}/gradient")
+    expected = {name: expected.get(name, np.zeros_like(found[name])) for name in found}
+    assert sum(np.abs(g).max() > 1e-6 for g in expected.values()) > 70
+    assert_close(found, expected, 1e-10, floor=1e-4)
+    after = dropping.updated(tf.constant(theirs["average"]), sums[SUMS])
+    np.testing.assert_allclose(after, theirs[f"{case}/average_after"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ("bert", pytest.param("albert", marks=pytest.mark.slow)))
+def test_with_nothing_dropped_it_is_the_plain_step(float64, kind):
+    states = []
+    for share in (None, 0.0):
+        step = dropping_step(share, kind, dropout=0.1)
+        for i in range(2):
+            step(tensors(random_batch(i)))
+        states.append({name: values[0] for name, values in training_state(step).items()})
+    assert_close(states[1], states[0], 1e-12, floor=1e-4)
+
+
+def state_of(step):
+    """Weights, moments and the average, of the first replica."""
+    state = {name: values[0] for name, values in training_state(step).items()}
+    copies = step.strategy.experimental_local_results(step.token_dropping.losses)
+    for copy in copies:
+        np.testing.assert_array_equal(copy.numpy(), copies[0].numpy())
+    return {**state, "average": copies[0].numpy()}
+
+
+@pytest.mark.parametrize("parts", (1, pytest.param(2, marks=pytest.mark.slow)))
+def test_one_device_and_two(float64, parts):
+    found = []
+    for devices, accumulated in ((1, 1), (2, parts)):
+        strategy = strategy_of(devices)
+        step = dropping_step(strategy=strategy, gradient_accumulation_steps=accumulated)
+        losses = [float(step(split_batch(random_batch(i), strategy))["loss"]) for i in range(20)]
+        found.append((losses, state_of(step)))
+    (one, state), (two, other) = found
+    np.testing.assert_allclose(two, one, rtol=1e-9)
+    average = state.pop("average"), other.pop("average")
+    # The average itself is float32 everywhere.
+    np.testing.assert_allclose(average[1], average[0], rtol=1e-6)
+    assert len(np.unique(average[0])) > 50 and average[0].max() <= 10
+    assert_close(other, state, 1e-9, floor=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind, options",
+    (("albert", {"xla": True}), ("bert", {"xla": True}), ("bert", {"recompute": "block"})),
+)
+def test_xla_and_recomputation_change_nothing(float64, kind, options):
+    states = []
+    for each in ({}, options):
+        step = dropping_step(kind=kind, dropout=0.1, **each)
+        for i in range(3):
+            step(tensors(random_batch(i)))
+        states.append(state_of(step))
+    assert states[0].pop("average") == pytest.approx(states[1].pop("average"), rel=1e-6)
+    assert_close(states[1], states[0], 1e-9, floor=1e-4)
+
+
+@pytest.mark.parametrize(
+    "policy", ("mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow))
+)
+def test_half_precision(policy):
+    """A gradient that is not finite leaves the average as it was."""
+    step = dropping_step(policy=policy, scale=policy == "mixed_float16")
+    before = step.token_dropping.losses.numpy()
+    step(tensors(random_batch(0)))
+    after = step.token_dropping.losses.numpy()
+    assert np.isfinite(after).all() and (after != before).any()
+    step.weights[0].assign(step.weights[0] * np.nan)
+    assert float(step(tensors(random_batch(1)))["skipped"]) == 1
+    np.testing.assert_array_equal(step.token_dropping.losses.numpy(), after)
+
+
+def test_it_is_saved_and_restored():
+    state = TrainingState(None, None, token_dropping=TokenDropping(0.5, 60))
+    average = np.random.default_rng(0).uniform(0, 9, 60).astype(np.float32)
+    state.token_dropping.losses.assign(average)
+    counters = state.counters()
+    state.token_dropping.losses.assign(average + 1)
+    np.testing.assert_array_equal(counters["token_losses"], average)
+
+
+def test_special_tokens_are_found_without_a_tokenizer():
+    batch = {
+        "input_mask": tf.constant([[1, 1, 1, 1, 1, 0], [1] * 6]),
+        "segment_ids": tf.constant([[0, 0, 0, 1, 1, 0], [0, 0, 0, 0, 0, 1]]),
+    }
+    expected = [[1, 0, 1, 0, 1, 0], [1, 0, 0, 0, 1, 1]]
+    np.testing.assert_array_equal(is_special(batch), np.array(expected, bool))
+    batch["segment_index"] = tf.constant([[1, 1, 1, 1, 1, 0], [1, 1, 2, 2, 2, 2]])
+    expected[1] = [1, 1, 1, 0, 1, 1]
+    np.testing.assert_array_equal(is_special(batch), np.array(expected, bool))
+
+
+def test_costs():
+    """The Model Garden's layers: five whole, one that reads all, five short, one whole."""
+    lengths = lengths_of_calls(12, 512, 0.5, 77)
+    assert lengths == [(512, 512)] * 5 + [(512, 256)] + [(256, 256)] * 5
+    assert kept_tokens(16, 0.9, 4, 3) == 13 and kept_tokens(16, 0.9, 4) == 7
+    base = BertConfig.from_preset("base", 30522)
+    plain, dropping = (training_flops(base, 512, 77, 1, share) for share in (0.0, 0.5))
+    assert 0.74 < dropping / plain < 0.80
+    assert training_flops(base, 512, 77, 1, 1e-9) == plain
+    whole, less = (estimate_bytes(base, 8, 512, 77, token_dropping=share) for share in (0.0, 0.5))
+    assert 0.7 < less / whole < 0.9
