@@ -20,9 +20,10 @@ from tests.support.tiny_models import (
 def train(make_model, batch, steps, devices=1, **options):
     """The state after AdamW's `steps` on a batch of arrays, and what each step returned.
 
-    `make_model` takes no argument; `devices` is 1 or 2; `options` are those of `step_of`.
+    `make_model` takes no argument; `devices` is 1 or 2, or a strategy; `options` are those of
+    `step_of`.
     """
-    strategy = strategy_of(devices)
+    strategy = strategy_of(devices) if isinstance(devices, int) else devices
     keras.utils.set_random_seed(3)
     with strategy.scope():
         model = make_model()

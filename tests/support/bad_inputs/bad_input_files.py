@@ -14,6 +14,7 @@ from tests.support.task_data import (
     squad_content,
     write_race,
     write_race_lines,
+    write_table,
 )
 from tests.support.tiny_models import tiny_model, write_config
 
@@ -77,6 +78,7 @@ def make_world(folder):
     for split in ("train", "dev"):
         path = folder / "klue" / f"klue-sts-v1.1_{split}.json"
         path.write_text(json.dumps(similar))
+    write_pairs(folder)
     shutil.copytree(model, folder / "tuned", ignore=shutil.ignore_patterns("*ckpt*"))
     classifier_model = SequenceClassifier(tiny_model(num_hidden_layers=1).encoder, 2)
     save_google_checkpoint(classifier_model, str(folder / "tuned" / "model.ckpt-1"))
@@ -88,6 +90,23 @@ def make_world(folder):
     (folder / "tuned" / "finetuning.json").write_text(json.dumps(remembered))
     (folder / "job.flags").write_text("--random_seed=1\n")
     return folder
+
+
+def write_pairs(folder):
+    """Scored pairs of texts, and a collection of queries and passages as BEIR's."""
+    rows = [("the film", "red", i % 5) for i in range(8)]
+    columns = ("text", "second", "score")
+    (folder / "pairs").mkdir()
+    for split in ("train", "dev"):
+        write_table(folder / "pairs" / f"{split}.tsv", columns, rows)
+        made = [json.dumps(dict(zip(columns, row, strict=True))) for row in rows]
+        (folder / "pairs" / f"{split}.jsonl").write_text("\n".join(made) + "\n")
+    (folder / "beir" / "qrels").mkdir(parents=True)
+    for name in ("queries", "corpus"):
+        made = [json.dumps({"_id": f"{name}{i}", "text": f"the film {i}"}) for i in range(4)]
+        (folder / "beir" / f"{name}.jsonl").write_text("\n".join(made) + "\n")
+    answers = [(f"queries{i}", f"corpus{i}", 1) for i in range(4)]
+    write_table(folder / "beir" / "qrels" / "test.tsv", ("query-id", "corpus-id", "score"), answers)
 
 
 # === Damage: (random numbers, bytes) -> what it is, the new bytes, whether the run must fail ===
@@ -319,5 +338,7 @@ TAKEN = {
     ("run_classifier --do_predict", "tsv/test.tsv", "missing"),
     ("run_classifier --do_predict", "tsv/test.tsv", "a folder"),
     ("run_race on JSON lines", "race/dev.jsonl", "missing"),
+    ("run_similarity", "pairs/dev.tsv", "missing"),
+    ("run_similarity", "pairs/dev.tsv", "a folder"),
     ("run_race", "race/dev/high/1.txt", "missing"),
 }

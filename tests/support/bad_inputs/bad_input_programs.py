@@ -11,16 +11,14 @@ from run_scripts import (
     plan,
     pretrain,
     race,
+    similarity,
     squad,
 )
 from run_scripts.conversion import adapt_checkpoint, export_model
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.similarity import SimilarityFlags
-from run_scripts.tools import explore, fill_masks, glue_plan
+from run_scripts.tools import explore, fill_masks, glue_plan, retrieval, search
 from run_scripts.tools import glue_table as benchmark_table
-from run_scripts.tools.retrieval import RetrievalFlags
-from run_scripts.tools.search import SearchFlags
 
 
 class Program(NamedTuple):
@@ -225,6 +223,76 @@ PROGRAMS = {
         {**FINETUNE_FLAGS, "data_dir": "{}/race", "max_qa_length": 8, "task_name": "jsonl"},
         {"race/train.jsonl": "lines", "race/dev.jsonl": "lines"},
     ),
+    "run_similarity": Program(
+        similarity.main,
+        similarity.SimilarityFlags,
+        {**FINETUNE_FLAGS, "task_name": "tsv", "data_dir": "{}/pairs"},
+        {
+            **MODEL_FILES, "pairs/train.tsv": "table", "pairs/dev.tsv": "table", **FLAG_FILE,
+        },
+        {
+            "bucket_boundaries": FINETUNE_TEXTS["bucket_boundaries"],
+            "profile_steps": FINETUNE_TEXTS["profile_steps"],
+            "albert_hub_module_handle": FINETUNE_TEXTS["albert_hub_module_handle"],
+            "task_name": ("x", "", "CoLA", "nsmc"), "text_column": COLUMNS,
+            "second_column": COLUMNS, "third_column": COLUMNS, "label_column": COLUMNS,
+            "embedding_sizes": ("x", "0", "33", "8,,16", "-8", "9" * 5000),
+            "objective": ("ranking",), "train_file": ("{}/none", "{}/text.txt", "{}/model"),
+            "dev_file": ("{}/none", "{}/text.txt"), "test_file": ("{}/none", "{}/text.txt"),
+        },
+    ),
+    "run_similarity on JSON lines": Program(
+        similarity.main,
+        similarity.SimilarityFlags,
+        {
+            **FINETUNE_FLAGS, "train_file": "{}/pairs/train.jsonl",
+            "dev_file": "{}/pairs/dev.jsonl",
+        },
+        {"pairs/train.jsonl": "lines", "pairs/dev.jsonl": "lines"},
+    ),
+    "run_similarity on KLUE's files": Program(
+        similarity.main,
+        similarity.SimilarityFlags,
+        {**FINETUNE_FLAGS, "task_name": "klue-sts", "data_dir": "{}/klue"},
+        {"klue/klue-sts-v1.1_train.json": "json", "klue/klue-sts-v1.1_dev.json": "json"},
+    ),
+    "search": Program(
+        search.main,
+        search.SearchFlags,
+        {"model_dir": "{}/model", "corpus": "{}/tsv/train.tsv", "query": "the film"},
+        {**MODEL_FILES, "tsv/train.tsv": "table", **FLAG_FILE},
+        {
+            "model_dir": ("{}/none", "{}/text.txt"), "corpus": ("{}/none", "{}/model"),
+            "text_column": COLUMNS,
+        },
+    ),
+    "search in lines": Program(
+        search.main,
+        search.SearchFlags,
+        {"model_dir": "{}/model", "corpus": "{}/text.txt", "query": "the film"},
+        {"text.txt": "text"},
+        {"text_column": ("text",)},
+    ),
+    "retrieval": Program(
+        retrieval.main,
+        retrieval.RetrievalFlags,
+        {"model_dir": "{}/model", "questions": "{}/dev.json", "max_seq_length": 16},
+        {**MODEL_FILES, "dev.json": "questions", **FLAG_FILE},
+        {
+            "model_dir": ("{}/none", "{}/text.txt"), "questions": ("{}/none", "{}/text.txt"),
+            "data_dir": ("{}/beir",), "max_seq_length": ("2", "33"),
+        },
+    ),
+    "retrieval of a collection": Program(
+        retrieval.main,
+        retrieval.RetrievalFlags,
+        {"model_dir": "{}/model", "data_dir": "{}/beir", "max_seq_length": 16},
+        {
+            "beir/queries.jsonl": "lines", "beir/corpus.jsonl": "lines",
+            "beir/qrels/test.tsv": "table",
+        },
+        {"data_dir": ("{}/none", "{}/tsv"), "split": ("x", "../x")},
+    ),
     "extract_features": Program(
         extract_features.main,
         extract_features.ExtractFeaturesFlags,
@@ -318,8 +386,4 @@ PROGRAMS = {
 }  # fmt: skip
 
 # Every program's flags.
-# The last three are programs whose files no case spoils yet.
-FLAG_CLASSES = (
-    *dict.fromkeys(each.flags_class for each in PROGRAMS.values()),
-    SimilarityFlags, SearchFlags, RetrievalFlags,
-)  # fmt: skip
+FLAG_CLASSES = tuple(dict.fromkeys(each.flags_class for each in PROGRAMS.values()))
