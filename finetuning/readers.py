@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_common.errors import InputError
 from finetuning.csv_tables import SEPARATORS
-from finetuning.datasets import Column, Dataset, SplitSource
+from finetuning.datasets import DATASETS, Column, Dataset, SplitSource
 from finetuning.tables import (
     check_object,
     first_of,
@@ -180,14 +180,26 @@ def find_file(name: str, data_dir: str, folder: str) -> str:
     )
 
 
-def split_of_file(path: str) -> str:
-    """The name of a file to predict among the splits, and in the names of what is written."""
-    name = os.path.splitext(os.path.basename(path))[0]
+def name_of_file(path: str, usual: str) -> str:
+    """A file's name in the names of what is written of it: without the ending that is usual.
+
+    Of new.csv and new.jsonl in one folder, neither replaces what was written of the other.
+    """
+    return os.path.basename(path).removesuffix(usual)
+
+
+def split_of_file(path: str, usual: str) -> str:
+    """The name of a file to predict among the splits; the arguments are those of `name_of_file`."""
+    name = name_of_file(path, usual)
     return f"file_{name}" if name in TAKEN_SPLITS else name
 
 
 # The names of splits that a file to predict does not get.
-TAKEN_SPLITS = ("train", "dev", "test", "held_out", "train_part")
+TAKEN_SPLITS = {
+    "held_out",
+    "train_part",
+    *(split for dataset in DATASETS.values() for split in dataset.sources),
+}
 
 
 def read_label(dataset: Dataset, value: Any, where: str) -> Label:

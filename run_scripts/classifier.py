@@ -82,7 +82,8 @@ class ClassifierFlags(TextFlags):
         TextFlags,
         "predict_file",
         help="A file to predict with --do_predict. Its columns, the two likeliest labels and "
-        "their probabilities are written to NAME_predictions.csv in --output_dir.",
+        "their probabilities are written to NAME_predictions.csv in --output_dir; an ending other "
+        "than .csv stays in NAME.",
     )
     task_name: str = groups.TASK.flag(
         None,
@@ -172,7 +173,7 @@ def classify(values: ClassifierFlags) -> None:
     """Checks the flags that are run_classifier's own, and runs the program."""
     if values.task_name:
         values = dataclasses.replace(values, task_name=values.task_name.lower())
-    values = check_own_files(choose_predicted_file(values))
+    values = check_own_files(choose_predicted_file(values, ".csv"))
     check_export(values)
     finetune(values, PROGRAM)
 

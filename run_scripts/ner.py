@@ -11,6 +11,7 @@ from finetuning.ner.data import FORMATS, NerDataset, make_ner_dataset
 from finetuning.ner.untagged import (
     DESCRIPTIONS,
     FORMS,
+    USUAL_ENDING,
     add_untagged,
     count_kinds,
     read_dataset_split,
@@ -79,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def find_entities(values: NerFlags) -> None:
     """Checks the flags that are run_ner's own, and runs the program."""
-    values = choose_predicted_file(values)
+    values = choose_predicted_file(values, USUAL_ENDING)
     if not values.data_dir and (values.do_train or values.do_eval or not values.predict_file):
         raise InputError(
             "--data_dir must be given, or --do_predict with --predict_file. Received: neither"

@@ -33,7 +33,7 @@ from finetuning.inputs import encode_around, encode_pairs, pad_rows
 from finetuning.metrics import score
 from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
 from finetuning.prediction import softmax
-from finetuning.readers import Example
+from finetuning.readers import Example, name_of_file
 from finetuning.tables import read_table
 from tokenization.base import TokenizerInterface
 
@@ -256,8 +256,7 @@ class Classification:
         UTF-8 with a mark at the beginning, by which a spreadsheet program knows the encoding.
         """
         path = source.files[0]
-        name = os.path.splitext(os.path.basename(path))[0]
-        written = os.path.join(directory, f"{name}_predictions.csv")
+        written = os.path.join(directory, f"{name_of_file(path, '.csv')}_predictions.csv")
         header, rows = read_table(path, not isinstance(source.text, int), source.encoding)
         predicted = self.predictions(outputs)
         columns, shares = ["label"], None

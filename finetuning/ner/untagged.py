@@ -23,6 +23,9 @@ DESCRIPTIONS = {
     "text": "plain text, a sentence a line",
 }
 
+# The usual ending of a file to predict.
+USUAL_ENDING = ".txt"
+
 # The form of a file shows in so many of its lines.
 RECOGNIZED_LINES = 1000
 
@@ -61,7 +64,7 @@ def add_untagged(
     if predict_file:
         if form == "auto":
             form = recognize_form(predict_file, file_format)
-        files.append(UntaggedFile(split_of_file(predict_file), predict_file, form))
+        files.append(UntaggedFile(split_of_file(predict_file, USUAL_ENDING), predict_file, form))
     splits = {**dataset.splits, **{file.split: False for file in files}}
     return dataset._replace(splits=splits, untagged=tuple(files))
 

@@ -251,8 +251,12 @@ def check_is_file(values: FinetuneFlags, name: str) -> None:
         raise InputError(f"--{name} must be {FILE}. Received: {path}, {kind}")
 
 
-def choose_predicted_file(values: Texts) -> Texts:
+def choose_predicted_file(values: Texts, usual: str) -> Texts:
     """The flags of a program whose `predict_split` is the file of --predict_file, if it was given.
+
+    Args:
+        values: the flags.
+        usual: the usual ending of such a file, as `finetuning.readers.name_of_file` takes it.
 
     Raises:
         InputError: there is no such file, or another flag contradicts it.
@@ -269,7 +273,7 @@ def choose_predicted_file(values: Texts) -> Texts:
         raise InputError(
             "--predict_file and --predict_split: only one may be given. Received: both"
         )
-    return dataclasses.replace(values, predict_split=split_of_file(values.predict_file))
+    return dataclasses.replace(values, predict_split=split_of_file(values.predict_file, usual))
 
 
 def resolve_steps(values: Flags, given: FinetuneFlags) -> Flags:

@@ -97,8 +97,7 @@ def trained(tmp_path_factory):
 def predictions(job, path, capsys):
     options = {"data_dir": None, "task_name": None, "predict_file": path, "do_predict": True}
     assert job.run(do_train=False, do_eval=False, **options) == 0, capsys.readouterr().err
-    name = path.name.rpartition(".")[0]
-    content = (job.output / f"{name}_predictions.csv").read_bytes()
+    content = (job.output / f"{path.name.removesuffix('.csv')}_predictions.csv").read_bytes()
     assert content.startswith(b"\xef\xbb\xbf")
     return list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
 
@@ -125,6 +124,16 @@ def test_the_same_predictions(trained, tmp_path, kind, encoding, capsys):
 def predict(job, path, **flags):
     flags = {"data_dir": None, "task_name": None, "predict_file": path, **flags}
     return job.run(do_train=False, do_eval=False, do_predict=True, **flags)
+
+
+def test_the_predictions_of_files_with_one_name_lie_beside_each_other(trained, tmp_path, capsys):
+    for kind, count in (("csv", 4), ("jsonl", 3), ("tsv", 2)):
+        rows = [(text, "1") for text in NEW[:count]]
+        assert predict(trained, write(tmp_path / "two", kind, "utf-8", ("내용", "주문"), rows)) == 0
+    for name, count in (("two", 4), ("two.jsonl", 3), ("two.tsv", 2)):
+        for path in (f"{name}_predictions.csv", f"predictions_{name}.tsv"):
+            lines = (trained.output / path).read_text("utf-8-sig").splitlines()
+            assert len(lines) == 1 + count, path
 
 
 def test_a_file_to_predict_may_call_its_text_otherwise(trained, tmp_path, capsys):
