@@ -12,7 +12,7 @@ from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 from tokenization.huggingface.tokenizer import HuggingFaceTokenizer
 
 SPM = ROOT / "tests" / "data" / "tokenization" / "spm_small.model"
-WORDS = ["나", "##는", "학교", "##에", "갔", "##다", ".", "##.", "가", "##가"]
+WORDS = ["나", "##는", "학교", "##에", "갔", "##갔", "##다", ".", "##.", "가", "##가"]
 
 
 @pytest.fixture(scope="module")
