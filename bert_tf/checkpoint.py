@@ -274,7 +274,7 @@ def load_arrays(
     may_lack = (*allow_missing, *arrays.optional)
     needed = [name for name in missing if not name.startswith(may_lack)]
     unused = [name for name in others if name not in ignored]
-    if len(needed) == len(variables):
+    if needed and not loaded:
         shown = ", ".join(sorted(shapes)[:3]) or "nothing"
         problems = [f"none of the {len(needed)} variables, such as {needed[0]}, but {shown}, ..."]
         unused = []

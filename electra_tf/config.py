@@ -64,11 +64,11 @@ class ElectraConfig:
     def __post_init__(self) -> None:
         check_sizes(self)
         width, heads = self._generator_width, self._generator_heads
-        if self.generator_size <= 0 or width < 1 or width % heads:
+        if not 0 < self.generator_size <= 1 or width < 1 or width % heads:
             raise InputError(
-                "generator_size must give the generator a width that its heads, one for each "
-                f"{GENERATOR_HEAD_SIZE}, divide. Received: generator_size={self.generator_size}, "
-                f"hidden_size={self.hidden_size}"
+                "generator_size must be at most 1 and give a width that the generator's heads, "
+                f"one for each {GENERATOR_HEAD_SIZE}, divide. Received: "
+                f"generator_size={self.generator_size}, hidden_size={self.hidden_size}"
             )
 
     @property

@@ -68,8 +68,9 @@ def check_texts(values: object) -> list[str]:
     Raises:
         InputError: something else, or a single text.
     """
-    texts = [text for text, second in as_pairs(check_list(values, "texts"))[0] if second is None]
-    if len(texts) != len(list(values)):  # type: ignore[call-overload]
+    pairs, _ = as_pairs(check_list(values, "texts"))
+    texts = [text for text, second in pairs if second is None]
+    if len(texts) != len(pairs):
         raise InputError(f"texts to compare must be strings, no pairs. Received: {shown(values)}")
     return texts
 
@@ -95,7 +96,7 @@ def _vectors(embed, value):
 
 def _open_array(path):
     try:
-        return np.load(path, mmap_mode="r")
+        return np.load(os.path.expanduser(path), mmap_mode="r")
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{path} must be an array of NumPy. Received: {error}") from None
 

@@ -127,12 +127,20 @@ def check_shapes(config: EncoderConfig, arrays: CheckpointArrays) -> None:
             ("embeddings/token_type_embeddings", config.type_vocab_size),
         )
     }
+    blocks = {name: match[1] for name in arrays.shapes if (match := re.match(BLOCK_NAMES, name))}
+    for end, columns in (
+        ("self/query/kernel", config.hidden_size),
+        ("intermediate/dense/kernel", config.intermediate_size),
+    ):
+        first = next((name for name in blocks if name.endswith(end)), None)
+        if first is not None:
+            expected[first] = [config.hidden_size, columns]
     problems = [
         f"! {name}: the configuration has {shape}, the file {list(arrays.shapes[name])}"
         for name, shape in expected.items()
         if name in arrays.shapes and list(arrays.shapes[name]) != shape
     ]
-    stored = {m[1] for name in arrays.shapes if (m := re.match(BLOCK_NAMES, name))}
+    stored = {*blocks.values()}
     if stored and len(stored) != config.num_blocks:
         problems.append(
             f"the configuration has {config.num_blocks:,} blocks with weights of their own, the "

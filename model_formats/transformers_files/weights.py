@@ -2,6 +2,7 @@
 
 import os
 import re
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -20,6 +21,9 @@ from model_formats.transformers_files.safetensors_files import open_tensors
 
 # How the names of an encoder that was saved alone begin, without its model's name.
 ENCODER_PARTS = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
+
+# How that of its table of pieces ends.
+TABLE = "embeddings.word_embeddings.weight"
 
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in."
 
@@ -84,12 +88,32 @@ def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> Checkp
 
 
 def _full_names(tensors, kind):
-    """Maps each name with the model's prefix to its name in the file, which may lack the prefix."""
-    bare = not any(name.startswith(f"{kind}.") for name in tensors.shapes)
+    """Maps each name with the model's prefix to its name in the file, which may lack the prefix.
+
+    A prefix before all of them is left out, such as "module." of PyTorch's DataParallel.
+    """
+    outer = _outer_prefix(tensors.shapes, kind)
+    if outer:
+        warnings.warn(
+            f"{tensors.source}: the model's names begin with {outer!r} there, which is left out",
+            stacklevel=2,
+        )
+    names = {name.removeprefix(outer): name for name in tensors.shapes}
+    bare = not any(name.startswith(f"{kind}.") for name in names)
     return {
-        f"{kind}.{name}" if bare and name.startswith(ENCODER_PARTS) else name: name
-        for name in tensors.shapes
+        f"{kind}.{name}" if bare and name.startswith(ENCODER_PARTS) else name: stored
+        for name, stored in names.items()
     }
+
+
+def _outer_prefix(names, kind):
+    """What stands before the names of a model and of its heads; "" where nothing does."""
+    stems = [name.removesuffix(TABLE) for name in names if name.endswith(TABLE)]
+    if len(stems) != 1:
+        return ""
+    outer = stems[0].removesuffix(f"{kind}.")
+    is_clear = len({name.removeprefix(outer) for name in names}) == len(names)
+    return outer if is_clear else ""
 
 
 def _take_tied(stored, tensors):

@@ -224,6 +224,27 @@ def test_what_a_converter_refuses_is_one_line(tmp_path, monkeypatch, raised):
         assert "\n" not in str(error.value)
 
 
+def test_what_a_runtime_refuses_is_one_line(tmp_path, monkeypatch):
+    """A file that was converted, and that the runtime cannot open."""
+    loaded = load(tmp_path, "bert", "spans", num_hidden_layers=1)
+
+    def refuse(path):
+        raise RuntimeError("\nno kernel\nfor Erfc")
+
+    for form in FORMATS:
+        need(form)
+        converted = b""
+        if form == "onnx":
+            from onnx import helper
+
+            converted = helper.make_model(helper.make_graph([], "empty", [], []))
+        monkeypatch.setattr(FORMATS[form], "convert", lambda *_, made=converted: made)
+        monkeypatch.setattr(FORMATS[form], "open_file", refuse)
+        with pytest.raises(InputError, match="Received: .*no kernel") as error:
+            FORMATS[form].export(loaded, tmp_path, "float32")
+        assert "\n" not in str(error.value)
+
+
 SMALL = {"vocab_size": 6000, "hidden_size": 128, "intermediate_size": 512}
 
 

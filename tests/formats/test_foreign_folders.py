@@ -239,6 +239,32 @@ def test_an_encoder_under_another_name(tmp_path):
         assert len(load_google_checkpoint(model, path).missing) == 0
 
 
+@pytest.mark.parametrize("old, new", (("", "module."), ("", "model.a."), ("bert.", "koelectra.")))
+def test_weights_of_transformers_inside_another_model(tmp_path, old, new):
+    """As PyTorch's DataParallel names them."""
+    weights = {**bert_weights(8), "classifier.weight": np.ones((2, H), np.float32)}
+    weights["classifier.bias"] = np.zeros(2, np.float32)
+    config = {"architectures": ["BertForSequenceClassification"]}
+    wanted = load_model(write(tmp_path / "one", weights=weights, **config)).predict("가 나다")
+    renamed = {
+        new + name.removeprefix(old) if name.startswith(old) else name: value
+        for name, value in weights.items()
+    }
+    folder = write(tmp_path / "two", weights=renamed, **config)
+    with pytest.warns(UserWarning, match=f"names begin with '{new}' there, which is left out"):
+        assert load_model(folder).predict("가 나다") == wanted
+
+
+def test_a_folder_of_other_names_says_what_there_is(tmp_path):
+    """Heads and the pooler may be missing, so that not every variable is needed."""
+    model = write_folder(tmp_path / "m")
+    arrays = {name: v.numpy() for name, v in google_variables(model).items()}
+    path = str(tmp_path / "m" / "model.ckpt-9")
+    write_arrays(path, {f"{p}/{name}": v for p in "ab" for name, v in arrays.items()})
+    with pytest.raises(InputError, match="Received: none of the .*, but a/bert/embeddings"):
+        load_model(path)
+
+
 def test_two_models_in_one_file_are_not_mixed(tmp_path):
     model = write_folder(tmp_path / "m")
     arrays = {name: v.numpy() for name, v in google_variables(model).items()}
@@ -270,6 +296,7 @@ def test_the_nearest_names_of_missing_variables(tmp_path):
         {"hidden_size": 10**8},
         {"vocab_size": 10**9},
         {"max_position_embeddings": 10**9},
+        {"intermediate_size": 10**9},
     ),
 )
 def test_sizes_are_compared_before_a_model_is_built(tmp_path, sizes):
@@ -285,6 +312,25 @@ def test_sizes_are_compared_before_a_model_is_built(tmp_path, sizes):
     path.write_text(json.dumps({**json.loads(path.read_text()), **sizes}))
     with pytest.raises(InputError, match="must fit the model|must be at most 1000"):
         load_model(google)
+
+
+@pytest.mark.parametrize("kind", ("albert", "electra"))
+@pytest.mark.parametrize("name", ("hidden_size", "intermediate_size"))
+def test_sizes_beside_narrow_embeddings(tmp_path, kind, name):
+    """The width of the blocks is not that of the tables."""
+    write_folder(tmp_path, kind)
+    path = tmp_path / f"{kind}_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: 10**8}))
+    with pytest.raises(InputError, match="must fit the model.*: the configuration has .*100000000"):
+        load_model(tmp_path)
+
+
+def test_a_generator_is_no_wider_than_its_discriminator(tmp_path):
+    write_folder(tmp_path, "electra")
+    path = tmp_path / "electra_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "generator_size": 10**9}))
+    with pytest.raises(InputError, match="generator_size must be at most 1"):
+        load_model(tmp_path)
 
 
 def test_layers_that_share_weights_are_bounded_too(tmp_path):

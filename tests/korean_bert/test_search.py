@@ -62,10 +62,30 @@ def test_search_of_every_kind_of_corpus(model, vectors, tmp_path, kind):
     assert isinstance(several[0][0], Hit)
 
 
+def test_texts_may_come_one_by_one(model, vectors):
+    expected = model.similarity(TEXTS[:2], TEXTS)
+    np.testing.assert_array_equal(model.similarity(iter(TEXTS[:2]), iter(TEXTS)), expected)
+    assert model.search(iter(TEXTS[:2]), iter(TEXTS)) == model.search(TEXTS[:2], TEXTS)
+
+
+def test_a_file_in_the_home_folder(model, vectors, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    np.save(tmp_path / "v.npy", vectors)
+    assert model.search(TEXTS[0], "~/v.npy") == model.search(TEXTS[0], vectors)
+
+
+@pytest.mark.parametrize("top", (0, -1, 1.5, True, "5", None))
+def test_how_many_are_found(model, vectors, top):
+    with pytest.raises(InputError, match="top must be a whole number"):
+        model.search(vectors[0:1], vectors, top)
+
+
 @pytest.mark.parametrize(
     ("queries", "corpus", "message"),
     [
         ("가", "나", "texts must be in a list"),
+        (None, ["나"], "texts must be in a list. Received: None"),
+        ("가", {"나"}, "texts must be in a list"),
         ("가", ["나", 3], "a text must be a string"),
         ("가", [("나", "다")], "texts to compare must be strings"),
         (np.zeros((2, 7), np.float32), ["나"], "vectors that are compared must have one size"),

@@ -61,5 +61,5 @@ def test_generators_of_the_paper(name, expected):
 
 @pytest.mark.parametrize("size", (0.0, -1.0, 0.001, 0.8))
 def test_a_width_that_heads_do_not_divide(size):
-    with pytest.raises(InputError, match="generator_size must give the generator a width"):
+    with pytest.raises(InputError, match="generator_size must be at most 1 and give a width"):
         ElectraConfig(vocab_size=100, generator_size=size)  # 0.8 x 256 is 205, with three heads

@@ -175,7 +175,7 @@ def test_labels_of_sentence_pairs_are_left_out(job, capsys):
     (
         ({"config_file": "bert.json"}, ("--objective=rtd needs an ELECTRA's configuration",)),
         ({"objective": "mlm", "generator_size": 0.5}, ("--generator_size needs --objective=rtd",)),
-        ({"generator_size": 0.01}, ("generator_size must give the generator a width",)),
+        ({"generator_size": 0.01}, ("generator_size must be at most 1 and give a width",)),
         ({"generator_size": 1.5}, ("--generator_size must be above 0 and at most 1",)),
         ({"objective": "nsp"}, ("--objective", "mlm", "rtd", "nsp")),
     ),
