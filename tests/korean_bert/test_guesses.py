@@ -201,6 +201,21 @@ def test_nearest_pieces(model):
     assert json.dumps(found[0].similarity)  # a plain number
 
 
+def test_all_rows_run_through_one_graph(model, monkeypatch):
+    """Layers that are called one by one take five times as long."""
+    made, traced = type(model.loaded.model), []
+    call = made.call
+
+    def counted(self, *arguments, **options):
+        traced.append(arguments)
+        return call(self, *arguments, **options)
+
+    monkeypatch.setattr(made, "call", counted)
+    monkeypatch.setattr(model, "_guesser", None)
+    model.fill_mask(TEXT, top=3, max_pieces=2)
+    assert len(traced) == 1
+
+
 def test_the_largest_in_order():
     rng = np.random.default_rng(0)
     for count in (1, 3, 10, 40):

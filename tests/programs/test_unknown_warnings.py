@@ -7,7 +7,7 @@ import pytest
 from bert_common.errors import InputError
 from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
-from run_scripts import classifier, create_data, extract_features, ner, race, squad
+from run_scripts import classifier, create_data, extract_features, ner, race, similarity, squad
 from run_scripts.downstream import program
 from run_scripts.tools import fill_masks
 from tests.support.create_data_runs import make_small
@@ -64,6 +64,7 @@ DOWNSTREAM = (
     (ner, {"task_name": "conll"}),
     (squad, {"task_name": None, "train_file": "train.json", **SQUAD}),
     (race, {"task_name": None, "max_qa_length": 8}),
+    (similarity, {}),
 )
 
 
