@@ -216,6 +216,19 @@ def test_all_rows_run_through_one_graph(model, monkeypatch):
     assert len(traced) == 1
 
 
+def test_a_search_asks_before_each_mask(model):
+    """What is raised ends it."""
+    asked = []
+
+    def stop():
+        asked.append(None)
+        if len(asked) == 2:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        model.fill_mask(TEXT, max_pieces=2, before_each=stop)
+
+
 def test_the_largest_in_order():
     rng = np.random.default_rng(0)
     for count in (1, 3, 10, 40):
