@@ -68,6 +68,23 @@ def test_two_poolings_at_once(tmp_path, paused):
             np.testing.assert_array_equal(vector, wanted[choice], err_msg=str(choice))
 
 
+def test_what_all_need_is_made_once(tmp_path, paused, monkeypatch):
+    model, made = load(tmp_path), []
+
+    def counted(slow):
+        def make(*arguments):
+            made.append(slow)
+            return slow(*arguments)
+
+        return make
+
+    for name in ("ServedModel", "MaskGuesser"):
+        monkeypatch.setattr(model_module, name, counted(getattr(model_module, name)))
+    at_once([lambda: model.embed(TEXT)] * 6)
+    at_once([lambda: model.fill_mask("나는 [MASK] 갔다", max_pieces=1)] * 6)
+    assert len(made) == 2
+
+
 def test_every_method_at_once(tmp_path):
     """The first calls of a model are made together, and again one by one."""
     calls = {
