@@ -193,8 +193,11 @@ def _whole_segments(text, bounds, target, room):
     while start < last:
         end = bounds[min(bisect.bisect_left(bounds, start + target), len(bounds) - 1)]
         if end - start > room:
-            words = text.words_of(start + 1, start + room + 1)
-            end = int(words[-1]) if len(words) else start + room
+            # Two rows share the end of a document, so that the last one is not a full stop alone.
+            rest = last - start
+            longest = rest - rest // 2 if rest <= room + room // 4 else room
+            words = text.words_of(start + 1, start + longest + 1)
+            end = int(words[-1]) if len(words) else start + longest
         pairs.append(Pair(start, end, 0, 0, 0))
         start = end
     return pairs

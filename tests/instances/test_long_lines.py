@@ -86,6 +86,16 @@ def test_without_pairs_every_piece_is_in_one_row(words, stored):
     assert truncated.long_lines == statistics.long_lines
 
 
+@pytest.mark.parametrize("words", range(LENGTH - 2, 4 * LENGTH, 3))
+def test_no_row_without_pairs_has_a_few_pieces(words):
+    """As the full stop that a document ends in."""
+    found, record_format, statistics = make([[" ".join("가" * words)]], "none", dynamic=True)
+    ids = tf.io.parse_example(found, parsing_spec(record_format))["input_ids"].numpy()
+    lengths = (ids == 4).sum(axis=1)  # of "가"
+    assert lengths.sum() == words and len(lengths) == -(-words // (LENGTH - 2))
+    assert lengths.min() >= (LENGTH - 2) // 4
+
+
 @pytest.mark.parametrize(
     ("objective", "stored", "punctuation"),
     quick_by_pairs(("nsp", "sop"), STORED, (0, 0.1)),

@@ -42,7 +42,7 @@ def paused():
 
     def of_step(frame, event, argument):
         if event == "opcode":
-            time.sleep(2e-4)
+            time.sleep(1e-3)
         return of_step
 
     def of_call(frame, event, argument):
