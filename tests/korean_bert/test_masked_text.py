@@ -26,7 +26,9 @@ KINDS = {
     "korean": lambda path: KoreanTokenizer(path),
     "full": lambda path: FullTokenizer(path, do_lower_case=False),
     "lower": lambda path: FullTokenizer(path, do_lower_case=True),
-    "huggingface": lambda path: HuggingFaceTokenizer(path),
+    "huggingface": lambda path: HuggingFaceTokenizer(
+        path, do_lower_case=False, strip_accents=False
+    ),
     "sentencepiece": lambda path: SentencePieceTokenizer(SPM, do_lower_case=False),
 }
 

@@ -1,6 +1,7 @@
 """The program run_classifier: trains, measures, predicts, continues with its saved settings."""
 
 import json
+import shutil
 import signal
 
 import numpy as np
@@ -202,6 +203,10 @@ def test_the_best_is_kept_and_training_ends_early(job, monkeypatch):
     assert best["eval_accuracy"] == 0.9 and best["global_step"] == found["global_step"] == 8
     assert found["eval_loss"] == best["eval_loss"] == pytest.approx(losses[8])
     assert losses[8] != pytest.approx(losses[16])
+    for path in job.output.glob(
+        "model.ckpt-16.*"
+    ):  # as a kill while the best is replaced leaves it
+        shutil.copy(path, job.output / "best")
     assert job.run(**flags) == 0  # nothing is left to train
     assert results(job.output) == found and list_checkpoints(job.output)[-1] == 16
     # Alone it takes the best one too, from the folder or from that of the best.
