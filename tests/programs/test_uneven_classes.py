@@ -33,6 +33,7 @@ def test_a_run_names_its_classes_and_its_mistakes(job, capsys):
     write_table(job.data / "dev.tsv", TEXT_AND_LABEL, dev)
     assert job.run(do_eval=True) == 0
     shown = capsys.readouterr()
+    assert "compiling the training step, which may take a minute\n" in shown.out
     assert "classes of train: bad 32, good 32, label 1\n" in shown.out
     assert "warning: train has a single example of class 'label'" in shown.err
     assert "warning: dev has no example of class 'label'" in shown.err
