@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from finetuning.classification import serving as classification
 from finetuning.classification.head import SequenceClassifier
 from finetuning.multiple_choice import serving as multiple_choice
 from finetuning.multiple_choice.head import MultipleChoiceModel
+from finetuning.ner import served_units
 from finetuning.ner import serving as ner
 from finetuning.ner.head import TokenClassifier
 from finetuning.ner.labels import Alignment
+from finetuning.ner.served_entities import Tags, find_entities
+from finetuning.ner.served_units import Units
 from finetuning.ner.task import entity_probability
 from finetuning.question_answering import serving as question_answering
 from finetuning.question_answering.beam_head import BeamSpanModel
@@ -69,6 +73,23 @@ def test_units_without_a_piece_do_not_count():
     alignment = Alignment(np.array([5, 6]), [0, -1, 1], [0, 2], [True, True])
     assert entity_probability(alignment, [0.5, 1.0, 0.7], 0, 2) == pytest.approx(0.6)
     assert entity_probability(alignment, [0.5, 1.0, 0.7], 0, 1) == pytest.approx(0.5)
+
+
+def test_units_without_a_piece_do_not_count_where_they_are_served():
+    """Three units, of which the second has no piece; two pieces."""
+    shares = np.array([[0.5, 0.25, 0.25], [0.15, 0.7, 0.15]])
+    places = tf.range(3, dtype=tf.int64)
+    units = Units(places, places + 1, tf.constant([0, 3], tf.int64), places * 0)
+    owners, firsts = tf.constant([0, -1, 1], tf.int64), tf.constant([0, 2], tf.int64)
+    found = find_entities(
+        tf.constant(np.log(shares), tf.float32),
+        tf.constant([0, 2], tf.int64),
+        units,
+        served_units.Alignment(owners, firsts, tf.constant([True, True])),
+        Tags(("B-PS", "I-PS", "O")),
+    )
+    assert (found.starts.numpy().tolist(), found.ends.numpy().tolist()) == ([0], [3])
+    np.testing.assert_allclose(found.probabilities, [0.6], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
