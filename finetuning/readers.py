@@ -189,7 +189,7 @@ def name_of_file(path: str, usual: str) -> str:
 
 
 def split_of_file(path: str, usual: str) -> str:
-    """The name of a file to predict among the splits; the arguments are those of `name_of_file`."""
+    """The name of a file to predict among the splits; arguments as for `name_of_file`."""
     name = name_of_file(path, usual)
     return f"file_{name}" if name in TAKEN_SPLITS else name
 

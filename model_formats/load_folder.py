@@ -129,7 +129,7 @@ def check_shapes(config: EncoderConfig, arrays: CheckpointArrays) -> None:
     }
     blocks = {name: match[1] for name in arrays.shapes if (match := re.match(BLOCK_NAMES, name))}
     kernel = next((name for name in blocks if name.endswith("intermediate/dense/kernel")), None)
-    if kernel is not None:  # of one block, whose width need not be that of the tables
+    if kernel is not None:  # of one block, which may be wider than the tables
         expected[kernel] = [config.hidden_size, config.intermediate_size]
     problems = [
         f"! {name}: the configuration has {shape}, the file {list(arrays.shapes[name])}"

@@ -22,7 +22,7 @@ from model_formats.transformers_files.safetensors_files import open_tensors
 # How the names of an encoder that was saved alone begin, without its model's name.
 ENCODER_PARTS = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
 
-# How that of its table of pieces ends.
+# The end of the name of its table of pieces.
 TABLE = "embeddings.word_embeddings.weight"
 
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in."
