@@ -3,7 +3,6 @@
 import glob
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -22,22 +21,15 @@ from bert_common.errors import InputError
 from tests.support.paths import PYTHONPATH, ROOT
 from tests.support.reference_files import write_events, write_nsmc
 
-# Stands for every program: writes what the next stages read of its results, and notes its command.
-# The file "die" lists the outputs of the commands that are killed at their first start.
+# Stands for every program: writes what the next stages read of its results.
 FAKE = """
-import json, os, shutil, signal, sys
+import json, shutil, sys
 from pathlib import Path
 
 words = sys.argv[1:]
 flags = dict(word[2:].partition("=")[::2] for word in words if word.startswith("--"))
-with open("commands", "a") as file:
-    file.write(" ".join(words) + chr(10))
 out = Path(flags.get("output_dir") or flags["output_file"])
 (out if "output_dir" in flags else out.parent).mkdir(parents=True, exist_ok=True)
-die = Path("die").read_text().split()
-if str(out) in die:
-    Path("die").write_text(" ".join(name for name in die if name != str(out)))
-    os.kill(os.getpid(), signal.SIGKILL)
 if words[0] == "build_vocab.py":
     (out / "vocab.txt").write_text("[PAD]" + chr(10) + "a" + chr(10))
     (out / "tokenizer_config.json").write_text("{}")
@@ -75,7 +67,6 @@ def fake(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", PYTHONPATH)
     monkeypatch.setattr(measure, "POLL_INTERVAL", 0.01)
     (tmp_path / "fake.py").write_text(FAKE)
-    (tmp_path / "die").touch()
     (tmp_path / "corpus.txt").write_text("가\n")
     write_events(tmp_path / "events", [0.5, 0.25, 0.125])
     write_nsmc(tmp_path / "tasks")
@@ -147,34 +138,6 @@ def test_stages(fake, capsys):
 def flags_of(run):
     words = shlex.split(run.command)
     return dict(word[2:].partition("=")[::2] for word in words if word.startswith("--"))
-
-
-KILLED = (
-    "out/text", "out/records/train_128.tfrecord", "out/trials/64", "out/positions/128",
-    "out/pretraining/128", "out/heldout/128", "out/tasks/random_weights/nsmc/seed1",
-)  # fmt: skip
-
-
-@pytest.mark.slow
-def test_a_killed_stage_is_all_that_is_repeated(fake):
-    """Each stage that is killed once runs twice, every other once; then nothing is left to do."""
-    (fake.folder / "die").write_text(" ".join(KILLED))
-    for _ in KILLED:
-        with pytest.raises(InputError, match="exit status 0. Received: -9"):
-            fake.run()
-    runs = fake.run()
-    assert tuple(runs) == tuple(f"reference/{name}" for name in MINI_STAGES)
-    commands = (fake.folder / "commands").read_text().splitlines()
-    assert len(commands) == len(MINI_STAGES) + len(KILLED)
-    repeated = [line for line in dict.fromkeys(commands) if commands.count(line) == 2]
-    outputs = [re.search(r"--output_(?:dir|file)=(\S+)", line)[1] for line in repeated]
-    assert tuple(outputs) == KILLED
-    write_events(fake.folder / "events", [9.0])  # another speed of the machine changes nothing
-    assert fake.run() == runs
-    assert (fake.folder / "commands").read_text().splitlines() == commands
-    fake.flags.__dict__["hours"] = 2.0  # frozen for everybody else
-    with pytest.raises(InputError, match="stand for one command.*reference/pretraining/64"):
-        fake.run()
 
 
 def make_model(folder, trained):
