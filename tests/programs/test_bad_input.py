@@ -1,31 +1,19 @@
 """Bad values and bad files: each is one clear line and exit status 1, whatever the program."""
 
-import keras
 import pytest
 
 from tests.support.bad_inputs.bad_input import Case, run_case, run_program, stop_before_work
-from tests.support.bad_inputs.bad_input_files import make_world
 from tests.support.bad_inputs.bad_input_programs import PROGRAMS
+
+pytestmark = pytest.mark.usefixtures("forget_models")
 
 # How many refused cases of each program are examined.
 SOME, ALL = 12, 300
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    return make_world(tmp_path_factory.mktemp("world"))
-
-
 @pytest.fixture(autouse=True)
 def no_work(monkeypatch):
     stop_before_work(monkeypatch)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def forget_models():
-    """Once: it collects the garbage of the whole process, half a second."""
-    yield
-    keras.backend.clear_session()
 
 
 def look(world, name, count):

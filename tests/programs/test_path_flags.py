@@ -5,12 +5,12 @@ import dataclasses
 import os
 import signal
 
-import keras
 import pytest
 
 from tests.support.bad_inputs.bad_input import Case, run_program, stop_before_work
-from tests.support.bad_inputs.bad_input_files import make_world
 from tests.support.bad_inputs.bad_input_programs import PROGRAMS
+
+pytestmark = pytest.mark.usefixtures("forget_models")
 
 # A path of each kind -> what is said to be there, one of these.
 KINDS = {
@@ -57,21 +57,9 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    return make_world(tmp_path_factory.mktemp("world"))
-
-
 @pytest.fixture(autouse=True)
 def no_work(monkeypatch):
     stop_before_work(monkeypatch, "tokenization.vocab_learning.learn.learn_vocabulary")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def forget_models():
-    """Once: it collects the garbage of the whole process, half a second."""
-    yield
-    keras.backend.clear_session()
 
 
 @contextlib.contextmanager
