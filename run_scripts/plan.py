@@ -115,8 +115,8 @@ class CorpusPlanFlags:
     )
     token_dropping: float = groups.UPDATES.flag(
         0.0,
-        "The share of the tokens that skip the middle layers, as run_pretraining has it. Not of an "
-        "ELECTRA with its generator.",
+        "The share of the tokens that skip the middle layers, as run_pretraining has it. Not for "
+        "an ELECTRA with its generator.",
         least=0,
         below=1,
     )

@@ -87,14 +87,14 @@ class AdaptFlags:
     max_position_embeddings: int = groups.RESIZING.flag(
         None,
         "The number of positions of the new model, not below the old number. The same number "
-        "makes those anew that were never trained.",
+        "replaces those that were never trained.",
         least=1,
         most=LARGEST_SIZE,
     )
     new_positions: str = groups.RESIZING.flag(
         None,
         "Where new positions come from. repeat: the trained ones again, which keep their values. "
-        "interpolate: the trained ones stretched, which changes nearly all. Default: repeat.",
+        "interpolate: the trained ones stretched, so that nearly all change. Default: repeat.",
         choices=tuple(METHODS),
     )
     do_lower_case: bool = groups.TOKENIZER.flag(

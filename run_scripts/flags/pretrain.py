@@ -142,7 +142,7 @@ class PretrainFlags(TrainingFlags):
         0.0,
         "The share of the tokens of a row that skip the middle layers while training, which takes "
         "less time: padding, then those whose ids have been predicted with the lowest loss. 0.5 in "
-        "arXiv:2203.13240; the model that is written is like any other. Not for --objective=rtd.",
+        "arXiv:2203.13240; the saved model is like any other. Not for --objective=rtd.",
         least=0,
         below=1,
         recorded=True,

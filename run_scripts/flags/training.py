@@ -171,7 +171,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     steps_per_loop: int = groups.DEVICES.flag(
         None,
-        "The most updates between two returns to Python. Default: 10 on GPUs, 1 on a CPU.",
+        "The most updates before control returns to Python. Default: 10 on GPUs, 1 on a CPU.",
         least=1,
     )
     iterations_per_loop: int = groups.TPU.flag(None, "For TPUs; has no effect here.", least=0)

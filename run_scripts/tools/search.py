@@ -48,7 +48,7 @@ class SearchFlags(DeviceFlags):
 
     model_dir: str = groups.MODEL.flag(
         None,
-        "The folder of a model, best one that run_similarity trained. Default: the model that "
+        "The folder of a model, ideally one that run_similarity trained. Default: the model that "
         "comes with this project.",
         is_input=True,
         takes=(FOLDER,),
@@ -75,8 +75,8 @@ class SearchFlags(DeviceFlags):
     )
     approximate: bool = groups.ANSWERS.flag(
         False,
-        "Searches an index that finds nearly all of the nearest, for millions of texts; it is kept "
-        "in CORPUS.index.npz. Needs pip install -e '.[search]'.",
+        "For millions of texts: search an index, which may miss a few of the nearest texts; it is "
+        "kept in CORPUS.index.npz. Needs pip install -e '.[search]'.",
     )
     top: int = groups.ANSWERS.flag(10, "The number of texts to show.", least=1, most=MOST_SHOWN)
 
