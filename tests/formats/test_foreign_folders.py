@@ -360,6 +360,15 @@ def test_odd_settings_of_a_fine_tuned_folder(tmp_path, name, value):
     assert "\n" not in str(error.value)
 
 
+def test_true_is_no_number(tmp_path):
+    """Of a setting that may be 1."""
+    write_folder(tmp_path, task="question_answering")
+    path = tmp_path / "finetuning.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "doc_stride": True}))
+    with pytest.raises(InputError, match="the setting doc_stride must be a whole number"):
+        load_model(tmp_path)
+
+
 @pytest.mark.parametrize(
     "task, name",
     (("ner", "labels"), ("question_answering", "doc_stride"), ("multiple_choice", "task_name")),
