@@ -21,7 +21,7 @@ def test_graph_of_a_step(devices, optimizer):
     strategy = strategy_of(devices)
     step = make_step("bert", optimizer, strategy=strategy, xla=True, xla_update=True, dropout=0.1)
     batch = split_batch(random_batch(0), strategy)
-    graph = step.run.get_concrete_function(batch, step._worker_metrics(False, 0.0)).graph
+    graph = step.run.get_concrete_function(batch, step._worker_metrics(False, 0.0, 0.0)).graph
     nodes = graph.as_graph_def().node
     compiled = sum(node.attr["_XlaMustCompile"].b for node in nodes)
     assert compiled == 2 * devices
