@@ -101,11 +101,11 @@ def read_texts(path, count):
 
 
 class Contender:
-    """A process that has loaded the model and the texts."""
+    """A process that has loaded the model and the texts; `module` is a file with a `serve`."""
 
-    def __init__(self, kind, folder, texts):
+    def __init__(self, kind, folder, texts, module=MODULE):
         self.process = subprocess.Popen(
-            [sys.executable, "-m", MODULE, "--serve", kind, folder, texts],
+            [sys.executable, "-m", module, "--serve", kind, folder, texts],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**child_environment(), "TOKENIZERS_PARALLELISM": "true"},
@@ -150,12 +150,18 @@ def largest_difference(running):
     return largest
 
 
-def serve(kind, folder, texts):
-    """Computes for each line: "run" answers the seconds, anything else is a file to write."""
+def serve(load, folder, texts):
+    """Computes for each line: "run" answers the seconds, anything else is a file to write.
+
+    Args:
+        load: a function of the folder that returns a function of texts to vectors.
+        folder: the model's.
+        texts: a JSON file with their list.
+    """
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not come among the answers
     texts = json.loads(Path(texts).read_text(encoding="utf-8"))
-    embed = CONTENDERS[kind](folder)
+    embed = load(folder)
     for line in sys.stdin:
         start = time.perf_counter()
         vectors = embed(texts)  # [B, H]
@@ -255,6 +261,6 @@ CONTENDERS = {
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--serve"]:
-        serve(*sys.argv[2:])
+        serve(CONTENDERS[sys.argv[2]], *sys.argv[3:])
     else:
         main()

@@ -1,85 +1,161 @@
-"""Measures how well the cosines of texts' vectors agree with the similarity that people see.
+"""Measures a model of vectors as its exports compute it: texts a second, and what int8 loses.
 
-    python -m benchmarks.serving.similarity --data_dir=data/KorSTS --model_dir=reference_model
+    python -m benchmarks.serving.similarity --model_dir=output/vectors --data_dir=data/KorSTS
 
-Nothing is trained: each text of a pair is a vector, of `korean_bert.load_model(...).embed`, and the
-cosine of two vectors is compared with the pair's label, by Pearson's and Spearman's correlation.
-Beside it stand the cosines of TF-IDF weights of n-grams of 1 to 3 characters, learned from the same
-texts without labels. Needs the extra "finetune".
+The texts are both sides of KorSTS's test pairs. Every contender is a process of its own with all
+cores that this process may use; they take turns, round after round. Tokenization is part of a run,
+and all sort texts by length into batches of 32. Beside the speed stand the least cosine of a vector
+with that of `embed`, and Spearman's correlation of cosines and scores. Needs the extras "onnx",
+"litert" and "finetune"; torch and sentence-transformers run where they are installed.
+
+    embed           load_model(folder).embed(texts)
+    onnx, litert    the exported file, its matrices in float32; onnx_int8, litert_int8: in int8
+    sentence        SentenceTransformer on torch, of the folder of --format=huggingface
 """
 
+import functools
+import importlib.util
+import json
+import os
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import argument_parser, one_of, print_table, whole_numbers
-from bert_common.errors import InputError
+from benchmarks.common import (
+    argument_parser,
+    median_and_spread,
+    one_of,
+    print_table,
+    take_turns,
+)
+from benchmarks.serving.embedding import BATCH_SIZE, Contender, load_embed, serve
 from finetuning.datasets import DATASETS
-from finetuning.metrics import imported, score
+from finetuning.metrics import score
 from finetuning.readers import read_split
-from korean_bert import load_model
-from korean_bert.model import POOLINGS
-from run_scripts.flags.finetune import measured_splits
 
-TASKS = tuple(name for name, row in DATASETS.items() if "pearson" in row.metrics and not row.labels)
-METRICS = ("pearson", "spearman")
+MODULE = "benchmarks.serving.similarity"  # this file, as its own child processes run it
+LIBRARIES = {"sentence": "sentence_transformers", "onnx": "tf2onnx", "litert": "ai_edge_litert"}
 
 
 def main():
-    """Prints a line for each way to make vectors and each split that has labels."""
+    """Prints a line for each contender."""
+    installed = [
+        name
+        for name in CONTENDERS
+        if name == "embed" or importlib.util.find_spec(LIBRARIES[name.partition("_")[0]])
+    ]
     parser = argument_parser(__doc__)
-    parser.add_argument("--task_name", choices=TASKS, default="korsts")
-    parser.add_argument("--data_dir", required=True, help="the task's folder, as it is published")
-    parser.add_argument("--model_dir", default="reference_model")
-    parser.add_argument("--poolings", type=one_of(*POOLINGS), default=["mean"])
-    parser.add_argument("--layers", type=whole_numbers, default=[-1], help="0: the embeddings")
-    arguments = parser.parse_args()
-    dataset = DATASETS[arguments.task_name]
-    try:
-        examples = {
-            split: read_split(dataset, split, arguments.data_dir)[0]
-            for split in measured_splits(dataset)
-        }
-        model = load_model(arguments.model_dir)
-        print_table(["split", "vectors", *METRICS], rows(examples, model, arguments))
-    except InputError as error:
-        sys.exit(f"error: {error}")
+    parser.add_argument("--model_dir", required=True, help="a folder that run_similarity wrote")
+    parser.add_argument("--data_dir", required=True, help="KorSTS, as it is published")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--contenders", type=one_of(*CONTENDERS), default=installed)
+    options = parser.parse_args()
+    headings = ["vectors", "texts a second", "to embed", "least cosine", "Spearman, test"]
+    print_table(headings, rows(options))
 
 
-def rows(examples, model, arguments):
-    """Yields the rows of the table.
-
-    Args:
-        examples: a dict: the name of a split -> its labelled pairs.
-        model: embeds texts.
-        arguments: the command line.
-    """
-    for split, pairs in examples.items():
-        labels = np.array([pair.label for pair in pairs])  # [N]
-        texts = [pair.text for pair in pairs], [pair.second for pair in pairs]
-        for name, vectors in vectors_of(model, texts, arguments):
-            values = score(METRICS, labels, cosines(*vectors))
-            yield split, name, *(f"{values[metric]:.3f}" for metric in METRICS)
-
-
-def vectors_of(model, texts, arguments):
-    """Yields a name and two arrays of vectors, [N, H] each, for every way to make vectors."""
-    for pooling in arguments.poolings:
-        for layer in arguments.layers:
-            pair = [model.embed(side, pooling, layer) for side in texts]
-            yield f"embed, {pooling}, layer {layer}", pair
-    text_features = imported("sklearn.feature_extraction.text")
-    vectorizer = text_features.TfidfVectorizer(analyzer="char", ngram_range=(1, 3))
-    vectorizer.fit(texts[0] + texts[1])
-    yield "TF-IDF of characters", [vectorizer.transform(side).toarray() for side in texts]
+def rows(options):
+    """Yields the rows of the table."""
+    pairs, _ = read_split(DATASETS["korsts"], "test", options.data_dir)
+    texts = [pair.text for pair in pairs] + [pair.second for pair in pairs]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "texts.json")
+        Path(path).write_text(json.dumps(texts), encoding="utf-8")
+        names = ["embed", *(name for name in options.contenders if name != "embed")]
+        running = [Contender(name, options.model_dir, path, MODULE) for name in names]
+        vectors = [contender.vectors() for contender in running]
+        speeds = len(texts) / np.array(take_turns(running, options.rounds, 1))  # [names, rounds]
+        for contender in running:
+            contender.close()
+    scores = np.array([pair.label for pair in pairs])
+    for name, found, speed in zip(names, vectors, speeds, strict=True):
+        (middle, spread), (ratio, _) = (
+            median_and_spread(values) for values in (speed, speed / speeds[0])
+        )
+        spearman = score(("spearman",), scores, cosines(*np.split(found, 2)))["spearman"]
+        least = cosines(found, vectors[0]).min()
+        yield [
+            name, f"{middle:,.0f} ({spread:.0%})", f"{ratio:.2f}", f"{least:.5f}",
+            f"{100 * spearman:.1f}",
+        ]  # fmt: skip
 
 
 def cosines(first, second):
-    """The cosines of vectors [N, H] with their partners, [N]; 0 for vectors without length."""
+    """Those of the rows of two arrays, [N, H] each -> [N]."""
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    products = np.sum(first * second, axis=1)
-    return np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
+    return np.sum(first * second, axis=1) / lengths
+
+
+def load_export(form, precision, folder):
+    """The exported file in its runtime, with all cores."""
+    from finetuning.inputs import ROW_INPUTS, encode_pairs, pad_rows
+    from finetuning.serving.signatures import longest_row
+    from model_formats.load_folder import load_folder
+    from model_formats.runtimes import litert_model, onnx_model
+
+    module = {"onnx": onnx_model, "litert": litert_model}[form]
+    loaded = load_folder(folder)
+    with tempfile.TemporaryDirectory() as output:
+        module.export(loaded, output, precision)
+        path = os.path.join(output, module.MODEL_FILE)
+        run = module.open_file(path) if form == "onnx" else open_litert(path)
+    dtype = np.int64 if form == "onnx" else np.int32
+
+    def embed(texts):
+        rows = encode_pairs(loaded.tokenizer, [(t, None) for t in texts], longest_row(loaded))
+        order = sorted(range(len(rows)), key=lambda i: -len(rows[i].ids))
+        found = np.empty((len(rows), loaded.config.hidden_size), np.float32)
+        for start in range(0, len(rows), BATCH_SIZE):
+            chosen = order[start : start + BATCH_SIZE]
+            length = len(rows[chosen[0]].ids)
+            batch = pad_rows([rows[i] for i in chosen], length, loaded.tokenizer.pad_id or 0)
+            inputs = {name: batch[name].astype(dtype) for name in ROW_INPUTS}
+            found[chosen] = run(inputs)["vectors"]
+        return found
+
+    return embed
+
+
+def open_litert(path):
+    """A function that runs a file with all cores; the exporters' own takes one."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    from bert_common.cpu import available_cores
+
+    content = Path(path).read_bytes()  # the file is removed before it is run
+    interpreter = Interpreter(model_content=content, num_threads=available_cores())
+    runner = interpreter.get_signature_runner()
+    return lambda inputs: runner(**inputs)
+
+
+def load_sentence_transformers(folder):
+    """The folder for transformers, as a user of sentence-transformers opens it."""
+    from sentence_transformers import SentenceTransformer
+
+    from run_scripts.conversion.export_model import main as export_model
+
+    with tempfile.TemporaryDirectory() as output:
+        flags = [f"--model_dir={folder}", f"--output_dir={output}/st", "--format=huggingface"]
+        if export_model(["export_model.py", *flags]):
+            sys.exit("error: the model cannot be exported, see above")
+        model = SentenceTransformer(f"{output}/st", device="cpu", trust_remote_code=True)
+    return functools.partial(model.encode, batch_size=BATCH_SIZE)
+
+
+CONTENDERS = {
+    "embed": load_embed,
+    "onnx": functools.partial(load_export, "onnx", "float32"),
+    "onnx_int8": functools.partial(load_export, "onnx", "int8"),
+    "litert": functools.partial(load_export, "litert", "float32"),
+    "litert_int8": functools.partial(load_export, "litert", "int8"),
+    "sentence": load_sentence_transformers,
+}
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--serve"]:
+        serve(CONTENDERS[sys.argv[2]], *sys.argv[3:])
+    else:
+        main()

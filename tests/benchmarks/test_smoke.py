@@ -139,7 +139,14 @@ RUNS = {
         "--sizes=tiny --batches=2 --texts=sentences --rounds=1 --contenders=saved_model",
         r"\| tiny \| sentences \| 2 \| [0-9.]+ \(0%\) \|",
     ),
-    "serving.similarity": Smoke("--data_dir={tasks}/KorSTS", r"\| test \| embed, mean, layer -1"),
+    "serving.search": Smoke(
+        "--vectors=300 --size=16 --queries=20 --rounds=1 --ways=search,numpy",
+        r"\| numpy \| [0-9.]+ \(0%\) \| 100.0% \|",
+    ),
+    "serving.similarity": Smoke(
+        "--data_dir={tasks}/KorSTS --model_dir={root}/reference_model --rounds=1 "
+        "--contenders=embed", r"\| embed \| [0-9,]+ \(0%\) \| 1.00 \| 1.00000 \|",
+    ),
 }  # fmt: skip
 
 # Tried by tests of their own; or no programs by themselves.

@@ -1,0 +1,118 @@
+"""Measures how long it takes to find the nearest of many vectors, beside NumPy and FAISS.
+
+    python -m benchmarks.serving.search --vectors=1000000 --size=256 --queries=1000
+
+Vectors of length 1 are drawn; the queries are some of them with noise. Every way finds the ten
+nearest by the product. The exact ones must find the same; of the approximate one the table shows
+the share of the true ten that it finds, and how long its index takes to make.
+
+    search          finetuning.similarity.ranking.search, as `model.search` and the program call it
+    numpy           products with all vectors, argpartition, for as many queries as fit 1 GB
+    faiss           IndexFlatIP: exact too; needs faiss-cpu
+    faiss_hnsw      IndexHNSWFlat with 32 neighbours, as `search --approximate` makes it
+"""
+
+import importlib.util
+import time
+
+import numpy as np
+
+from benchmarks.common import argument_parser, median_and_spread, one_of, print_table, take_turns
+from finetuning.similarity.ranking import search, unit_vectors
+
+TOP = 10
+MOST_PRODUCTS = 2**28  # 1 GB in float32
+NOISE = 0.5  # its length beside a vector of length 1
+
+
+class Way:
+    """A way to search, and the seconds of its runs."""
+
+    def __init__(self, make, corpus, queries):
+        start = time.perf_counter()
+        self.find, self.queries, self.seconds = make(corpus), queries, []
+        self.making = time.perf_counter() - start
+
+    def run(self, times):
+        for _ in range(times):
+            start = time.perf_counter()
+            self.places = self.find(self.queries)
+            self.seconds.append(time.perf_counter() - start)
+
+
+def main():
+    """Prints a line for each way."""
+    has_faiss = importlib.util.find_spec("faiss") is not None
+    parser = argument_parser(__doc__)
+    parser.add_argument("--vectors", type=int, default=1_000_000)
+    parser.add_argument("--size", type=int, default=256)
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    known = list(WAYS) if has_faiss else [name for name in WAYS if "faiss" not in name]
+    parser.add_argument("--ways", type=one_of(*WAYS), default=known)
+    options = parser.parse_args()
+    headings = ["way", "ms a query", "of the ten nearest", "made in s"]
+    print_table(headings, rows(options))
+
+
+def rows(options):
+    """Yields the rows of the table."""
+    draw = np.random.default_rng(0)
+    corpus = unit_vectors(draw.standard_normal((options.vectors, options.size), np.float32))
+    near = corpus[draw.integers(options.vectors, size=options.queries)]
+    noise = unit_vectors(draw.standard_normal(near.shape, np.float32))
+    queries = unit_vectors(near + NOISE * noise)
+    ways = {name: Way(WAYS[name], corpus, queries) for name in options.ways}
+    milliseconds = 1000 * np.array(take_turns(list(ways.values()), options.rounds, 1))
+    true = np.sort(ways[options.ways[0]].places)
+    for (name, way), each in zip(ways.items(), milliseconds / options.queries, strict=True):
+        middle, spread = median_and_spread(each)
+        share = np.mean([np.isin(a, b).mean() for a, b in zip(true, way.places, strict=True)])
+        yield [name, f"{middle:.3f} ({spread:.0%})", f"{share:.1%}", f"{way.making:.1f}"]
+
+
+def make_search(corpus):
+    """This project's, whose corpus need not have vectors of length 1."""
+    return lambda queries: search(queries, corpus, TOP, normalize=True).places
+
+
+def make_numpy(corpus):
+    """As one writes it by hand."""
+
+    def find(queries):
+        count, places = max(1, MOST_PRODUCTS // len(corpus)), []
+        for start in range(0, len(queries), count):
+            products = queries[start : start + count] @ corpus.T  # [count, N]
+            places.append(np.argpartition(-products, TOP, axis=1)[:, :TOP])
+        return np.concatenate(places)
+
+    return find
+
+
+def make_faiss(corpus):
+    """Its exact index."""
+    import faiss
+
+    index = faiss.IndexFlatIP(corpus.shape[1])
+    index.add(corpus)
+    return lambda queries: index.search(queries, TOP)[1]
+
+
+def make_hnsw(corpus):
+    """Its approximate index that this project writes."""
+    from finetuning.similarity.approximate import make_index, search_index
+
+    index = make_index(corpus)
+    return lambda queries: search_index(index, queries, TOP).places
+
+
+WAYS = {
+    "search": make_search,
+    "numpy": make_numpy,
+    "faiss": make_faiss,
+    "faiss_hnsw": make_hnsw,
+}
+
+
+if __name__ == "__main__":
+    main()
