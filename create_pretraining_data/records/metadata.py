@@ -234,7 +234,9 @@ def _fits(values):
         least = 0 if name in _FROM_ZERO else 1
         if kind is int and not (type(value) is int and least <= value <= LARGEST):
             return False
-        if kind is float and not (type(value) in (int, float) and 0 <= value < 1):
+        if kind is float and not (type(value) in (int, float) and 0 <= value <= 1):
+            return False
+        if name == "masked_lm_prob" and value == 1:  # all pieces, [CLS] and [SEP] too
             return False
     return True
 

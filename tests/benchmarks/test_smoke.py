@@ -90,6 +90,12 @@ RUNS = {
         "--model_dir={model} --compare=buckets --data_dir={tasks}/nsmc --seeds=1 --epochs=1 "
         "-- --save_summary_steps=1", r"\| by length \|",
     ),
+    "quality.ladder": Smoke(
+        "--text={train} --tokenizer_dir={tokenizer} --tasks_dir={tasks} --work_dir={out} "
+        "--rungs=all_masks --tasks=nsmc --seeds=1 --petaflops=5e-7 --layers=1 "
+        "--hidden=64 --batch=2 -- --num_train_epochs=1 --train_batch_size=200",
+        r"\| all_masks \| 1 x 64 \|",
+    ),
     "quality.linear": Smoke(
         "--task_name=nsmc --data_dir={tasks}/nsmc --features=words --output_dir={out}",
         "test_accuracy = 1", needs=("sklearn",),

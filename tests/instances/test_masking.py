@@ -17,6 +17,7 @@ from create_pretraining_data.instances.masking import (
 )
 from create_pretraining_data.instances.sequences import assemble
 from create_pretraining_data.instances.text import tokenize_documents
+from create_pretraining_data.records.metadata import _fits
 from create_pretraining_data.records.record_format import MaskingRules
 from run_scripts.flags.create_data import check_replacements
 from tests.support.sequences import CodePoints, Sequence, row_of, sequences_from
@@ -260,6 +261,13 @@ def test_masks_depend_on_a_sequences_key_alone():
         alone = mask_sequences(sequences_from([row], width), rules, keys(4)[[index]])
         for part, whole in zip(alone, together, strict=True):
             assert (part[0] == whole[index]).all()
+
+
+def test_rules_are_read_again_from_the_file_beside_records():
+    for share, fits in ((0.0, True), (0.5, True), (1.0, True), (1.5, False)):
+        values = dataclasses.asdict(change(mask_replace_prob=share, random_replace_prob=0.0))
+        assert _fits(values) is fits
+    assert not _fits(dataclasses.asdict(change(masked_lm_prob=1.0)))
 
 
 def test_no_more_than_all_pieces_are_replaced():

@@ -1,0 +1,208 @@
+"""Measures gains of pre-training alone, each at the same number of operations.
+
+    python -m benchmarks.quality.ladder --text=text.txt --tokenizer_dir=vocab --tasks_dir=data
+      --work_dir=work [--rungs=base,replaced_tokens] [--seeds=1,2,3] [--petaflops=100]
+
+Every rung is the base but for one thing. The base: masked words without pairs of sentences, masks
+drawn while training, in rows of one sequence, on an ELECTRA's encoder of --layers x --hidden. A
+rung trains for as many updates as --petaflops pay for, by the count of `bert_tf.costs.flops`, and
+is fine-tuned on the tasks. Everything is run by the project's programs, so an interrupted ladder is
+resumed by the same command. Prints a table: the mean over the seeds, with the standard deviation.
+Flags after `--` are passed to fine-tuning.
+"""
+
+import dataclasses
+import json
+import os
+import statistics
+from pathlib import Path
+
+from benchmarks.common import argument_parser, one_of, positive, print_table, run, whole_numbers
+from bert_common.progress import with_progress
+from bert_tf.costs.flops import training_flops
+from bert_tf.memory_estimate import count_weights
+from bert_tf.training.evaluation import read_results
+from create_pretraining_data.records.metadata import read_sidecar
+from electra_tf import costs as costs_of_both
+from electra_tf.config import ElectraConfig
+from run_scripts.flags.flag_files import SHIPPED
+from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile, find_task
+from tokenization import load_tokenizer
+
+PETA = 1e15
+LENGTH, PREDICTIONS = 128, 20
+EMBEDDING, HEAD = 128, 64
+TASKS = ["nsmc", "klue-ner", "korsts"]
+
+# A checkpoint for each tenth of a training.
+CHECKPOINTS = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Rung:
+    """What differs from the base."""
+
+    depth: float = 1.0  # times the base's layers
+    width: float = 1.0  # times its hidden size
+    objective: str = "mlm"
+    token_dropping: float = 0.0
+    records: tuple[str, ...] = ()  # flags of create_pretraining_data
+    training: tuple[str, ...] = ()  # flags of run_pretraining
+
+
+RUNGS = {
+    "base": Rung(),
+    "replaced_tokens": Rung(objective="rtd"),
+    "shallow": Rung(depth=1 / 3),
+    "wide": Rung(depth=1 / 2, width=1.5),  # about as many weights
+    "sentence_order": Rung(records=("--objective=sop",)),
+    "all_masks": Rung(records=("--mask_replace_prob=1", "--random_replace_prob=0")),
+    "no_dropout": Rung(training=("--encoder_dropout=0",)),
+    "token_dropping": Rung(token_dropping=0.5),
+    "bias_correction": Rung(training=("--bias_correction",)),
+}
+
+
+def config_of(arguments, rung, vocab_size):
+    """The rung's `ElectraConfig`."""
+    hidden = round(arguments.hidden * rung.width / HEAD) * HEAD
+    small = json.loads((SHIPPED / "electra_small.json").read_text(encoding="utf-8"))
+    sizes = {
+        "vocab_size": vocab_size,
+        "embedding_size": EMBEDDING,
+        "hidden_size": hidden,
+        "num_hidden_layers": max(1, round(arguments.layers * rung.depth)),
+        "num_attention_heads": hidden // HEAD,
+        "intermediate_size": 4 * hidden,
+    }
+    return ElectraConfig(**{**small, **sizes})
+
+
+def updates_of(arguments, rung, config):
+    """How many updates the operations pay for."""
+    if rung.objective == "rtd":
+        row = costs_of_both.training_flops(config, LENGTH, PREDICTIONS)
+    else:
+        row = training_flops(config, LENGTH, PREDICTIONS, 1, rung.token_dropping)
+    return max(1, round(arguments.petaflops * PETA / (row * arguments.batch)))
+
+
+def make_records(arguments, rung):
+    """Makes the rung's records unless they exist; rungs without flags of their own share them."""
+    name = "-".join(flag.strip("-").replace("=", "_") for flag in rung.records) or "records"
+    records = arguments.work_dir / f"{name}.tfrecord"
+    if read_sidecar(str(records)) is None:
+        own = (
+            () if any(f.startswith("--objective") for f in rung.records) else ("--objective=none",)
+        )
+        run(
+            "create_pretraining_data.py",
+            f"--input_file={arguments.text}",
+            f"--output_file={records}",
+            f"--tokenizer_dir={arguments.tokenizer_dir}",
+            "--masking=dynamic",
+            f"--max_seq_length={LENGTH}",
+            f"--max_predictions_per_seq={PREDICTIONS}",
+            *own,
+            *rung.records,
+        )
+    return records
+
+
+def pretrain(arguments, rung, config, records, output, seed):
+    """Trains a rung unless that is done."""
+    updates = updates_of(arguments, rung, config)
+    file = arguments.work_dir / f"{output.name}_electra_config.json"
+    file.write_text(json.dumps(dataclasses.asdict(config)), encoding="utf-8")
+    dropping = (f"--token_dropping={rung.token_dropping}",) if rung.token_dropping else ()
+    run(
+        "run_pretraining.py",
+        f"--config_file={file}",
+        f"--objective={rung.objective}",
+        f"--input_file={records}",
+        f"--output_dir={output}",
+        "--do_train",
+        f"--train_batch_size={arguments.batch}",
+        f"--learning_rate={arguments.learning_rate}",
+        f"--num_train_steps={updates}",
+        f"--num_warmup_steps={updates // 10}",
+        f"--save_checkpoints_steps={max(1, updates // CHECKPOINTS)}",
+        "--keep_checkpoint_max=1",
+        f"--random_seed={seed}",
+        *dropping,
+        *rung.training,
+    )
+
+
+def fine_tune(arguments, config, task, model, output, seed):
+    """Fine-tunes on a task unless that is done; returns its first score, times 100 as tables do."""
+    known = find_task(task)
+    if not read_results(output):
+        run(
+            f"{known.program}.py",
+            f"--flagfile={find_flagfile('korean', 'electra', config.hidden_size, task)}",
+            f"--task_name={task}",
+            f"--data_dir={os.path.join(arguments.tasks_dir, known.folder)}",
+            f"--model_dir={model}",
+            f"--output_dir={output}",
+            "--num_seeds=1",
+            f"--random_seed={seed}",
+            *arguments.flags,
+        )
+    return known.scale * read_results(output)[f"eval_{known.metrics[0]}"]
+
+
+def mean_and_deviation(values):
+    """For example "81.2 ± 0.4"; of one value that alone."""
+    mean = f"{statistics.mean(values):.1f}"
+    return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
+
+
+def climb(arguments, vocab_size):
+    """Trains and measures what is missing; yields the rows of the table."""
+    configs = {name: config_of(arguments, RUNGS[name], vocab_size) for name in arguments.rungs}
+    scores = {(name, task): [] for name in arguments.rungs for task in arguments.tasks}
+    jobs = [(seed, name) for seed in arguments.seeds for name in arguments.rungs]
+    for seed, name in with_progress(jobs, "ladder", "trainings"):
+        rung, config = RUNGS[name], configs[name]
+        model = arguments.work_dir / f"{name}-{seed}"
+        tasks = {task: model / task for task in arguments.tasks}
+        if not all(read_results(folder) for folder in tasks.values()):
+            pretrain(arguments, rung, config, make_records(arguments, rung), model, seed)
+        for task, folder in tasks.items():
+            scores[name, task].append(fine_tune(arguments, config, task, model, folder, seed))
+    for name, config in configs.items():
+        yield [
+            name,
+            f"{config.num_hidden_layers} x {config.hidden_size}",
+            f"{count_weights(config) / 1e6:.1f}",
+            f"{updates_of(arguments, RUNGS[name], config):,}",
+            *(mean_and_deviation(scores[name, task]) for task in arguments.tasks),
+        ]
+
+
+def main():
+    """Trains what is missing, and prints the table."""
+    parser = argument_parser(__doc__)
+    parser.add_argument("--text", required=True)
+    parser.add_argument("--tokenizer_dir", required=True)
+    parser.add_argument("--tasks_dir", required=True)
+    parser.add_argument("--work_dir", required=True, type=Path)
+    parser.add_argument("--rungs", type=one_of(*RUNGS), default=list(RUNGS))
+    parser.add_argument("--tasks", type=one_of(*BENCHMARKS["korean"]), default=TASKS)
+    parser.add_argument("--seeds", type=whole_numbers, default=[1, 2, 3])
+    parser.add_argument("--petaflops", type=positive(float), default=100.0)
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--hidden", type=int, default=256)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--learning_rate", type=float, default=5e-4)
+    parser.add_argument("flags", nargs="*")
+    arguments = parser.parse_args()
+    arguments.work_dir.mkdir(parents=True, exist_ok=True)
+    rows = climb(arguments, load_tokenizer(arguments.tokenizer_dir).vocab_size)
+    print_table(["rung", "size", "million weights", "updates", *arguments.tasks], rows)
+    print(f"* {arguments.petaflops:g} petaflops each, {len(arguments.seeds)} seeds.")
+
+
+if __name__ == "__main__":
+    main()
