@@ -157,6 +157,33 @@ def inference_bytes(
     return weights + batch * length * max(attention, feed_forward) + RUNTIME_BYTES
 
 
+def teacher_bytes(
+    config: EncoderConfig,
+    batch: int,
+    length: int,
+    predictions: int = 0,
+    relations: int = 0,
+    precision: str = "float32",
+) -> float:
+    """The memory of a frozen teacher on a device that trains (`bert_tf.distillation`).
+
+    Args:
+        config: the teacher's.
+        batch: examples that it computes at once.
+        length: tokens of an example.
+        predictions: masked positions whose logits it computes.
+        relations: arrays [T, T] of each example, one for every head of every relation.
+        precision: "float32", "bfloat16" or "float16"; weights are kept in float32.
+
+    Returns:
+        Bytes: an estimate. Of a relation there are both softmaxes and the gradient of one.
+    """
+    network = inference_bytes(config, batch, length, precision) - RUNTIME_BYTES
+    head = WEIGHT_BYTES * count_parts(config)["heads"] if predictions else 0
+    compared = 3 * 4 * batch * relations * length * length
+    return network + head + logit_bytes(config, batch, predictions) + compared
+
+
 def memory_line(
     config: EncoderConfig,
     batch: int,
@@ -164,14 +191,16 @@ def memory_line(
     predictions: int,
     precision: str,
     recompute: str,
+    *,
+    beside: float = 0.0,
     **options: Any,
 ) -> str:
     """Writes one line: weights, estimated memory, and the memory with or without recomputation.
 
-    Takes the arguments of `estimate_bytes`.
+    Takes the arguments of `estimate_bytes`; `beside` are the bytes of what else is on the device.
     """
     plain, saving = (
-        estimate_bytes(config, batch, length, predictions, precision, kind, **options)
+        estimate_bytes(config, batch, length, predictions, precision, kind, **options) + beside
         for kind in ("none", "block")
     )
     return describe(count_weights(config), (plain, saving), (batch, length), recompute)

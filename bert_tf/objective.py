@@ -34,6 +34,16 @@ class Loss:
 
 
 @dataclasses.dataclass(frozen=True)
+class SoftLoss:
+    """How far the outputs of a model are from the outputs of another one, which teaches it."""
+
+    of: str  # the loss of the same predictions, whose labels, weights and epsilon it has
+    # (outputs, the teacher's outputs, temperature) -> the distance of every prediction; of every
+    # class too, where an example has several independent ones.
+    losses: Callable[[Mapping[str, Any], Mapping[str, Any], float], Any]
+
+
+@dataclasses.dataclass(frozen=True)
 class Share:
     """A result beside the losses: one of their sums over another one."""
 
@@ -66,6 +76,8 @@ class Objective:
     # None where none are predicted from the outputs of the model's encoder. Token dropping reads
     # them.
     piece_losses: Callable[[Any, Mapping[str, Any]], tuple[Any, Any, Any]] | None = None
+    # What it can learn of another model's outputs (`bert_tf.distillation`); None for nothing.
+    soft: SoftLoss | None = None
 
     def reported_name(self, name: str) -> str:
         """Returns the name of the loss NAME in eval_results.txt and on TensorBoard."""

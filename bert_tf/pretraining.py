@@ -12,9 +12,10 @@ import keras
 from keras import ops
 
 from bert_tf.config import EncoderConfig
+from bert_tf.distillation import soft_divergence
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import LayerNorm, Shape, activation_function, call_block, dense, initializer
-from bert_tf.objective import Loss, Objective
+from bert_tf.objective import Loss, Objective, SoftLoss
 
 # Our variables (path below the model's own name) and Google's, for BERT and ALBERT alike; {w} as
 # in `bert_tf.model`.
@@ -232,11 +233,31 @@ def piece_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> tuple[
     return batch["masked_lm_ids"], losses, batch["masked_lm_weights"]
 
 
+def _soft_words(outputs, targets, temperature):
+    """[B, P]; sentence pairs are not learned from a teacher."""
+    name = "masked_lm_logits"
+    return soft_divergence(outputs[name], targets[name], temperature)
+
+
+SOFT_WORDS = SoftLoss("masked_lm", _soft_words)
+
+
 def pretraining_objective(sentence_objective: str | None) -> Objective:
     """Masked words, and sentence pairs, reported as `sentence_objective`; None: words alone."""
     if sentence_objective is None:
         words = {"masked_lm": LOSSES["masked_lm"]}
-        return Objective(words, loss_sums, examples="next_sentence", piece_losses=piece_losses)
+        return Objective(
+            words,
+            loss_sums,
+            examples="next_sentence",
+            soft=SOFT_WORDS,
+            piece_losses=piece_losses,
+        )
     pairs = dataclasses.replace(LOSSES["next_sentence"], reported_as=sentence_objective)
-    losses = {**LOSSES, "next_sentence": pairs}
-    return Objective(losses, loss_sums, examples="next_sentence", piece_losses=piece_losses)
+    return Objective(
+        {**LOSSES, "next_sentence": pairs},
+        loss_sums,
+        examples="next_sentence",
+        soft=SOFT_WORDS,
+        piece_losses=piece_losses,
+    )

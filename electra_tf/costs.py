@@ -77,11 +77,13 @@ def memory_line(
     predictions: int,
     precision: str,
     recompute: str,
+    *,
+    beside: float = 0.0,
     **options: Any,
 ) -> str:
     """Does what `bert_tf.memory_estimate.memory_line` does, for both networks."""
     plain, saving = (
-        estimate_bytes(config, batch, length, predictions, precision, kind, **options)
+        estimate_bytes(config, batch, length, predictions, precision, kind, **options) + beside
         for kind in ("none", "block")
     )
     return describe(count_weights(config), (plain, saving), (batch, length), recompute)

@@ -9,8 +9,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.distillation import soft_divergence
 from bert_tf.dropout import Dropout
-from bert_tf.objective import Loss
+from bert_tf.objective import Loss, SoftLoss
 from bert_tf.pretraining import cross_entropy
 
 # Our variables (paths below the model's own name) -> Google's.
@@ -98,6 +99,15 @@ def classification_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) ->
     correct = ops.equal(predictions, ops.cast(batch["label_ids"], predictions.dtype))
     losses = classification_losses(outputs, batch)
     return weighted_sums("label", losses, batch["label_weights"], correct)
+
+
+def _soft_classes(outputs, targets, temperature):
+    """[...] of logits [..., C]."""
+    return soft_divergence(outputs["logits"], targets["logits"], temperature)
+
+
+# What a classifier can learn of another one's logits; its loss is called "label".
+SOFT_CLASSES = SoftLoss("label", _soft_classes)
 
 
 def weighted_sums(name: str, losses: Any, weights: Any, correct: Any = None) -> dict[str, Any]:

@@ -56,8 +56,11 @@ def load_folder(
     return load(ModelFolder.open(directory, checkpoint), tokenizer)
 
 
-def load(folder: ModelFolder, tokenizer: Tokenizer | None = None) -> LoadedModel:
-    """Loads the model of a `ModelFolder`; `tokenizer` as in `load_folder`."""
+def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: Any) -> LoadedModel:
+    """Loads the model of a `ModelFolder`; `tokenizer` as in `load_folder`.
+
+    `of_encoder` are arguments of the encoder's class beside its configuration.
+    """
     config, checkpoint = folder.config, folder.checkpoint
     tokenizer = tokenizer or folder.tokenizer
     if tokenizer is not None:
@@ -67,7 +70,7 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None) -> LoadedModel
         check_settings(task, settings, folder.record[0])
     arrays = open_weights(checkpoint, folder)
     check_shapes(config, arrays)
-    encoder = folder.encoder.model_class(config)
+    encoder = folder.encoder.model_class(config, **of_encoder)
     try:
         model, labels = make_model(folder.task, encoder, settings, arrays.shapes)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

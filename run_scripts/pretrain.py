@@ -23,10 +23,11 @@ from model_formats.model_folder import (
     earlier_stages,
     stages_of,
 )
-from model_formats.pretraining_objectives import OBJECTIVES, PretrainingObjective
+from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES, PretrainingObjective
 from model_formats.training_record import add_counts, trained_objective
-from run_scripts.flags.declaration import PerModel, recorded_values, resolve_model_defaults
+from run_scripts.flags.declaration import PerModel, resolve_model_defaults
 from run_scripts.flags.devices import start_tensorflow
+from run_scripts.flags.distillation import RELATIONS, GivenTeacher, lasting_values
 from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.flags.objectives import (
     SENTENCE_OBJECTIVES,
@@ -48,7 +49,7 @@ from run_scripts.flags.pretrain import (
     read_records_tokenizer,
     vocabulary_size,
 )
-from run_scripts.flags.training import check_length, compilation_cache
+from run_scripts.flags.training import check_kept, check_length, compilation_cache
 from run_scripts.given_model import GivenModel
 from tokenization.loading import Tokenizer
 
@@ -100,6 +101,7 @@ class PretrainingJob:
     eval_objective: str | None
     tokenizer: Tokenizer | None  # the records', or None
     cluster: Cluster | None
+    teacher: GivenTeacher | None = None
 
     @property
     def source(self) -> str | None:
@@ -171,6 +173,8 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
             "(--tokenizer_dir names one)"
         )
     check_checkpoints(flags, model.checkpoint)
+    if flags.do_train:
+        check_kept(flags.output_dir, flags)
     return PretrainingJob(
         flags=flags,
         model=model,
@@ -181,7 +185,34 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
         eval_objective=eval_objective,
         tokenizer=tokenizer,
         cluster=cluster,
+        teacher=find_teacher(flags, config, tokenizer),
     )
+
+
+def find_teacher(
+    flags: PretrainFlags, config: EncoderConfig, tokenizer: Tokenizer | None
+) -> GivenTeacher | None:
+    """The teacher of --teacher_dir, or None.
+
+    Args:
+        flags: `PretrainFlags`.
+        config: the student's.
+        tokenizer: the records' tokenizer, or None.
+
+    Raises:
+        InputError: the student cannot learn from it.
+    """
+    if flags.teacher_dir and flags.objective != MASKED_WORDS.name:
+        raise InputError(
+            f"--teacher_dir needs --objective={MASKED_WORDS.name}. "
+            f"Received: --objective={flags.objective}"
+        )
+    if flags.teacher_dir and flags.distillation == RELATIONS and flags.token_dropping:
+        raise InputError(
+            f"--distillation={RELATIONS} needs every token in the last layer: without "
+            f"--token_dropping. Received: --token_dropping={flags.token_dropping}"
+        )
+    return GivenTeacher.of(flags, config, tokenizer)
 
 
 def limit_time(given: PretrainFlags, flags: PretrainFlags) -> PretrainFlags:
@@ -248,7 +279,7 @@ def load_records(
     job: PretrainingJob, session: "Session"
 ) -> "tuple[TrainingRecords, TrainingRecords]":
     """Checks the records to train on and those to evaluate on; returns two `TrainingRecords`."""
-    from bert_tf.input.record_checks import check_records
+    from bert_tf.input.record_checks import check_records, longest_sequence
     from bert_tf.input.training_records import TrainingRecords
 
     flags, config = job.flags, job.config
@@ -266,6 +297,9 @@ def load_records(
         held_out = load(
             job.eval_files, dataclasses.replace(flags, **described_lengths(job.eval_files))
         )
+    if job.teacher and flags.do_train:
+        longest = longest_sequence(job.files, records.record_format)
+        job.teacher.check_length(longest, "--max_seq_length")
     session.check_agreement({"records": records.examples, "record files": sizes_of(job.files)})
     return records, held_out
 
@@ -337,7 +371,7 @@ def make_stage(job: PretrainingJob) -> dict[str, Any]:
     """Makes the record of a pre-training that `model_formats.training_record` keeps."""
     sidecars = {sidecar_path(path): path for path in job.files}
     descriptions = [read_sidecar(path) or {} for path in sidecars.values()]
-    settings = recorded_values(job.flags)
+    settings = lasting_values(job.flags)
     stage = {"program": "pre-training", "corpus": add_counts(descriptions), "settings": settings}
     return {**stage, "objective": job.objective} if job.objective else stage
 
@@ -393,6 +427,8 @@ def train(
         attention=flags.attention,
         token_dropping=flags.token_dropping,
         sequences=record_format.packed_sequences or 1,
+        predicts_words=True,
+        teacher=job.teacher,
         memory_line=job.pretraining.memory_line,
     )
     command = [f"    --{name}={value}" for name, value in vars(flags).items() if value is not None]
@@ -402,7 +438,16 @@ def train(
     }
     with open_mask_processes(flags, record_format) as processes:
         records = dataclasses.replace(records, mask_processes=processes)
-        return session.train(state, records, config, workload, evaluator, texts=texts, **options)
+        return session.train(
+            state,
+            records,
+            config,
+            workload,
+            evaluator,
+            texts=texts,
+            teacher=session.load_teacher(job, state),
+            **options,
+        )
 
 
 def open_mask_processes(

@@ -23,6 +23,7 @@ from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
+from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags
 from run_scripts.flags.limits import LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
@@ -34,7 +35,7 @@ shared = functools.partial(redeclare, FinetuneFlags)
 
 
 @dataclasses.dataclass(frozen=True)
-class RaceFlags(FinetuneFlags):
+class RaceFlags(TeacherFlags, FinetuneFlags):
     """Fine-tunes BERT or ALBERT to answer multiple-choice questions: RACE, or files of your own.
     Without --do_train, --do_eval and --do_predict it trains and evaluates.
 

@@ -17,6 +17,7 @@ from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS
 from bert_tf.checkpoint import CheckpointArrays
 from bert_tf.config import EncoderConfig
 from bert_tf.costs.dropped_tokens import first_short_call, kept_tokens
+from bert_tf.distillation import OutputTeacher, RelationTeacher, Teacher
 from bert_tf.encoder import EncoderModel
 from bert_tf.memory_estimate import memory_line
 from bert_tf.names import is_blockwise
@@ -40,7 +41,9 @@ from bert_tf.training.mixed_precision import POLICIES, LossScale, choose_precisi
 from bert_tf.training.state import TrainingState, restore
 from bert_tf.training.time_budget import TimeBudget
 from bert_tf.training.xla import Compilation, choose_compilation, enable_auto_clustering
+from model_formats.load_folder import load
 from model_formats.weights import open_weights
+from run_scripts.flags.distillation import GivenTeacher
 from run_scripts.flags.finetune import FinetuneFlags
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import library_seed, read_profile_steps
@@ -63,6 +66,10 @@ class Job(Protocol):
     @property
     def config(self) -> EncoderConfig:
         """The model's configuration."""
+
+    @property
+    def teacher(self) -> GivenTeacher | None:
+        """The teacher that they name, or None."""
 
 
 @contextlib.contextmanager
@@ -224,6 +231,37 @@ class Session:
         self.check_agreement({"the step to resume from": state.step})
         self.print(line)
 
+    def load_teacher(self, job: Job, state: TrainingState) -> Teacher | None:
+        """Loads the job's teacher, which is not part of the state; prints how it teaches.
+
+        Args:
+            job: as for `build`.
+            state: the student's.
+
+        Raises:
+            InputError: it lacks the head that the student learns from.
+        """
+        given = job.teacher
+        if given is None:
+            return None
+        options: dict[str, Any] = {
+            "attention_function": ATTENTION_FUNCTIONS[job.flags.attention],
+            "dtype": POLICIES[self.precision],
+        }
+        with self.strategy.scope():
+            loaded = load(given.folder, **options)
+        self.print(f"teacher: {loaded.source}, {given.describe()}")
+        if given.layer is not None:
+            last = job.config.num_block_calls
+            relations = given.heads, given.layer, last, given.relations
+            return RelationTeacher(loaded.model, given.weight, *relations)
+        if loaded.task == "pretraining" and not loaded.fills_masks:
+            raise InputError(
+                "--distillation=logits needs a teacher that predicts masked words. "
+                f"Received: {given.folder.path} without that head"
+            )
+        return OutputTeacher(loaded.model, given.weight, given.temperature)
+
     def training_config(self, flags: JobFlags, **others: Any) -> TrainingConfig:
         """The `TrainingConfig` of the flags with the names of its fields, and of `others`."""
         # On a CPU a step takes so long that a signal should not have to wait for ten.
@@ -305,6 +343,10 @@ class Session:
         if workload.token_dropping:
             options["token_dropping"] = workload.token_dropping
             self.print(dropping_line(workload))
+        if workload.teacher:
+            predictions = workload.predictions if workload.predicts_words else 0
+            of_teacher = rows, workload.length, predictions, self.precision
+            options["beside"] = workload.teacher.bytes_beside(*of_teacher)
         self.print(workload.memory_line(workload.model_config, *sizes, **options))
         if blockwise:
             self.print("attention is computed for one block of queries at a time")
@@ -351,4 +393,6 @@ class Workload:
     attention: str = "auto"  # a key of `ATTENTION_FUNCTIONS`
     token_dropping: float = 0.0  # the share of the tokens that skip the middle layers
     sequences: int = 1  # places for sequences in a packed row
+    predicts_words: bool = False  # whether those are words
+    teacher: GivenTeacher | None = None
     memory_line: Callable[..., str] = memory_line  # what says how much memory it needs

@@ -24,6 +24,7 @@ from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
+from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_SHOWN
 from run_scripts.flags.parser import run_program
@@ -40,7 +41,7 @@ shared = functools.partial(redeclare, FinetuneFlags)
 
 
 @dataclasses.dataclass(frozen=True)
-class SquadFlags(FinetuneFlags):
+class SquadFlags(TeacherFlags, FinetuneFlags):
     """Fine-tunes BERT or ALBERT to answer questions with a span of a text: SQuAD 1.1 and 2.0,
     KorQuAD 1.0, KLUE-MRC, or files of your own in their format.
 

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from bert_common.background import Background
 from bert_tf.checkpoint_files import BEST_FOLDER
+from bert_tf.distillation import Teacher
 from bert_tf.summaries.histograms import layer_groups
 from bert_tf.summaries.profile import Profile
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Reporter
@@ -61,6 +62,7 @@ def train(
     texts: Mapping[str, str] | None = None,
     folder: TrainingFolder | None = None,
     write_model_files: Callable[[str], Any] | None = None,
+    teacher: Teacher | None = None,
 ) -> str | None:
     """Trains to `config.num_train_steps`, or until the state's `TimeBudget` is over.
 
@@ -77,6 +79,7 @@ def train(
             nothing.
         write_model_files: a function of a folder that writes the other files beside the
             checkpoints; it is called if these were removed.
+        teacher: a `Teacher` that the model learns from too, or None.
 
     Returns:
         The name of the signal that ended training early, or None.
@@ -87,6 +90,7 @@ def train(
         OSError: a file cannot be written completely; earlier checkpoints are kept.
     """
     chief = is_chief(strategy)
+    own = state.model.objective
     if state.time_budget is not None:
         state.time_budget.begin()
     with (
@@ -97,7 +101,7 @@ def train(
         Profile(config.output_dir, *(config.profile_steps if chief else (0, 0))) as profile,
         Reporter(
             config.output_dir,
-            state.model.objective,
+            teacher.objective(own) if teacher else own,
             state.step,
             num_train_steps=config.num_train_steps,
             batch_size=config.train_batch_size,
@@ -130,7 +134,7 @@ def train(
         )
         training.make_up_evaluation()
         stop.nothing_to_save = True  # until XLA has compiled the step, which takes minutes
-        run_steps = _make_steps(state, strategy, data, config)
+        run_steps = _make_steps(state, strategy, data, config, teacher)
         return training.run(run_steps, profile, alone=worker_count(strategy) == 1)
 
 
@@ -261,7 +265,7 @@ def _is_multiple(step, *numbers):
     return any(number and step % number == 0 for number in numbers)
 
 
-def _make_steps(state, strategy, data, config):
+def _make_steps(state, strategy, data, config, teacher):
     """The function that runs the next steps; under --xla=auto without XLA if that fails.
 
     The first step runs in the same loop as all others: TensorFlow optimizes a single step
@@ -277,6 +281,7 @@ def _make_steps(state, strategy, data, config):
             compilation,
             state.loss_scale,
             token_dropping=state.token_dropping,
+            teacher=teacher,
         )
 
     batches = data.batches(strategy, config, state.step)

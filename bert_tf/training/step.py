@@ -23,6 +23,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf.distillation import Teacher
 from bert_tf.dropout import random_bits
 from bert_tf.input.length_buckets import BUCKET, cut
 from bert_tf.layers import call_block
@@ -76,6 +77,7 @@ class TrainingStep:
         compilation: what XLA compiles, a `Compilation`.
         loss_scale: a `LossScale` for float16, or None.
         token_dropping: the `TokenDropping`, or None.
+        teacher: a `Teacher` that the model learns from too, or None.
     """
 
     def __init__(
@@ -88,8 +90,11 @@ class TrainingStep:
         loss_scale: LossScale | None = None,
         *,
         token_dropping: TokenDropping | None = None,
+        teacher: Teacher | None = None,
     ) -> None:
         self.model = model
+        self.teacher = teacher
+        self.objective = teacher.objective(model.objective) if teacher else model.objective
         self.optimizer = optimizer
         self.strategy = strategy
         self.config = config
@@ -222,7 +227,7 @@ class TrainingStep:
             What `__call__` returns, the same on all replicas.
         """
         context = tf.distribute.get_replica_context()
-        objective = self.model.objective
+        objective = self.objective
 
         # 1. What the losses of the global batch are divided by, and what else is counted: scalars.
         weights = objective.weight_sums(batch)
@@ -251,7 +256,8 @@ class TrainingStep:
         batch = self._share(context, place, batch, reduce)
         if self.token_dropping is not None:
             batch = {**batch, FEATURE: tf.convert_to_tensor(self.token_dropping.losses)}  # [V]
-        sums, gradients = self.forward_backward(*place, batch, denominators, scale)
+        taught = [v.value for v in self.teacher.weights] if self.teacher else []
+        sums, gradients = self.forward_backward(*place, batch, denominators, scale, taught)
         # A weight that the loss does not depend on has no gradient: neither updated nor decayed.
         trained = tuple(i for i, gradient in enumerate(gradients) if gradient is not None)
 
@@ -281,7 +287,7 @@ class TrainingStep:
             The batch with `OWN_ROWS` [B] and "all_NAME" [G, ...]; unchanged where the loss reads
             nothing, or where this part is the whole batch.
         """
-        names, replicas = self.model.objective.shared, context.num_replicas_in_sync
+        names, replicas = self.objective.shared, context.num_replicas_in_sync
         if not names or replicas * self.config.gradient_accumulation_steps == 1:
             return batch
         own = self.forward(*place, batch)  # [B, ...] each
@@ -296,7 +302,7 @@ class TrainingStep:
 
     def _forward(self, weights, step, replica, batch):
         """The tensors of `Objective.shared` for a replica's part of the batch, [B, ...] each."""
-        seeds, names = self._seeds(step, replica), self.model.objective.shared
+        seeds, names = self._seeds(step, replica), self.objective.shared
         microbatch = self._split(batch)
 
         def compute(i):
@@ -367,7 +373,7 @@ class TrainingStep:
 
         self.strategy.run(replica)
 
-    def _accumulate(self, weights, step, replica, batch, denominators, scale):
+    def _accumulate(self, weights, step, replica, batch, denominators, scale, taught=()):
         """The loss sums of this replica's part of the batch, and of the gradient.
 
         Args:
@@ -377,6 +383,7 @@ class TrainingStep:
             batch: this replica's features.
             denominators: what `Objective.denominators` returns for the global batch.
             scale: what the loss, and with it the gradient, is multiplied by.
+            taught: a tensor for each variable of the teacher, if there is one.
 
         Returns:
             A dict of scalars, and a list of dense tensors in `reduced_dtype`, None for a weight
@@ -385,10 +392,11 @@ class TrainingStep:
         count = self.config.gradient_accumulation_steps  # M
         seeds = self._seeds(step, replica)  # [M, L, 2]
         if count == 1:
-            sums, gradients = self._microbatch(weights, seeds[0], batch, denominators, scale)
+            arguments = weights, seeds[0], batch, denominators, scale, taught
+            sums, gradients = self._microbatch(*arguments)
             return sums, self._as_reduced(gradients)
         microbatch = self._split(batch)
-        losses = self.model.objective.losses
+        losses = self.objective.losses
         zero = tf.zeros([], self.dtype)
         sums = {f"{name}_{part}": zero for name in denominators for part in losses[name].sums}
         if self.token_dropping is not None:
@@ -398,7 +406,7 @@ class TrainingStep:
 
         def add_microbatch(i, sums, gradients):
             new_sums, new_gradients = self._microbatch(
-                weights, seeds[i], microbatch(i), denominators, scale
+                weights, seeds[i], microbatch(i), denominators, scale, taught
             )
             has_gradient[:] = [new is not None for new in new_gradients]
             sums = {name: total + new_sums[name] for name, total in sums.items()}
@@ -414,12 +422,15 @@ class TrainingStep:
     def _as_reduced(self, gradients):
         return [None if g is None else tf.cast(g, self.reduced_dtype) for g in gradients]
 
-    def _microbatch(self, weights, seeds, batch, denominators, scale):
+    def _microbatch(self, weights, seeds, batch, denominators, scale, taught):
         """The loss sums of some examples, and their part of the gradient.
 
         The model itself is called, not `stateless_call`, which would not pass `training` on to
         nested layers.
         """
+        teacher = self.teacher
+        if teacher:
+            batch = {**batch, **teacher.features(taught, batch)}
         state = self._state(weights, seeds)
         with tf.GradientTape() as tape, keras.StatelessScope(state_mapping=state) as scope:
             tape.watch(weights)
@@ -429,8 +440,9 @@ class TrainingStep:
             if self.token_dropping is not None:
                 calls = self.model.config.num_block_calls
                 run_block = self.token_dropping.run_block(run_block, batch, calls)
+            run_block, watched = teacher.watch(run_block) if teacher else (run_block, dict)
             outputs = self.model(batch, training=True, run_block=run_block)
-            sums = self.model.objective.loss_sums(outputs, batch)
+            sums = self.objective.loss_sums({**outputs, **watched()}, batch)
             loss = total_loss(sums, denominators) * scale
         if self.token_dropping is not None:
             pieces = self.model.objective.piece_losses(outputs, batch)

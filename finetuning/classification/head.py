@@ -14,9 +14,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.distillation import soft_binary_divergence
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
-from bert_tf.objective import Loss, Objective
+from bert_tf.objective import Loss, Objective, SoftLoss
 from finetuning import heads
 from finetuning.datasets import DATASETS
 from finetuning.settings import split_names, split_numbers
@@ -75,11 +76,13 @@ class SequenceClassifier(EncoderModel):
     @property
     def objective(self) -> Objective:
         """Cross entropy; binary cross entropy if multi-label; squared error for regression."""
+        losses = heads.CLASSIFICATION_LOSSES
         if self.multi_label:
-            return Objective(heads.CLASSIFICATION_LOSSES, multi_label_sums)
+            return Objective(losses, multi_label_sums, soft=SoftLoss("label", _soft_labels))
         if self.classes == 1:
-            return Objective(REGRESSION_LOSSES, regression_sums)
-        return Objective(heads.CLASSIFICATION_LOSSES, heads.classification_sums)
+            soft = SoftLoss("label", _soft_scores)
+            return Objective(REGRESSION_LOSSES, regression_sums, soft=soft)
+        return Objective(losses, heads.classification_sums, soft=heads.SOFT_CLASSES)
 
     def build(self, input_shape: Any = None) -> None:
         self.head.build()
@@ -135,6 +138,16 @@ def regression_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> A
     """The squared error of every example, [B] in float32 at least; label_ids are scores [B]."""
     logits = outputs["logits"][:, 0]  # [B, 1] -> [B]
     return ops.square(logits - ops.cast(batch["label_ids"], logits.dtype))
+
+
+def _soft_scores(outputs, targets, temperature):
+    """The squared distance from the teacher's scores, [B]; no temperature changes a score."""
+    return regression_losses(outputs, {"label_ids": targets["logits"][:, 0]})
+
+
+def _soft_labels(outputs, targets, temperature):
+    """[B, C]: every class on its own."""
+    return soft_binary_divergence(outputs["logits"], targets["logits"], temperature)
 
 
 def multi_label_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:

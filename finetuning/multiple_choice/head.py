@@ -49,7 +49,8 @@ class MultipleChoiceModel(EncoderModel):
     @property
     def objective(self) -> Objective:
         """Cross entropy over the options."""
-        return Objective(heads.CLASSIFICATION_LOSSES, heads.classification_sums)
+        losses, sums = heads.CLASSIFICATION_LOSSES, heads.classification_sums
+        return Objective(losses, sums, soft=heads.SOFT_CLASSES)
 
     def build(self, input_shape: Any = None) -> None:
         self.head.build()

@@ -75,7 +75,7 @@ class TokenClassifier(EncoderModel):
         A batch has token_label_ids [B, T] and token_label_weights [B, T], 0 for [CLS], [SEP] and
         padding.
         """
-        return Objective(LOSSES, token_sums)
+        return Objective(LOSSES, token_sums, soft=heads.SOFT_CLASSES)
 
     def build(self, input_shape: Any = None) -> None:
         self.head.build()

@@ -12,12 +12,13 @@ import keras
 from keras import ops
 
 from bert_tf.config import EncoderConfig
+from bert_tf.distillation import soft_binary_divergence
 from bert_tf.dropout import Dropout
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import LayerNorm, call_block, gather_positions, initializer
-from bert_tf.objective import Loss, Objective
+from bert_tf.objective import Loss, Objective, SoftLoss
 from finetuning.heads import weighted_sums
-from finetuning.question_answering.span_head import SPAN_LOSSES, span_sums
+from finetuning.question_answering.span_head import SPAN_LOSSES, soft_spans, span_sums
 
 # Our variables (paths below the model's own name) -> Google's.
 BEAM_NAMES = {
@@ -166,7 +167,7 @@ class BeamSpanModel(EncoderModel):
     @property
     def objective(self) -> Objective:
         """Half the sum of three cross entropies: of start, end and answerability."""
-        return Objective(BEAM_LOSSES, beam_sums)
+        return Objective(BEAM_LOSSES, beam_sums, soft=SoftLoss("span", _soft_beams))
 
     def call(
         self,
@@ -219,6 +220,13 @@ class BeamSpanModel(EncoderModel):
             "end_n_top": self.end_n_top,
             "dropout": self.head.dropout.rate,
         }
+
+
+def _soft_beams(outputs, targets, temperature):
+    """`soft_spans`, ends given the true starts, and half the divergence of answerability: [B]."""
+    own, theirs = outputs["cls_logits"], targets["cls_logits"]
+    spans = soft_spans(outputs, targets, temperature)
+    return spans + soft_binary_divergence(own, theirs, temperature) * 0.5
 
 
 def answerable_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:

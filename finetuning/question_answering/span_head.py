@@ -12,9 +12,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.distillation import soft_divergence
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
-from bert_tf.objective import Loss, Objective
+from bert_tf.objective import Loss, Objective, SoftLoss
 from bert_tf.pretraining import cross_entropy
 from finetuning.heads import ProjectionHead, weighted_sums
 
@@ -56,7 +57,7 @@ class SpanModel(EncoderModel):
     @property
     def objective(self) -> Objective:
         """The mean of the cross entropies of start and end."""
-        return Objective(SPAN_LOSSES, span_sums)
+        return Objective(SPAN_LOSSES, span_sums, soft=SoftLoss("span", soft_spans))
 
     def call(
         self,
@@ -87,6 +88,12 @@ def span_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
     """
     start = cross_entropy(batch["start_positions"], outputs["start_logits"])
     return (start + cross_entropy(batch["end_positions"], outputs["end_logits"])) * 0.5
+
+
+def soft_spans(outputs: Mapping[str, Any], targets: Mapping[str, Any], temperature: float) -> Any:
+    """The mean of the `soft_divergence` of starts and of ends, [B] in float32 at least."""
+    names = ("start_logits", "end_logits")
+    return 0.5 * sum(soft_divergence(outputs[n], targets[n], temperature) for n in names)
 
 
 def span_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:

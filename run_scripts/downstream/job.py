@@ -10,6 +10,7 @@ from bert_tf.training.cluster import Cluster, read_cluster
 from finetuning.metrics import check_installed
 from run_scripts.downstream.saved_settings import fill_in_task_flags, find_model
 from run_scripts.flags.declaration import resolve_model_defaults
+from run_scripts.flags.distillation import GivenTeacher, check_task
 from run_scripts.flags.finetune import (
     Flags,
     check_finetune_flags,
@@ -47,6 +48,7 @@ class DownstreamJob(Generic[Flags, Data]):
     task: str  # a key of `finetuning.tasks.TASKS`
     settings: dict[str, Any]  # the task's settings, for the model's folder to record
     cluster: Cluster | None
+    teacher: GivenTeacher | None = None
 
 
 def make_job(given: Flags, program: "Program[Flags, Data]") -> DownstreamJob[Flags, Data]:
@@ -76,7 +78,13 @@ def make_job(given: Flags, program: "Program[Flags, Data]") -> DownstreamJob[Fla
         find_fine_tuned(flags, model)
     elif not latest_checkpoint(flags.output_dir):  # else the run resumes from there
         check_checkpoint(model.checkpoint)
+    teacher = GivenTeacher.of(flags, config, tokenizer)
     dataset = program.read_data(flags)
+    settings = {name: getattr(flags, name) for name in program.task.settings}
+    if teacher:
+        teacher.check_length(flags.max_seq_length, "--max_seq_length")
+        labels = getattr(dataset, "labels", ()) or getattr(dataset, "tags", ())
+        check_task(teacher, program.task.name, labels, settings)
     return DownstreamJob(
         flags=flags,
         model=model,
@@ -85,6 +93,7 @@ def make_job(given: Flags, program: "Program[Flags, Data]") -> DownstreamJob[Fla
         dataset=dataset,
         boundaries=boundaries,
         task=program.task.name,
-        settings={name: getattr(flags, name) for name in program.task.settings},
+        settings=settings,
         cluster=read_cluster(os.environ),
+        teacher=teacher,
     )

@@ -1,6 +1,5 @@
 """Runs the program of a downstream task up to the import of TensorFlow."""
 
-import dataclasses
 import functools
 import hashlib
 import operator
@@ -11,23 +10,20 @@ import numpy as np
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
-from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.training.cluster import shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
 from finetuning.classes import describe_classes, draw_examples, warn_of_thin_classes
 from finetuning.tasks import Task
-from model_formats.model_folder import ModelFolder
 from run_scripts.downstream.job import Data, DownstreamJob, make_job
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.finetune import (
     TRAIN_PART,
-    FinetuneFlags,
     Flags,
     evaluated_splits,
     output_dirs,
     split_to_predict,
 )
-from run_scripts.flags.training import compilation_cache
+from run_scripts.flags.training import check_kept, compilation_cache
 from tokenization.loading import Tokenizer
 from tokenization.unknown_share import MOST_TEXTS, flatten, warn_of_unknown
 
@@ -78,24 +74,6 @@ def finetune(given: Flags, program: Program[Flags, Data]) -> None:
 
         task = program.make_task(job)
         run(job, task, splits, folders, refusal_reason)
-
-
-def check_kept(folder: str, flags: FinetuneFlags) -> None:
-    """Refuses to resume the training in a folder with another value of a flag that is kept."""
-    stages = ModelFolder(folder).stages if latest_checkpoint(folder) else []
-    settings = stages[-1].get("settings") if stages else None
-    if not isinstance(settings, dict):
-        return
-    for field in dataclasses.fields(flags):
-        if not field.metadata["kept"]:
-            continue
-        name, given = field.name, getattr(flags, field.name)
-        begun = settings.get(name, field.default)
-        if begun != given:
-            raise InputError(
-                f"--{name} must be {begun}, with which the training in {folder} began. "
-                f"Received: --{name}={given}"
-            )
 
 
 def read_splits(

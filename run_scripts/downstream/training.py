@@ -39,7 +39,7 @@ from model_formats.model_folder import (
 from model_formats.weights import open_weights
 from run_scripts.downstream.compilation import choose_split_boundaries, skip_costly_compilation
 from run_scripts.downstream.job import DownstreamJob
-from run_scripts.flags.declaration import recorded_values
+from run_scripts.flags.distillation import lasting_values
 from run_scripts.flags.finetune import (
     TRAIN_PART,
     FinetuneFlags,
@@ -253,6 +253,7 @@ class FineTuning:
                 boundaries[-1],
                 rows=self.task.rows,
                 attention=flags.attention,
+                teacher=self.job.teacher,
             ),
             evaluator,
             texts={
@@ -261,6 +262,7 @@ class FineTuning:
             },
             folder=self.folders.get(flags.output_dir),
             write_model_files=self.write_model_files,
+            teacher=self.session.load_teacher(self.job, state),
         )
 
     def load(self, state: TrainingState) -> str:
@@ -346,7 +348,7 @@ class FineTuning:
         """Writes configuration, tokenizer and task beside the checkpoints."""
         job, stages = self.job, self.stages
         if job.flags.do_train:
-            settings = recorded_values(job.flags)
+            settings = lasting_values(job.flags)
             if job.flags.eval_on == TRAIN_PART:  # `program.check_kept` reads it
                 settings["eval_on"] = TRAIN_PART
             stages = [*stages, {"program": "fine-tuning", "settings": settings}]

@@ -16,6 +16,7 @@ from finetuning.readers import split_of_file
 from model_formats.weights import check_weights, find_weights
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, check_bounds, redeclare
+from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
     LARGEST_BATCH,
@@ -177,7 +178,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
 
 
 @dataclasses.dataclass(frozen=True)
-class TextFlags(FinetuneFlags):
+class TextFlags(TeacherFlags, FinetuneFlags):
     """The flags of run_classifier and run_ner, whose heads can read any layers of the encoder."""
 
     data_dir: str = redeclare(FinetuneFlags, "data_dir", required=False)

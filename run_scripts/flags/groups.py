@@ -27,6 +27,7 @@ LAYERS, HEAD = map(Group, ("layers", "head"))
 TASK, FILES, OUTPUT, COLUMNS = map(Group, ("task", "files", "output", "columns"))
 VOCABULARY, ROWS, BATCHES = map(Group, ("vocabulary", "rows", "batches"))
 UPDATES, OPTIMIZER, RUNS, UPKEEP = map(Group, ("updates", "optimizer", "runs", "upkeep"))
+DISTILLATION = Group("distillation")
 EVALUATION, PREDICTION = map(Group, ("evaluation", "prediction"))
 ANSWERS, EXPORT = map(Group, ("answers", "export"))
 DEVICES, PROCESSES, THREADS = map(Group, ("devices", "processes", "threads"))
@@ -41,7 +42,7 @@ GENERAL_HEADING = "General"  # where the flags are too that every program has
 HEADINGS = {
     "Model and tokenizer": (MODEL, TOKENIZER, RESIZING, LAYERS, HEAD),
     "Data": (TASK, FILES, OUTPUT, COLUMNS, VOCABULARY, ROWS, BATCHES),
-    "Training": (UPDATES, OPTIMIZER, RUNS, UPKEEP),
+    "Training": (UPDATES, OPTIMIZER, DISTILLATION, RUNS, UPKEEP),
     "Evaluation, prediction, export": (EVALUATION, PREDICTION, ANSWERS, EXPORT),
     "Devices and memory": (DEVICES, PROCESSES, THREADS),
     GENERAL_HEADING: (GENERAL,),

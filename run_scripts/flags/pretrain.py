@@ -26,6 +26,7 @@ from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel, redeclare
+from run_scripts.flags.distillation import PretrainingTeacherFlags
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
     LARGEST_BATCH,
@@ -47,7 +48,7 @@ from tokenization.vocabulary import load_vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
-class PretrainFlags(TrainingFlags):
+class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     """Pre-trains BERT, ALBERT or ELECTRA on the records of create_pretraining_data.py.
 
     Give --config_file (or --bert_config_file or --albert_config_file, as Google's programs), or

@@ -6,10 +6,12 @@ import re
 from typing import Any
 
 from bert_common.errors import InputError
+from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.config import EncoderConfig
 from bert_tf.names import ATTENTION_NAMES
 from model_formats.config_file import ConfigFile
 from model_formats.encoders import ENCODERS
+from model_formats.model_folder import ModelFolder
 from model_formats.weights import check_weights
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag, names_of
@@ -206,6 +208,24 @@ def check_checkpoint(path: str | None) -> None:
         check_weights(path)
     except InputError as error:
         raise InputError(f"--init_checkpoint: {error}") from None
+
+
+def check_kept(folder: str, flags: TrainingFlags) -> None:
+    """Refuses to resume the training in a folder with another value of a flag that is kept."""
+    stages = ModelFolder(folder).stages if latest_checkpoint(folder) else []
+    settings = stages[-1].get("settings") if stages else None
+    if not isinstance(settings, dict):
+        return
+    for field in dataclasses.fields(flags):
+        if not field.metadata["kept"]:
+            continue
+        name, given = field.name, getattr(flags, field.name)
+        begun = settings.get(name, field.default)
+        if begun != given:
+            must = f"be {begun}, with which the training in {folder} began"
+            if begun is None:
+                must = f"not be given: the training in {folder} began without it"
+            raise InputError(f"--{name} must {must}. Received: --{name}={given}")
 
 
 def check_length(values: Any, config: EncoderConfig, unless: str = "") -> None:

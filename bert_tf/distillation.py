@@ -1,0 +1,300 @@
+"""Distillation: what a student's loss takes from a frozen teacher that reads the same batch.
+
+The teacher runs inside the training step, without dropout; what it computes are features of the
+batch, called `TAUGHT` and a name. The total loss is (1 - w) times the student's own plus w times
+the distance from the teacher, where w is the teacher's weight.
+
+Shapes: B batch, T tokens, H hidden (the student's and the teacher's may differ), A relation heads,
+D = H / A, C classes.
+"""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from bert_tf.attention import attention_bias
+from bert_tf.layers import call_block
+from bert_tf.objective import Loss, Objective, SoftLoss
+
+# How the names of features begin that a teacher computed.
+TAUGHT = "teacher_"
+
+# How the names of a student's outputs begin that are compared with them.
+WATCHED = "student_"
+
+# The names of an attention layer's projections by their first letters: "qk" is the relation of
+# queries to keys.
+PROJECTIONS = {"q": "query", "k": "key", "v": "value"}
+
+
+def soft_divergence(logits: Any, targets: Any, temperature: float) -> Any:
+    """What classes of a teacher teach: arXiv:1503.02531, section 2.
+
+    t^2 KL(softmax(targets / t) || softmax(logits / t)). With t^2 the size of the gradient does not
+    depend on the temperature t.
+
+    Args:
+        logits: the student's, [..., C].
+        targets: the teacher's, [..., C].
+        temperature: t.
+
+    Returns:
+        [...] in float32 at least.
+    """
+    log_q, log_p = (ops.log_softmax(_precise(x) / temperature) for x in (logits, targets))
+    return temperature**2 * _divergence(log_p, log_q)
+
+
+def soft_binary_divergence(logits: Any, targets: Any, temperature: float) -> Any:
+    """`soft_divergence` of two classes; a logit belongs to the second one: [...] -> [...]."""
+    logits, targets = (_precise(x)[..., None] for x in (logits, targets))  # [..., 1]
+    logits, targets = (
+        ops.concatenate([ops.zeros_like(x), x], axis=-1) for x in (logits, targets)
+    )  # [..., 2]
+    return soft_divergence(logits, targets, temperature)
+
+
+def _divergence(log_p, log_q):
+    """KL(p || q) over the last axis."""
+    return ops.sum(ops.exp(log_p) * (log_p - log_q), axis=-1)
+
+
+def _precise(x):
+    return ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+
+
+def log_relations(a: Any, b: Any, heads: int, bias: Any) -> Any:
+    """The logarithm of the relations of two projections (arXiv:2012.15828, section 3).
+
+    log softmax(a b^T / sqrt(D) + bias) in each relation head. The vectors of all attention heads
+    are one vector, which is split into A relation heads; so the numbers of attention heads of
+    student and teacher need not be equal.
+
+    Args:
+        a, b: [B, T, H] each: queries, keys or values.
+        heads: A, which divides H.
+        bias: an `attention_bias`, [B, 1, 1 or T, T].
+
+    Returns:
+        [B, A, T, T] in float32 at least.
+    """
+    batch, length, width = ops.shape(a)
+    size = width // heads
+
+    def split(x):
+        # [B, T, H] -> [B, A, T, D]
+        return ops.transpose(ops.reshape(x, (batch, length, heads, size)), (0, 2, 1, 3))
+
+    scores = ops.matmul(split(a) * (1.0 / math.sqrt(size)), ops.transpose(split(b), (0, 1, 3, 2)))
+    scores = _precise(scores)
+    return ops.log_softmax(scores + ops.cast(bias, scores.dtype))
+
+
+def record_projections(
+    run_block: Callable[..., Any], layer: int
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """A `run_block` that keeps the queries, keys and values of one layer, at all positions.
+
+    Args:
+        run_block: what blocks are called through.
+        layer: from 1, counted by calls, as ALBERT's layers share their blocks.
+
+    Returns:
+        The `run_block`, and a dict that is filled once it has run: "query", "key" and "value",
+        [B, T, H] each.
+    """
+    kept: dict[str, Any] = {}
+    calls = itertools.count(1)
+
+    def run(block, x, inputs, training=None):
+        if next(calls) == layer:
+            attention = block.attention
+            kept.update({name: getattr(attention, name)(x) for name in PROJECTIONS.values()})
+        return run_block(block, x, inputs, training=training)
+
+    return run, kept
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Teacher:
+    """A frozen model, and how much of a student's loss is the distance from it.
+
+    Attributes:
+        model: a `bert_tf.encoder.EncoderModel`, made in the strategy's scope.
+        weight: w.
+    """
+
+    model: keras.Model
+    weight: float
+
+    @property
+    def weights(self) -> list[Any]:
+        """The variables that its outputs depend on."""
+        return self.model.trainable_variables
+
+    def features(self, weights: Sequence[Any], batch: Mapping[str, Any]) -> dict[str, Any]:
+        """What it computes of a batch, without dropout: `TAUGHT` and a name -> an array.
+
+        Args:
+            weights: a tensor for each variable of `self.weights`.
+            batch: the features of some examples.
+        """
+        state = [*zip(self.weights, weights, strict=True)]
+        with keras.StatelessScope(state_mapping=state):
+            outputs = self.run(batch)
+        return {f"{TAUGHT}{name}": ops.stop_gradient(value) for name, value in outputs.items()}
+
+    def objective(self, own: Objective) -> Objective:
+        """A student's `Objective` with the distance as one more loss, "distillation"."""
+        share = 1.0 - self.weight
+        losses = {n: dataclasses.replace(x, factor=share * x.factor) for n, x in own.losses.items()}
+
+        def loss_sums(outputs, batch):
+            return {**own.loss_sums(outputs, batch), **self.loss_sums(own, outputs, batch)}
+
+        losses["distillation"] = self.loss(own)
+        return dataclasses.replace(own, losses=losses, loss_sums=loss_sums)
+
+    def run(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """What the student is compared with: a dict of arrays."""
+        raise NotImplementedError
+
+    def loss(self, own: Objective) -> Loss:
+        """The `Loss` that is added to a student's `Objective`."""
+        raise NotImplementedError
+
+    def loss_sums(
+        self, own: Objective, outputs: Mapping[str, Any], batch: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The sums of that loss: a dict with "distillation_loss" and "distillation_weight".
+
+        Args:
+            own: the student's `Objective`.
+            outputs: the student's, with what `watch` kept.
+            batch: with the `features`.
+        """
+        raise NotImplementedError
+
+    def watch(
+        self, run_block: Callable[..., Any] = call_block
+    ) -> tuple[Callable[..., Any], Callable[[], dict[str, Any]]]:
+        """A `run_block` for the student, and a function that returns what it has kept."""
+        return run_block, dict
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OutputTeacher(Teacher):
+    """Teaches its outputs, by the `SoftLoss` of the student's objective.
+
+    Attributes:
+        temperature: t of `soft_divergence`.
+    """
+
+    temperature: float = 1.0
+
+    def run(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        outputs: dict[str, Any] = self.model(batch, training=False)
+        return outputs
+
+    def loss(self, own: Objective) -> Loss:
+        model_loss = own.losses[_soft(own).of]
+        return dataclasses.replace(
+            model_loss,
+            sums=("loss", "weight"),
+            factor=self.weight,
+            reported_as=None,
+            curves={"loss": "mean distance from the teacher's outputs"},
+        )
+
+    def loss_sums(
+        self, own: Objective, outputs: Mapping[str, Any], batch: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        soft = _soft(own)
+        targets = {n.removeprefix(TAUGHT): x for n, x in batch.items() if n.startswith(TAUGHT)}
+        losses = soft.losses(outputs, targets, self.temperature)
+        weights = ops.cast(batch[own.losses[soft.of].weights], losses.dtype)
+        if len(losses.shape) > len(weights.shape):  # classes that are independent: [B, C], [B]
+            losses = ops.mean(losses, axis=-1)
+        return {
+            "distillation_loss": ops.sum(losses * weights),
+            "distillation_weight": ops.sum(weights),
+        }
+
+
+def _soft(objective: Objective) -> SoftLoss:
+    if objective.soft is None:
+        raise ValueError("a model without a SoftLoss in its objective cannot learn from outputs")
+    return objective.soft
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RelationTeacher(Teacher):
+    """Teaches relations of one of its layers to the student's last layer.
+
+    For each relation of projections i and j, as in MiniLMv2 (arXiv:2012.15828, section 3):
+
+        1 / (A |x|) sum_a sum_t KL(R^T_a,t || R^S_a,t),  R = softmax(A_i A_j^T / sqrt(D))
+
+    a is a relation head, t a token, |x| the number of tokens that are not padding. Tokens relate to
+    tokens of their own sequence alone. The losses of several relations are added up: MiniLMv2's are
+    "qq", "kk" and "vv"; "qk" and "vv" with as many relation heads as both have attention heads are
+    MiniLM's attention distributions and value relations (arXiv:2002.10957, sections 3.1 and 3.2).
+
+    Attributes:
+        heads: A, which divides both H.
+        layer: of the teacher, from 1.
+        student_layer: the number of the student's last layer.
+        relations: each two letters of `PROJECTIONS`.
+    """
+
+    heads: int = 1
+    layer: int = 1
+    student_layer: int = 1
+    relations: tuple[str, ...] = ("qq", "kk", "vv")
+
+    def run(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        run_block, kept = record_projections(call_block, self.layer)
+        self.model.encoder(batch, training=False, run_block=run_block)
+        return kept
+
+    def loss(self, own: Objective) -> Loss:
+        return Loss(
+            labels=(),
+            weights="input_mask",
+            sums=("loss", "weight"),
+            factor=self.weight,
+            curves={"loss": "mean distance from the teacher's relations"},
+        )
+
+    def loss_sums(
+        self, own: Objective, outputs: Mapping[str, Any], batch: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        bias = attention_bias(batch["input_mask"], batch.get("segment_index"))
+        total: Any = 0.0
+        for one, other in self.relations:
+            log_p, log_q = (
+                log_relations(
+                    source[f"{prefix}{PROJECTIONS[one]}"],
+                    source[f"{prefix}{PROJECTIONS[other]}"],
+                    self.heads,
+                    bias,
+                )
+                for source, prefix in ((batch, TAUGHT), (outputs, WATCHED))
+            )
+            total = total + ops.mean(_divergence(log_p, log_q), axis=1)  # [B, A, T] -> [B, T]
+        weights = ops.cast(batch["input_mask"], total.dtype)
+        return {
+            "distillation_loss": ops.sum(total * weights),
+            "distillation_weight": ops.sum(weights),
+        }
+
+    def watch(
+        self, run_block: Callable[..., Any] = call_block
+    ) -> tuple[Callable[..., Any], Callable[[], dict[str, Any]]]:
+        recording, kept = record_projections(run_block, self.student_layer)
+        return recording, lambda: {f"{WATCHED}{name}": value for name, value in kept.items()}

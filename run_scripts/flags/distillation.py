@@ -1,0 +1,300 @@
+"""The flags of a teacher that a training also learns from, with checks that need no TensorFlow."""
+
+import dataclasses
+from typing import Any, Self
+
+from bert_common.errors import InputError
+from bert_tf.config import EncoderConfig
+from bert_tf.memory_estimate import teacher_bytes
+from finetuning.datasets import DATASETS
+from finetuning.settings import split_names
+from model_formats.model_folder import ModelFolder
+from run_scripts.flags import groups
+from run_scripts.flags.declaration import recorded_values
+from run_scripts.flags.path_kinds import FOLDER
+from tokenization.base import TokenizerInterface
+
+# --distillation.
+LOGITS, RELATIONS = "logits", "minilm"
+
+# Those of MiniLMv2; "qk" beside "vv" are MiniLM's (`bert_tf.distillation.RelationTeacher`).
+ALL_RELATIONS = ("qq", "kk", "vv", "qk")
+
+_lasting = {"recorded": True, "kept": True}
+
+
+@dataclasses.dataclass(frozen=True)
+class TeacherFlags:
+    """The flags of distillation that all programs with a teacher have.
+
+    The defaults of weight and temperature are from transformers' run_squad_w_distillation.py.
+    """
+
+    teacher_dir: str = groups.DISTILLATION.flag(
+        None,
+        "The folder of a trained model, which stays as it is, for the trained one to learn from "
+        "besides the labels: a fine-tuned model of the same task and labels; for pre-training any. "
+        "It must have the same vocabulary.",
+        is_input=True,
+        takes=(FOLDER,),
+        **_lasting,
+    )
+    distillation_weight: float = groups.DISTILLATION.flag(
+        0.5,
+        "The share w of the teacher in the loss: (1 - w) * loss of the labels + w * distance from "
+        "the teacher.",
+        above=0,
+        most=1,
+        **_lasting,
+    )
+    distillation_temperature: float = groups.DISTILLATION.flag(
+        2.0,
+        "The temperature t of both softmaxes where the teacher's logits are learned: the distance "
+        "is t^2 times the Kullback-Leibler divergence.",
+        above=0,
+        most=100,
+        **_lasting,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingTeacherFlags(TeacherFlags):
+    """The flags of distillation of run_pretraining."""
+
+    distillation: str = groups.DISTILLATION.flag(
+        LOGITS,
+        "What is learned from --teacher_dir. logits: its distribution at the masked positions. "
+        "minilm: MiniLMv2's relations of queries, keys and values, of one of its layers, by the "
+        "last layer.",
+        choices=(LOGITS, RELATIONS),
+        **_lasting,
+    )
+    distillation_relations: str = groups.DISTILLATION.flag(
+        "qq,kk,vv",
+        "The relations of --distillation=minilm, of queries (q), keys (k) and values (v); qk,vv "
+        "are the attention distributions and value relations of the first MiniLM.",
+        **_lasting,
+    )
+    relation_heads: int = groups.DISTILLATION.flag(
+        None,
+        "The number of relation heads of --distillation=minilm, which divides the width of both "
+        "models. Default: the attention heads of the teacher.",
+        least=1,
+        **_lasting,
+    )
+    teacher_layer: int = groups.DISTILLATION.flag(
+        None,
+        "The layer of the teacher for --distillation=minilm, from 1. Default: its last.",
+        least=1,
+        **_lasting,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class GivenTeacher:
+    """The teacher that flags name, checked as far as possible without TensorFlow.
+
+    Attributes:
+        folder: the `ModelFolder` of --teacher_dir.
+        weight, temperature: the flags.
+        layer: the layer whose relations are learned, from 1; None: its outputs are.
+        heads, relations: as `bert_tf.distillation.RelationTeacher` has them.
+    """
+
+    folder: ModelFolder
+    weight: float
+    temperature: float
+    layer: int | None = None
+    heads: int = 1
+    relations: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, values: Any, config: EncoderConfig, tokenizer: TokenizerInterface | None
+    ) -> Self | None:
+        """Opens the teacher of a program's flags; None where they name none.
+
+        Args:
+            values: the flags.
+            config: the student's configuration.
+            tokenizer: the examples' tokenizer; None if it is not known.
+
+        Raises:
+            InputError: it has another vocabulary, or the flags contradict each other.
+        """
+        if getattr(values, "teacher_dir", None) is None:
+            _refuse_without_teacher(values)
+            return None
+        folder = ModelFolder.open(values.teacher_dir, what="--teacher_dir")
+        folder.check()
+        _check_vocabulary(folder, tokenizer)
+        teacher = cls(folder, values.distillation_weight, values.distillation_temperature)
+        if getattr(values, "distillation", None) == RELATIONS:
+            return dataclasses.replace(teacher, **_relations_of(values, config, folder.config))
+        _check_table(folder, config, getattr(values, "distillation", None))
+        return teacher
+
+    def check_length(self, longest: int, what: str) -> None:
+        """Refuses sequences that are longer than the teacher has positions.
+
+        Args:
+            longest: the pieces of the longest one.
+            what: where they come from, for the message.
+        """
+        positions = self.folder.config.max_position_embeddings
+        if longest > positions:
+            raise InputError(
+                f"{what} must be at most max_position_embeddings of the teacher. "
+                f"Received: {longest}, {self.folder.path} with {positions}"
+            )
+
+    def bytes_beside(self, rows: int, length: int, predictions: int, precision: str) -> float:
+        """The memory that it needs on each device, in bytes; see `teacher_bytes`.
+
+        Args:
+            rows: that a device computes at once.
+            length: tokens of a row.
+            predictions: masked positions of a row whose logits are compared.
+            precision: "float32", "bfloat16" or "float16".
+        """
+        arrays = self.heads * len(self.relations)
+        predictions = 0 if arrays else predictions
+        config = self.folder.config
+        return teacher_bytes(config, rows, length, predictions, arrays, precision)
+
+    def describe(self) -> str:
+        """How it teaches, for the line that announces it."""
+        if self.layer is None:
+            return f"its logits at temperature {self.temperature:g}, weight {self.weight:g}"
+        return (
+            f"the relations {', '.join(self.relations)} of layer {self.layer} in {self.heads} "
+            f"heads, weight {self.weight:g}"
+        )
+
+
+def lasting_values(values: Any) -> dict[str, Any]:
+    """`recorded_values` of a program's flags, without a teacher's flags where there is none."""
+    recorded = recorded_values(values)
+    if getattr(values, "teacher_dir", None) is not None:
+        return recorded
+    fields = {field.name: field for field in dataclasses.fields(values)}
+    unused = {n for n, f in fields.items() if f.metadata["group"] == groups.DISTILLATION}
+    return {name: value for name, value in recorded.items() if name not in unused}
+
+
+def _refuse_without_teacher(values):
+    """Refuses flags that have an effect only beside --teacher_dir."""
+    for field in dataclasses.fields(values):
+        value = getattr(values, field.name)
+        if field.metadata["group"] == groups.DISTILLATION and value != field.default:
+            raise InputError(
+                f"--{field.name} needs --teacher_dir. Received: --{field.name}={value} without"
+            )
+
+
+def _check_vocabulary(folder, tokenizer):
+    """Refuses a teacher whose ids stand for other pieces; where one is not known, says nothing."""
+    own = folder.tokenizer
+    if tokenizer is None or own is None or own.vocab == tokenizer.vocab:
+        return
+    common = sum(own.vocab.get(piece) == index for piece, index in tokenizer.vocab.items())
+    raise InputError(
+        f"--teacher_dir must hold a model with the same vocabulary: {len(tokenizer.vocab):,} "
+        f"pieces. Received: {folder.path} with {len(own.vocab):,}, {common:,} of them the same"
+    )
+
+
+def _check_table(folder, config, distillation):
+    """Refuses logits that cannot be compared, of --distillation=logits."""
+    if distillation is None:
+        return
+    if folder.task != "pretraining":
+        raise InputError(
+            f"--distillation={LOGITS} needs a teacher that predicts masked words. "
+            f"Received: {folder.path}, trained for {folder.task}"
+        )
+    rows = folder.config.vocab_size
+    if rows != config.vocab_size:
+        raise InputError(
+            f"--distillation={LOGITS} needs a teacher with as many rows in its table, "
+            f"{config.vocab_size:,} (vocab_size of --config_file). "
+            f"Received: {folder.path} with {rows:,}"
+        )
+
+
+def _relations_of(values, config, teacher):
+    """The fields of a `GivenTeacher` that --distillation=minilm adds."""
+    relations = split_names(values.distillation_relations)
+    if not relations or len({*relations}) < len(relations) or {*relations} - {*ALL_RELATIONS}:
+        raise InputError(
+            f"--distillation_relations must be some of {', '.join(ALL_RELATIONS)}, each once. "
+            f"Received: {values.distillation_relations}"
+        )
+    heads = values.relation_heads or teacher.num_attention_heads
+    widths = config.hidden_size, teacher.hidden_size
+    if any(width % heads for width in widths):
+        raise InputError(
+            f"--relation_heads must divide the width of student and teacher, {widths[0]} and "
+            f"{widths[1]}. Received: {heads}"
+        )
+    layers = teacher.num_block_calls
+    layer = values.teacher_layer or layers
+    if layer > layers:
+        raise InputError(
+            f"--teacher_layer must be at most the layers of the teacher, {layers}. "
+            f"Received: {layer}"
+        )
+    return {"layer": layer, "heads": heads, "relations": relations}
+
+
+def check_task(
+    teacher: GivenTeacher, task: str, labels: tuple[str, ...], settings: dict[str, Any]
+) -> None:
+    """Refuses a teacher of another task or of other labels than a student's.
+
+    Args:
+        teacher: the `GivenTeacher`.
+        task: a key of `finetuning.tasks.TASKS`.
+        labels: the student's, in their order.
+        settings: what the student's folder will record.
+    """
+    folder = teacher.folder
+    if folder.task != task:
+        raise InputError(
+            f"--teacher_dir must hold a model fine-tuned for the same task, {task}. "
+            f"Received: {folder.path}, of {folder.task}"
+        )
+    theirs = _labels(folder.settings)
+    if theirs != labels:
+        raise InputError(
+            f"--teacher_dir must hold a model with the same labels in the same order, "
+            f"{_listed(labels)}. Received: {folder.path} with {_listed(theirs)}"
+        )
+    for what, kind in _HEADS.items():
+        own, other = kind(settings), kind(folder.settings)
+        if own != other:
+            raise InputError(
+                f"--teacher_dir must hold a model with the same head ({what}: {own}). "
+                f"Received: {folder.path} with {other}"
+            )
+
+
+def _labels(settings):
+    dataset = DATASETS.get(settings.get("task_name", ""))
+    return dataset.labels if dataset else split_names(settings.get("labels"))
+
+
+def _is_multi_label(settings):
+    dataset = DATASETS.get(settings.get("task_name", ""))
+    return dataset.multi_label if dataset else settings.get("task_type") == "multi_label"
+
+
+# What settings say of a head, beside its labels.
+_HEADS = {
+    "several labels": _is_multi_label,
+    "a beam, start_n_top above 0": lambda settings: bool(settings.get("start_n_top")),
+}
+
+
+def _listed(labels):
+    return ",".join(labels[:10]) + (", …" if len(labels) > 10 else "") if labels else "none"

@@ -1,0 +1,217 @@
+"""A teacher in run_pretraining and in the downstream programs, and what is refused of one."""
+
+import dataclasses
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint_files import list_checkpoints
+from bert_tf.memory_estimate import RUNTIME_BYTES, estimate_bytes, teacher_bytes
+from model_formats.model_folder import ModelFolder
+from run_scripts.flags.distillation import GivenTeacher, check_task
+from tests.support.programs import (
+    DROPOUT,
+    RUN,
+    ClassifierJob,
+    PretrainingJob,
+    arrays,
+    assert_same,
+    curves,
+    one_line,
+    results,
+)
+from tests.support.record_files import PACKED, PACKED_DYNAMIC
+from tests.support.task_data import single_rows, write_splits
+from tests.support.tiny_models import write_config
+
+WIDE = {"hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": 2}
+MINILM = {"distillation": "minilm", "relation_heads": 4, "teacher_layer": 1}
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory):
+    """The folder of a pre-trained model of two wider layers."""
+    job = PretrainingJob(tmp_path_factory.mktemp("teacher"), **WIDE)
+    assert job.run(num_train_steps=2) == 0
+    return job.output
+
+
+@pytest.fixture
+def job(tmp_path, teacher):
+    """A job with dropout whose flags name the teacher."""
+    job = PretrainingJob(tmp_path, **DROPOUT)
+    own = job.flags
+    job.flags = lambda: {**own(), "teacher_dir": teacher}
+    return job
+
+
+def test_a_student_of_logits(job, teacher, capsys):
+    before = arrays(teacher, 2)
+    assert job.run(do_eval=True, distillation_weight=0.25) == 0
+    out = capsys.readouterr().out
+    source = f"{teacher}/model.ckpt-2"
+    assert f"teacher: {source}, its logits at temperature 2, weight 0.25" in out
+    found = results(job.output)
+    assert found["loss"] == pytest.approx(
+        found["masked_lm_loss"] + found["next_sentence_loss"], rel=1e-6
+    )
+    drawn = curves(job.output)
+    assert min(value for _, value in drawn["loss/distillation"]) > 0
+    for (_, total), (_, words), (_, pairs), (_, soft) in zip(
+        *(drawn[f"loss/{n}"] for n in ("total", "masked_lm", "next_sentence", "distillation")),
+        strict=True,
+    ):
+        assert total == pytest.approx(0.75 * (words + pairs) + 0.25 * soft, rel=0.02)
+    assert not any("teacher" in name for name in arrays(job.output, 6))
+    assert_same_weights(arrays(teacher, 2), before)
+    recorded = ModelFolder(str(job.output)).stages[-1]["settings"]
+    assert recorded["teacher_dir"] == str(teacher) and recorded["distillation_weight"] == 0.25
+    assert "distillation_weight" not in ModelFolder(str(teacher)).stages[-1]["settings"]
+    # Resumed, the teacher must be the same, and so must be what it teaches.
+    more = {"num_train_steps": 7, "distillation_weight": 0.25}
+    assert job.run(**{**more, "distillation_weight": None}) == 1
+    assert "--distillation_weight must be 0.25, with which the training in" in one_line(capsys)
+    other = shutil.copytree(teacher, job.folder / "other")
+    assert job.run(**more, teacher_dir=other) == 1
+    assert f"--teacher_dir must be {teacher}, with which the training in" in one_line(capsys)
+    assert job.run(**more) == 0
+    assert list_checkpoints(job.output)[-1] == 7
+
+
+def assert_same_weights(one, two):
+    for name, value in two.items():
+        np.testing.assert_array_equal(one[name], value, err_msg=name)
+
+
+def test_a_teacher_is_not_added_later(tmp_path, teacher, capsys):
+    job = PretrainingJob(tmp_path)
+    assert job.run(num_train_steps=2) == 0
+    assert job.run(num_train_steps=3, teacher_dir=teacher) == 1
+    assert "--teacher_dir must not be given: the training in" in one_line(capsys)
+
+
+@pytest.mark.parametrize("record_format", (PACKED, PACKED_DYNAMIC), ids=("packed", "dynamic"))
+def test_a_student_of_relations(tmp_path, teacher, record_format, capsys):
+    job = PretrainingJob(tmp_path, record_format)
+    lengths = {
+        name: getattr(record_format, name) for name in ("max_seq_length", "max_predictions_per_seq")
+    }
+    flags = {**lengths, **MINILM, "teacher_dir": teacher, "mask_processes": 0}
+    flags["save_summary_steps"] = 1
+    assert job.run(**flags, distillation_weight=1.0, distillation_relations="qk,vv") == 0
+    assert "the relations qk, vv of layer 1 in 4 heads, weight 1" in capsys.readouterr().out
+    drawn = curves(job.output)
+    expected = [value for _, value in drawn["loss/total"]]
+    found = [value for _, value in drawn["loss/distillation"]]
+    assert min(found) > 0 and found == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", ({}, MINILM, {"gradient_accumulation_steps": 2}), ids=str)
+def test_a_killed_student_ends_as_one_that_was_never_stopped(job, flags):
+    flags = {**RUN, **flags}
+    whole = job.folder / "whole"
+    assert job.run(**flags, output_dir=whole) == 0
+    job.kill("step", 8, **flags)
+    assert job.run(**flags) == 0
+    assert_same(arrays(job.output, 20), arrays(whole, 20))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", ({}, MINILM), ids=str)
+@pytest.mark.parametrize("precision", ("bfloat16", "float16"))
+def test_other_precisions_and_xla_and_two_devices(job, flags, precision):
+    flags = {**flags, "precision": precision, "num_train_steps": 4, "save_summary_steps": 1}
+    assert job.run(**flags, xla="on", distribution_strategy="mirrored") == 0
+    values = [value for _, value in curves(job.output)["loss/distillation"]]
+    assert all(np.isfinite(values)) and min(values) > 0
+
+
+REFUSED = {
+    "other rows": ({"bert_config_file": "vocab_size"}, "with as many rows in its table, 61"),
+    "weight alone": ({"teacher_dir": None, "distillation_weight": 0.3}, "needs --teacher_dir"),
+    "heads": ({**MINILM, "relation_heads": 5}, "--relation_heads must divide the width"),
+    "layer": ({**MINILM, "teacher_layer": 3}, "--teacher_layer must be at most the layers"),
+    "relations": ({**MINILM, "distillation_relations": "qv"}, "--distillation_relations must be"),
+    "twice": ({**MINILM, "distillation_relations": "vv,vv"}, "--distillation_relations must be"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_teach(job, case, capsys):
+    flags, expected = REFUSED[case]
+    if "bert_config_file" in flags:
+        flags = {"bert_config_file": write_config(job.folder / "more.json", vocab_size=61)}
+    assert job.run(**flags) == 1
+    assert expected in one_line(capsys)
+
+
+def test_a_teacher_with_fewer_positions_or_other_pieces(job, teacher, capsys):
+    short = shutil.copytree(teacher, job.folder / "short")
+    path = short / "bert_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "max_position_embeddings": 8}))
+    assert job.run(teacher_dir=short) == 1
+    assert "must be at most max_position_embeddings of the teacher" in one_line(capsys)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(55))]
+    folders = [job.folder / "mine", shutil.copytree(teacher, job.folder / "theirs")]
+    for folder, vocabulary in zip(folders, (pieces, [*pieces[:-1], "x"]), strict=True):
+        folder.mkdir(exist_ok=True)
+        (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+        (folder / "tokenizer_config.json").write_text('{"kind": "full", "do_lower_case": false}')
+    assert job.run(teacher_dir=folders[1], tokenizer_dir=folders[0]) == 1
+    line = one_line(capsys)
+    assert "the same vocabulary: 60 pieces" in line and "with 60, 59 of them the same" in line
+
+
+def test_a_teacher_is_in_the_estimate(job, teacher):
+    """Its weights, and of relations their arrays; as the line before training says."""
+    config = ModelFolder(str(teacher)).config
+    one, two = (teacher_bytes(config, rows, 128, 20) for rows in (1, 2))
+    weights = 4 * sum(v.size for n, v in arrays(teacher, 2).items() if "adam" not in n)
+    assert one > weights and one < two < 2 * one
+    arrays_of_relations = teacher_bytes(config, 8, 128, relations=12) - teacher_bytes(
+        config, 8, 128
+    )
+    assert arrays_of_relations == 3 * 4 * 8 * 12 * 128 * 128
+    assert one < RUNTIME_BYTES < estimate_bytes(config, 1, 128, 20)
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory):
+    """A job on sentences that are good or bad, and the folder of a fine-tuned teacher."""
+    job = ClassifierJob(tmp_path_factory.mktemp("classifier"), num_hidden_layers=2)
+    write_splits(job.data, ["text", "label"], single_rows(91), train=(0, 64), dev=(64, 80))
+    assert job.run(output_dir=job.folder / "teacher") == 0
+    return job
+
+
+def test_a_student_classifies(classifier, capsys):
+    job, teacher = classifier, classifier.folder / "teacher"
+    write_config(job.folder / "small.json", hidden_size=16, num_attention_heads=2)
+    flags = {
+        "bert_config_file": job.folder / "small.json", "teacher_dir": teacher,
+        "distillation_weight": 0.9, "do_eval": True, "save_summary_steps": 5,
+    }  # fmt: skip
+    assert job.run(**flags, output_dir=job.folder / "student") == 0
+    assert "its logits at temperature 2, weight 0.9" in capsys.readouterr().out
+    assert results(job.folder / "student")["eval_accuracy"] > 0.8
+    drawn = curves(job.folder / "student")["loss/distillation"]
+    assert 0 < drawn[-1][1] < drawn[0][1]
+    recorded = ModelFolder(str(job.folder / "student")).stages[-1]["settings"]
+    assert recorded["teacher_dir"] == str(teacher)
+    assert job.run(**flags, output_dir=job.folder / "odd", labels="good,bad") == 1
+    assert "the same labels in the same order, good,bad. Received: " in one_line(capsys)
+    assert job.run(**flags, output_dir=job.folder / "odd", task_type="multi_label") == 1
+    assert "a model with the same head (several labels: True)" in one_line(capsys)
+
+
+def test_teachers_of_other_tasks(classifier, teacher):
+    model = GivenTeacher(ModelFolder(str(classifier.folder / "teacher")), 0.5, 1.0)
+    with pytest.raises(InputError, match="for the same task, ner. Received: .*of classification"):
+        check_task(model, "ner", ("O",), {})
+    other = dataclasses.replace(model, folder=ModelFolder(str(teacher)))
+    with pytest.raises(InputError, match="same task, classification. Received: .*of pretraining"):
+        check_task(other, "classification", ("bad", "good"), {})

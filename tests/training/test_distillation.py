@@ -1,0 +1,300 @@
+"""A student learns from a frozen teacher what torch computes by the published formulas."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import AlbertConfig, AlbertModel
+from bert_tf import BertConfig, BertModel, PretrainingModel
+from bert_tf.checkpoint import google_variables
+from bert_tf.distillation import OutputTeacher, RelationTeacher, soft_binary_divergence
+from bert_tf.training.step import StepConfig, TrainingStep
+from bert_tf.training.xla import Compilation
+from finetuning.classification.head import SequenceClassifier
+from finetuning.multiple_choice.head import MultipleChoiceModel
+from finetuning.ner.head import TokenClassifier
+from finetuning.question_answering.beam_head import BeamSpanModel
+from finetuning.question_answering.span_head import SpanModel
+from model_formats.transformers_files.names import BERT_NAMES, TIED_NAMES, translate
+from tests.support.paths import TEST_DATA
+from tests.support.tiny_models import (
+    SIZES,
+    assert_close,
+    make_optimizer,
+    random_batch,
+    split_batch,
+    strategy_of,
+    tensors,
+    tiny_model,
+    training_state,
+)
+
+# As tests/data/distillation/write_arrays.py.
+TEMPERATURE, WEIGHT, HEADS, TEACHER_LAYER = 2.5, 0.3, 4, 1
+RATES = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+WIDTHS = {
+    "teacher": {"hidden_size": 16, "num_hidden_layers": 2, "intermediate_size": 10},
+    "student": {"hidden_size": 8, "num_hidden_layers": 2, "intermediate_size": 12},
+}
+HEADS_OF_TASKS = {
+    "words": PretrainingModel,
+    "classes": lambda encoder: SequenceClassifier(encoder, 3, 0.0),
+    "tokens": lambda encoder: TokenClassifier(encoder, 3, 0.0),
+    "spans": SpanModel,
+    "choices": lambda encoder: MultipleChoiceModel(encoder, 0.0),
+}
+RELATIONS = {"minilm2": ("qq", "kk", "vv"), "minilm1": ("qk", "vv")}
+
+
+def relation_teacher(model, student, relations=("qq", "kk", "vv"), weight=WEIGHT, **options):
+    last = student.config.num_block_calls
+    options = {"heads": HEADS, "layer": TEACHER_LAYER, **options}
+    return RelationTeacher(model, weight, student_layer=last, relations=relations, **options)
+
+
+@pytest.fixture(scope="module")
+def theirs():
+    """The arrays of write_arrays.py."""
+    with np.load(TEST_DATA / "distillation" / "distillation.npz") as file:
+        return dict(file)
+
+
+def by_google_names(theirs, prefix):
+    found = {}
+    for key, array in theirs.items():
+        name = key.removeprefix(f"{prefix}/")
+        if name != key and name not in TIED_NAMES:
+            google, transposed = translate(name, BERT_NAMES)
+            found[google] = array.T if transposed else array
+    return found
+
+
+def model_of(theirs, task, who):
+    """Our model of a task with the weights of transformers' one."""
+    config = BertConfig(
+        vocab_size=31,
+        num_attention_heads=2,
+        max_position_embeddings=12,
+        type_vocab_size=2,
+        **RATES,
+        **WIDTHS[who],
+    )
+    model = HEADS_OF_TASKS[task](BertModel(config, name=f"bert_{who}"))
+    weights = by_google_names(theirs, f"{task}/{who}")
+    for name, variable in google_variables(model).items():
+        if name in weights:  # transformers' NER and questions have no pooler
+            variable.assign(weights[name])
+        else:
+            assert "pooler" in name and task in ("tokens", "spans")
+    return model
+
+
+def step_with(model, teacher, strategy=None, xla=False, **config):
+    strategy = strategy or tf.distribute.get_strategy()
+    with strategy.scope():
+        optimizer = make_optimizer("adamw", model)
+    compilation = Compilation(whole=xla, auto_clustering=False, update=xla)
+    settings = StepConfig(seed=0, **config)
+    return TrainingStep(model, optimizer, strategy, settings, compilation, None, teacher)
+
+
+def sums_and_gradients(step, batch):
+    """As `tiny_models.gradients_of`, by Google's names, with what the teacher computes."""
+    batch, objective = tensors(batch), step.objective
+    sums, gradients = step.forward_backward(
+        [v.value for v in step.weights],
+        tf.constant(0, tf.int64),
+        tf.constant(0),
+        batch,
+        objective.denominators(objective.weight_sums(batch)),
+        tf.constant(1.0, step.dtype),
+        [v.value for v in step.teacher.weights],
+    )
+    names = {v.path: name for name, v in google_variables(step.model).items()}
+    pairs = zip(step.weights, gradients, strict=True)
+    found = {names[v.path]: g.numpy() for v, g in pairs if g is not None}
+    return {name: float(value) for name, value in sums.items()}, found
+
+
+@pytest.mark.parametrize("case", (*HEADS_OF_TASKS, *RELATIONS))
+def test_losses_and_gradients(float64, theirs, case):
+    task = case if case in HEADS_OF_TASKS else "words"
+    student, model = (model_of(theirs, task, who) for who in ("student", "teacher"))
+    if case in RELATIONS:
+        teacher = relation_teacher(model, student, RELATIONS[case])
+    else:
+        teacher = OutputTeacher(model, WEIGHT, TEMPERATURE)
+    batch = {k.removeprefix("input/"): v for k, v in theirs.items() if k.startswith("input/")}
+    batch = {k: v if v.dtype == np.float64 else v.astype(np.int32) for k, v in batch.items()}
+    if task == "choices":  # the rows are the options of one question
+        rows = ("input_ids", "input_mask", "segment_ids")
+        batch = {k: v[None] if k in rows else v[:1] for k, v in batch.items()}
+    step = step_with(student, teacher)
+    sums, gradients = sums_and_gradients(step, batch)
+    epsilon = step.objective.losses["distillation"].epsilon
+    soft = sums["distillation_loss"] / (sums["distillation_weight"] + epsilon)
+    assert soft == pytest.approx(float(theirs[f"{case}/soft"]), rel=1e-10)
+    metrics = step(tensors(batch))
+    assert float(metrics["loss"]) == pytest.approx(float(theirs[f"{case}/loss"]), rel=1e-10)
+    expected = by_google_names(theirs, f"{case}/gradient")
+    gradients = {n: g for n, g in gradients.items() if n in expected or np.abs(g).max() > 0}
+    table = "bert/embeddings/word_embeddings"
+    if not expected[table][0].any():  # torch has none for the row of padding as an input
+        gradients[table][0] = 0
+    assert_close(gradients, expected, 1e-9, floor=1e-3)
+
+
+def test_independent_classes_and_scores_and_beams(float64):
+    """By scipy's relative entropy of two-class distributions, and by plain NumPy."""
+    scipy_special = pytest.importorskip("scipy.special")
+    rng = np.random.default_rng(1)
+    own, theirs = rng.normal(size=(2, 5, 4)) * 3
+
+    def entropies(t):
+        q, p = (1 / (1 + np.exp(-x / t)) for x in (own, theirs))
+        pairs = scipy_special.rel_entr(p, q) + scipy_special.rel_entr(1 - p, 1 - q)
+        return t * t * pairs
+
+    np.testing.assert_allclose(
+        soft_binary_divergence(own, theirs, 3.0), entropies(3.0), rtol=1e-10, atol=0
+    )
+    encoder = BertModel(BertConfig(**{**SIZES, "num_hidden_layers": 1}))
+    weights = np.array([1.0, 0.5, 0.0, 2.0, 1.0])
+
+    def soft_loss(model, outputs, taught, batch):
+        batch = {**batch, **{f"teacher_{name}": value for name, value in taught.items()}}
+        teacher = OutputTeacher(model, 0.5, 3.0)
+        return float(teacher.loss_sums(model.objective, outputs, batch)["distillation_loss"])
+
+    several = SequenceClassifier(encoder, 4, multi_label=True)
+    outputs, taught = {"logits": own}, {"logits": theirs}
+    for shape, expected in (((5,), entropies(3.0).mean(1) @ weights), ((5, 4), None)):
+        label_weights = np.broadcast_to(weights[:, None], shape) if expected is None else weights
+        found = soft_loss(several, outputs, taught, {"label_weights": label_weights})
+        if expected is None:
+            expected = (entropies(3.0) * weights[:, None]).sum()
+        assert found == pytest.approx(expected, rel=1e-10)
+    score = SequenceClassifier(encoder, 1)
+    one = {"logits": own[:, :1]}, {"logits": theirs[:, :1]}
+    found = soft_loss(score, *one, {"label_weights": weights})
+    assert found == pytest.approx((own[:, 0] - theirs[:, 0]) ** 2 @ weights, rel=1e-12)
+    beams = BeamSpanModel(encoder)
+    spans = [
+        {"start_logits": x, "end_logits": x[::-1], "cls_logits": x[:, 0]} for x in (own, theirs)
+    ]
+    spans[0]["start_logits"] = np.concatenate([own, np.full((5, 1), -1e30)], axis=1)  # masked
+    spans[1]["start_logits"] = np.concatenate([theirs, np.full((5, 1), -1e30)], axis=1)
+    q, p = (scipy_special.softmax(x / 3.0, axis=1) for x in (own, theirs))
+    classes = 9 * scipy_special.rel_entr(p, q).sum(1)
+    expected = 0.5 * (classes + classes[::-1] + entropies(3.0)[:, 0]) @ weights
+    found = soft_loss(beams, *spans, {"span_weights": weights})
+    assert found == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_copy_of_the_teacher_has_nothing_to_learn(float64):
+    """And weight 1 leaves the labels out of the gradient."""
+    keras.utils.set_random_seed(3)
+    student, model = tiny_model(), tiny_model()
+    for own, theirs in zip(student.trainable_variables, model.trainable_variables, strict=True):
+        own.assign(theirs)
+    relations = relation_teacher(model, student, weight=1.0, layer=SIZES["num_hidden_layers"])
+    teachers = OutputTeacher(model, 1.0, 2.0), relations
+    for teacher in teachers:
+        sums, gradients = sums_and_gradients(step_with(student, teacher), random_batch(0))
+        assert sums["masked_lm_loss"] > 1 and abs(sums["distillation_loss"]) < 1e-12
+        assert max(np.abs(g).max() for g in gradients.values()) < 1e-14
+
+
+def test_packed_rows_relate_as_rows_of_their_own(float64):
+    """Two sequences in one row, padded, against each in a row of its own."""
+    keras.utils.set_random_seed(4)
+    student, model = tiny_model(), tiny_model(hidden_size=64, num_attention_heads=8)
+    teacher = relation_teacher(model, student)
+    rng, lengths = np.random.default_rng(5), (6, 9)
+    ids = [rng.integers(1, 60, n) for n in lengths]
+    single = np.zeros((2, 16), np.int32)
+    for row, some in zip(single, ids, strict=True):
+        row[: len(some)] = some
+    places = {
+        "masked_lm_positions": [[1, 3], [2, 4]], "masked_lm_ids": [[5, 6], [7, 8]],
+        "masked_lm_weights": [[1.0, 1.0], [1.0, 1.0]],
+    }  # fmt: skip
+    rows = {"input_ids": single, "input_mask": (single > 0).astype(np.int32), **places}
+    packed = np.zeros((1, 16), np.int32)
+    packed[0, :15] = np.concatenate(ids)
+    index = np.array([[1] * 6 + [2] * 9 + [0]])
+    one = {
+        "input_ids": packed,
+        "input_mask": (packed > 0).astype(np.int32),
+        "segment_index": index,
+        "position_ids": np.array([[*range(6), *range(9), 0]]),
+        "sequence_starts": np.array([[0, 6]]),
+        "masked_lm_positions": [[1, 3, 8, 10]],
+        "masked_lm_ids": [[5, 6, 7, 8]],
+        "masked_lm_weights": [[1.0] * 4],
+    }
+    found = [sums_and_gradients(step_with(student, teacher), some) for some in (rows, one)]
+    (apart, expected), (together, gradients) = found
+    assert together["distillation_weight"] == apart["distillation_weight"] == 15
+    assert together["distillation_loss"] == pytest.approx(apart["distillation_loss"], rel=1e-10)
+    assert_close(gradients, expected, 1e-9, floor=1e-4)
+
+
+def make_teacher(kind, student, weight=0.5):
+    """A wider teacher, an ALBERT where relations are learned."""
+    sizes = {**SIZES, "hidden_size": 64, "num_attention_heads": 8}
+    if kind == "logits":
+        return OutputTeacher(tiny_model(hidden_size=64, dropout=0.3), weight, 2.0)
+    model = PretrainingModel(AlbertModel(AlbertConfig(embedding_size=16, **sizes)))
+    return relation_teacher(model, student, weight=weight)
+
+
+@pytest.mark.parametrize("kind", ("logits", "minilm"))
+def test_a_student_comes_nearer(kind):
+    keras.utils.set_random_seed(3)
+    student = tiny_model()
+    teacher = make_teacher(kind, student, weight=1.0)
+    for variable in teacher.weights:  # sharper than new weights are
+        variable.assign(4 * variable)
+    step, batch = step_with(student, teacher), tensors(random_batch(0))
+    losses = [float(step(batch)["loss"]) for _ in range(20)]
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def trained(kind, devices=1, steps=6, dropout=0.0, **options):
+    strategy = strategy_of(devices)
+    keras.utils.set_random_seed(3)
+    with strategy.scope():
+        student = tiny_model(dropout=dropout)
+        teacher = make_teacher(kind, student)
+    step = step_with(student, teacher, strategy, **options)
+    before = [v.numpy() for v in teacher.weights]
+    numbers = []
+    for i in range(steps):
+        metrics = step(split_batch(random_batch(i), strategy))
+        names = ("loss", "gradient_norm", "distillation_loss")
+        numbers.append([float(metrics[name]) for name in names])
+    for old, variable in zip(before, teacher.weights, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), old)
+    assert not any("teacher" in name for name in training_state(step))
+    return np.array(numbers), {name: values[0] for name, values in training_state(step).items()}
+
+
+@pytest.mark.parametrize("kind", ("logits", "minilm"))
+def test_one_device_and_two(float64, kind):
+    one, state = trained(kind)
+    two, other = trained(kind, devices=2, gradient_accumulation_steps=2)
+    np.testing.assert_allclose(two, one, atol=0, rtol=1e-9)
+    assert_close(other, state, 1e-9, floor=1e-4)
+    assert (one[1:] > 0).all() and (one[0] != one[1]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ("logits", "minilm"))
+def test_xla_and_recomputation_change_nothing(float64, kind):
+    plain = trained(kind, steps=2, dropout=0.1)
+    for options in ({"xla": True}, {"recompute": "block"}):
+        found = trained(kind, steps=2, dropout=0.1, **options)
+        np.testing.assert_allclose(found[0], plain[0], atol=0, rtol=1e-9)
+        assert_close(found[1], plain[1], 1e-9, floor=1e-4)
