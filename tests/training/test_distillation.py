@@ -96,7 +96,7 @@ def step_with(model, teacher, strategy=None, xla=False, **config):
         optimizer = make_optimizer("adamw", model)
     compilation = Compilation(whole=xla, auto_clustering=False, update=xla)
     settings = StepConfig(seed=0, **config)
-    return TrainingStep(model, optimizer, strategy, settings, compilation, None, teacher)
+    return TrainingStep(model, optimizer, strategy, settings, compilation, teacher=teacher)
 
 
 def sums_and_gradients(step, batch):
