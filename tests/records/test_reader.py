@@ -137,7 +137,7 @@ def test_features_must_be_those_of_the_format(change):
         features["more"] = [1]
     else:
         features["input_ids"].pop()
-    with pytest.raises(ValueError, match="features must be those of"):
+    with pytest.raises(ValueError, match="features must be as in"):
         encode_record(features, FORMATS[0])
 
 
