@@ -1,20 +1,9 @@
 """The sizes of an ALBERT model, as google-research/albert writes them in albert_config.json."""
 
 import dataclasses
-import os
-from typing import Any, Self
 
 from bert_common.errors import InputError
-from bert_tf.block_costs import TransformerBlockCosts
-from bert_tf.config import (
-    COMMON_KEYS,
-    LAYER_NORM_EPSILON,
-    check_sizes,
-    config_from_dict,
-    config_from_json_file,
-    config_from_preset,
-    config_to_dict,
-)
+from bert_tf.config import COMMON_KEYS, LAYER_NORM_EPSILON, EncoderConfig
 
 # Keys that published files hold beyond the fields, with the value that means this model: Google's
 # released code reads none of them.
@@ -39,7 +28,7 @@ PRESETS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class AlbertConfig:
+class AlbertConfig(EncoderConfig):
     """Sizes, rates and the activation of an ALBERT model; defaults as google-research/albert.
 
     Raises:
@@ -61,12 +50,12 @@ class AlbertConfig:
     type_vocab_size: int = 2
     initializer_range: float = 0.02
     layer_norm_eps: float = LAYER_NORM_EPSILON
-    # What a block of such a model costs; the block's own class imports Keras.
-    block = TransformerBlockCosts
-    has_pooler = True
+
+    published_keys = PUBLISHED_KEYS
+    presets = PRESETS
 
     def __post_init__(self) -> None:
-        check_sizes(self)
+        super().__post_init__()
         if self.num_hidden_groups > self.num_hidden_layers:
             raise InputError(
                 "num_hidden_groups must not be larger than num_hidden_layers. Received: "
@@ -83,22 +72,3 @@ class AlbertConfig:
     def num_block_calls(self) -> int:
         """The number of blocks that run one after the other."""
         return self.num_hidden_layers * self.inner_group_num
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the contents of an albert_config.json, in Google's keys where possible."""
-        return config_to_dict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any], source: str = "the configuration") -> Self:
-        """Makes a configuration from what `source` holds; an unknown key is an InputError."""
-        return config_from_dict(cls, values, PUBLISHED_KEYS, source)
-
-    @classmethod
-    def from_json_file(cls, path: str | os.PathLike[str]) -> Self:
-        """Reads albert_config.json; every problem is an InputError that names the file."""
-        return config_from_json_file(cls, path, PUBLISHED_KEYS)
-
-    @classmethod
-    def from_preset(cls, name: str, vocab_size: int, **changes: Any) -> Self:
-        """Makes one of the published sizes: base, large, xlarge, xxlarge."""
-        return config_from_preset(cls, PRESETS, name, vocab_size=vocab_size, **changes)

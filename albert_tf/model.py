@@ -1,19 +1,14 @@
-"""The ALBERT encoder (arXiv:1909.11942): narrow embeddings, blocks that share weights.
+"""The ALBERT encoder (arXiv:1909.11942): narrow embeddings, blocks that share weights."""
 
-Shapes: B batch, T tokens, E embedding, H hidden, S sequences of a packed row, P positions.
-"""
-
-import dataclasses
-import functools
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any
 
 import keras
 
 from albert_tf.config import AlbertConfig
-from bert_tf.attention import attention, attention_bias
-from bert_tf.encoder import encoder_inputs, run_last_block
-from bert_tf.layers import BlockInputs, Embeddings, Shape, TransformerBlock, call_block, dense
+from bert_tf.attention import attention
+from bert_tf.layers import TransformerBlock
+from bert_tf.model import BertModel
 
 _INNER = "bert/encoder/transformer/group_{g}/inner_group_{k}"
 
@@ -39,14 +34,14 @@ GOOGLE_NAMES = {
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertModel(keras.Model):
+class AlbertModel(BertModel):
     """A `bert_tf.BertModel` with narrow embeddings, whose layers share their blocks.
 
-    Args:
-        config: an `AlbertConfig`.
-        attention_function: as `BertModel` takes it.
+    It takes the arguments of `BertModel`; its configuration is an `AlbertConfig`.
     """
 
+    config: AlbertConfig
+    config_class = AlbertConfig
     google_names = GOOGLE_NAMES
     # What its pre-training predicts of two segments: whether they are in order.
     sentence_objective = "sentence_order"
@@ -58,70 +53,15 @@ class AlbertModel(keras.Model):
         attention_function: Callable[..., Any] = attention,
         **kwargs: Any,
     ) -> None:
-        super().__init__(name=name, **kwargs)
-        self.config = config
-        policy = self.dtype_policy
-        self.embeddings = Embeddings(config, name="embeddings", dtype=policy)
-        hidden = config.hidden_size
-        # As Google: no projection where the widths are equal.
-        self.projection = None
-        if config.embedding_size != hidden:
-            self.projection = dense(hidden, config, "embedding_projection", dtype=policy)
-        block = functools.partial(TransformerBlock, config, attention_function, dtype=policy)
+        super().__init__(config, name, attention_function, **kwargs)
+
+    def make_blocks(self, block: Callable[..., TransformerBlock]) -> None:
         self.groups = [
-            [block(name=f"group_{g}_inner_{k}") for k in range(config.inner_group_num)]
-            for g in range(config.num_hidden_groups)
+            [block(name=f"group_{g}_inner_{k}") for k in range(self.config.inner_group_num)]
+            for g in range(self.config.num_hidden_groups)
         ]
-        self.pooler = dense(hidden, config, "pooler", activation="tanh", dtype=policy)
-        self.build()
 
-    def build(self, input_shape: Shape | None = None) -> None:
-        self.embeddings.build()
-        if self.projection is not None:
-            self.projection.build((None, None, self.config.embedding_size))
-        for group in self.groups:
-            for block in group:
-                block.build()
-        self.pooler.build((None, self.config.hidden_size))
-
-    def call(
-        self,
-        inputs: Mapping[str, Any],
-        training: bool | None = None,
-        return_all_layers: bool = False,
-        positions: Any = None,
-        run_block: Callable[..., Any] = call_block,
-    ) -> dict[str, Any]:
-        """Does what `BertModel.call` does, but "embedding_output" is [B, T, E].
-
-        "encoder_outputs" has num_hidden_layers x inner_group_num entries.
-        """
-        inputs = encoder_inputs(inputs, self.config)
-        bias = attention_bias(inputs.input_mask, inputs.segment_index)  # [B, 1, 1 or T, T]
-        of_blocks = BlockInputs(bias, inputs.position_ids)
-        x = self.embeddings(
-            inputs.input_ids, inputs.segment_ids, inputs.position_ids, training=training
-        )  # [B, T, E]
-        embedded = x
-        if self.projection is not None:
-            x = self.projection(x)  # [B, T, H]
-        outputs = {"embedding_output": embedded, "encoder_input": x, "encoder_outputs": []}
-        layers = self.config.num_hidden_layers
-        blocks = [b for i in range(layers) for b in self.groups[i * len(self.groups) // layers]]
-        for block in blocks[:-1]:
-            x = run_block(block, x, of_blocks, training=training)
-            outputs["encoder_outputs"].append(x)
-        last = functools.partial(run_block, blocks[-1], x, training=training)
-        x, first = run_last_block(last, of_blocks, inputs.sequence_starts, positions)
-        outputs["encoder_outputs"].append(x)
-        outputs = outputs if return_all_layers else {}
-        return {"sequence_output": x, "pooled_output": self.pooler(first), **outputs}
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **dataclasses.asdict(self.config)}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
-        sizes = {field.name for field in dataclasses.fields(AlbertConfig)}
-        rest = {key: value for key, value in config.items() if key not in sizes}
-        return cls(AlbertConfig(**{key: config[key] for key in sizes}), **rest)
+    def block_calls(self) -> list[TransformerBlock]:
+        """The blocks in the order in which they run: num_hidden_layers x inner_group_num."""
+        layers, groups = self.config.num_hidden_layers, self.groups
+        return [block for i in range(layers) for block in groups[i * len(groups) // layers]]

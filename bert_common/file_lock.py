@@ -36,10 +36,7 @@ def locked(path: str | os.PathLike[str], wait: bool = False) -> Iterator[str | N
             return
         with contextlib.suppress(OSError):  # a full disk: the lock holds without the text
             file.truncate(0)
-            file.write(_describe_this_process().encode())
+            since = time.strftime("%Y-%m-%d %H:%M:%S")
+            text = f"process {os.getpid()} on {socket.gethostname()}, since {since}\n"
+            file.write(text.encode())
         yield None
-
-
-def _describe_this_process():
-    since = time.strftime("%Y-%m-%d %H:%M:%S")
-    return f"process {os.getpid()} on {socket.gethostname()}, since {since}\n"

@@ -11,7 +11,6 @@ def load_lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """Makes the `__getattr__` of a package (PEP 562), so that importing it imports nothing heavy.
 
     Args:
-        package: the package's name.
         homes: a dict from each name to the module that it comes from.
     """
 

@@ -1,6 +1,7 @@
 """Recognises the encoding of text, and decodes it; an error names line and byte."""
 
 import codecs
+import itertools
 from collections.abc import Iterable, Iterator
 
 from bert_common.errors import InputError
@@ -106,7 +107,7 @@ def decode_blocks(blocks: Iterable[bytes], encoding: str, name: str) -> Iterator
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     lines, read, is_first = 1, 0, True
-    for block in _with_end(blocks):
+    for block in itertools.chain(filter(None, blocks), [b""]):
         read += len(block)
         try:
             text = decoder.decode(block, final=not block)
@@ -121,11 +122,6 @@ def decode_blocks(blocks: Iterable[bytes], encoding: str, name: str) -> Iterator
         lines += text.count("\n")
         yield text.removeprefix("\ufeff") if is_first else text
         is_first = is_first and not text
-
-
-def _with_end(blocks):
-    yield from filter(None, blocks)
-    yield b""
 
 
 def decode_text(content: bytes, name: str, encoding: str | None = None) -> str:

@@ -75,7 +75,6 @@ def _gradient(blocks, split, key, value, upstream):
     """The gradients of query, key and value.
 
     Args:
-        blocks: the `_Blocks`.
         split: the query times `blocks.scale`, [S, B, N, C, D].
         key, value: [B, N, T, D].
         upstream: the gradient of the context, [S, B, N, C, D].
@@ -144,7 +143,6 @@ class _Blocks:
         """The probabilities of block `i` with dropout, and the softmax in float32 before it.
 
         Args:
-            i: the number of the block.
             query: its queries times `scale`, [B, N, C, D].
             key: [B, N, T, D].
 

@@ -31,9 +31,7 @@ HEAD_NAMES = r"^cls/(predictions|seq_relationship)/"
 # Of ELECTRA's pre-training; ignored by every model that lacks them.
 REPLACED_TOKENS_NAMES = r"^(generator|generator_predictions|discriminator_predictions)/"
 
-# How Google's names of an encoder's weights begin, BERT's and ALBERT's first; how its table of
-# pieces is called after that. A checkpoint that begins otherwise is read as one of the first.
-STEMS = ENCODER, ELECTRA = ("bert/", "electra/")
+# How Google's name of an encoder's table of pieces ends, after the stem of all its names.
 TABLE = "embeddings/word_embeddings"
 
 # What TensorFlow's reader raises on a damaged file, depending on where the damage is.
@@ -157,8 +155,13 @@ def read_tensor(reader: Any, prefix: str, name: str) -> np.ndarray:
         ) from None
 
 
-def google_arrays(prefix: str) -> CheckpointArrays:
+def google_arrays(prefix: str, stems: Sequence[str] = ()) -> CheckpointArrays:
     """The `CheckpointArrays` of a checkpoint that Google or this project made.
+
+    Args:
+        stems: how the names of an encoder's weights begin, for example "bert/". Other names, as of
+            "module/bert/embeddings/word_embeddings", where a model was part of another one, are
+            read as such, with a warning; none: names stay as they are.
 
     Raises:
         InputError, DamagedCheckpoint: as `open_checkpoint`.
@@ -166,14 +169,23 @@ def google_arrays(prefix: str) -> CheckpointArrays:
     reader = open_checkpoint(prefix)
     shapes = reader.get_variable_to_shape_map()
     names = {name: name for name in shapes}
-    if stem := _other_stem(shapes):
+    others = [name.removesuffix(TABLE) for name in names if name.endswith(TABLE)]
+    if stems and len(others) == 1 and not any(name.startswith(tuple(stems)) for name in names):
+        (other,) = others
+        stem = next((stem for stem in stems if other.endswith(f"/{stem}")), stems[0])
         warnings.warn(
-            f"{prefix}: the model's variables begin with {stem!r} there, which is read as "
-            f"{ENCODER!r}",
+            f"{prefix}: the model's variables begin with {other!r} there, which is read as "
+            f"{stem!r}",
             stacklevel=2,
         )
-        outer = stem.removesuffix(ENCODER) if stem.endswith(ENCODER) else None
-        names = {_renamed(name, stem, outer): name for name in shapes}
+        # Before the heads' names too.
+        outer = other.removesuffix(stem) if other.endswith(f"/{stem}") else ""
+        names = {
+            stem + name.removeprefix(other)
+            if name.startswith(other)
+            else name.removeprefix(outer): name
+            for name in shapes
+        }
         if len(names) < len(shapes):
             raise InputError(
                 f"the checkpoint {prefix} must hold one model. Received: several names that end "
@@ -184,24 +196,6 @@ def google_arrays(prefix: str) -> CheckpointArrays:
         {name: shapes[stored] for name, stored in names.items()},
         lambda name: read_tensor(reader, prefix, names[name]),
     )
-
-
-def _other_stem(names):
-    """Finds the prefix of the encoder's names in a checkpoint, if it is not "bert/"; else None.
-
-    As for "module/bert/embeddings/word_embeddings", where a model was part of another one.
-    """
-    if any(name.startswith(STEMS) for name in names):
-        return None
-    stems = [name.removesuffix(TABLE) for name in names if name.endswith(TABLE)]
-    return stems[0] if len(stems) == 1 else None
-
-
-def _renamed(name, stem, outer):
-    """A variable's name without what stands before it; `outer`: before the heads' names too."""
-    if name.startswith(stem):
-        return ENCODER + name.removeprefix(stem)
-    return name.removeprefix(outer) if outer else name
 
 
 def _ignored_patterns(variables, optimizers):
@@ -224,13 +218,12 @@ def load_google_checkpoint(
         checkpoint_prefix: for example "uncased_L-12_H-768_A-12/bert_model.ckpt".
         allow_missing, optimizer: as in `load_arrays`.
 
-    Returns:
-        A `LoadReport`.
-
     Raises:
         InputError: no such checkpoint, or as `load_arrays`.
     """
-    return load_arrays(model, google_arrays(checkpoint_prefix), allow_missing, optimizer=optimizer)
+    tables = [name for name in google_variables(model) if name.endswith(TABLE)]
+    arrays = google_arrays(checkpoint_prefix, [name.removesuffix(TABLE) for name in tables])
+    return load_arrays(model, arrays, allow_missing, optimizer=optimizer)
 
 
 def load_arrays(
@@ -244,13 +237,9 @@ def load_arrays(
 
     Args:
         model: a BertModel, an AlbertModel, or a model around one of them.
-        arrays: the `CheckpointArrays`.
         allow_missing: prefixes of Google's names whose variables the arrays may lack, for
             example ("cls/",) for a checkpoint without the pre-training heads.
         optimizer: its slots are ignored, as are the slots of `OPTIMIZERS`.
-
-    Returns:
-        A `LoadReport`.
 
     Raises:
         InputError: variables that are missing, unexpected, or of another shape, listed in one

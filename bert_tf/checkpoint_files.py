@@ -107,7 +107,6 @@ def keep_newest(directory: str, count: int, every: int = 0) -> None:
     """Removes all but the newest checkpoints, and lists these with `note_checkpoints`.
 
     Args:
-        directory: the run's directory.
         count: how many to keep; 0 for all.
         every: checkpoints at its multiples are kept too, and are not counted; 0 for none.
     """

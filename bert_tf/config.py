@@ -4,7 +4,7 @@ import dataclasses
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
@@ -31,8 +31,6 @@ TRANSFORMERS_KEYS = (
     "model_type", "output_attentions", "output_hidden_states", "output_past", "pad_token_id",
     "position_embedding_type", "torch_dtype", "transformers_version", "use_cache",
 )  # fmt: skip
-
-PUBLISHED_KEYS = COMMON_KEYS
 
 # The largest int32: no size of a model comes near it.
 LARGEST_SIZE = 2**31 - 1
@@ -63,86 +61,166 @@ PRESETS = {
 }
 
 
-class EncoderConfig(Protocol):
-    """The members of every encoder's configuration, a dataclass that never changes.
+@dataclasses.dataclass(frozen=True)
+class EncoderConfig:
+    """The base of the configurations of all encoders, which declare the fields themselves.
 
-    Attributes: as of `BertConfig`, with these that not every one keeps as a field.
-        embedding_size: the width of the embedding tables.
-        num_blocks: how many blocks have their own weights.
-        num_block_calls: how many blocks are run one after the other.
-        block: what one of them costs.
+    Attributes:
+        published_keys: keys of published files that are no fields: key -> the value that it must
+            have, or `ANY`.
+        presets: name of a published size -> its `PRESET_SIZES`.
+        preset_changes: the other fields in which published sizes differ from the defaults, by name.
+        block: what a block of such a model costs; the block's own class imports Keras.
         has_pooler: whether a layer reads [CLS] for what a whole text is.
     """
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    if TYPE_CHECKING:  # each subclass has its own defaults, and its own order
+        vocab_size: int
+        hidden_size: int
+        num_hidden_layers: int
+        num_attention_heads: int
+        intermediate_size: int
+        hidden_act: str | None
+        hidden_dropout_prob: float
+        attention_probs_dropout_prob: float
+        max_position_embeddings: int
+        type_vocab_size: int
+        initializer_range: float
+        layer_norm_eps: float
 
-    def __init__(self, **values: Any) -> None: ...
+    published_keys: ClassVar[Mapping[str, Any]] = COMMON_KEYS
+    presets: ClassVar[Mapping[str, tuple[int, ...]]] = {}
+    preset_changes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    block = TransformerBlockCosts
+    has_pooler = True
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.type is int and (not isinstance(value, int) or value is True or value < 1):
+                raise InputError(f"{field.name} must be a positive integer. Received: {value!r}")
+            if field.type is int and value > LARGEST_SIZE:
+                raise InputError(f"{field.name} must be at most {LARGEST_SIZE}. Received: {value}")
+            if field.name == "num_hidden_layers" and value > MOST_LAYERS:
+                raise InputError(
+                    f"num_hidden_layers must be at most {MOST_LAYERS}. Received: {value}"
+                )
+            # Not math.isfinite, which an integer of 400 digits is too large for.
+            if field.type is float and (
+                type(value) not in (int, float) or not abs(value) <= sys.float_info.max
+            ):
+                raise InputError(f"{field.name} must be a finite number. Received: {value!r}")
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(f"{name} must be in [0, 1). Received: {getattr(self, name)!r}")
+        if self.layer_norm_eps <= 0:
+            raise InputError(f"layer_norm_eps must be above 0. Received: {self.layer_norm_eps!r}")
+        if self.initializer_range < 0:
+            raise InputError(
+                f"initializer_range must not be negative. Received: {self.initializer_range!r}"
+            )
+        if self.hidden_size % self.num_attention_heads:
+            raise InputError(
+                "hidden_size must be a multiple of num_attention_heads. Received: "
+                f"hidden_size={self.hidden_size}, num_attention_heads={self.num_attention_heads}"
+            )
+        # An empty name means none, and case is ignored: as bert/modeling.py get_activation.
+        act = self.hidden_act
+        if act not in (None, "") and str(act).lower() not in ACTIVATION_NAMES:
+            raise InputError(
+                f"hidden_act must be one of {', '.join(ACTIVATION_NAMES)}. "
+                f"Received: {self.hidden_act!r}"
+            )
 
     @property
-    def vocab_size(self) -> int: ...
+    def embedding_size(self) -> int:
+        """The width of the embedding tables: the hidden size, where it is no field."""
+        return self.hidden_size
 
     @property
-    def embedding_size(self) -> int: ...
+    def num_blocks(self) -> int:
+        """The number of blocks with their own weights: one per layer."""
+        return self.num_hidden_layers
 
     @property
-    def hidden_size(self) -> int: ...
+    def num_block_calls(self) -> int:
+        """The number of blocks that run one after the other."""
+        return self.num_hidden_layers
 
-    @property
-    def num_hidden_layers(self) -> int: ...
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the contents of the configuration's file, in Google's keys where possible.
 
-    @property
-    def num_attention_heads(self) -> int: ...
-
-    @property
-    def intermediate_size(self) -> int: ...
-
-    @property
-    def hidden_act(self) -> str | None: ...
-
-    @property
-    def hidden_dropout_prob(self) -> float: ...
-
-    @property
-    def attention_probs_dropout_prob(self) -> float: ...
-
-    @property
-    def max_position_embeddings(self) -> int: ...
-
-    @property
-    def type_vocab_size(self) -> int: ...
-
-    @property
-    def initializer_range(self) -> float: ...
-
-    @property
-    def layer_norm_eps(self) -> float: ...
-
-    @property
-    def num_blocks(self) -> int: ...
-
-    @property
-    def num_block_calls(self) -> int: ...
-
-    @property
-    def block(self) -> type[TransformerBlockCosts]: ...
-
-    @property
-    def has_pooler(self) -> bool: ...
-
-    def to_dict(self) -> dict[str, Any]: ...
+        layer_norm_eps is left out where it is Google's: other tools refuse keys they do not know.
+        """
+        values = dataclasses.asdict(self)
+        if values["layer_norm_eps"] == LAYER_NORM_EPSILON:
+            del values["layer_norm_eps"]
+        return values
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any], source: str = "") -> Self: ...
+    def from_dict(
+        cls, values: Mapping[str, Any], source: str | os.PathLike[str] = "the configuration"
+    ) -> Self:
+        """Makes a configuration from what `source`, a file, holds.
+
+        Raises:
+            InputError: an unknown key, no vocab_size, or values that mean another model or are out
+                of their range; or a config.json of transformers.
+        """
+        if is_of_transformers(values):
+            raise InputError(
+                f"{source}: {cls.__name__} reads Google's files, in which hidden_act names other "
+                "functions; korean_bert.load_model reads folders of transformers. Received: "
+                f"a file with {next(key for key in TRANSFORMERS_KEYS if key in values)}"
+            )
+        known = {field.name for field in dataclasses.fields(cls)}
+        unknown = sorted(set(values) - known - set(cls.published_keys))
+        if unknown:
+            raise InputError(
+                f"{source}: every key must be one of {cls.__name__}'s. "
+                f"Received: {', '.join(unknown)}"
+            )
+        for key, wanted in cls.published_keys.items():
+            if wanted is not ANY and values.get(key, wanted) != wanted:
+                raise InputError(
+                    f"{source}: {key} must be {wanted!r}, as another value means another model. "
+                    f"Received: {values[key]!r}"
+                )
+        if "vocab_size" not in values:
+            raise InputError(f"{source}: vocab_size must be given. Received: {', '.join(values)}")
+        try:
+            return cls(**{key: value for key, value in values.items() if key in known})
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from None
 
     @classmethod
-    def from_json_file(cls, path: str | os.PathLike[str]) -> Self: ...
+    def from_json_file(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads the configuration's file; every problem is an InputError that names it."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                values = parse_json(file.read())
+        except OSError as error:
+            raise InputError(f"cannot read the configuration {path}: {error.strerror}") from None
+        except ValueError as error:  # JSON and UTF-8 errors
+            raise InputError(f"{path} must be a JSON file. Received: {error}") from None
+        if not isinstance(values, dict):
+            raise InputError(f"{path} must hold a JSON object. Received: {type(values).__name__}")
+        return cls.from_dict(values, path)
 
-
-Config = TypeVar("Config", bound=EncoderConfig)
+    @classmethod
+    def from_preset(cls, name: str, vocab_size: int, **changes: Any) -> Self:
+        """Makes one of the published sizes, a key of `presets`, with some changes."""
+        if name not in cls.presets:
+            names = ", ".join(cls.presets)
+            raise InputError(f"The preset must be one of {names}. Received: {name!r}")
+        sizes: dict[str, Any] = dict(zip(PRESET_SIZES, cls.presets[name], strict=True))
+        return cls(
+            **{"vocab_size": vocab_size, **sizes, **cls.preset_changes.get(name, {}), **changes}
+        )
 
 
 @dataclasses.dataclass(frozen=True)
-class BertConfig:
+class BertConfig(EncoderConfig):
     """Sizes, rates and the activation of a BERT model; defaults as google-research/bert.
 
     Raises:
@@ -161,172 +239,11 @@ class BertConfig:
     type_vocab_size: int = 16
     initializer_range: float = 0.02
     layer_norm_eps: float = LAYER_NORM_EPSILON
-    # What a block of such a model costs; the block's own class imports Keras.
-    block = TransformerBlockCosts
-    has_pooler = True
 
-    def __post_init__(self) -> None:
-        check_sizes(self)
-
-    @property
-    def embedding_size(self) -> int:
-        """The width of the embedding tables: BERT's is the hidden size."""
-        return self.hidden_size
-
-    @property
-    def num_blocks(self) -> int:
-        """The number of blocks with their own weights: one per layer."""
-        return self.num_hidden_layers
-
-    @property
-    def num_block_calls(self) -> int:
-        """The number of blocks that run one after the other."""
-        return self.num_hidden_layers
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the contents of a bert_config.json, in Google's keys where that is possible."""
-        return config_to_dict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any], source: str = "the configuration") -> Self:
-        """Makes a configuration from what `source` holds; an unknown key is an InputError."""
-        return config_from_dict(cls, values, PUBLISHED_KEYS, source)
-
-    @classmethod
-    def from_json_file(cls, path: str | os.PathLike[str]) -> Self:
-        """Reads bert_config.json; every problem is an InputError that names the file."""
-        return config_from_json_file(cls, path, PUBLISHED_KEYS)
-
-    @classmethod
-    def from_preset(cls, name: str, vocab_size: int, **changes: Any) -> Self:
-        """Makes one of the published sizes: tiny, mini, small, medium, base, large."""
-        return config_from_preset(
-            cls, PRESETS, name, vocab_size=vocab_size, **{"type_vocab_size": 2, **changes}
-        )
-
-
-def config_from_preset(
-    cls: type[Config], presets: Mapping[str, tuple[int, ...]], name: str, **values: Any
-) -> Config:
-    """Makes a `cls` of a published size; `values` are other sizes, and replace published ones."""
-    if name not in presets:
-        raise InputError(f"The preset must be one of {', '.join(presets)}. Received: {name!r}")
-    return cls(**{**dict(zip(PRESET_SIZES, presets[name], strict=True)), **values})
-
-
-def config_to_dict(config: EncoderConfig) -> dict[str, Any]:
-    """The fields that a configuration file holds.
-
-    layer_norm_eps is left out where it is Google's: other tools refuse keys they do not know.
-    """
-    values = dataclasses.asdict(config)
-    if config.layer_norm_eps == LAYER_NORM_EPSILON:
-        del values["layer_norm_eps"]
-    return values
+    presets = PRESETS
+    preset_changes = dict.fromkeys(PRESETS, {"type_vocab_size": 2})
 
 
 def is_of_transformers(values: Mapping[str, Any]) -> bool:
     """Whether the dict that a configuration file holds was written by transformers."""
     return any(key in values for key in TRANSFORMERS_KEYS)
-
-
-def config_from_json_file(
-    cls: type[Config], path: str | os.PathLike[str], published_keys: Mapping[str, Any]
-) -> Config:
-    """Reads a configuration file into `cls`.
-
-    Raises:
-        InputError: the file cannot be read, is not a JSON object, or does not fit `cls`.
-    """
-    try:
-        with open(path, encoding="utf-8") as file:
-            values = parse_json(file.read())
-    except OSError as error:
-        raise InputError(f"cannot read the configuration {path}: {error.strerror}") from None
-    except ValueError as error:  # JSON and UTF-8 errors
-        raise InputError(f"{path} must be a JSON file. Received: {error}") from None
-    if not isinstance(values, dict):
-        raise InputError(f"{path} must hold a JSON object. Received: {type(values).__name__}")
-    return config_from_dict(cls, values, published_keys, source=path)
-
-
-def config_from_dict(
-    cls: type[Config],
-    values: Mapping[str, Any],
-    published_keys: Mapping[str, Any],
-    source: str | os.PathLike[str],
-) -> Config:
-    """Makes a `cls` from a dict.
-
-    Args:
-        cls: the configuration's class.
-        values: what the file holds.
-        published_keys: other keys that are accepted: key -> the value that it must have, or `ANY`.
-        source: the file, for messages.
-
-    Raises:
-        InputError: an unknown key, no vocab_size, or values that mean another model or that `cls`
-            rejects; or a config.json of transformers.
-    """
-    if is_of_transformers(values):
-        raise InputError(
-            f"{source}: {cls.__name__} reads Google's files, in which hidden_act names other "
-            "functions; korean_bert.load_model reads folders of transformers. Received: "
-            f"a file with {next(key for key in TRANSFORMERS_KEYS if key in values)}"
-        )
-    known = {field.name for field in dataclasses.fields(cls)}
-    unknown = sorted(set(values) - known - set(published_keys))
-    if unknown:
-        raise InputError(
-            f"{source}: every key must be one of {cls.__name__}'s. Received: {', '.join(unknown)}"
-        )
-    for key, wanted in published_keys.items():
-        if wanted is not ANY and values.get(key, wanted) != wanted:
-            raise InputError(
-                f"{source}: {key} must be {wanted!r}, as another value means another model. "
-                f"Received: {values[key]!r}"
-            )
-    if "vocab_size" not in values:
-        raise InputError(f"{source}: vocab_size must be given. Received: {', '.join(values)}")
-    try:
-        return cls(**{key: value for key, value in values.items() if key in known})
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from None
-
-
-def check_sizes(config: EncoderConfig) -> None:
-    """Raises the InputErrors that `BertConfig` and `AlbertConfig` have in common."""
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if field.type is int and (not isinstance(value, int) or value is True or value < 1):
-            raise InputError(f"{field.name} must be a positive integer. Received: {value!r}")
-        if field.type is int and value > LARGEST_SIZE:
-            raise InputError(f"{field.name} must be at most {LARGEST_SIZE}. Received: {value}")
-        if field.name == "num_hidden_layers" and value > MOST_LAYERS:
-            raise InputError(f"num_hidden_layers must be at most {MOST_LAYERS}. Received: {value}")
-        # Not math.isfinite, which an integer of 400 digits is too large for.
-        if field.type is float and (
-            type(value) not in (int, float) or not abs(value) <= sys.float_info.max
-        ):
-            raise InputError(f"{field.name} must be a finite number. Received: {value!r}")
-    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-        if not 0 <= getattr(config, name) < 1:
-            raise InputError(f"{name} must be in [0, 1). Received: {getattr(config, name)!r}")
-    if config.layer_norm_eps <= 0:
-        raise InputError(f"layer_norm_eps must be above 0. Received: {config.layer_norm_eps!r}")
-    if config.initializer_range < 0:
-        raise InputError(
-            f"initializer_range must not be negative. Received: {config.initializer_range!r}"
-        )
-    if config.hidden_size % config.num_attention_heads:
-        raise InputError(
-            "hidden_size must be a multiple of num_attention_heads. Received: "
-            f"hidden_size={config.hidden_size}, num_attention_heads={config.num_attention_heads}"
-        )
-    # An empty name means none, and case is ignored: as bert/modeling.py get_activation.
-    act = config.hidden_act
-    if act not in (None, "") and str(act).lower() not in ACTIVATION_NAMES:
-        raise InputError(
-            f"hidden_act must be one of {', '.join(ACTIVATION_NAMES)}. "
-            f"Received: {config.hidden_act!r}"
-        )

@@ -106,7 +106,6 @@ def run_inside(
     """Runs an encoder without dropout, and keeps what its blocks read and compute.
 
     Args:
-        encoder: a `BertModel` or an `AlbertModel`.
         inputs: as for `BertModel.call`.
         return_probabilities: whether to return the probabilities of attention too.
         call_block: what blocks are called through where no probabilities are returned.
@@ -135,7 +134,6 @@ class EncoderModel(keras.Model):
     `call` with the keyword `run_block`, and `self.build()` at the end of its constructor.
 
     Args:
-        encoder: a `BertModel` or an `AlbertModel`.
         name: not the encoder's: the paths of all variables begin with one of the two.
     """
 

@@ -26,14 +26,12 @@ def fused_block(block: "TransformerBlock", x: tf.Tensor, inputs: "BlockInputs") 
     for roundings; what is not for this, another precision or `positions`, is left to `call`.
 
     Args:
-        block: the layer.
         x: [B, T, H].
-        inputs: `bert_tf.layers.BlockInputs`.
     """
     if inputs.positions is not None or block.compute_dtype != "float32":
         return block(x, inputs, training=False)
     attention, (batch, length, width) = block.attention, ops.shape(x)
-    normalize = one_layer_norm if has_one_layer_norm() else _call_layer_norm
+    normalize = one_layer_norm if has_one_layer_norm() else lambda layer, *sum: layer(*sum)
     flat = ops.reshape(x, (-1, width))  # [B * T, H]
 
     heads_shape = (batch, length, attention.num_heads, attention.head_size)
@@ -99,7 +97,3 @@ def one_layer_norm(layer: "LayerNorm", x: tf.Tensor, residual: tf.Tensor) -> tf.
     )
     gamma, beta = map(ops.convert_to_tensor, (layer.gamma, layer.beta))  # [H]
     return tf.reshape(normalized, tf.shape(x)) * gamma + beta  # [R, H]
-
-
-def _call_layer_norm(layer, x, residual):
-    return layer(x, residual)

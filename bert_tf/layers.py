@@ -197,7 +197,6 @@ class SelfAttention(keras.layers.Layer):
     """Multi-head self-attention without its output projection (arXiv:1706.03762, section 3.2).
 
     Args:
-        config: a `BertConfig` or an `AlbertConfig`.
         attention_function: what computes each head's context: `bert_tf.attention.attention`, or a
             function with its arguments.
     """
@@ -322,7 +321,6 @@ class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
 
         Args:
             x: [B, T, H].
-            inputs: `BlockInputs`.
             training: whether dropout is on.
             return_probabilities: as `SelfAttention.call` takes it.
 
@@ -362,7 +360,6 @@ def call_block(
     Args:
         block: a `TransformerBlock`, or another layer with its `call`.
         x: [B, T, H].
-        inputs: `BlockInputs`.
         training: whether dropout is on.
     """
     return block(x, inputs, training=training)

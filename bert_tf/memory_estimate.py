@@ -1,5 +1,6 @@
 """Estimates, before training starts, how much memory it will need."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from bert_tf.config import EncoderConfig
@@ -53,11 +54,6 @@ def count_weights(config: EncoderConfig) -> int:
     return sum(count_parts(config).values())
 
 
-def update_bytes(config: EncoderConfig, slots: int = ADAM_SLOTS) -> int:
-    """The memory of an update: weights, gradients, slots; XLA writes new values beside old ones."""
-    return WEIGHT_BYTES * (1 + 2 * (1 + slots)) * count_weights(config)
-
-
 def estimate_bytes(
     config: EncoderConfig,
     batch: int,
@@ -69,13 +65,14 @@ def estimate_bytes(
     slots: int = ADAM_SLOTS,
     blockwise: bool = False,
     token_dropping: float = 0.0,
+    networks: Sequence[EncoderConfig] = (),
+    weights: int | None = None,
 ) -> float:
     """The memory of one device while it trains.
 
     The last block counts like the others, though it is run at the masked positions alone.
 
     Args:
-        config: the model's configuration.
         batch: examples that it computes at once.
         length: tokens of an example.
         predictions: masked positions of an example.
@@ -84,19 +81,26 @@ def estimate_bytes(
         slots: how many numbers the optimizer keeps for each weight.
         blockwise: whether attention is `bert_tf.blockwise_attention`, which keeps no scores.
         token_dropping: the share of the tokens that skip the middle layers.
+        networks: the configurations of all encoders that are trained; empty for this one.
+        weights: how many there are; None for those that `count_weights` counts.
 
     Returns:
         Bytes: an estimate, in most cases within 20 %.
     """
-    kept = kept_bytes(config, batch, length, precision, recompute, blockwise)
+    kept = sum(
+        kept_bytes(network, batch, length, precision, recompute, blockwise)
+        for network in networks or (config,)
+    )
     if token_dropping:
         calls = config.num_block_calls
         pairs = lengths_of_calls(calls, length, token_dropping, predictions)
         # What a call keeps goes with the tokens that it computes, the last one's included.
         kept *= (sum(queries for _, queries in pairs) + length) / (calls * length)
     logits = logit_bytes(config, batch, predictions)
-    weights = WEIGHT_BYTES * (2 + slots) * count_weights(config)  # with gradients and slots
-    return max(weights + kept + logits, update_bytes(config, slots)) + RUNTIME_BYTES
+    of_weights = WEIGHT_BYTES * (count_weights(config) if weights is None else weights)
+    # With gradients and slots; XLA writes what an update makes of them beside the old values.
+    training, update = (2 + slots) * of_weights, (1 + 2 * (1 + slots)) * of_weights
+    return max(training + kept + logits, update) + RUNTIME_BYTES
 
 
 def kept_bytes(
@@ -134,7 +138,6 @@ def inference_bytes(
     """The memory of one device while it computes the vectors of texts, without gradients.
 
     Args:
-        config: the model's configuration.
         batch: rows that it computes at once.
         length: tokens of a row.
         precision: "float32", "bfloat16" or "float16"; weights are kept in float32.
@@ -192,6 +195,7 @@ def memory_line(
     precision: str,
     recompute: str,
     *,
+    weights: int | None = None,
     beside: float = 0.0,
     **options: Any,
 ) -> str:
@@ -199,24 +203,13 @@ def memory_line(
 
     Takes the arguments of `estimate_bytes`; `beside` are the bytes of what else is on the device.
     """
+    weights = count_weights(config) if weights is None else weights
+    sizes, options = (batch, length, predictions, precision), {"weights": weights, **options}
     plain, saving = (
-        estimate_bytes(config, batch, length, predictions, precision, kind, **options) + beside
+        (estimate_bytes(config, *sizes, kind, **options) + beside) / GIB
         for kind in ("none", "block")
     )
-    return describe(count_weights(config), (plain, saving), (batch, length), recompute)
-
-
-def describe(weights: int, both: tuple[float, float], rows: tuple[int, int], recompute: str) -> str:
-    """The line of `memory_line`.
-
-    Args:
-        weights: their number.
-        both: bytes without and with recomputation.
-        rows: their number and length.
-        recompute: "none" or "block".
-    """
-    (plain, saving), (batch, length) = both, rows
     line = f"{weights:,} weights; about {{:.1f}} GiB a device at {batch} x {length}"
     if recompute == "block":
-        return line.format(saving / GIB) + f" ({plain / GIB:.1f} without --recompute=block)"
-    return line.format(plain / GIB) + f" ({saving / GIB:.1f} with --recompute=block)"
+        return line.format(saving) + f" ({plain:.1f} without --recompute=block)"
+    return line.format(plain) + f" ({saving:.1f} with --recompute=block)"

@@ -1,6 +1,7 @@
 """The BERT encoder (arXiv:1810.04805).
 
-Shapes: B batch, T tokens, H hidden, S sequences of a packed row, P positions.
+Shapes: B batch, T tokens, E embedding (H in BERT), H hidden, S sequences of a packed row,
+P positions.
 """
 
 import dataclasses
@@ -11,7 +12,7 @@ from typing import Any, Self
 import keras
 
 from bert_tf.attention import attention, attention_bias
-from bert_tf.config import BertConfig
+from bert_tf.config import BertConfig, EncoderConfig
 from bert_tf.encoder import encoder_inputs, run_last_block
 from bert_tf.layers import BlockInputs, Embeddings, Shape, TransformerBlock, call_block, dense
 
@@ -41,42 +42,62 @@ class BertModel(keras.Model):
     All weights exist when the constructor returns.
 
     Args:
-        config: a `BertConfig`.
         attention_function: what computes attention in every block: `bert_tf.attention.attention`,
             or a function with its arguments. It is not saved with the model.
+        embeddings: another network's embeddings, to share them; None for its own.
 
     Example:
         model = BertModel(BertConfig.from_preset("tiny", vocab_size=1000))
         out = model({"input_ids": ids, "input_mask": mask, "segment_ids": types})
     """
 
+    config_class: type[EncoderConfig] = BertConfig
     google_names = GOOGLE_NAMES
     # What its pre-training predicts of two segments: whether the second one follows the first.
-    sentence_objective = "next_sentence"
+    sentence_objective: str | None = "next_sentence"
 
     def __init__(
         self,
-        config: BertConfig,
+        config: EncoderConfig,
         name: str = "bert",
         attention_function: Callable[..., Any] = attention,
+        embeddings: Embeddings | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(name=name, **kwargs)
         self.config = config
-        policy = self.dtype_policy
-        self.embeddings = Embeddings(config, name="embeddings", dtype=policy)
-        self.blocks = [
-            TransformerBlock(config, attention_function, name=f"layer_{i}", dtype=policy)
-            for i in range(config.num_hidden_layers)
-        ]
-        self.pooler = dense(config.hidden_size, config, "pooler", activation="tanh", dtype=policy)
+        self.attention_function = attention_function
+        policy, hidden = self.dtype_policy, config.hidden_size
+        self.embeddings = embeddings or Embeddings(config, name="embeddings", dtype=policy)
+        # As Google: none where the widths are equal, as BERT's always are.
+        self.projection = None
+        if config.embedding_size != hidden:
+            self.projection = dense(hidden, config, "embedding_projection", dtype=policy)
+        block = functools.partial(TransformerBlock, config, attention_function, dtype=policy)
+        self.make_blocks(block)
+        self.pooler = None
+        if config.has_pooler:
+            self.pooler = dense(hidden, config, "pooler", activation="tanh", dtype=policy)
         self.build()
 
+    def make_blocks(self, block: Callable[..., TransformerBlock]) -> None:
+        """Makes the blocks that have weights of their own, by a function of their `name`."""
+        self.blocks = [block(name=f"layer_{i}") for i in range(self.config.num_hidden_layers)]
+
+    def block_calls(self) -> list[TransformerBlock]:
+        """The blocks in the order in which they are run."""
+        return self.blocks
+
     def build(self, input_shape: Shape | None = None) -> None:
-        self.embeddings.build()
-        for block in self.blocks:
-            block.build()
-        self.pooler.build((None, self.config.hidden_size))
+        if not self.embeddings.built:
+            self.embeddings.build()
+        if self.projection is not None:
+            self.projection.build((None, None, self.config.embedding_size))
+        for block in self.block_calls():
+            if not block.built:
+                block.build()
+        if self.pooler is not None:
+            self.pooler.build((None, self.config.hidden_size))
 
     def call(
         self,
@@ -100,9 +121,10 @@ class BertModel(keras.Model):
 
         Returns:
             A dict: "sequence_output" [B, P, H], "pooled_output" [B, H] (packed rows:
-            [B, S, H]); with all layers also "embedding_output" and "encoder_input", which the
-            first block reads, [B, T, H], and "encoder_outputs", a list of every block's output:
-            [B, T, H], the last one's [B, P, H].
+            [B, S, H]), the output at [CLS] itself where there is no pooler; with all layers also
+            "embedding_output" [B, T, E], "encoder_input" [B, T, H], which the first block reads,
+            and "encoder_outputs", a list of every block's output: [B, T, H], the last one's
+            [B, P, H].
 
         Raises:
             ValueError: sequences longer than max_position_embeddings.
@@ -110,24 +132,28 @@ class BertModel(keras.Model):
         inputs = encoder_inputs(inputs, self.config)
         bias = attention_bias(inputs.input_mask, inputs.segment_index)  # [B, 1, 1 or T, T]
         of_blocks = BlockInputs(bias, inputs.position_ids)
-        x = self.embeddings(
+        embedded = x = self.embeddings(
             inputs.input_ids, inputs.segment_ids, inputs.position_ids, training=training
-        )  # [B, T, H]
-        outputs = {"embedding_output": x, "encoder_input": x, "encoder_outputs": []}
-        for block in self.blocks[:-1]:
+        )  # [B, T, E]
+        if self.projection is not None:
+            x = self.projection(x)  # [B, T, H]
+        outputs = {"embedding_output": embedded, "encoder_input": x, "encoder_outputs": []}
+        *blocks, last_block = self.block_calls()
+        for block in blocks:
             x = run_block(block, x, of_blocks, training=training)
             outputs["encoder_outputs"].append(x)
-        last = functools.partial(run_block, self.blocks[-1], x, training=training)
+        last = functools.partial(run_block, last_block, x, training=training)
         x, first = run_last_block(last, of_blocks, inputs.sequence_starts, positions)
         outputs["encoder_outputs"].append(x)
         outputs = outputs if return_all_layers else {}
-        return {"sequence_output": x, "pooled_output": self.pooler(first), **outputs}
+        pooled = first if self.pooler is None else self.pooler(first)
+        return {"sequence_output": x, "pooled_output": pooled, **outputs}
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **dataclasses.asdict(self.config)}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        sizes = {field.name for field in dataclasses.fields(BertConfig)}
+        sizes = {field.name for field in dataclasses.fields(cls.config_class)}
         rest = {key: value for key, value in config.items() if key not in sizes}
-        return cls(BertConfig(**{key: config[key] for key in sizes}), **rest)
+        return cls(cls.config_class(**{key: config[key] for key in sizes}), **rest)

@@ -171,7 +171,6 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         """Computes one update of one variable as a function of values, without assigning any.
 
         Args:
-            weight: its value.
             slots: the values of its slots, a tuple in the order of the table.
             gradient: its gradient, clipped.
             learning_rate: a scalar.

@@ -104,7 +104,6 @@ class PretrainingModel(EncoderModel):
     """An encoder, a `BertModel` or an `AlbertModel`, with both pre-training heads.
 
     Args:
-        encoder: the encoder.
         sentence_objective: what the loss and the accuracy of the sentence pairs are called:
             "next_sentence" or "sentence_order"; None: as the encoder's authors trained it.
     """

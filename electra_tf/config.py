@@ -1,31 +1,23 @@
 """The sizes of an ELECTRA model, of both its networks, as electra_config.json has them."""
 
 import dataclasses
-import os
-from typing import Any, Self
+from typing import Self
 
 from bert_common.errors import InputError
-from bert_tf.block_costs import TransformerBlockCosts
-from bert_tf.config import (
-    COMMON_KEYS,
-    LAYER_NORM_EPSILON,
-    check_sizes,
-    config_from_dict,
-    config_from_json_file,
-    config_from_preset,
-    config_to_dict,
-)
-
-PUBLISHED_KEYS = COMMON_KEYS
+from bert_tf.config import LAYER_NORM_EPSILON, EncoderConfig
 
 # arXiv:2003.10555, table 6, and google-research/electra, util/training_utils.py; the columns are
-# `bert_tf.config.PRESET_SIZES`, then the width of the embeddings and the generator's share.
+# `bert_tf.config.PRESET_SIZES`.
 PRESETS = {
     "small": (12, 256, 4, 1024),
     "base": (12, 768, 12, 3072),
     "large": (24, 1024, 16, 4096),
 }
-PRESET_WIDTHS = {"small": (128, 0.25), "base": (768, 1 / 3), "large": (1024, 0.25)}
+PRESET_WIDTHS = {
+    "small": {"embedding_size": 128, "generator_size": 0.25},
+    "base": {"embedding_size": 768, "generator_size": 1 / 3},
+    "large": {"embedding_size": 1024, "generator_size": 0.25},
+}
 
 # The width of a generator's head, and how much wider its feed-forward part is than its blocks: as
 # google-research/electra, run_pretraining.py get_generator_config.
@@ -33,7 +25,7 @@ GENERATOR_HEAD_SIZE, GENERATOR_INTERMEDIATE = 64, 4
 
 
 @dataclasses.dataclass(frozen=True)
-class ElectraConfig:
+class ElectraConfig(EncoderConfig):
     """Sizes, rates and the activation of an ELECTRA; defaults as google-research/electra's small.
 
     Its "gelu" is the form with the error function, which is called gelu_erf here.
@@ -57,12 +49,13 @@ class ElectraConfig:
     layer_norm_eps: float = LAYER_NORM_EPSILON
     # The generator's width, as a share of hidden_size.
     generator_size: float = 0.25
-    # What a block of such a model costs; the block's own class imports Keras.
-    block = TransformerBlockCosts
+
+    presets = PRESETS
+    preset_changes = PRESET_WIDTHS
     has_pooler = False
 
     def __post_init__(self) -> None:
-        check_sizes(self)
+        super().__post_init__()
         width, heads = self._generator_width, self._generator_heads
         if not 0 < self.generator_size <= 1 or width < 1 or width % heads:
             raise InputError(
@@ -89,36 +82,4 @@ class ElectraConfig:
             num_attention_heads=self._generator_heads,
             intermediate_size=GENERATOR_INTERMEDIATE * width,
             generator_size=1.0,
-        )
-
-    @property
-    def num_blocks(self) -> int:
-        """The number of blocks with their own weights: one per layer."""
-        return self.num_hidden_layers
-
-    @property
-    def num_block_calls(self) -> int:
-        """The number of blocks that run one after the other."""
-        return self.num_hidden_layers
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the contents of an electra_config.json."""
-        return config_to_dict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any], source: str = "the configuration") -> Self:
-        """Makes a configuration from what `source` holds; an unknown key is an InputError."""
-        return config_from_dict(cls, values, PUBLISHED_KEYS, source)
-
-    @classmethod
-    def from_json_file(cls, path: str | os.PathLike[str]) -> Self:
-        """Reads electra_config.json; every problem is an InputError that names the file."""
-        return config_from_json_file(cls, path, PUBLISHED_KEYS)
-
-    @classmethod
-    def from_preset(cls, name: str, vocab_size: int, **changes: Any) -> Self:
-        """Makes one of the published sizes: small, base, large."""
-        widths = dict(zip(("embedding_size", "generator_size"), PRESET_WIDTHS[name], strict=True))
-        return config_from_preset(
-            cls, PRESETS, name, vocab_size=vocab_size, **{**widths, **changes}
         )

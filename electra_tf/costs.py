@@ -6,22 +6,14 @@ V vocabulary.
 
 from typing import Any
 
+from bert_tf import memory_estimate
 from bert_tf.costs.flops import TRAINING_PASSES, block_flops
-from bert_tf.memory_estimate import (
-    ADAM_SLOTS,
-    RUNTIME_BYTES,
-    WEIGHT_BYTES,
-    count_parts,
-    describe,
-    kept_bytes,
-    logit_bytes,
-)
 from electra_tf.config import ElectraConfig
 
 
 def count_both(config: ElectraConfig) -> dict[str, int]:
     """Counts weights as `bert_tf.memory_estimate.count_parts`, of two networks on one table."""
-    own, generator = count_parts(config), count_parts(config.generator)
+    own, generator = map(memory_estimate.count_parts, (config, config.generator))
     h, g, e = config.hidden_size, config.generator.hidden_size, config.embedding_size
     heads = (h * h + h) + (h + 1) + (g * e + e + 2 * e + config.vocab_size)
     encoders = {name: own[name] + generator[name] for name in ("projection", "blocks")}
@@ -49,41 +41,13 @@ def training_flops(config: ElectraConfig, length: int, predictions: int) -> int:
     return TRAINING_PASSES * total
 
 
-def estimate_bytes(
-    config: ElectraConfig,
-    batch: int,
-    length: int,
-    predictions: int,
-    precision: str = "float32",
-    recompute: str = "none",
-    *,
-    slots: int = ADAM_SLOTS,
-    blockwise: bool = False,
-) -> float:
-    """The memory of one device while it trains; as `bert_tf.memory_estimate.estimate_bytes`."""
-    kept = sum(
-        kept_bytes(network, batch, length, precision, recompute, blockwise)
-        for network in (config, config.generator)
-    )
-    weights = WEIGHT_BYTES * count_weights(config)
-    training = (2 + slots) * weights + kept + logit_bytes(config, batch, predictions)
-    return max(training, (1 + 2 * (1 + slots)) * weights) + RUNTIME_BYTES
+def estimate_bytes(config: ElectraConfig, *sizes: Any, **options: Any) -> float:
+    """Does what `bert_tf.memory_estimate.estimate_bytes` does, for both networks."""
+    options.update(networks=(config, config.generator), weights=count_weights(config))
+    return memory_estimate.estimate_bytes(config, *sizes, **options)
 
 
-def memory_line(
-    config: ElectraConfig,
-    batch: int,
-    length: int,
-    predictions: int,
-    precision: str,
-    recompute: str,
-    *,
-    beside: float = 0.0,
-    **options: Any,
-) -> str:
+def memory_line(config: ElectraConfig, *sizes: Any, **options: Any) -> str:
     """Does what `bert_tf.memory_estimate.memory_line` does, for both networks."""
-    plain, saving = (
-        estimate_bytes(config, batch, length, predictions, precision, kind, **options) + beside
-        for kind in ("none", "block")
-    )
-    return describe(count_weights(config), (plain, saving), (batch, length), recompute)
+    options.update(networks=(config, config.generator), weights=count_weights(config))
+    return memory_estimate.memory_line(config, *sizes, **options)

@@ -51,7 +51,7 @@ LOSSES = {
             "original_weight",
             "replaced_correct",
             "replaced_weight",
-        ),  # fmt: skip
+        ),
         epsilon=EPSILON,
         factor=DISCRIMINATOR_WEIGHT,
         curves={
@@ -250,7 +250,6 @@ def replaced_tokens_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -
     """The sums of both losses.
 
     Args:
-        outputs: what `ReplacedTokensModel` returns for the batch.
         batch: input_mask [B, T], masked_lm_ids and masked_lm_weights [B, P].
 
     Returns:

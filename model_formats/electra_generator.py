@@ -11,18 +11,19 @@ import numpy as np
 
 from bert_common.errors import InputError
 from bert_tf import PretrainingModel
-from bert_tf.checkpoint import ELECTRA, TABLE, CheckpointArrays, google_variables
+from bert_tf.checkpoint import TABLE, CheckpointArrays, google_variables
 from electra_tf import ElectraConfig, ElectraModel
+from model_formats.encoders import ELECTRA
 from model_formats.loaded_model import LoadedModel
 
 # How a name begins in a checkpoint of both networks -> in one of a model for masked words.
 ALONE = {
-    "generator/": ELECTRA,
+    "generator/": ELECTRA.stem,
     "generator_predictions/dense/": "cls/predictions/transform/dense/",
     "generator_predictions/LayerNorm/": "cls/predictions/transform/LayerNorm/",
     "generator_predictions/output_bias": "cls/predictions/output_bias",
 }
-EMBEDDINGS = f"{ELECTRA}embeddings/"
+EMBEDDINGS = f"{ELECTRA.stem}embeddings/"
 
 
 def name_in_both(name: str) -> str | None:
@@ -70,7 +71,7 @@ def beside(discriminator: CheckpointArrays, generator: CheckpointArrays) -> Chec
         discriminator: the `CheckpointArrays` that the embeddings are taken of.
         generator: the `CheckpointArrays` of a model for masked words.
     """
-    table = EMBEDDINGS.removesuffix("embeddings/") + TABLE
+    table = ELECTRA.stem + TABLE
     if not np.array_equal(discriminator.read(table), generator.read(table)):
         warnings.warn(
             f"{generator.source} must have the embeddings of {discriminator.source}, which both "

@@ -28,6 +28,7 @@ class Encoder:
         objective: the sentence objective that records for it are made for, if no flag says.
         prefix: how the names of its classes in transformers begin.
         names: its table of weights in transformers; see `transformers_files.names`.
+        stem: how Google's names of its weights begin.
         defaults: the encoder whose flag defaults apply where this one has none of its own, a key of
             `ENCODERS`: "bert" or "albert", for which Google's programs have defaults.
         token_boundary: whether records for it have that feature, which Google's training program
@@ -35,6 +36,7 @@ class Encoder:
         beams: whether Google's code for it answers SQuAD 2.0 with a head that searches with beams.
         special_ids: a key of transformers' config.json -> the attribute of the tokenizer.
         config_flag: the flag for its configuration in Google's programs, if they have one.
+        google_use: what an export says of Google's programs where they have no such flag.
         google_gelu: what Google's code for it calls gelu, by its names here.
         head_act: the only hidden_act that its head for masked words has in transformers; None: any.
         two_layers: whether its sequence head in transformers has two layers where ours has one.
@@ -55,12 +57,14 @@ class Encoder:
     prefix: str
     names: dict[str, str]
     defaults: str
+    stem: str = "bert/"
     token_boundary: bool = False
     beams: bool = False
     special_ids: dict[str, str] = dataclasses.field(
         default_factory=lambda: {"pad_token_id": "pad_id"}
     )
     config_flag: str | None = None
+    google_use: str = ""
     google_gelu: tuple[str, ...] = ("gelu", "gelu_tanh")
     head_act: str | None = None
     two_layers: bool = False
@@ -122,6 +126,8 @@ ELECTRA = Encoder(
     prefix="Electra",
     names=ELECTRA_NAMES,
     defaults="bert",
+    stem="electra/",
+    google_use=", whose programs take the sizes by --hparams",
     google_gelu=("gelu_erf",),
     head_act="gelu_erf",
     two_layers=True,

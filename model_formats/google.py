@@ -49,13 +49,6 @@ def export(loaded: LoadedModel, directory: str) -> str:
 
     The folder is also one that this project's programs take as --model_dir.
 
-    Args:
-        loaded: a `LoadedModel`.
-        directory: an existing, empty folder.
-
-    Returns:
-        How to load it, for the last line of the program.
-
     Raises:
         InputError: as `check`.
         OSError: the checkpoint on disk differs from the weights in memory.
@@ -74,21 +67,14 @@ def export(loaded: LoadedModel, directory: str) -> str:
         config = dataclasses.replace(config, hidden_act="gelu")  # Google's name for it
     write_description(dataclasses.replace(loaded, config=config), directory)
     if not encoder.config_flag:
-        return f"google-research/{loaded.model_type}, whose programs take the sizes by --hparams"
+        return f"google-research/{loaded.model_type}{encoder.google_use}"
     flags = {
         encoder.config_flag: f"{{folder}}/{encoder.config_file}",
         "init_checkpoint": f"{{folder}}/{checkpoint}",
-        **_tokenizer_flags(loaded.tokenizer),
     }
+    if (tokenizer := loaded.tokenizer) and tokenizer.kind in VOCABULARY_FLAGS:
+        flags[VOCABULARY_FLAGS[tokenizer.kind]] = f"{{folder}}/{KINDS[tokenizer.kind][1]}"
+        flags["do_lower_case"] = str(bool(tokenizer.do_lower_case))
     return f"google-research/{loaded.model_type} with " + " ".join(
         f"--{name}={value}" for name, value in flags.items()
     )
-
-
-def _tokenizer_flags(tokenizer):
-    """The flags of Google's programs for a tokenizer; none for one that they do not have."""
-    if tokenizer is None or tokenizer.kind not in VOCABULARY_FLAGS:
-        return {}
-    flag = VOCABULARY_FLAGS[tokenizer.kind]
-    path = f"{{folder}}/{KINDS[tokenizer.kind][1]}"
-    return {flag: path, "do_lower_case": bool(tokenizer.do_lower_case)}

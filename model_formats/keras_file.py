@@ -19,13 +19,6 @@ def export(loaded: LoadedModel, directory: str) -> str:
 
     A pre-trained model without the head for masked words becomes its encoder alone.
 
-    Args:
-        loaded: a `LoadedModel`.
-        directory: an existing, empty folder.
-
-    Returns:
-        How to load it, for the last line of the program.
-
     Raises:
         OSError: the weights on disk differ from those in memory.
     """
@@ -40,18 +33,13 @@ def export(loaded: LoadedModel, directory: str) -> str:
         )
     path = os.path.join(directory, FILE)
     model.save(path)
-    _compare(path, model)
-    write_description(loaded, directory)
-    # The modules that declare the file's classes to Keras.
-    classes = {type(part).__module__ for part in (model, getattr(model, "encoder", model))}
-    imports = ", ".join(["keras", *sorted(classes)])
-    return f"import {imports}; keras.saving.load_model('{{folder}}/{FILE}')"
-
-
-def _compare(path, model):
-    """Loads the file, and compares every weight."""
     found, expected = google_variables(keras.saving.load_model(path)), google_variables(model)
     for name, variable in expected.items():
         if not np.array_equal(found[name], variable, equal_nan=True):
             reason = f"cannot write the model ({name} on disk differs from its value in memory)"
             raise OSError(errno.EIO, reason, path)
+    write_description(loaded, directory)
+    # The modules that declare the file's classes to Keras.
+    classes = {type(part).__module__ for part in (model, getattr(model, "encoder", model))}
+    imports = ", ".join(["keras", *sorted(classes)])
+    return f"import {imports}; keras.saving.load_model('{{folder}}/{FILE}')"

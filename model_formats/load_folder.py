@@ -9,13 +9,7 @@ from typing import Any
 import keras
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import (
-    STEMS,
-    TABLE,
-    TASK_HEAD_NAMES,
-    CheckpointArrays,
-    load_arrays,
-)
+from bert_tf.checkpoint import TABLE, TASK_HEAD_NAMES, CheckpointArrays, load_arrays
 from bert_tf.config import EncoderConfig
 from bert_tf.encoder import EncoderModel
 from finetuning.tasks import TASKS
@@ -33,8 +27,9 @@ MAY_LACK = (
     "generator_predictions/", "discriminator_predictions/",
 )  # fmt: skip
 
-# The names of a block's weights; the group is the block, of ALBERT with the place inside.
-BLOCK_NAMES = r"(?:bert|electra)/encoder/(layer_\d+|transformer/group_\d+/inner_group_\d+)/"
+# The names of a block's weights after the stem; the group is the block, of ALBERT with the place
+# inside.
+BLOCK_NAMES = r"encoder/(layer_\d+|transformer/group_\d+/inner_group_\d+)/"
 
 
 def load_folder(
@@ -46,9 +41,6 @@ def load_folder(
         directory: a folder that this project wrote, or a released model, unpacked.
         checkpoint: the prefix of one of its checkpoints; None for the best, else the newest.
         tokenizer: its tokenizer, where the folder does not say which it is.
-
-    Returns:
-        A `LoadedModel`.
 
     Raises:
         InputError: the folder holds no model, or files that contradict each other.
@@ -69,7 +61,7 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
     if task:
         check_settings(task, settings, folder.record[0])
     arrays = open_weights(checkpoint, folder)
-    check_shapes(config, arrays)
+    check_shapes(config, arrays, folder.encoder.stem)
     encoder = folder.encoder.model_class(config, **of_encoder)
     try:
         model, labels = make_model(folder.task, encoder, settings, arrays.shapes)
@@ -108,14 +100,12 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
     )
 
 
-def check_shapes(config: EncoderConfig, arrays: CheckpointArrays) -> None:
+def check_shapes(config: EncoderConfig, arrays: CheckpointArrays, stem: str) -> None:
     """Compares the sizes of a configuration with the shapes in a file, before a model is built.
 
-    A configuration that says a thousand million layers would take hours to build.
+    `stem` is how Google's names of the encoder's weights begin.
 
-    Args:
-        config: the configuration.
-        arrays: the `CheckpointArrays`.
+    A configuration that says a thousand million layers would take hours to build.
 
     Raises:
         InputError: the file is of another size.
@@ -123,14 +113,14 @@ def check_shapes(config: EncoderConfig, arrays: CheckpointArrays) -> None:
     width = config.embedding_size
     expected = {
         f"{stem}{table}": [rows, width]
-        for stem in STEMS
         for table, rows in (
             (TABLE, config.vocab_size),
             ("embeddings/position_embeddings", config.max_position_embeddings),
             ("embeddings/token_type_embeddings", config.type_vocab_size),
         )
     }
-    blocks = {name: match[1] for name in arrays.shapes if (match := re.match(BLOCK_NAMES, name))}
+    found = ((name, re.match(stem + BLOCK_NAMES, name)) for name in arrays.shapes)
+    blocks = {name: match[1] for name, match in found if match}
     kernel = next((name for name in blocks if name.endswith("intermediate/dense/kernel")), None)
     if kernel is not None:  # of one block, which may be wider than the tables
         expected[kernel] = [config.hidden_size, config.intermediate_size]
@@ -158,7 +148,6 @@ def make_model(
 
     Args:
         task: a key of `TASKS`, or "pretraining".
-        encoder: the encoder.
         settings: what a fine-tuned model's folder records.
         names: Google's names of the weights, which tell a pre-trained model's objective.
     """

@@ -268,7 +268,6 @@ class ModelFolder:
         Args:
             directory: the folder of the checkpoints.
             model_type: a key of `ENCODERS`.
-            config: the model's configuration.
             tokenizer: the model's, or None.
             positions: the number of trained positions, or None if unknown.
             task: what the model was trained for: a task of `finetuning.tasks.TASKS`, or
@@ -361,7 +360,6 @@ def add_trained_positions(checkpoint: str | None, longest: int) -> int | None:
 
     Args:
         checkpoint: what the training starts from, or None for new weights.
-        longest: the pieces of its longest sequence.
     """
     if checkpoint is None:
         return longest
@@ -370,13 +368,7 @@ def add_trained_positions(checkpoint: str | None, longest: int) -> int | None:
 
 
 def warn_of_untrained_positions(checkpoint: str, longest: int, what: str) -> None:
-    """Warns if a sequence is longer than those that a checkpoint's model was trained with.
-
-    Args:
-        checkpoint: its prefix.
-        longest: the number of the sequence's pieces.
-        what: the sequence, for the message.
-    """
+    """Warns if a sequence is longer than those that a checkpoint's model was trained with."""
     known = ModelFolder.beside(checkpoint).trained_positions
     if known is not None and longest > known:
         warnings.warn(

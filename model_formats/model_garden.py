@@ -32,37 +32,30 @@ _EMBEDDINGS = {
     "_pooler_layer/{w}": "bert/pooler/dense/{w}",
 }
 
-_BLOCK, _GOOGLES_BLOCK = "_transformer_layers/{i}", "bert/encoder/layer_{i}"
+# A block's layers there -> Google's, of BERT and of ALBERT.
+_LAYERS = {
+    "_attention_layer/_query_dense": ("attention/self/query", "attention_1/self/query"),
+    "_attention_layer/_key_dense": ("attention/self/key", "attention_1/self/key"),
+    "_attention_layer/_value_dense": ("attention/self/value", "attention_1/self/value"),
+    "_attention_layer/_output_dense": ("attention/output/dense", "attention_1/output/dense"),
+    # Until 2020 the output was no part of the attention.
+    "_attention_output_dense": ("attention/output/dense", "attention_1/output/dense"),
+    "_attention_layer_norm": ("attention/output/LayerNorm", "LayerNorm"),
+    "_intermediate_dense": ("intermediate/dense", "ffn_1/intermediate/dense"),
+    "_output_dense": ("output/dense", "ffn_1/intermediate/output/dense"),
+    "_output_layer_norm": ("output/LayerNorm", "LayerNorm_1"),
+}
+_THERE = "_transformer_layers/{i}"
+_BERTS, _ALBERTS = "bert/encoder/layer_{i}", "bert/encoder/transformer/group_{i}/inner_group_0"
 BERT_NAMES = {
     **_EMBEDDINGS,
-    f"{_BLOCK}/_attention_layer/_query_dense/{{w}}": f"{_GOOGLES_BLOCK}/attention/self/query/{{w}}",
-    f"{_BLOCK}/_attention_layer/_key_dense/{{w}}": f"{_GOOGLES_BLOCK}/attention/self/key/{{w}}",
-    f"{_BLOCK}/_attention_layer/_value_dense/{{w}}": f"{_GOOGLES_BLOCK}/attention/self/value/{{w}}",
-    f"{_BLOCK}/_attention_layer/_output_dense/{{w}}": (
-        f"{_GOOGLES_BLOCK}/attention/output/dense/{{w}}"
-    ),
-    # Until 2020 the output was no part of the attention.
-    f"{_BLOCK}/_attention_output_dense/{{w}}": f"{_GOOGLES_BLOCK}/attention/output/dense/{{w}}",
-    f"{_BLOCK}/_attention_layer_norm/{{w}}": f"{_GOOGLES_BLOCK}/attention/output/LayerNorm/{{w}}",
-    f"{_BLOCK}/_intermediate_dense/{{w}}": f"{_GOOGLES_BLOCK}/intermediate/dense/{{w}}",
-    f"{_BLOCK}/_output_dense/{{w}}": f"{_GOOGLES_BLOCK}/output/dense/{{w}}",
-    f"{_BLOCK}/_output_layer_norm/{{w}}": f"{_GOOGLES_BLOCK}/output/LayerNorm/{{w}}",
+    **{f"{_THERE}/{n}/{{w}}": f"{_BERTS}/{google}/{{w}}" for n, (google, _) in _LAYERS.items()},
 }
-
-_GROUP = "bert/encoder/transformer/group_{i}/inner_group_0"
 # Encoders with narrow embeddings; AlbertEncoder has one block, which all layers share.
 ALBERT_NAMES = {
     **_EMBEDDINGS,
     "_embedding_projection/{w}": "bert/encoder/embedding_hidden_mapping_in/{w}",
-    f"{_BLOCK}/_attention_layer/_query_dense/{{w}}": f"{_GROUP}/attention_1/self/query/{{w}}",
-    f"{_BLOCK}/_attention_layer/_key_dense/{{w}}": f"{_GROUP}/attention_1/self/key/{{w}}",
-    f"{_BLOCK}/_attention_layer/_value_dense/{{w}}": f"{_GROUP}/attention_1/self/value/{{w}}",
-    f"{_BLOCK}/_attention_layer/_output_dense/{{w}}": f"{_GROUP}/attention_1/output/dense/{{w}}",
-    f"{_BLOCK}/_attention_output_dense/{{w}}": f"{_GROUP}/attention_1/output/dense/{{w}}",
-    f"{_BLOCK}/_attention_layer_norm/{{w}}": f"{_GROUP}/LayerNorm/{{w}}",
-    f"{_BLOCK}/_intermediate_dense/{{w}}": f"{_GROUP}/ffn_1/intermediate/dense/{{w}}",
-    f"{_BLOCK}/_output_dense/{{w}}": f"{_GROUP}/ffn_1/intermediate/output/dense/{{w}}",
-    f"{_BLOCK}/_output_layer_norm/{{w}}": f"{_GROUP}/LayerNorm_1/{{w}}",
+    **{f"{_THERE}/{n}/{{w}}": f"{_ALBERTS}/{google}/{{w}}" for n, (_, google) in _LAYERS.items()},
 }
 
 # Beside the encoder, in the released files: what a checkpoint of BertPretrainerV2 adds.
@@ -91,7 +84,6 @@ def open_model_garden(reader: Any, prefix: str) -> CheckpointArrays:
 
     Args:
         reader: the checkpoint, as `bert_tf.checkpoint.open_checkpoint` returns it.
-        prefix: its name.
 
     Raises:
         InputError: it holds no such encoder.

@@ -29,10 +29,6 @@ def read_settings_file(path: str) -> dict[str, Any]:
 def find_task(record: Mapping[str, Any], path: str) -> str:
     """The task that a folder records; "pretraining" if it records nothing.
 
-    Args:
-        record: what the file holds, a dict.
-        path: the file, for messages.
-
     Raises:
         InputError: there is no such task.
     """
@@ -69,11 +65,6 @@ def guess_task(record: Mapping[str, Any], path: str) -> str:
 
 def check_settings(task: Task, settings: Mapping[str, Any], path: str) -> None:
     """Refuses a record of values that no training writes.
-
-    Args:
-        task: a `finetuning.tasks.Task`.
-        settings: what the file holds, a dict.
-        path: the file, for messages.
 
     Raises:
         InputError: a value is missing, of another type, or out of its range.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bert_common.errors import InputError
 from bert_common.folders import kind_of_path
 from bert_tf.checkpoint_files import exists
+from model_formats.encoders import ENCODERS
 from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import OBJECTIVES
 from model_formats.transformers_files.safetensors_files import open_tensors, refuse_pickles
@@ -83,4 +84,5 @@ def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArr
     if reader.has_tensor(OBJECT_GRAPH):
         return open_model_garden(reader, path)
     heads = tuple(objective.weights for objective in OBJECTIVES.values() if objective.weights)
-    return dataclasses.replace(google_arrays(path), heads=heads)
+    stems = list(dict.fromkeys(encoder.stem for encoder in ENCODERS.values()))
+    return dataclasses.replace(google_arrays(path, stems), heads=heads)

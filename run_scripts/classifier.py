@@ -240,11 +240,6 @@ def own_files(values: ClassifierFlags) -> dict[str, str]:
     return {split: getattr(values, n) for n, split in FILE_FLAGS.items() if getattr(values, n)}
 
 
-def count_dataset_classes(dataset: Dataset, examples: Sequence[Any]) -> dict[str, int]:
-    """Counts the examples of each class of a `Dataset`."""
-    return count_classes(dataset.labels, examples)
-
-
 def check_export(values: ClassifierFlags) -> None:
     """Refuses what cannot be exported, before any work is done."""
     if values.threshold_to_export is not None and not values.export_dir:
@@ -355,7 +350,7 @@ PROGRAM = Program(
     read_examples,
     make_task,
     texts=operator.attrgetter("text", "second"),
-    count_classes=count_dataset_classes,
+    count_classes=lambda dataset, examples: count_classes(dataset.labels, examples),
 )
 
 

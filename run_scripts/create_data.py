@@ -189,9 +189,7 @@ def run_passes(
 
     Args:
         flags: `CreateDataFlags`, resolved.
-        plan: a `WorkPlan`.
         manifest: as from `make_manifest`, for the JSON file beside the records.
-        tokenizer: cuts the text into pieces.
 
     Returns:
         The `CorpusStatistics` and the repeats (as from `count_repeats`) of the whole text, or None
@@ -288,7 +286,6 @@ def check_text(
 
     Args:
         flags, plan: as for `run_passes`.
-        statistics: the `CorpusStatistics` of the whole text.
         expected: for each shard (records, bytes).
 
     Raises:

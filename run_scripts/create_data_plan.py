@@ -27,13 +27,7 @@ from tokenization.loading import Tokenizer
 def make_settings(
     flags: CreateDataFlags, defaults: ObjectiveDefaults, tokenizer: Tokenizer
 ) -> InstanceSettings:
-    """Creates `InstanceSettings`: how documents become sequences, these are masked and stored.
-
-    Args:
-        flags: `CreateDataFlags`, resolved.
-        defaults: `ObjectiveDefaults`.
-        tokenizer: cuts the text into pieces.
-    """
+    """Creates `InstanceSettings`: how documents become sequences, these are masked and stored."""
     special: Any = tokenizer  # whose ids are not None: `open_tokenizer` has checked them
     pair_rules = PairRules(
         objective=defaults.objective,
@@ -77,8 +71,6 @@ def make_manifest(
 
     Args:
         flags, defaults, tokenizer: as for `make_settings`.
-        sources: a list of `plain_text.Source`.
-        output_files: paths.
 
     Returns:
         A flat dict; its keys appear in messages about differences.
@@ -142,10 +134,6 @@ def make_plan(
     """Divides the work into chunks, buckets and shards: a `WorkPlan`.
 
     Args:
-        flags: `CreateDataFlags`, resolved.
-        settings: `InstanceSettings`.
-        sources: a list of `plain_text.Source`.
-        output_files: paths.
         folder: the work folder, into which everything but plain text is unpacked.
 
     Raises:

@@ -46,7 +46,6 @@ class GivenModel:
         """Opens the folder that the flags name.
 
         Args:
-            flags: a program's flags.
             directory: the folder, if it is not --model_dir.
 
         Raises:
@@ -97,6 +96,7 @@ class GivenModel:
     @functools.cached_property
     def checkpoint_folder(self) -> ModelFolder:
         """The `ModelFolder` of the checkpoint, which may be another than --model_dir."""
+        assert self.checkpoint, "new weights are in no folder"
         folder = ModelFolder.beside(self.checkpoint)
         if self.folder and os.path.abspath(self.folder.path) == folder.path:
             return self.folder
@@ -142,16 +142,11 @@ def open_model_tokenizer(
 ) -> Tokenizer:
     """Opens the tokenizer that `named_tokenizer` finds, and checks that it fits the model.
 
-    Args:
-        flags: a program's flags.
-        config: the model's.
-        folders: `ModelFolder`s.
-
     Raises:
         InputError: there is none or it does not fit; or as `named_tokenizer`.
     """
     named = named_tokenizer(flags, *folders)
     check_tokenizer_flags(named, getattr(flags, "model_dir", None))
     tokenizer = open_tokenizer(named)
-    check_table(config, tokenizer.vocab_size, source_of(named))
+    check_table(config, tokenizer.vocab_size, str(source_of(named)))
     return tokenizer

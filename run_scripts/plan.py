@@ -215,7 +215,6 @@ def read_job(model: str, packed: bool = True) -> tuple[EncoderConfig, list[Phase
     """The configuration and the phases of a shipped job.
 
     Args:
-        model: a key of `JOBS`.
         packed: whether a row holds several sequences.
 
     Returns:

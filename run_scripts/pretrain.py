@@ -242,8 +242,6 @@ def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None"
     """The part that needs TensorFlow: loads records, builds the model, trains, evaluates.
 
     Args:
-        job: a `PretrainingJob`.
-        session: a `Session`.
         folder: the `TrainingFolder` of --output_dir; None in workers that write nothing.
     """
     flags, replicas = job.flags, session.strategy.num_replicas_in_sync
@@ -349,10 +347,7 @@ def model_files_writer(
     """A function of a folder that writes what a model's folder holds beside the checkpoints.
 
     Args:
-        job: the `PretrainingJob`.
-        state: the restored `TrainingState`.
         source: the checkpoint that training starts from, or None.
-        records: the `TrainingRecords` to train on.
     """
     from bert_tf.input.record_checks import longest_sequence
 
@@ -363,8 +358,10 @@ def model_files_writer(
     stages = stages_of(source)
     if trains:
         stages = [*earlier_stages(flags.output_dir, job.model.checkpoint), make_stage(job)]
-    described = {"tokenizer": job.tokenizer, "positions": positions, "stages": stages}
-    return lambda folder: ModelFolder.write(folder, job.model.model_type, job.config, **described)
+    write = functools.partial(
+        ModelFolder.write, tokenizer=job.tokenizer, positions=positions, stages=stages
+    )
+    return lambda folder: write(folder, job.model.model_type, job.config)
 
 
 def make_stage(job: PretrainingJob) -> dict[str, Any]:

@@ -81,11 +81,7 @@ def open_session(
     Args:
         flags: `TrainingFlags` of a program, resolved.
         xla: "auto", "on" or "off".
-        cluster: the `Cluster`, or None.
         refusal_reason: why this worker must not train, as `training_folders` yielded it, or None.
-
-    Yields:
-        A `Session`.
 
     Raises:
         InputError: out of memory, or a worker that is lost or refuses.
@@ -198,7 +194,11 @@ class Session:
             policy = POLICIES[self.precision]
             attention = ATTENTION_FUNCTIONS[job.flags.attention]
             encoder = job.model.encoder.model_class
-            config = _with_dropout(job.config, job.flags.encoder_dropout)
+            config, rate = job.config, job.flags.encoder_dropout
+            if rate is not None:
+                config = dataclasses.replace(
+                    config, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate
+                )
             model = add_head(encoder(config, attention_function=attention, dtype=policy))
             self.print(f"model: {config}")
             if schedule is None:
@@ -219,7 +219,6 @@ class Session:
         """Restores a new state from the newest checkpoint or the job's; prints which.
 
         Args:
-            state: the `TrainingState`.
             job: as for `build`.
             reader: what opens the job's checkpoint; None for `open_weights`.
             options: as for `bert_tf.training.state.restore`.
@@ -288,11 +287,6 @@ class Session:
         """Prints a summary of the run and trains; returns whether a signal ended it.
 
         Args:
-            state: the restored `TrainingState`.
-            data: the `TrainingData`.
-            config: the `TrainingConfig`.
-            workload: the `Workload`.
-            evaluator: the `HeldOutEvaluator`, or None.
             options: the keyword arguments of `bert_tf.training.loop.train`.
         """
         budget = state.time_budget
@@ -357,13 +351,6 @@ class Session:
             self.print(line)
         else:
             self.print("compiling the training step, which may take a minute")
-
-
-def _with_dropout(config, rate):
-    """A configuration with another dropout rate; as it is, if that is None."""
-    if rate is None:
-        return config
-    return dataclasses.replace(config, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
 
 
 def dropping_line(workload: "Workload") -> str:

@@ -29,13 +29,7 @@ _NOT_DECIDING = (
 def make_manifest(
     flags: "BuildVocabFlags", settings: "LearningSettings", files: Sequence[str]
 ) -> dict[str, Any]:
-    """Lists everything that determines a vocabulary, a flat dict of JSON values.
-
-    Args:
-        flags: `BuildVocabFlags`.
-        settings: the `LearningSettings` made of them.
-        files: the paths of the text.
-    """
+    """Lists everything that determines a vocabulary, a flat dict of JSON values."""
     deciding = {f"--{k}": v for k, v in vars(flags).items() if k not in _NOT_DECIDING}
     return {
         **deciding,
@@ -62,8 +56,6 @@ def is_up_to_date(folder: str, manifest: Mapping[str, Any], overwrite: bool) -> 
     """Whether a folder holds the vocabulary that would be learned.
 
     Args:
-        folder: --output_dir.
-        manifest: as from `make_manifest`.
         overwrite: whether another vocabulary may be replaced.
 
     Raises:

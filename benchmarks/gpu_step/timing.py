@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.gpu_step.runtime import peak_memory, read_description
 from benchmarks.gpu_step.state import new_state
 from benchmarks.gpu_step.train import Training
-from bert_tf.costs.cards import find_card
+from benchmarks.speed.cards import find_card
 
 WARM_UP = 3  # steps; the first one may still choose kernels
 ROUND_SECONDS = 0.5  # of a round at least, so that its one wait for the device does not count

@@ -26,7 +26,6 @@ def forward_flops(
     """The operations of the forward pass over one row.
 
     Args:
-        config: a `BertConfig` or an `AlbertConfig`.
         length: T.
         predictions: P.
         sequences: S, the places for sequences in a packed row.

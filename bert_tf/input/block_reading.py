@@ -15,11 +15,6 @@ from create_pretraining_data.records.reader import compression_of
 def read_blocks(order: BlockOrder, files: Sequence[str], position: int) -> tf.data.Dataset:
     """The serialized records in the endless order, from a position on.
 
-    Args:
-        order: the `BlockOrder` of the files.
-        files: their paths.
-        position: the first record's.
-
     Returns:
         A dataset of (positions [R], records [R]), a block each; the first one may be cut.
     """

@@ -12,7 +12,6 @@ def set_options(dataset: tf.data.Dataset, private_threads: int | None = None) ->
     with `tf.data.AUTOTUNE` has a tuner of its own, which stays.
 
     Args:
-        dataset: a `tf.data.Dataset`.
         private_threads: the number of threads of its own; None for those that all operations share.
     """
     options = tf.data.Options()

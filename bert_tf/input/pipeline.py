@@ -28,18 +28,10 @@ from create_pretraining_data.records.record_format import RecordFormat
 
 # Features that the model reads; others of a record (token_boundary) are not parsed.
 MODEL_FEATURES = (
-    "input_ids",
-    "input_mask",
-    "segment_ids",
-    "masked_lm_positions",
-    "masked_lm_ids",
-    "masked_lm_weights",
-    "segment_index",
-    "position_ids",
-    "sequence_starts",
-    "next_sentence_labels",
-    "next_sentence_weights",
-)
+    "input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids",
+    "masked_lm_weights", "segment_index", "position_ids", "sequence_starts",
+    "next_sentence_labels", "next_sentence_weights",
+)  # fmt: skip
 
 # Held-out records without masks get the same masks each time, whatever the run's seed is.
 EVALUATION_SEED = 0
@@ -63,7 +55,6 @@ def _replica_batches(positioned_records, record_format, config, batch_size, draw
     Args:
         positioned_records: a dataset of tuples: record positions in the global order [G],
             serialized records [G], perhaps the batch's boundary. The last batch may be short.
-        drawing: a `MaskDrawing`.
     """
     shard = shard or tf.distribute.InputContext()  # one worker with one replica
     replica_size = shard.get_per_replica_batch_size(batch_size)
@@ -171,7 +162,6 @@ def training_dataset(
     """The endless shuffled batches of a plan, without the first `start_step` ones.
 
     Args:
-        plan: a `bert_tf.input.batch_plan.BatchPlan`.
         start_step: global batches to skip.
         shard: a `tf.distribute.InputContext` that says which worker this is; without it there
             is one worker with one replica.

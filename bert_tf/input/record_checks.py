@@ -31,9 +31,7 @@ def check_records(
     """Checks the beginning of every file before the model is built.
 
     Args:
-        files: paths of TFRecord files.
         max_seq_length, max_predictions_per_seq: what the flags say, and the records must have.
-        config: the model's configuration.
 
     Returns:
         The files' common `RecordFormat`, and how many examples they hold.
@@ -42,10 +40,8 @@ def check_records(
         InputError: a file that is empty, damaged, of another shape, unlike the others, or
             with ids that the model does not have; the message names the file.
     """
-    wanted = {
-        "max_seq_length": max_seq_length,
-        "max_predictions_per_seq": max_predictions_per_seq,
-    }
+    names = ("max_seq_length", "max_predictions_per_seq")
+    wanted = dict(zip(names, (max_seq_length, max_predictions_per_seq), strict=True))
     first: RecordFormat | None = None
     examples = 0
     for path in with_progress(files, "checking records", "files"):

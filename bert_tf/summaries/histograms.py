@@ -80,10 +80,8 @@ def write_histograms(
     """Writes histograms for TensorBoard; none of a group without values.
 
     Args:
-        writer: a writer of `tf.summary`.
         names: of the groups, G.
         values: [2, G, K].
-        step: the number of updates made.
     """
     shown = metadata.create_summary_metadata(display_name=None, description=None)
     with writer.as_default(step=step):

@@ -269,7 +269,6 @@ def write_evaluation(
         directory: the folder of the training's curves.
         results: what the evaluator's `run` returned.
         step: updates made before it; an earlier evaluation of the same step is replaced.
-        illustrations: what its `illustrations` returned.
     """
     folder = os.path.join(directory, EVALUATION_RUN)
     rewrite_events(folder, lambda earlier: earlier != step)

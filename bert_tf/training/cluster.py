@@ -35,9 +35,6 @@ class Cluster:
 def read_cluster(environment: Mapping[str, str]) -> Cluster | None:
     """Reads TF_CONFIG as `tf.distribute.MultiWorkerMirroredStrategy` does, but checks it.
 
-    Args:
-        environment: a mapping, `os.environ`.
-
     Returns:
         A `Cluster`, or None where TF_CONFIG is not set or empty.
 

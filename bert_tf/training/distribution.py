@@ -56,9 +56,6 @@ def make_strategy(
         num_gpus: how many GPUs to use (of each worker), the first ones; None for all.
         all_reduce: one of `ALL_REDUCES`.
 
-    Returns:
-        A `tf.distribute.Strategy`.
-
     Raises:
         InputError: devices that do not exist, or a TF_CONFIG that does not fit.
         RuntimeError: TensorFlow already uses a GPU that would have to be hidden.
@@ -182,7 +179,6 @@ def check_agreement(strategy: tf.distribute.Strategy, settings: Mapping[str, Any
     """Checks that every worker was given the same settings; all workers must call it.
 
     Args:
-        strategy: a `tf.distribute.Strategy`.
         settings: a dict: name for the message, such as "--train_batch_size" -> string or number.
 
     Raises:
@@ -219,7 +215,6 @@ def raise_together(strategy: tf.distribute.Strategy, refusal_reason: str | None)
     """Raises an InputError in every worker if one has a `refusal_reason`; all workers must call it.
 
     Args:
-        strategy: a `tf.distribute.Strategy`.
         refusal_reason: why this worker must not train, or None.
     """
     texts = gather_texts(strategy, refusal_reason or "")

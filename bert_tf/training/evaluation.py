@@ -37,7 +37,6 @@ class EvaluationStep:
 
     Args:
         model: a `PretrainingModel`, or another with an `objective`, made in the strategy's scope.
-        strategy: a `tf.distribute.Strategy`.
         compilation: what XLA compiles, a `Compilation`.
     """
 
@@ -94,7 +93,6 @@ class RecordsEvaluator:
     Args:
         model, strategy, xla: as for `EvaluationStep`.
         files: TFRecord files.
-        record_format: their `RecordFormat`.
         batch_size: records of a batch, over all devices.
         max_batches: the number of batches after which to stop.
         tokenizer: the records' tokenizer, for the masked words on TensorBoard; None for none, or

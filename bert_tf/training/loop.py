@@ -70,9 +70,7 @@ def train(
 
     Args:
         state: a `TrainingState`, which is updated.
-        strategy: a `tf.distribute.Strategy`.
         data: what to train on, `in_order`.
-        config: a `TrainingConfig`.
         evaluator: evaluates on held-out examples every `config.eval_every_steps`; or None.
         texts: a dict name -> Markdown for TensorBoard.
         folder: the `TrainingFolder` of `config.output_dir`, entered; None in workers that write

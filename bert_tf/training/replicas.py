@@ -1,7 +1,7 @@
 """What functions that run on every replica share: graphs, sums, the parts of distributed values."""
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -34,18 +34,6 @@ def by_device(strategy: tf.distribute.Strategy, values: Any) -> Iterator[Any]:
         yield tf.nest.pack_sequence_as(values, list(flat))
 
 
-def unequal_copies(strategy: tf.distribute.Strategy, variables: Iterable[Any]) -> list[str]:
-    """The paths of variables whose copies on this worker's devices differ in any bit.
-
-    Training keeps them equal without ever comparing them: a difference would stay and grow.
-    """
-    return [
-        variable.path
-        for variable in variables
-        if len({copy.numpy().tobytes() for copy in local_values(strategy, variable.value)}) > 1
-    ]
-
-
 def local_tensors(strategy: tf.distribute.Strategy, batch: Mapping[str, Any]) -> list[tf.Tensor]:
     """Lists the tensors of a distributed batch that are on this worker."""
     return [tensor for value in batch.values() for tensor in local_values(strategy, value)]
@@ -57,7 +45,6 @@ def feature_specs(
     """Describes what a replica gets of a distributed batch: a dict name -> `tf.TensorSpec`.
 
     Args:
-        strategy: a `tf.distribute.Strategy`.
         spec: the `element_spec` of a distributed dataset.
     """
     specs = {}

@@ -114,8 +114,6 @@ def restore(
     3. Neither: the model's initial weights.
 
     Args:
-        state: a `TrainingState`.
-        strategy: a `tf.distribute.Strategy`.
         output_dir: the run's directory; all workers must see the same files there.
         init_checkpoint: a checkpoint's name, or None.
         open_weights: the function that opens `init_checkpoint`, from its name to

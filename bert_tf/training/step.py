@@ -72,8 +72,6 @@ class TrainingStep:
         model: a `PretrainingModel`, or another with an `objective`, made in the strategy's scope.
         optimizer: a `bert_tf.optimization.DecayOptimizer`, made in the strategy's scope and built
             with the model's trainable variables.
-        strategy: a `tf.distribute.Strategy`.
-        config: a `StepConfig`.
         compilation: what XLA compiles, a `Compilation`.
         loss_scale: a `LossScale` for float16, or None.
         token_dropping: the `TokenDropping`, or None.
@@ -149,7 +147,6 @@ class TrainingStep:
 
         Args:
             batches: an iterator over global batches, as `strategy` distributes them.
-            steps: how many.
             stop, seconds, spent: as for `__call__`.
 
         Returns:
@@ -278,10 +275,7 @@ class TrainingStep:
         gradient of one large batch.
 
         Args:
-            context: the `tf.distribute.ReplicaContext`.
             place: the first three arguments of `_accumulate`.
-            batch: this replica's features.
-            reduce: as for `_replica_step`.
 
         Returns:
             The batch with `OWN_ROWS` [B] and "all_NAME" [G, ...]; unchanged where the loss reads
@@ -377,10 +371,8 @@ class TrainingStep:
         """The loss sums of this replica's part of the batch, and of the gradient.
 
         Args:
-            weights: a tensor for each variable of `self.weights`.
             step: how many updates were made before, int64.
             replica: which replica this is, int32.
-            batch: this replica's features.
             denominators: what `Objective.denominators` returns for the global batch.
             scale: what the loss, and with it the gradient, is multiplied by.
             taught: a tensor for each variable of the teacher, if there is one.

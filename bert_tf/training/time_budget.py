@@ -10,9 +10,6 @@ class TimeBudget:
 
     Make it in the strategy's scope.
 
-    Args:
-        seconds: how much there is.
-
     Attributes:
         before: the seconds that earlier starts took.
         share: the share that is spent, at least 0, the same on all workers.

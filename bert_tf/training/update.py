@@ -58,7 +58,6 @@ class Update:
         """Updates the weights on every device; in the replica context.
 
         Args:
-            context: the `tf.distribute.ReplicaContext`.
             trained: the indices in `weights` of those that have a gradient.
             values: the sums and denominators as `total_loss` takes them, and the gradients of the
                 global batch; the same on all replicas.

@@ -69,7 +69,6 @@ def keep_compiled(folder: str, gpus: Iterable[str] = ()) -> None:
     kind of GPU compiled it: each version of TensorFlow has a subfolder for each kind of GPU.
 
     Args:
-        folder: the folder.
         gpus: the names of this machine's GPUs.
 
     Raises:
@@ -110,7 +109,6 @@ def compiled_by_all(
             worker, without changing anything and without any communication.
         xla: "auto", "on" or "off".
         precision: what the model computes in.
-        strategy: a `tf.distribute.Strategy`.
         what: what it is called in messages.
 
     Returns:
@@ -199,11 +197,7 @@ _CODE_TEXTS = (
 
 
 def is_about_xla(error: tf.errors.OpError) -> bool:
-    """Whether an error of a compiled function may go away without XLA.
-
-    Args:
-        error: a `tf.errors.OpError`.
-    """
+    """Whether an error of a compiled function may go away without XLA."""
     if isinstance(error, _OTHER_ERRORS):
         return False
     if any(text in error.message for text in _CODE_TEXTS):

@@ -1,4 +1,4 @@
-"""Ranks texts by vectors or by words, and measures where the relevant ones stand.
+"""Rankings of texts by vectors or by words, with measures of where the relevant ones stand.
 
 Shapes: Q queries, N texts of a corpus, H hidden, K texts that are found for a query, V words.
 """

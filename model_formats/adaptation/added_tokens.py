@@ -71,10 +71,6 @@ def add_tokens(tokenizer: Tokenizer, tokens: Sequence[str]) -> AddedTokens:
 
     Args:
         tokenizer: one that applies WordPiece.
-        tokens: the pieces, different from each other.
-
-    Returns:
-        `AddedTokens`.
 
     Raises:
         InputError: a SentencePiece tokenizer; a token of which normalization leaves nothing; no
@@ -112,8 +108,6 @@ def plan_added_rows(old: Tokenizer, added: AddedTokens, size: int) -> list[NewRo
     """Finds where each row of a table with added tokens comes from.
 
     Args:
-        old: the tokenizer without them.
-        added: the `AddedTokens`.
         size: how many rows the old table has; more than the vocabulary where some are spare.
 
     Returns:

@@ -6,7 +6,7 @@ Shapes: V rows of the old vocabulary, W of the new one, P and Q positions, E emb
 import dataclasses
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -17,10 +17,9 @@ from bert_tf.optimization import OPTIMIZERS
 from model_formats.adaptation.new_rows import NewRow, new_embeddings, new_output_bias
 from model_formats.adaptation.positions import METHODS
 
-# Google's names of what is changed: of BERT and ALBERT, of ELECTRA.
-WORDS = ("bert/embeddings/word_embeddings", "electra/embeddings/word_embeddings")
-POSITIONS = ("bert/embeddings/position_embeddings", "electra/embeddings/position_embeddings")
-# Of a head for masked words, of an ELECTRA's generator; an encoder alone has none.
+# What is changed, by our names in an encoder's table of Google's; not every encoder has the second.
+WORDS, POSITIONS = "embeddings/word_embeddings", "embeddings/position_embeddings"
+# Google's names in a head for masked words, of an ELECTRA's generator; an encoder alone has none.
 OUTPUT_BIAS = ("cls/predictions/output_bias", "generator_predictions/output_bias")
 
 
@@ -46,14 +45,11 @@ class Changes:
 
 
 def adapted_arrays(
-    arrays: CheckpointArrays, config: EncoderConfig, changes: Changes
+    arrays: CheckpointArrays, config: EncoderConfig, changes: Changes, names: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
     """Reads a checkpoint and changes its vocabulary and positions.
 
-    Args:
-        arrays: the `CheckpointArrays` of the model.
-        config: its configuration.
-        changes: the `Changes`.
+    `names` is the table of Google's names of the encoder's weights.
 
     Returns:
         A dict of arrays for `bert_tf.checkpoint.write_arrays`: all of the checkpoint but moments
@@ -63,8 +59,8 @@ def adapted_arrays(
         InputError: the checkpoint does not fit the configuration.
         DamagedCheckpoint: it cannot be read.
     """
-    functions = _functions(changes)
-    _check_shapes(arrays, config)
+    functions = _functions(changes, names)
+    _check_shapes(arrays, config, names)
     slots = {s.suffix for optimizer in OPTIMIZERS.values() for s in optimizer.slots.values()}
     left_out = re.compile("|".join([COUNTER_NAMES, *(f"/{re.escape(slot)}$" for slot in slots)]))
     adapted = {}
@@ -76,7 +72,9 @@ def adapted_arrays(
     return adapted
 
 
-def _functions(changes: Changes) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+def _functions(
+    changes: Changes, names: Mapping[str, str]
+) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
     """Name -> a function of the old array that returns the new one."""
     functions: dict[str, Callable[[np.ndarray], np.ndarray]] = {}
     if changes.rows is not None:
@@ -87,18 +85,18 @@ def _functions(changes: Changes) -> dict[str, Callable[[np.ndarray], np.ndarray]
             new_embeddings, rows=rows, typical=typical, rng=rng
         )  # [V, E] -> [W, E]
         bias = functools.partial(new_output_bias, rows=rows, typical=typical)  # [V] -> [W]
-        functions |= {**dict.fromkeys(WORDS, words), **dict.fromkeys(OUTPUT_BIAS, bias)}
+        functions |= {names[WORDS]: words, **dict.fromkeys(OUTPUT_BIAS, bias)}
     if changes.positions is not None:
         method, positions = METHODS[changes.method], changes.positions
 
         def longer(table):
             return method(table[: changes.trained], positions)  # [P, E] -> [Q, E]
 
-        functions |= dict.fromkeys(POSITIONS, longer)
+        functions[names[POSITIONS]] = longer
     return functions
 
 
-def _check_shapes(arrays, config):
+def _check_shapes(arrays, config, names):
     """Refuses a checkpoint whose tables or names do not fit the configuration."""
     # Google's names have no dots; a format keeps its own for what no table of it has.
     if odd := [name for name in arrays.shapes if "." in name]:
@@ -106,18 +104,14 @@ def _check_shapes(arrays, config):
             f"the checkpoint {arrays.source} must hold the weights of a model that this project "
             f"has. Received: {', '.join(odd[:3])}{', ...' if len(odd) > 3 else ''}"
         )
-    width = config.embedding_size
-    expected = {
-        WORDS: (config.vocab_size, width),
-        POSITIONS: (config.max_position_embeddings, width),
-        OUTPUT_BIAS: (config.vocab_size,),
-    }
-    for names, shape in expected.items():
-        found = next((arrays.shapes[name] for name in names if name in arrays.shapes), None)
-        if found is None and names == OUTPUT_BIAS:
-            continue
+    width, biases = config.embedding_size, [name for name in OUTPUT_BIAS if name in arrays.shapes]
+    expected = {names[WORDS]: (config.vocab_size, width)}
+    if POSITIONS in names:
+        expected[names[POSITIONS]] = (config.max_position_embeddings, width)
+    for name, shape in (expected | dict.fromkeys(biases, (config.vocab_size,))).items():
+        found = arrays.shapes.get(name)
         if found is None or tuple(found) != shape:
             raise InputError(
-                f"the checkpoint {arrays.source} must fit the configuration: {names[0]} "
+                f"the checkpoint {arrays.source} must fit the configuration: {name} "
                 f"{list(shape)}. Received: {'none' if found is None else list(found)}"
             )

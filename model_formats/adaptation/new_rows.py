@@ -48,9 +48,6 @@ KINDS = ("kept", "averaged", "random")
 def plan_rows(old: Tokenizer, new: Tokenizer) -> list[NewRow]:
     """Finds where each row of a new vocabulary comes from.
 
-    Args:
-        old, new: tokenizers.
-
     Returns:
         A list of `NewRow`, one for each id of the new tokenizer.
     """
@@ -95,10 +92,8 @@ def new_embeddings(
 
     Args:
         table: [V, E], the old ones.
-        rows: W `NewRow`s.
         typical: the ids of the old rows that a random row resembles: it is drawn from a normal
             distribution with their mean and standard deviation, column by column.
-        rng: a `numpy.random.Generator`.
 
     Returns:
         [W, E], of the table's type; kept rows are bit-equal.

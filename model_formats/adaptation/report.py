@@ -17,10 +17,6 @@ REPORT_FILE = "adaptation.json"
 def vocabulary_report(rows: Sequence[NewRow], old: Tokenizer, new: Tokenizer) -> dict[str, Any]:
     """Describes the rows of a new vocabulary.
 
-    Args:
-        rows: `NewRow`s.
-        old, new: the tokenizers.
-
     Returns:
         A dict for a JSON file and `as_lines`.
     """
@@ -38,11 +34,6 @@ def vocabulary_report(rows: Sequence[NewRow], old: Tokenizer, new: Tokenizer) ->
 
 def added_report(rows: Sequence[NewRow], old: Tokenizer, added: AddedTokens) -> dict[str, Any]:
     """Describes added tokens.
-
-    Args:
-        rows: `NewRow`s.
-        old: the tokenizer without them.
-        added: the `AddedTokens`.
 
     Returns:
         A dict for a JSON file and `as_lines`; all tokens that cannot be produced are in it.

@@ -48,7 +48,9 @@ class WordPieceSpelling:
 
     def read(self, token: str) -> Piece | None:
         """The `Piece` of a token; None for one that no text is cut into, or a single byte."""
-        if not token or UNUSED.fullmatch(token) or self._is_byte(token):
+        if not token or UNUSED.fullmatch(token):
+            return None
+        if self.wordpiece.unknown == "bytes" and byte_of(token, self.prefix) is not None:
             return None
         text, begins, ends = token, None, None
         if self.prefix:
@@ -93,9 +95,6 @@ class WordPieceSpelling:
         else:
             pieces = (inside or begun) if piece.begins is False else (begun or inside)
         return [*pieces, *(part for word in rest for part in _known(self.wordpiece.pieces(word)))]
-
-    def _is_byte(self, token):
-        return self.wordpiece.unknown == "bytes" and byte_of(token, self.prefix) is not None
 
     def _is_isolated(self, text):
         """Whether the tokenizer makes a word of the text wherever it is: "." or a Hanja."""

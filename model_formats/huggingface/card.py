@@ -30,7 +30,6 @@ def make_card(
     """The text of the card.
 
     Args:
-        loaded: a `LoadedModel`.
         architecture: what `choose_architecture` returned.
         tokenization: a sentence about the tokenizer, without its full stop.
         card_text: Markdown that takes the place of the title; lines between two "---" at its top

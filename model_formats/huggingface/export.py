@@ -49,15 +49,10 @@ def export(
     """Writes weights, configuration, tokenizer, model card and the records of the training.
 
     Args:
-        loaded: a `LoadedModel`.
-        directory: an existing, empty folder.
         max_shard_size: the most bytes of a file of weights; None for one file.
         precision: of the weights in the files: "float32"; or "float16", which halves them. Whoever
             loads the folder computes in float32 all the same.
         card_text: Markdown for the model card; see `make_card`.
-
-    Returns:
-        How to load it, for the last line of the program.
 
     Raises:
         InputError: transformers has no class for the model, or float16 does not suffice for it.
@@ -94,7 +89,6 @@ def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[s
     """The weights as transformers saves them: a dict of NumPy arrays, tied ones once.
 
     Args:
-        loaded: a `LoadedModel`.
         architecture: what `choose_architecture` returned.
     """
     encoder, arrays = ENCODERS[loaded.model_type], {}

@@ -72,13 +72,7 @@ def describe(tokenizer: TokenizerInterface) -> dict[str, Any]:
         "normalizer": {"type": "Sequence", "normalizers": _normalizers(tokenizer, invisible)},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": pre_tokenizers},
         "decoder": {"type": "WordPiece", "prefix": prefix, "cleanup": False},
-        "model": {
-            "type": "WordPiece",
-            "unk_token": UNKNOWN_TOKEN,
-            "continuing_subword_prefix": prefix,
-            "max_input_chars_per_word": tokenizer.wordpiece.max_word_characters,
-            "vocab": tokenizer.vocab,
-        },
+        "model": _wordpiece(prefix, tokenizer.wordpiece.max_word_characters, tokenizer.vocab),
     }
 
 
@@ -86,9 +80,9 @@ def describe_bert(options: HuggingFaceTokenizerOptions, vocab: dict[str, int]) -
     """The same parts for a HuggingFaceTokenizer, whose library this is.
 
     Args:
-        options: its `HuggingFaceTokenizerOptions`.
         vocab: the id of each token.
     """
+    prefix = options.continuing_subword_prefix
     return {
         "normalizer": {
             "type": "BertNormalizer",
@@ -98,18 +92,18 @@ def describe_bert(options: HuggingFaceTokenizerOptions, vocab: dict[str, int]) -
             "lowercase": options.do_lower_case,
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "decoder": {
-            "type": "WordPiece",
-            "prefix": options.continuing_subword_prefix,
-            "cleanup": True,
-        },
-        "model": {
-            "type": "WordPiece",
-            "unk_token": UNKNOWN_TOKEN,
-            "continuing_subword_prefix": options.continuing_subword_prefix,
-            "max_input_chars_per_word": options.max_input_chars_per_word,
-            "vocab": vocab,
-        },
+        "decoder": {"type": "WordPiece", "prefix": prefix, "cleanup": True},
+        "model": _wordpiece(prefix, options.max_input_chars_per_word, vocab),
+    }
+
+
+def _wordpiece(prefix: str, longest: int, vocab: dict[str, int]) -> dict[str, Any]:
+    return {
+        "type": "WordPiece",
+        "unk_token": UNKNOWN_TOKEN,
+        "continuing_subword_prefix": prefix,
+        "max_input_chars_per_word": longest,
+        "vocab": vocab,
     }
 
 

@@ -61,7 +61,6 @@ def write_weights(
     """Writes model.safetensors, or shards of it with an index, and reads every array back.
 
     Args:
-        directory: an existing folder.
         arrays: a dict: name -> NumPy array.
         max_shard_size: the most bytes of a file, more where one array is larger; None for one file.
 

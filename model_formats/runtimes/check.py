@@ -31,7 +31,6 @@ def check_file(loaded: LoadedModel, graph: Any, run: Run, precision: str) -> Non
     """Compares an exported file with the model on random ids.
 
     Args:
-        loaded: the `LoadedModel`.
         graph: what `make_graph` returned for it.
         run: a function that runs the file: a dict of inputs -> a dict of outputs, of arrays.
         precision: a key of `TOLERANCES`.

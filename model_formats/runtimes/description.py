@@ -18,7 +18,6 @@ def describe(loaded: LoadedModel, graph: Any, precision: str) -> dict[str, Any]:
     """Describes what somebody must know who has only the file.
 
     Args:
-        loaded: the `LoadedModel`.
         graph: what `make_graph` returned for it.
         precision: of the weights.
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert_common.errors import InputError
 from finetuning.inputs import ROW_INPUTS
 from finetuning.question_answering.beam_head import BeamSpanModel
+from finetuning.tasks import TASKS
 from model_formats.loaded_model import LoadedModel
 
 # What a file calls the sizes that it leaves open, in the order of the inputs' axes.
@@ -29,14 +30,14 @@ def input_names(loaded: LoadedModel) -> tuple[str, ...]:
 
 def input_axes(loaded: LoadedModel) -> tuple[str, ...]:
     """The names of the axes of every input."""
-    return OPTION_AXES if loaded.task == "multiple_choice" else AXES
+    task = TASKS.get(loaded.task)
+    return OPTION_AXES if task and "options" in task.fields else AXES
 
 
 def make_graph(loaded: LoadedModel, dtype: str) -> Any:
     """Makes the function that is exported.
 
     Args:
-        loaded: a `LoadedModel`.
         dtype: of the inputs, "int32" or "int64".
 
     Returns:
@@ -46,12 +47,12 @@ def make_graph(loaded: LoadedModel, dtype: str) -> Any:
         "masked_lm_logits" [B, T, V], "next_sentence_logits" [B, 2] and "discriminator_logits"
         [B, T], without those whose weights the folder lacks.
     """
-    names, compute = input_names(loaded), _computation(loaded)
+    names = input_names(loaded)
 
     @tf.function(input_signature=_signature(loaded, dtype), autograph=False)
     def run(*arguments):
         inputs = zip(names, arguments, strict=True)
-        return compute(loaded, {name: tf.cast(value, tf.int32) for name, value in inputs})
+        return _outputs(loaded, {name: tf.cast(value, tf.int32) for name, value in inputs})
 
     return run
 
@@ -79,7 +80,7 @@ def make_graph_of_weights(loaded: LoadedModel, dtype: str) -> tuple[Any, dict[st
     Returns:
         The `tf.function`, and a dict: the input's name -> the variable that it stands for.
     """
-    names, compute = input_names(loaded), _computation(loaded)
+    names = input_names(loaded)
     weights = {variable.path.replace("/", "_"): variable for variable in loaded.model.weights}
     weights = {name: v for name, v in weights.items() if v.trainable}  # no seeds of dropout
     specs = [tf.TensorSpec(v.shape, v.dtype, name) for name, v in weights.items()]
@@ -90,7 +91,7 @@ def make_graph_of_weights(loaded: LoadedModel, dtype: str) -> tuple[Any, dict[st
         inputs = {n: tf.cast(value, tf.int32) for n, value in zip(names, ids, strict=True)}
         mapping = zip(weights.values(), values, strict=True)
         with keras.StatelessScope(state_mapping=mapping):
-            return compute(loaded, inputs)
+            return _outputs(loaded, inputs)
 
     return run, weights
 
@@ -100,16 +101,10 @@ def _signature(loaded, dtype):
     return [tf.TensorSpec([None] * rank, dtype, name) for name in input_names(loaded)]
 
 
-def _computation(loaded):
-    return _pretraining_outputs if loaded.task == "pretraining" else _task_outputs
-
-
-def _task_outputs(loaded, inputs):
-    return loaded.model(inputs, training=False)
-
-
-def _pretraining_outputs(loaded, inputs):
+def _outputs(loaded, inputs):
     model = loaded.model
+    if loaded.task != "pretraining":
+        return model(inputs, training=False)
     encoded = model.encoder(inputs, training=False)
     outputs = {"sequence_output": encoded["sequence_output"]}
     if not loaded.lacks("bert/pooler/"):

@@ -12,7 +12,6 @@ def import_libraries(modules: Iterable[str], extra: str) -> list[ModuleType]:
     """Imports modules of libraries that an extra of setup.py installs.
 
     Args:
-        modules: their names.
         extra: the extra, which has the name of the format.
 
     Returns:
@@ -35,9 +34,6 @@ def report_refusals(library: str) -> Iterator[None]:
     """Turns whatever a library raises into an `InputError` of one line.
 
     Converters and checkers raise classes of their own, with messages of many lines.
-
-    Args:
-        library: its name, for the message.
     """
     try:
         yield

@@ -31,13 +31,6 @@ HOW = (
 def export(loaded: LoadedModel, directory: str) -> str:
     """Writes a SavedModel into an empty folder, loads it and compares it with the model.
 
-    Args:
-        loaded: a `LoadedModel`.
-        directory: the folder.
-
-    Returns:
-        How the folder is loaded, with {folder} in the place of its path.
-
     Raises:
         InputError: the tokenizer has no graph form, or a fine-tuned model has none.
         OSError: the saved graph's outputs are not the model's.

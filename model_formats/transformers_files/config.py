@@ -82,6 +82,15 @@ DEFAULTS = {
     "roberta": {**_COMMON_DEFAULTS, "pad_token_id": 1},
 }
 
+# transformers' model_type -> ours, a key of `ENCODERS`, the class of configurations, the table of
+# weights.
+KINDS: dict[str, tuple[str, type[EncoderConfig], dict[str, str]]] = {
+    "bert": ("bert", BertConfig, names.BERT_NAMES),
+    "albert": ("albert", AlbertConfig, names.ALBERT_NAMES),
+    "electra": ("electra", ElectraConfig, names.ELECTRA_NAMES),
+    "roberta": ("bert", BertConfig, names.ROBERTA_NAMES),
+}
+
 # Keys whose other values mean a network that this project does not have.
 SUPPORTED_VALUES = {
     **{key: value for key, value in {**COMMON_KEYS, **ALBERT_KEYS}.items() if value is not ANY},
@@ -115,7 +124,6 @@ def read_config(path: str, expected: str | None = None) -> HuggingFaceModel:
     """Reads a config.json.
 
     Args:
-        path: the file.
         expected: as in `from_huggingface`.
 
     Raises:
@@ -134,7 +142,6 @@ def from_huggingface(
 
     Args:
         values: what the file holds, a dict. Keys that do not change the network are ignored.
-        source: the file, for messages.
         expected: the model_type of a file that names neither it nor its architecture.
 
     Raises:
@@ -164,7 +171,11 @@ def from_huggingface(
             f"{source}: hidden_act must be one of {', '.join(ACTIVATIONS)}. Received: {act!r}"
         )
     try:
-        return _CONVERTERS[kind]({**filled, "hidden_act": ACTIVATIONS[act]})
+        model_type, cls, table = KINDS[kind]
+        config, skipped = _fields(cls, {**filled, "hidden_act": ACTIVATIONS[act]}), 0
+        if kind == "roberta":
+            config, skipped = _after_padding(config, filled["pad_token_id"])
+        return HuggingFaceModel(kind, model_type, config, table, skipped)
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
 
@@ -184,47 +195,26 @@ def _fields(cls, values):
     """A `cls` of those values that are its fields; one token type stands for both segments."""
     if values["type_vocab_size"] == 1:
         values = {**values, "type_vocab_size": 2}
-    return cls(**{f.name: values[f.name] for f in dataclasses.fields(cls) if f.name in values})
+    known = {field.name for field in dataclasses.fields(cls)} & values.keys()
+    known.discard("generator_size")  # of another network, which config.json does not describe
+    return cls(**{name: values[name] for name in known})
 
 
-def _bert(values):
-    return HuggingFaceModel("bert", "bert", _fields(BertConfig, values), names.BERT_NAMES)
-
-
-def _albert(values):
-    return HuggingFaceModel("albert", "albert", _fields(AlbertConfig, values), names.ALBERT_NAMES)
-
-
-def _electra(values):
-    """config.json does not describe the generator, so its width is the default."""
-    own = {name: value for name, value in values.items() if name != "generator_size"}
-    config = _fields(ElectraConfig, own)
-    return HuggingFaceModel("electra", "electra", config, names.ELECTRA_NAMES)
-
-
-def _roberta(values):
-    """Positions begin after the padding's row."""
-    sizes, pad = _fields(BertConfig, values), values["pad_token_id"]
-    if type(pad) is not int or not 0 <= pad < sizes.max_position_embeddings - 1:
+def _after_padding(config, pad):
+    """A RoBERTa's configuration, and the rows of its table before the first position's."""
+    if type(pad) is not int or not 0 <= pad < config.max_position_embeddings - 1:
         raise InputError(
             "pad_token_id must be an integer from 0, below max_position_embeddings - 1. "
             f"Received: {pad!r}"
         )
-    config = dataclasses.replace(
-        sizes,
-        max_position_embeddings=sizes.max_position_embeddings - (pad + 1),
-    )
-    return HuggingFaceModel("roberta", "bert", config, names.ROBERTA_NAMES, pad + 1)
-
-
-_CONVERTERS = {"bert": _bert, "albert": _albert, "electra": _electra, "roberta": _roberta}
+    positions = config.max_position_embeddings - (pad + 1)
+    return dataclasses.replace(config, max_position_embeddings=positions), pad + 1
 
 
 def to_huggingface(config: EncoderConfig, model_type: str) -> dict[str, Any]:
     """The keys of a config.json that describe the network of one of our configurations.
 
     Args:
-        config: the configuration.
         model_type: its encoder's name, which is transformers' name of it too.
 
     Returns:

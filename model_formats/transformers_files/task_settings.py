@@ -36,8 +36,6 @@ def settings_of(
 
     Args:
         values: what config.json holds, a dict.
-        config: the `BertConfig` or `AlbertConfig` that it describes.
-        source: the file, for messages.
         modules: what follows an encoder of sentence-transformers.
 
     Raises:

@@ -134,13 +134,15 @@ def adapt(values: AdaptFlags) -> None:
     trained = known or model.config.max_position_embeddings  # released models trained them all
     changes = Changes(
         rows=job.rows,
-        typical=None if job.rows is None else typical_rows(job.tokenizer),
+        typical=typical_rows(job.tokenizer) if job.rows and job.tokenizer else None,
         positions=positions,
         trained=trained,
         method=values.new_positions or "repeat",
         seed=values.random_seed,
     )
-    arrays = adapted_arrays(open_weights(model.checkpoint, model), model.config, changes)
+    names = model.encoder.model_class.google_names
+    arrays = open_weights(model.checkpoint, model)
+    adapted = adapted_arrays(arrays, model.config, changes, names)
     ModelFolder.write(
         values.output_dir,
         model.model_type,
@@ -153,7 +155,7 @@ def adapt(values: AdaptFlags) -> None:
     )
     write_json(os.path.join(values.output_dir, REPORT_FILE), job.report)
     # The checkpoint comes last: it makes the folder a model's.
-    write_arrays(os.path.join(values.output_dir, EXPORTED_NAME), arrays)
+    write_arrays(os.path.join(values.output_dir, EXPORTED_NAME), adapted)
     print_report(job.report)
     print(f"written: {values.output_dir}")
 
@@ -172,7 +174,8 @@ def make_job(values: AdaptFlags) -> AdaptationJob:
     check_output(values.output_dir, model.path)
     check_positions(values, config, trained)
     tokenizer = open_own_tokenizer(values, model)
-    new_tokenizer, rows, report = tokenizer, None, {"checkpoint": model.checkpoint}
+    new_tokenizer, rows = tokenizer, None
+    report: dict[str, Any] = {"checkpoint": model.checkpoint}
     if tokenizer and (values.tokenizer_dir or values.add_tokens):
         new_tokenizer, rows, report["vocabulary"] = plan_vocabulary(values, config, tokenizer)
     if values.max_position_embeddings:
@@ -235,8 +238,6 @@ def check_positions(values: AdaptFlags, config: EncoderConfig, trained: int | No
     """Refuses a number of positions that leaves nothing to do, or fewer than the model has.
 
     Args:
-        values: `AdaptFlags`.
-        config: the model's.
         trained: how many of its positions were trained; None if unknown.
     """
     wanted, positions = values.max_position_embeddings, config.max_position_embeddings
@@ -289,7 +290,7 @@ def plan_vocabulary(
 
 def new_config(job: AdaptationJob, positions: int | None) -> EncoderConfig:
     """The configuration of the adapted model."""
-    changes = {"max_position_embeddings": positions} if positions else {}
+    changes: dict[str, Any] = {"max_position_embeddings": positions} if positions else {}
     if job.rows is not None:
         changes["vocab_size"] = len(job.rows)
     return dataclasses.replace(job.model.config, **changes)

@@ -25,8 +25,8 @@ from run_scripts.given_model import named_tokenizer
 class Format(NamedTuple):
     """Where a format is written, and what that needs."""
 
-    # Has `export(loaded, directory, **options)`, which returns how the folder is loaded, with
-    # {folder} in the place of its path.
+    # Has `export(loaded, directory, **options)`, which writes into an existing, empty folder, and
+    # returns how that is loaded, with {folder} in the place of its path.
     module: str
     options: tuple[str, ...] = ()  # the flags that it takes, by name
     precisions: tuple[str, ...] = ()  # what --precision may be
@@ -198,10 +198,6 @@ def read_card(path: str) -> str:
 
 def parse_size(name: str, text: str) -> int:
     """The number of bytes of "500MB", "2GB" or "1GiB".
-
-    Args:
-        name: the flag, for the message.
-        text: its value.
 
     Raises:
         InputError: it is none, or zero.

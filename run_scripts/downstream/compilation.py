@@ -26,10 +26,6 @@ def compilation_cost(
     """The cost of compiling, spread over the batches of a split: in positions of each batch.
 
     Args:
-        values: `FinetuneFlags`.
-        config: the model's configuration.
-        task: the `DownstreamTask`.
-        split: a key of `counts`.
         counts: split -> number of examples.
     """
     steps = _updates(values, counts) if values.do_train else 0

@@ -34,11 +34,6 @@ def find_model(given: FinetuneFlags) -> GivenModel:
 def fill_in_task_flags(given: Flags, model: GivenModel, task: Task) -> Flags:
     """The flags with what the fine-tuned folder has saved in the place of those not given.
 
-    Args:
-        given: `FinetuneFlags` of a program, as parsed.
-        model: what `find_model` returned for them.
-        task: the `Task` of the program.
-
     Raises:
         InputError: a flag contradicts what the folder's model was trained for, or another
             program trained it.

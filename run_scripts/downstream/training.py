@@ -69,8 +69,6 @@ def run(
     """Trains once, or several times with different seeds; or evaluates and predicts only.
 
     Args:
-        job: a `DownstreamJob`.
-        task: the `DownstreamTask`.
         splits: split -> its examples, as `read_splits` returned them.
         folders, refusal_reason: what `training_folders` yielded.
     """
@@ -290,7 +288,8 @@ class FineTuning:
             The results by name, and a dict split -> the model's outputs. A result of the main split
             is named "eval_...", of another one or of a part of train "SPLIT_...".
         """
-        flags, session, results, outputs = self.job.flags, self.session, {}, {}
+        flags, session, results = self.job.flags, self.session, {}
+        outputs: dict[str, Any] = {}
         first, *others = evaluated_splits(flags, self.task.dataset)
         written = []
         for split in (first, *others):

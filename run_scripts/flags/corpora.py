@@ -3,8 +3,8 @@
 import os
 
 from bert_common.errors import InputError
-from bert_common.folders import check_utf8
-from bert_common.json_text import parse_json
+from bert_common.folders import check_utf8, read_bytes
+from bert_common.json_text import read_json
 from create_pretraining_data.engine.columns import saved_dataset_files
 from run_scripts.flags.paths import match_paths
 
@@ -62,7 +62,7 @@ def _texts_in(folder):
         return _texts_in(_choose_split(folder))
     if _STATE in names:
         path = os.path.join(folder, _STATE)
-        return saved_dataset_files(folder, _read_json(path)), []
+        return saved_dataset_files(folder, read_json(read_bytes(path), path)), []
     texts, others = [], []
     for name in names:
         path = os.path.join(folder, name)
@@ -83,7 +83,7 @@ def _texts_in(folder):
 
 def _choose_split(folder):
     path = os.path.join(folder, _SPLITS)
-    content = _read_json(path)
+    content = read_json(read_bytes(path), path)
     splits = content.get("splits") if isinstance(content, dict) else None
     if not isinstance(splits, list) or not all(isinstance(name, str) for name in splits):
         raise InputError(f"{path} must have a list of splits. Received: {splits!r:.80}")
@@ -101,14 +101,6 @@ def _choose_split(folder):
     if len(splits) > 1:
         print(f"{folder}: of the splits {', '.join(splits)}, {chosen} is read")
     return os.path.join(folder, chosen)
-
-
-def _read_json(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            return parse_json(file.read())
-    except ValueError as error:
-        raise InputError(f"{path} must be JSON. Received: {error}") from None
 
 
 def _summary(folder, texts, others):

@@ -369,8 +369,6 @@ def choose_output_files(
     """Lists the files to write, by --output_file or beside the input; resolves links.
 
     Args:
-        output_file: the flag's value, or None.
-        input_files: paths.
         protected: files that must not be overwritten.
 
     Raises:

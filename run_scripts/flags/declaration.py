@@ -79,7 +79,6 @@ def flag(
 
     Args:
         default: the value without the flag; None for "not given"; a `PerModel` for several.
-        help: the sentence that `--help` shows.
         group: where `--help` shows it: `groups.Group.flag` sets it. None: among the general flags.
         required: whether a run without the flag is refused.
         is_input: whether the value names files to read, which `flag_files` looks for outside the
@@ -106,27 +105,13 @@ def flag(
         most = MOST_STEPS if most is None else most
     bounds = {"least": least, "above": above, "most": most, "below": below}
     given = {name: bound for name, bound in bounds.items() if bound is not None}
-    return dataclasses.field(
-        default=default,
-        metadata={
-            "help": help,
-            "required": required,
-            "is_input": is_input,
-            "group": group,
-            "is_path": is_path or bool(takes),
-            "takes": takes,
-            "is_list": is_list,
-            "recorded": recorded,
-            "in_manifest": in_manifest,
-            "no_effect": no_effect,
-            "changeable": changeable,
-            "alike": alike,
-            "of_own_files": of_own_files,
-            "kept": kept,
-            "choices": choices,
-            "bounds": given,
-        },
-    )
+    about = dict(
+        help=help, group=group, required=required, is_input=is_input,
+        is_path=is_path or bool(takes), takes=takes, is_list=is_list, recorded=recorded,
+        in_manifest=in_manifest, no_effect=no_effect, changeable=changeable, alike=alike,
+        of_own_files=of_own_files, kept=kept, choices=choices, bounds=given,
+    )  # fmt: skip
+    return dataclasses.field(default=default, metadata=about)
 
 
 def redeclare(base: "type[DataclassInstance]", name: str, **changes: Any) -> Any:
@@ -190,7 +175,6 @@ def resolve_model_defaults(values: Flags, model_type: str) -> Flags:
     """Replaces every `PerModel` that the command line gave no value for by one model's default.
 
     Args:
-        values: an instance of a program's dataclass.
         model_type: a key of `model_formats.encoders.ENCODERS`.
 
     Returns:

@@ -38,7 +38,6 @@ def start_tensorflow(
     """Imports TensorFlow, quietly, with the GPUs that the `DeviceFlags` allow.
 
     Args:
-        flags: the flags.
         compilation_cache: a function of whether there are GPUs that returns the folder where XLA
             keeps what it compiled, or None; None for a program that keeps nothing.
 

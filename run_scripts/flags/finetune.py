@@ -341,12 +341,7 @@ def read_boundaries(text: str, longest: int) -> tuple[int, ...] | None:
 def head_options(
     values: TextFlags, config: EncoderConfig
 ) -> tuple[int, float, bool, tuple[int, ...]]:
-    """The maximum length, the dropout rate, whether the encoder is frozen, the layers to read.
-
-    Args:
-        values: `TextFlags`.
-        config: the model's.
-    """
+    """The maximum length, the dropout rate, whether the encoder is frozen, the layers to read."""
     layers = ()
     if values.feature_layers:
         layers = read_layers("feature_layers", values.feature_layers, config)
@@ -355,11 +350,6 @@ def head_options(
 
 def read_layers(name: str, text: str, config: EncoderConfig) -> tuple[int, ...]:
     """The layers that a flag lists, 0 for the embedding output.
-
-    Args:
-        name: the flag's.
-        text: its value.
-        config: the model's.
 
     Raises:
         InputError: one is not a layer of the model.
@@ -379,12 +369,7 @@ def read_layers(name: str, text: str, config: EncoderConfig) -> tuple[int, ...]:
 
 
 def find_fine_tuned(values: FinetuneFlags, model: "GivenModel") -> str:
-    """The checkpoint to evaluate, predict or export with when nothing is trained.
-
-    Args:
-        values: `FinetuneFlags`.
-        model: the `GivenModel`.
-    """
+    """The checkpoint to evaluate, predict or export with when nothing is trained."""
     source = model.checkpoint or values.output_dir
     if not (os.path.exists(source) or exists(source)):
         raise InputError(

@@ -17,32 +17,28 @@ SHIPPED = Path(__file__).parents[1] / "flagfiles"
 _SHIPPED_FROM_ROOT = "run_scripts/flagfiles/"  # as a command names them from the project's root
 
 
-def expand(arguments: Iterable[str], inputs: Iterable[str]) -> list[str]:
+def expand(
+    arguments: Iterable[str],
+    inputs: Iterable[str],
+    folder: str | None = None,
+    outer: tuple[str, ...] = (),
+) -> list[str]:
     """Replaces each --flagfile by the flags in it, and finds the inputs.
 
+    Of two values of one flag the last counts: the flags of flag files come first, so that a command
+    line's own count, wherever its --flagfile stands.
+
     Args:
-        arguments: a command line without the program's name.
+        arguments: a command line without the program's name, or the lines of a flag file.
         inputs: the names of the flags whose values are files or folders to read.
+        folder: the flag file's; None for the command line.
+        outer: the flag files that are being read.
 
     Returns:
         A list of arguments without --flagfile, with the paths at which files were found.
 
     Raises:
         InputError: a flag file is missing, malformed, or names itself.
-    """
-    return _expand(arguments, inputs, None, ())
-
-
-def _expand(arguments, inputs, folder, outer):
-    """The arguments of a command line or a flag file, after those in the flag files that it names.
-
-    Of two values of one flag the last counts: so what a command line says itself counts, wherever
-    its --flagfile stands.
-
-    Args:
-        arguments, inputs: as for `expand`.
-        folder: the flag file's; None for the command line.
-        outer: the flag files that are being read.
     """
     left, included, own = iter(arguments), [], []
     for argument in left:
@@ -93,7 +89,7 @@ def _read(named, inputs, folder, outer):
         name = _split(zeros[0])[1] or "flagfile"
         raise InputError(f"--{name} must not hold a zero byte. Received: {zeros[0]!r} in {path}")
     outer = (*outer, os.path.realpath(path))
-    return _expand(flags, inputs, os.path.dirname(path), outer)
+    return expand(flags, inputs, os.path.dirname(path), outer)
 
 
 # A home folder, "~" or "~user", at the beginning of a path, alone or in a list.

@@ -72,8 +72,3 @@ def by_heading(fields: Iterable[dataclasses.Field[Any]]) -> dict[str, list[datac
         heading = REQUIRED if field.metadata["required"] else _HEADING[group_of(field)]
         found[heading].append(field)
     return {h: flags for h, flags in found.items() if flags or h == GENERAL_HEADING}
-
-
-def has_effect(field: dataclasses.Field[Any]) -> bool:
-    """Whether a flag exists for more than Google's command lines."""
-    return group_of(field) not in (COMPATIBILITY, TPU)

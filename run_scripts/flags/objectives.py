@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
@@ -37,7 +37,6 @@ def check_resumed_objective(values: "PretrainFlags", objective: str | None) -> N
     """Refuses to go on with a training of another objective.
 
     Args:
-        values: `PretrainFlags`.
         objective: of the records to train on; the training's own, where it has no pairs.
     """
     newest = latest_checkpoint(values.output_dir) if values.do_train else None
@@ -95,7 +94,8 @@ def config_of_objective(
             )
         folder = ModelFolder.open(flags.generator_dir, what="--generator_dir")
         size = _size_beside(config, folder.config, flags.generator_dir)
-    return config if size is None else dataclasses.replace(config, generator_size=size)
+    changes: dict[str, Any] = {} if size is None else {"generator_size": size}
+    return dataclasses.replace(config, **changes)
 
 
 def _size_beside(config, generator, source):

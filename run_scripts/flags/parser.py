@@ -115,12 +115,6 @@ VERSION_FLAG = "version"
 LOGGING_FLAGS = ("logtostderr", "alsologtostderr", "verbosity", "v", "stderrthreshold", "log_dir")
 
 
-def _with_values(argv):
-    """Gives logging flags without a value one: they are declared with values, and never read."""
-    alone = {f"{dashes}{name}" for dashes in ("-", "--") for name in LOGGING_FLAGS}
-    return [f"{argument}=true" if argument in alone else argument for argument in argv]
-
-
 def parse(flags_class: type[Flags], argv: Sequence[str]) -> Flags | None:
     """Reads a command line into the program's dataclass.
 
@@ -145,7 +139,11 @@ def parse(flags_class: type[Flags], argv: Sequence[str]) -> Flags | None:
         absl_flags.DEFINE_string(name, None, "Accepted, without effect.", flag_values=values)
     inputs = {f.name for f in dataclasses.fields(flags_class) if f.metadata["is_input"]}
     try:
-        rest = values(_with_values([argv[0], *expand(argv[1:], inputs)]))[1:]
+        given = expand(argv[1:], inputs)
+        # Logging flags are declared with values, which are never read.
+        alone = {f"{dashes}{name}" for dashes in ("-", "--") for name in LOGGING_FLAGS}
+        given = [f"{part}=true" if part in alone else part for part in given]
+        rest = values([argv[0], *given])[1:]
     except absl_flags.Error as error:
         raise InputError(f"{error} (--help lists the flags)") from None
     if any(values[name].value for name in HELP_FLAGS):
@@ -198,7 +196,6 @@ def help_text(flags_class: "type[DataclassInstance]", program: str, full: bool =
     """The text of `--help`: what the program does, an example, the flags in groups.
 
     Args:
-        flags_class: the program's dataclass.
         program: its name, or the path that it was started by.
         full: whether to show the flags for TPUs too.
     """

@@ -73,7 +73,8 @@ def match_paths(patterns: str, flag_name: str, folders: bool = False) -> list[st
             chosen = list(filter(os.path.isdir, matches))
         if not chosen:
             raise InputError(_no_match(patterns, pattern, matches, flag_name))
-        found += map(_reopened, chosen)
+        # A path of its own for a file that the shell opened: /dev/stdin is another one in a worker.
+        found += [os.path.realpath(p) if p.startswith("/dev/") else p for p in chosen]
     if not found:
         raise InputError(f"--{flag_name} must name a file. Received: {patterns!r}")
     return found
@@ -93,8 +94,3 @@ def _no_match(patterns, pattern, matches, flag_name):
         )
     hint = r" (a comma in a name is written \,)" if "," in patterns else ""
     return f"--{flag_name} must match a file{hint}. Received: {pattern!r}, no file"
-
-
-def _reopened(path):
-    """A lasting path for a file that the shell opened: /dev/stdin is another file in a worker."""
-    return os.path.realpath(path) if path.startswith("/dev/") else path

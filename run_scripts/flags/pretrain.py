@@ -291,9 +291,7 @@ def check_vocabulary(
     """The tokenizer of --tokenizer_dir or of --model_dir, or None.
 
     Args:
-        values: `PretrainFlags`.
         folder: the `ModelFolder` of --model_dir, or None.
-        config: the model's.
 
     Raises:
         InputError: it, or --vocab_file, is larger than the model's table.
@@ -372,7 +370,6 @@ def check_described_tokenizer(
     """Refuses records of several tokenizers, or a tokenizer that they were not made with.
 
     Args:
-        values: `PretrainFlags`.
         tokenizer: from --tokenizer_dir or --model_dir, or None.
         files: the record files; one without a JSON file beside it is not checked.
     """

@@ -268,12 +268,7 @@ def given_config(values: ModelFlags) -> ConfigFile | None:
 
 
 def compilation_cache(values: TrainingFlags, gpus: bool) -> str | None:
-    """The folder where XLA keeps what it compiled, or None.
-
-    Args:
-        values: the flags.
-        gpus: whether there are GPUs.
-    """
+    """The folder where XLA keeps what it compiled, or None."""
     if values.xla == "off" or values.compilation_cache_dir == "none":
         return None
     default = os.path.join(values.output_dir, "compilation_cache") if gpus else None

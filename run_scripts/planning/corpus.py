@@ -51,7 +51,6 @@ class RecordPlan:
     """The records of one length."""
 
     rows: float  # all passes that are stored
-    rows_of_a_pass: float
     disk_bytes: float  # when they are finished; while they are made, twice that
     hours: float
 
@@ -60,7 +59,6 @@ def plan_text(statistics: TextStatistics, text_bytes: float) -> TextPlan:
     """The `TextPlan` of a corpus.
 
     Args:
-        statistics: a `TextStatistics`.
         text_bytes: of UTF-8.
     """
     megabytes = text_bytes / MEGABYTE
@@ -79,7 +77,6 @@ def plan_records(
     """The `RecordPlan` of a corpus.
 
     Args:
-        layout: a `Layout`.
         text_bytes: of UTF-8.
         stored_passes: --dupe_factor; 1 for masks that are drawn while training.
         cores: of the machine that makes them; the work is divided among them without loss, which
@@ -93,7 +90,6 @@ def plan_records(
     seconds = megabytes * (layout.core_seconds_per_megabyte + further) / cores
     return RecordPlan(
         rows=rows * stored_passes,
-        rows_of_a_pass=rows,
         disk_bytes=rows * stored_passes * size,
         hours=seconds / HOUR,
     )

@@ -17,71 +17,10 @@ from run_scripts.planning.corpus import Layout, TextStatistics
 FURTHER_128 = (35.2 - 23.3) / 4 / 24.0
 FURTHER_512 = (41.0 - 20.3) / 4 / 24.0
 
-# --packing --masking=dynamic, --max_predictions_per_seq=24 and 80. Next sentences, whole words.
-NSP_PACKED_128 = Layout(
-    rows_per_megabyte=2249.9,
-    row_bytes=528.3,
-    gzip_row_bytes=232.5,
-    fill=0.9763,
-    core_seconds_per_megabyte=16.0 / 24.0,
-)
-NSP_PACKED_512 = Layout(
-    rows_per_megabyte=623.5,
-    row_bytes=1695.9,
-    gzip_row_bytes=865.9,
-    fill=0.9965,
-    core_seconds_per_megabyte=15.3 / 24.0,
-)
-# Sentence order, runs of up to three words.
-SOP_PACKED_128 = Layout(
-    rows_per_megabyte=1632.8,
-    row_bytes=528.5,
-    gzip_row_bytes=233.7,
-    fill=0.9782,
-    core_seconds_per_megabyte=20.0 / 24.0,
-)
-SOP_PACKED_512 = Layout(
-    rows_per_megabyte=437.3,
-    row_bytes=1693.2,
-    gzip_row_bytes=852.5,
-    fill=0.9907,
-    core_seconds_per_megabyte=17.3 / 24.0,
-)
 
-# One sequence a row, static masks, --max_predictions_per_seq=20 and 77; seconds of two passes less
-# the seconds of a further one.
-NSP_SINGLE_128 = Layout(
-    rows_per_megabyte=2425.8,
-    row_bytes=826.6,
-    gzip_row_bytes=248.4,
-    fill=0.9061,
-    core_seconds_per_megabyte=23.3 / 24.0 - FURTHER_128,
-    core_seconds_per_further_pass=FURTHER_128,
-)
-NSP_SINGLE_512 = Layout(
-    rows_per_megabyte=1018.2,
-    row_bytes=2568.5,
-    gzip_row_bytes=658.0,
-    fill=0.6105,
-    core_seconds_per_megabyte=20.3 / 24.0 - FURTHER_512,
-    core_seconds_per_further_pass=FURTHER_512,
-)
-SOP_SINGLE_128 = Layout(
-    rows_per_megabyte=1771.1,
-    row_bytes=981.9,
-    gzip_row_bytes=274.6,
-    fill=0.9009,
-    core_seconds_per_megabyte=22.5 / 24.0 - FURTHER_128,
-    core_seconds_per_further_pass=FURTHER_128,
-)
-SOP_SINGLE_512 = Layout(
-    rows_per_megabyte=668.0,
-    row_bytes=3132.6,
-    gzip_row_bytes=762.9,
-    fill=0.6483,
-    core_seconds_per_megabyte=20.9 / 24.0 - FURTHER_512,
-    core_seconds_per_further_pass=FURTHER_512,
-)
+def _static(rows, row_bytes, gzip_bytes, fill, seconds, further):
+    return Layout(rows, row_bytes, gzip_bytes, fill, seconds - further, further)
+
 
 # Operations a second, by the formula of bert_tf/costs/flops.py, in the whole training of
 # docs/results/runs.jsonl, reference-1/pretraining/64: 12,279 updates of 64 rows of 64, 12
@@ -95,14 +34,18 @@ KOREAN_WIKIPEDIA = TextStatistics(
     # kiwipiepy's analysis and the choice of pieces: 289 s for 24.0 MB.
     vocabulary_core_seconds_per_megabyte=289 / 24.0,
     vocabulary_megabytes=32.0,  # --most_megabytes
+    # The columns are the fields of `Layout`. Packed: --packing --masking=dynamic,
+    # --max_predictions_per_seq=24 and 80; else one sequence a row, static masks, 20 and 77, whose
+    # seconds are of two passes less a further one. Next sentences mask whole words, sentence order
+    # runs of up to three.
     layouts={
-        ("nsp", "packed", 128): NSP_PACKED_128,
-        ("nsp", "packed", 512): NSP_PACKED_512,
-        ("sop", "packed", 128): SOP_PACKED_128,
-        ("sop", "packed", 512): SOP_PACKED_512,
-        ("nsp", "single", 128): NSP_SINGLE_128,
-        ("nsp", "single", 512): NSP_SINGLE_512,
-        ("sop", "single", 128): SOP_SINGLE_128,
-        ("sop", "single", 512): SOP_SINGLE_512,
+        ("nsp", "packed", 128): Layout(2249.9, 528.3, 232.5, 0.9763, 16.0 / 24.0),
+        ("nsp", "packed", 512): Layout(623.5, 1695.9, 865.9, 0.9965, 15.3 / 24.0),
+        ("sop", "packed", 128): Layout(1632.8, 528.5, 233.7, 0.9782, 20.0 / 24.0),
+        ("sop", "packed", 512): Layout(437.3, 1693.2, 852.5, 0.9907, 17.3 / 24.0),
+        ("nsp", "single", 128): _static(2425.8, 826.6, 248.4, 0.9061, 23.3 / 24.0, FURTHER_128),
+        ("nsp", "single", 512): _static(1018.2, 2568.5, 658.0, 0.6105, 20.3 / 24.0, FURTHER_512),
+        ("sop", "single", 128): _static(1771.1, 981.9, 274.6, 0.9009, 22.5 / 24.0, FURTHER_128),
+        ("sop", "single", 512): _static(668.0, 3132.6, 762.9, 0.6483, 20.9 / 24.0, FURTHER_512),
     },
 )

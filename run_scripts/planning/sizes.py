@@ -62,24 +62,20 @@ def print_tables(
     Args:
         models: a dict from each model's name to its configuration.
         lengths: a list of how many pieces rows have.
-        batch: how many rows are computed at once.
         token_dropping: the share of the tokens that skip the middle layers in training.
     """
     print("Parameters in millions: of the encoder by part, and of the heads of pre-training\n")
     print_columns(parameter_rows(models))
     dropped = f", {token_dropping:.0%} dropped" if token_dropping else ""
-    shown = f"matrix products alone, {masked(lengths)}{dropped}"
-    print(f"\nOperations per piece in millions, {shown}\n")
+    masks = ", ".join(f"{predictions_of(length)} of {length}" for length in lengths)
+    print(
+        "\nOperations per piece in millions, matrix products alone, training with masks at "
+        f"{masks}{dropped}\n"
+    )
     print_columns(operation_rows(models, lengths, token_dropping))
     for title, memory in MEMORIES.items():
         print(f"\nMemory in GiB {title}, {batch} rows of a length at once, by estimate\n")
         print_columns(memory_rows(models, lengths, batch, memory, token_dropping))
-
-
-def masked(lengths: Iterable[int]) -> str:
-    """Names what is masked at each length, for a title."""
-    each = ", ".join(f"{predictions_of(length)} of {length}" for length in lengths)
-    return f"training with masks at {each}"
 
 
 def predictions_of(length: int) -> int:
@@ -156,7 +152,7 @@ def memory_rows(
     for name, config in with_generators(models):
         both = name.endswith(BOTH)
         sizes = [
-            gibibytes(memory(config, batch, length, precision, both, token_dropping))
+            f"{memory(config, batch, length, precision, both, token_dropping) / GIB:.1f}"
             if length <= config.max_position_embeddings
             else NONE
             for length in lengths
@@ -203,7 +199,3 @@ MEMORIES = {
 def millions(count: float) -> str:
     """Writes a number in millions, such as "23.4", a small one with more digits."""
     return f"{count / 1e6:.{1 if count >= 1e5 or not count else 2}f}"
-
-
-def gibibytes(size: float) -> str:
-    return f"{size / GIB:.1f}"

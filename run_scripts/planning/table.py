@@ -39,10 +39,7 @@ def print_plan(
 
     Args:
         flags: the `CorpusPlanFlags` of the program.
-        sizes: of the corpora, in bytes.
         job: the model's configuration and its phases, as `run_scripts.plan.read_job` returns them.
-        cards: a list of `bert_tf.costs.cards.Card`.
-        statistics: a `TextStatistics`.
     """
     config, phases = job
     packing = "packed" if flags.masking == "dynamic" else "single"

@@ -48,7 +48,6 @@ def passes_of(phases: Iterable[Phase], rows_of_a_pass: Iterable[float]) -> float
     """Counts how often the phases read the text.
 
     Args:
-        phases: a list of `Phase`.
         rows_of_a_pass: for each phase the rows that one pass over the text makes.
     """
     pairs = zip(phases, rows_of_a_pass, strict=True)
@@ -74,20 +73,15 @@ def plan_devices(
     card: Card,
     gpus: int,
     utilisation: float,
-    precision: str = "bfloat16",
 ) -> DevicePlan:
     """The `DevicePlan` for some cards.
 
     Args:
-        config: the model's configuration.
         phases: a list of `Phase`, whose batches are multiples of `gpus`.
-        card: a `bert_tf.costs.cards.Card`.
-        gpus: how many cards.
         utilisation: the share of their peak speed that training reaches, an assumption.
-        precision: of matrix products; the peak speed is bfloat16's.
     """
     speed = gpus * card.bfloat16_flops * utilisation
-    fits = [_least_accumulation(config, phase, card, gpus, precision) for phase in phases]
+    fits = [_least_accumulation(config, phase, card, gpus) for phase in phases]
     hours = sum(phase_flops(config, phase) for phase in phases) / speed / HOUR
     row_flops = [phase.row_flops(config) for phase in phases]
     if not all(fits):
@@ -100,13 +94,13 @@ def plan_devices(
     )
 
 
-def _least_accumulation(config, phase, card, gpus, precision):
+def _least_accumulation(config, phase, card, gpus):
     """(microbatches, bytes) of the fewest that fit into a card's memory; None if none do."""
     share = phase.batch // gpus
     for count in range(1, share + 1):
         if share % count:
             continue
-        sizes = (share // count, phase.length, phase.predictions, precision)
+        sizes = (share // count, phase.length, phase.predictions, "bfloat16")
         memory = estimate_bytes(config, *sizes, token_dropping=phase.token_dropping)
         if memory <= MEMORY_SHARE * card.memory_gib * GIB:
             return count, memory

@@ -154,10 +154,7 @@ def find_flagfile(benchmark: str, model_type: str, hidden_size: int | None, task
     """Finds the flag file of a task and model, or the one that several tasks share.
 
     Args:
-        benchmark: a name of `BENCHMARKS`.
-        model_type: "bert" or "albert".
         hidden_size: the model's; None if it is not known.
-        task: the task's name.
     """
     names = (f"{benchmark}_{model_type}_{task}", f"{benchmark}_{task}", f"{benchmark}_{model_type}")
     if hidden_size and hidden_size <= SMALL_HIDDEN_SIZE:

@@ -6,6 +6,7 @@ import pytest
 from bert_common.errors import InputError
 from bert_tf import BertConfig
 from bert_tf.checkpoint import CheckpointArrays
+from bert_tf.model import GOOGLE_NAMES
 from model_formats.adaptation.arrays import Changes, adapted_arrays
 from model_formats.load_folder import load_folder
 from run_scripts.conversion.adapt_checkpoint import main
@@ -30,4 +31,4 @@ def test_a_head_that_no_model_has():
     """ELECTRA's for sequences, whose names open_huggingface leaves as they are."""
     arrays = CheckpointArrays("x", {"classifier.dense.weight": [32, 32]}, None)
     with pytest.raises(InputError, match="this project has. Received: classifier.dense.weight"):
-        adapted_arrays(arrays, BertConfig(vocab_size=60), Changes(positions=600))
+        adapted_arrays(arrays, BertConfig(vocab_size=60), Changes(positions=600), GOOGLE_NAMES)

@@ -136,7 +136,7 @@ def test_word_end_markers(make):
 def test_refusals(make, tmp_path):
     tokenizer = make()
     for tokens, words in (
-        (["\u200b"], "nothing is left"),
+        (["\u200b"], "leaves nothing"),
         (["bank"], "1 that the vocabulary has, 0 that"),
         (["두 단어"], "0 that the vocabulary has, 1 that"),
     ):

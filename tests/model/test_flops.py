@@ -3,8 +3,9 @@
 import pytest
 import tensorflow as tf
 
+from benchmarks.speed.cards import find_card
 from bert_tf import BertConfig
-from bert_tf.costs.cards import CARDS, find_card
+from bert_tf.costs.cards import CARDS
 from bert_tf.costs.flops import forward_flops, training_flops
 from tests.support.tiny_models import products, tiny_model
 

@@ -87,7 +87,7 @@ def test_of_several_splits_train_is_read(tmp_path, capsys):
     splits.write_text('{"splits": ["test", "dev"]}')
     with pytest.raises(InputError, match="a split named train; .*Received: test, dev"):
         find_texts(str(tmp_path), "input_file")
-    for damaged, message in (("{", "must be JSON"), ("[1]", "a list of splits. Received: None")):
+    for damaged, message in (("{", "must hold JSON"), ("[1]", "a list of splits. Received: None")):
         splits.write_text(damaged)
         with pytest.raises(InputError, match=message):
             find_texts(str(tmp_path), "input_file")

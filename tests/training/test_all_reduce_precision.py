@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.training import step as step_module
-from bert_tf.training.replicas import unequal_copies
 from tests.support.tiny_models import (
     ONE_LAYER,
     make_step,
@@ -14,6 +13,7 @@ from tests.support.tiny_models import (
     trained_variables,
     two_devices,
 )
+from tests.support.training_checks import unequal_copies
 
 
 def train(dtype, monkeypatch, strategy=None, steps=8, **options):

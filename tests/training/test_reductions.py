@@ -7,10 +7,15 @@ import sys
 import numpy as np
 import pytest
 
-from bert_tf.training.replicas import local_values, unequal_copies
+from bert_tf.training.replicas import local_values
 from tests.support.paths import PYTHONPATH
 from tests.support.tiny_models import make_step, trained_variables, two_devices
-from tests.support.training_checks import CASES, assert_same_training, run_steps
+from tests.support.training_checks import (
+    CASES,
+    assert_same_training,
+    run_steps,
+    unequal_copies,
+)
 
 # TensorFlow's own choice for devices of one machine: collective operations in rings, for which
 # several strategies in one process would disturb each other. NCCL needs GPUs; that they get it is
@@ -27,8 +32,7 @@ keras.config.set_dtype_policy("float64")
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 print("reduction:", type(strategy.extended._cross_device_ops).__name__)
 from tests.support.tiny_models import make_step, optimize_graphs, random_batch, trained_variables
-from tests.support.training_checks import run_steps
-from bert_tf.training.replicas import unequal_copies
+from tests.support.training_checks import run_steps, unequal_copies
 optimize_graphs(False)
 path, kind, optimizer_name, xla = sys.argv[1:]
 numbers, state = run_steps(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.speed.cards import find_card
 from benchmarks.speed.devices.parts import time_parts
 from bert_tf.config import BertConfig
-from bert_tf.costs.cards import find_card
 from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import estimate_bytes
 from model_formats.encoders import BERT

@@ -27,10 +27,7 @@ class SkippedSteps:
     """Logs the steps whose loss or gradient is not finite; see `check`.
 
     Args:
-        state: the `TrainingState`.
         data: the `TrainingData`; the log names the examples of a skipped step.
-        config: the `TrainingConfig`.
-        writes: whether this worker writes the log.
     """
 
     def __init__(

@@ -67,7 +67,6 @@ def training_folders(
     """Locks the folders that a training writes to, in the worker that writes.
 
     Args:
-        paths: the folders.
         cluster: what `read_cluster` returned.
 
     Yields:

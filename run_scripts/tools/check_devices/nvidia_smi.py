@@ -74,12 +74,8 @@ def ask(*arguments: str) -> tuple[str | None, str | None]:
     if answer.returncode:
         said = " ".join((answer.stdout + answer.stderr).split())[:200]
         return None, f"{shown} ended with status {answer.returncode}: {said}"
-    return without_colours(answer.stdout), None
-
-
-def without_colours(text: str) -> str:
-    """Removes the escape sequences of terminals, which topo prints for underlined headings."""
-    return re.sub(r"\x1b\[[\d;]*m", "", text)
+    # Without the escape sequences of terminals, which topo prints for underlined headings.
+    return re.sub(r"\x1b\[[\d;]*m", "", answer.stdout), None
 
 
 def parse_gpus(text: str, fields: Sequence[str] = tuple(FIELDS)) -> list[dict[str, str | None]]:

@@ -36,7 +36,6 @@ def run_groups(
 
     Args:
         groups: a list of (tasks, environments), the arguments of `run_group`.
-        title: the title of the progress bar.
 
     Returns:
         A list of (task, answer).
@@ -106,7 +105,7 @@ def _attempt(tasks, environments):
                 dead = [
                     i for i, given in enumerate(answers) if ended[i] and len(given) < len(tasks)
                 ]
-                longest = longest_silence(tasks[done])
+                longest = tasks[done].get("silence_seconds", SILENCE_SECONDS)
                 if dead or time.monotonic() - last > longest:
                     known = [given[done] for given in answers if len(given) > done]
                     known.append(
@@ -153,11 +152,6 @@ def _worst(answers):
     """The first answer that is not "ok", otherwise the one with the largest difference."""
     bad = [answer for answer in answers if answer["result"] != "ok"]
     return bad[0] if bad else max(answers, key=lambda answer: answer.get("difference", 0))
-
-
-def longest_silence(task: Job) -> float:
-    """The seconds after which a process without an answer to a task is taken to hang."""
-    return task.get("silence_seconds", SILENCE_SECONDS)
 
 
 def _describe_end(dead, longest, processes, paths):

@@ -35,9 +35,7 @@ def finish(
     """Writes the report, if there is to be one, and prints how many results are not "ok".
 
     Args:
-        machine: what `describe_machine` returned.
         sections: name -> what `section` returned.
-        path: of the JSON file, or None.
         what: the results are called.
 
     Returns:
