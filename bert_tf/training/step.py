@@ -254,7 +254,7 @@ class TrainingStep:
         if self.token_dropping is not None:
             batch = {**batch, FEATURE: tf.convert_to_tensor(self.token_dropping.losses)}  # [V]
         taught = [v.value for v in self.teacher.weights] if self.teacher else []
-        sums, gradients = self.forward_backward(*place, batch, denominators, scale, taught)
+        sums, gradients = self.forward_backward(*place, batch, denominators, scale, taught=taught)
         # A weight that the loss does not depend on has no gradient: neither updated nor decayed.
         trained = tuple(i for i, gradient in enumerate(gradients) if gradient is not None)
 
@@ -367,7 +367,7 @@ class TrainingStep:
 
         self.strategy.run(replica)
 
-    def _accumulate(self, weights, step, replica, batch, denominators, scale, taught=()):
+    def _accumulate(self, weights, step, replica, batch, denominators, scale, *, taught=()):
         """The loss sums of this replica's part of the batch, and of the gradient.
 
         Args:

@@ -69,8 +69,8 @@ def test_replicas_drop_different_units():
         def _distributed_step(self, batch, worker_metrics):
             return strategy.run(self._replica_step, args=(batch, worker_metrics, all_reduce))
 
-        def _accumulate(self, *arguments):
-            sums, gradients = super()._accumulate(*arguments)
+        def _accumulate(self, *arguments, **others):
+            sums, gradients = super()._accumulate(*arguments, **others)
             return {"mask": sums["dropped_0"], **sums}, gradients
 
     half = random_batch(0, size=4, padding=False)

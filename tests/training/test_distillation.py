@@ -109,7 +109,7 @@ def sums_and_gradients(step, batch):
         batch,
         objective.denominators(objective.weight_sums(batch)),
         tf.constant(1.0, step.dtype),
-        [v.value for v in step.teacher.weights],
+        taught=[v.value for v in step.teacher.weights],
     )
     names = {v.path: name for name, v in google_variables(step.model).items()}
     pairs = zip(step.weights, gradients, strict=True)

@@ -123,8 +123,8 @@ def test_two_workers_train_as_one_device(float64, tmp_path, kind, optimizer_name
 class DoubledGradient(TrainingStep):
     """A wrong step: the gradient is twice what it should be."""
 
-    def _accumulate(self, *arguments):
-        sums, gradients = super()._accumulate(*arguments)
+    def _accumulate(self, *arguments, **others):
+        sums, gradients = super()._accumulate(*arguments, **others)
         return sums, [2 * g for g in gradients]
 
 
@@ -283,8 +283,8 @@ def test_gradient_of_one_replica_that_is_not_finite():
     """The loss is finite and so is the other replica's gradient: all the same none updates."""
 
     class Overflowing(TrainingStep):
-        def _accumulate(self, weights, step, replica, batch, *rest):
-            sums, gradients = super()._accumulate(weights, step, replica, batch, *rest)
+        def _accumulate(self, weights, step, replica, batch, *rest, **others):
+            sums, gradients = super()._accumulate(weights, step, replica, batch, *rest, **others)
             own = tf.reduce_any(batch["input_ids"][:, 0] == 59)
             return sums, [tf.where(own, np.inf, 1.0) * gradients[0], *gradients[1:]]
 
