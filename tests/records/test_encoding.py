@@ -80,5 +80,5 @@ def test_other_features_are_refused(change):
         features["other"] = features["input_ids"]
     else:
         features["input_ids"] = features["input_ids"][:, 1:]
-    with pytest.raises(ValueError, match="features must be those of"):
+    with pytest.raises(ValueError, match="features must be as in"):
         encode_records(features, FORMAT)
