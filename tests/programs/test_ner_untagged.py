@@ -1,5 +1,8 @@
 """run_ner on text without tags: a plain text, tokens, a test file; with and without the data."""
 
+import contextlib
+import io
+
 import pytest
 
 from finetuning.ner.data import FORMATS, Sentence
@@ -22,7 +25,9 @@ def job(tmp_path_factory):
     for split in ("train", "dev"):
         (job.data / f"{split}.txt").write_text(TRAIN)
     (job.data / "test.txt").write_text("the\nfilm\n\nbad\ngood\nis\n")
-    assert job.run(task_name="conll", do_eval=True, do_predict=True) == 0
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert job.run(task_name="conll", do_eval=True, do_predict=True) == 0
+    job.printed = printed.getvalue()
     return job
 
 
@@ -34,6 +39,12 @@ def predict(job, path, **flags):
 
 def found(job, name):
     return [row[1:5] for row in read_table(job.output / f"predictions_{name}.tsv")[1:]]
+
+
+def test_the_kinds_of_entities_are_counted(job):
+    """But not of the test file, which has no tags."""
+    lines = [line for line in job.printed.splitlines() if line.startswith("classes of ")]
+    assert lines == [f"classes of {split}: X 12, Y 12" for split in ("train", "dev")]
 
 
 def test_a_test_file_without_tags_is_predicted(job):
