@@ -230,7 +230,7 @@ def assert_close(found, expected, share, floor):
 class ProbedStep(TrainingStep):
     """A step that also returns what every dropout layer dropped, in the order of the calls."""
 
-    def _accumulate(self, *arguments):
+    def _accumulate(self, *arguments, **others):
         masks = []
         original = dropout.dropout
 
@@ -241,7 +241,7 @@ class ProbedStep(TrainingStep):
 
         dropout.dropout = attention.dropout = recording
         try:
-            sums, gradients = super()._accumulate(*arguments)
+            sums, gradients = super()._accumulate(*arguments, **others)
         finally:
             dropout.dropout = attention.dropout = original
         self.count = len(masks)
