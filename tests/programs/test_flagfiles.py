@@ -1,10 +1,12 @@
 """The shipped flag files parse; the two parts of each pre-training job fit together."""
 
+import dataclasses
 import fnmatch
 
 import pytest
 
 from benchmarks.reference.sizes import SIZES
+from bert_common.errors import InputError
 from bert_tf.memory_estimate import GIB, estimate_bytes
 from create_pretraining_data.instances.packing import row_predictions
 from create_pretraining_data.records.shard_names import expand_output_file
@@ -19,9 +21,10 @@ from run_scripts.flags.pretrain import PretrainFlags, check_flags
 from run_scripts.flags.training import given_config
 from run_scripts.ner import NerFlags
 from run_scripts.race import RaceFlags
-from run_scripts.squad import SquadFlags
+from run_scripts.squad import SquadFlags, read_data
 from run_scripts.tools.glue_plan import BENCHMARKS, QUESTION_TASKS, find_flagfile
 from tests.support.paths import ROOT
+from tests.support.task_data import squad_entry, write_questions
 
 FLAGFILES = ROOT / "run_scripts" / "flagfiles"
 LARGE_JOBS = ("bert_base_8gpu", "bert_large_8gpu", "albert_base_8gpu")
@@ -256,3 +259,31 @@ def test_no_flag_file_is_left_out():
 @pytest.mark.parametrize("path", sorted(FLAGFILES.glob("*.flags")), ids=lambda path: path.stem)
 def test_a_flag_file_says_what_it_is(path):
     assert path.read_text(encoding="utf-8").startswith("# ")
+
+
+def test_fewer_examples_than_a_batch():
+    values = read_finetuning(FLAGFILES / "bert_xnli.flags", "bert")
+    values = dataclasses.replace(values, train_batch_size=64)
+    with pytest.raises(InputError, match="--train_batch_size=2 makes a few. Received: 13 examples"):
+        training_steps(values, 13)
+
+
+def test_bad_answers_are_left_out_by_a_flag(tmp_path):
+    """Of the training; what is measured keeps the question, whose score they lower."""
+    bad = squad_entry("bad", "서울은 수도이다.", "서울")
+    bad["answers"][0]["text"] = "부산"
+    entries = [squad_entry("good", "서울은 수도이다.", "서울"), bad]
+    paragraph = {"context": "서울은 수도이다.", "qas": entries}
+    path = write_questions(
+        tmp_path / "q.json", {"data": [{"title": "t", "paragraphs": [paragraph]}]}
+    )
+    argv = ["run", "--do_train", f"--train_file={path}", "--bert_config_file=c", "--output_dir=b"]
+    parsed = parse(SquadFlags, argv)
+    values = resolve_steps(resolve_model_defaults(parsed, "bert"), parsed)
+    with pytest.raises(InputError, match="'부산' of question 'bad'"):
+        read_data(values)
+    values = dataclasses.replace(values, skip_bad_answers=True)
+    assert [q.id for q in read_data(values).files["train"][0]] == ["good"]
+    others = {"do_train": False, "do_predict": True, "predict_file": str(path)}
+    measured = dataclasses.replace(values, **others)
+    assert [q.id for q in read_data(measured).files["dev"][0]] == ["good", "bad"]

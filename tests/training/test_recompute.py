@@ -76,7 +76,7 @@ def test_without_dropout_it_is_off(kind):
         gradients_of(make_step(kind, recompute="block", sizes=SIZES, dropout=rate), random_batch(0))
         for rate in (RATE, 0.0)
     )
-    assert dropped[0]["masked_lm_loss"] != pytest.approx(whole[0]["masked_lm_loss"], rel=1e-4)
+    assert dropped[0]["masked_lm_loss"] != pytest.approx(whole[0]["masked_lm_loss"], rel=1e-6)
 
 
 @pytest.mark.slow
@@ -134,7 +134,8 @@ def count_dots(step, batch):
     compiled = step.forward_backward
 
     def remember(*arguments):
-        seen["text"] = compiled.experimental_get_compiler_ir(*arguments)(stage="optimized_hlo")
+        make_text = compiled.experimental_get_compiler_ir(*arguments, taught=())
+        seen["text"] = make_text(stage="optimized_hlo")
         return compiled(*arguments)
 
     step.forward_backward = remember
