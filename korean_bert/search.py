@@ -1,4 +1,4 @@
-"""Compares and finds texts by the cosines of their vectors.
+"""Ranks texts by the cosines of their vectors.
 
 Shapes: A, Q, N texts or vectors, H hidden, K texts that are found for a query.
 """

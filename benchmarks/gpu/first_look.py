@@ -1,4 +1,4 @@
-"""Says whether the first GPU computes what the CPU computes, and how fast its products are.
+"""Compares the first GPU with the CPU on a few products of matrices, then on one training step.
 
     python -m benchmarks.gpu.first_look --report=first_look.json
 

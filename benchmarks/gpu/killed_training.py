@@ -1,12 +1,12 @@
-"""Kills a training with SIGKILL, resumes it, and compares it with one that was left alone.
+"""Compares a training that was killed by SIGKILL with one that was left alone.
 
     python -m benchmarks.gpu.killed_training --report=killed.json
     python -m benchmarks.gpu.killed_training --config=run_scripts/flagfiles/bert_base.json
 
 Makes records of the sample corpus, trains twice by run_pretraining, once killed after the first
-checkpoint, evaluates both on the device and the first on the CPU, and prints how far apart their
-weights and their losses are. On a CPU the two trainings are equal to the bit; a GPU may add up
-gradients in another order from run to run.
+checkpoint then resumed, evaluates both on the device and the first on the CPU, and prints how far
+apart their weights and their losses are. On a CPU the two trainings are equal to the bit; a GPU may
+add up gradients in another order from run to run.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Trains for some minutes and packs what was learned into small files, from which it goes on later.
+"""Trains for a given number of minutes, going on from the packed state of an earlier call.
 
     python -m benchmarks.gpu.minutes train OUT --minutes=8 --text='parts/*.gz' \\
         -- --flagfile=run_scripts/flagfiles/electra_small_pretrain.flags
@@ -7,29 +7,20 @@
 
 Makes records of the texts on the spot (once: they are kept in --work_dir), trains by
 run_pretraining with the flags after --, ends it with SIGTERM when the minutes are over, which saves
-a checkpoint, and packs that into OUT/state_N.bin of at most 15 MB each: weights in half precision,
-Adam's moments in eight bits (`pack_array`), four bytes a weight in all.
+a checkpoint, and packs that into OUT/state_N.bin of at most 15 MB each (`packed_state`).
 """
 
 import glob
-import io
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks.common import ROOT, argument_parser, positive
+from benchmarks.gpu.packed_state import pack, unpack
 
-PART_BYTES = 15_000_000
-SMALL_BYTES = 1_000_000  # of a file of the training's folder that is packed as it is
-MEAN, SQUARE = "/adam_m", "/adam_v"
-SQUARE_DOUBLINGS = 48  # from a tensor's largest second moment down to the smallest that is kept
 STOP_SECONDS = 120  # which a training may take to save
 
 
@@ -92,93 +83,6 @@ def train(arguments, flags, folder):
     if status == 0:
         pack(model, Path(arguments.folder))
     return status
-
-
-def pack(model, folder):
-    """Writes the newest checkpoint and the small files of a training's folder as parts."""
-    import tensorflow as tf
-
-    newest = tf.train.latest_checkpoint(str(model))
-    if not newest:
-        sys.exit(f"error: {model} must hold a checkpoint. Received: none")
-    reader = tf.train.load_checkpoint(newest)
-    small = [
-        path for path in model.iterdir()
-        if path.is_file() and path.stat().st_size < SMALL_BYTES
-        and not path.name.startswith((Path(newest).name, "events.", "checkpoint"))
-    ]  # fmt: skip
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("checkpoint.json", json.dumps({"name": Path(newest).name}))
-        for path in small:
-            archive.write(path, f"files/{path.name}")
-        for name in reader.get_variable_to_shape_map():
-            packed = io.BytesIO()
-            np.savez(packed, **pack_array(name, np.asarray(reader.get_tensor(name))))
-            archive.writestr(f"arrays/{name}", packed.getvalue())
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("state_*.bin"):
-        old.unlink()
-    data = buffer.getvalue()
-    for number, start in enumerate(range(0, len(data), PART_BYTES)):
-        (folder / f"state_{number}.bin").write_bytes(data[start : start + PART_BYTES])
-    print(f"{newest}: {len(data) / 1e6:.1f} MB in {folder}")
-
-
-def unpack(folder, model):
-    """Writes the checkpoint and the small files that `pack` has packed; returns the exit status."""
-    from bert_tf.checkpoint import write_arrays
-
-    parts = sorted(folder.glob("state_*.bin"), key=lambda path: int(path.stem.split("_")[1]))
-    if not parts:
-        sys.exit(f"error: {folder} must hold state_0.bin. Received: none")
-    archive = zipfile.ZipFile(io.BytesIO(b"".join(part.read_bytes() for part in parts)))
-    model.mkdir(parents=True, exist_ok=True)
-    arrays = {}
-    for member in archive.namelist():
-        kind, _, name = member.partition("/")
-        if kind == "files":
-            (model / name).write_bytes(archive.read(member))
-        elif kind == "arrays":
-            with np.load(io.BytesIO(archive.read(member))) as packed:
-                arrays[name] = unpack_array(name, packed)
-    name = json.loads(archive.read("checkpoint.json"))["name"]
-    write_arrays(str(model / name), arrays)
-    return 0
-
-
-def pack_array(name, array):
-    """A dict of smaller arrays for one of a checkpoint's.
-
-    A first moment is kept in steps of 1/127 of its row's largest, a second moment as one of 255
-    powers of two with equal distances from its tensor's largest one down, weights as float16.
-    """
-    if array.dtype != np.float32 or array.size < 256:
-        return {"as_is": array}
-    if name.endswith(MEAN):
-        largest = np.max(np.abs(array), axis=-1, keepdims=True)
-        scale = np.where(largest > 0, largest, 1).astype(np.float32)
-        return {"mean": np.round(array / scale * 127).astype(np.int8), "scale": scale}
-    if name.endswith(SQUARE):
-        largest = np.max(array) or np.float32(1)
-        with np.errstate(divide="ignore"):
-            doublings = np.log2(array / largest) / SQUARE_DOUBLINGS  # 0 to -1, -inf for 0
-        code = np.round(np.clip(1 + doublings, 0, 1) * 254) + 1
-        return {"square": np.where(array > 0, code, 0).astype(np.uint8), "scale": largest}
-    return {"half": array.astype(np.float16)}
-
-
-def unpack_array(name, packed):
-    """The array that `pack_array` has packed under this name."""
-    if "as_is" in packed:
-        return packed["as_is"]
-    if name.endswith(MEAN):
-        return packed["mean"].astype(np.float32) / 127 * packed["scale"]
-    if name.endswith(SQUARE):
-        code = packed["square"].astype(np.float32)
-        value = packed["scale"] * 2 ** (SQUARE_DOUBLINGS * ((code - 1) / 254 - 1))
-        return np.where(code > 0, value, 0).astype(np.float32)
-    return packed["half"].astype(np.float32)
 
 
 if __name__ == "__main__":

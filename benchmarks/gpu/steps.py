@@ -1,4 +1,4 @@
-"""Times training steps on a GPU beside torch's and beside the card's own products, by turns.
+"""Times training steps on a GPU, taking turns with torch's steps or with variants of their own.
 
     python -m benchmarks.gpu.steps --models=bert-base,bert-large,albert-base --lengths=128,512
     python -m benchmarks.gpu.steps --models=bert-large --lengths=512 --vary

@@ -1,4 +1,4 @@
-"""Measures how long it takes to find the nearest of many vectors, beside NumPy and FAISS.
+"""Measures how long it takes to find the nearest of many vectors, beside other libraries.
 
     python -m benchmarks.serving.search --vectors=1000000 --size=256 --queries=1000
 

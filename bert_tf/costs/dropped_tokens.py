@@ -1,4 +1,4 @@
-"""Says which calls of blocks are short where tokens skip the middle layers, and how short.
+"""Counts the tokens that each call of a block computes where tokens skip the middle layers.
 
 Legend: T tokens of a row, K kept tokens, P predictions, S sequences of a packed row.
 """

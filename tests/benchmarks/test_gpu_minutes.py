@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.gpu.minutes import SQUARE_DOUBLINGS, pack_array, unpack_array
+from benchmarks.gpu.packed_state import SQUARE_DOUBLINGS, pack_array, unpack_array
 from tests.support.paths import ROOT, TEST_DATA
 
 TOKENIZER = TEST_DATA / "sample_tokenizer"

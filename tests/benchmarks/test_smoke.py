@@ -157,8 +157,8 @@ RUNS = {
 
 # Tried by tests of their own; or no programs by themselves.
 OTHERS = {
-    "common", "gpu.minutes", "speed.contenders", "speed.tokenization", "quality.order",
-    "gpu_step.__main__", "sentence_order.lesson_text", "speed.devices.__main__",
+    "common", "gpu.minutes", "gpu.packed_state", "speed.contenders", "speed.tokenization",
+    "quality.order", "gpu_step.__main__", "sentence_order.lesson_text", "speed.devices.__main__",
 }  # fmt: skip
 
 

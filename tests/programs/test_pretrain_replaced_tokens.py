@@ -12,10 +12,12 @@ from model_formats.model_folder import ModelFolder
 from run_scripts.conversion import export_model
 from tests.support.programs import (
     DROPOUT,
+    HARD,
     RUN,
     ClassifierJob,
     PretrainingJob,
     arrays,
+    assert_kills_change_nothing,
     assert_same,
     curves,
     one_line,
@@ -89,29 +91,17 @@ def test_a_stopped_run_ends_as_one_that_was_not(job, monkeypatch):
     assert_same(arrays(job.output, 20), arrays(whole, 20))
 
 
-HARD = {
-    "plain": {},
-    "accumulation": {"gradient_accumulation_steps": 4},
-    "loop": {"steps_per_loop": 5, "recompute": "block"},
-    "xla": {"xla": "auto"},
-    "devices": {"distribution_strategy": "mirrored"},
-    "bfloat16": {"precision": "bfloat16"},
-}
+KILLED = {"plain": {}, **HARD, "bfloat16": {"precision": "bfloat16"}}
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("optimized_graphs")
-@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("name", KILLED)
 def test_killed_runs_end_as_one_that_was_not(job, name):
     """kill -9 at three random steps."""
-    flags = {**RUN, **HARD[name]}
-    whole = job.folder / "whole"
-    assert job.run(**flags, output_dir=whole) == 0
-    rng = np.random.default_rng([*HARD].index(name))
-    for step in np.sort(rng.choice(np.arange(2, 18), 3, replace=False)):
-        job.kill("any", int(step), **flags)
-    assert job.run(**flags) == 0
-    assert_same(arrays(job.output, 20), arrays(whole, 20))
+    rng = np.random.default_rng([*KILLED].index(name))
+    steps = np.sort(rng.choice(np.arange(2, 18), 3, replace=False))
+    assert_kills_change_nothing(job, {**RUN, **KILLED[name]}, steps)
 
 
 @pytest.mark.parametrize(

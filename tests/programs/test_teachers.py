@@ -18,7 +18,7 @@ from tests.support.programs import (
     ClassifierJob,
     PretrainingJob,
     arrays,
-    assert_same,
+    assert_kills_change_nothing,
     curves,
     one_line,
     results,
@@ -112,12 +112,7 @@ def test_a_student_of_relations(tmp_path, teacher, record_format, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", ({}, MINILM, {"gradient_accumulation_steps": 2}), ids=str)
 def test_a_killed_student_ends_as_one_that_was_never_stopped(job, flags):
-    flags = {**RUN, **flags}
-    whole = job.folder / "whole"
-    assert job.run(**flags, output_dir=whole) == 0
-    job.kill("step", 8, **flags)
-    assert job.run(**flags) == 0
-    assert_same(arrays(job.output, 20), arrays(whole, 20))
+    assert_kills_change_nothing(job, {**RUN, **flags}, [8])
 
 
 @pytest.mark.slow

@@ -10,9 +10,11 @@ from bert_tf.checkpoint_files import list_checkpoints
 from model_formats.model_folder import ModelFolder
 from tests.support.programs import (
     DROPOUT,
+    HARD,
     RUN,
     PretrainingJob,
     arrays,
+    assert_kills_change_nothing,
     assert_same,
     one_line,
     results,
@@ -59,27 +61,15 @@ def test_a_stopped_run_ends_as_one_that_was_not(tmp_path, monkeypatch):
     assert_same(arrays(job.output, 20), arrays(whole, 20))
 
 
-HARD = {
-    "accumulation": {"gradient_accumulation_steps": 4},
-    "loop": {"steps_per_loop": 5, "recompute": "block"},
-    "xla": {"xla": "auto"},
-    "devices": {"distribution_strategy": "mirrored"},
-}
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("optimized_graphs")
 @pytest.mark.parametrize("name", HARD)
 def test_killed_runs_end_as_one_that_was_not(tmp_path, name):
     """kill -9 at two random steps."""
-    job, whole = PretrainingJob(tmp_path, **LAYERS), tmp_path / "whole"
-    flags = {**RUN, **DROPPING, **HARD[name]}
-    assert job.run(**flags, output_dir=whole) == 0
     rng = np.random.default_rng([*HARD].index(name))
-    for step in np.sort(rng.choice(np.arange(2, 18), 2, replace=False)):
-        job.kill("any", int(step), **flags)
-    assert job.run(**flags) == 0
-    assert_same(arrays(job.output, 20), arrays(whole, 20))
+    steps = np.sort(rng.choice(np.arange(2, 18), 2, replace=False))
+    job = PretrainingJob(tmp_path, **LAYERS)
+    assert_kills_change_nothing(job, {**RUN, **DROPPING, **HARD[name]}, steps)
 
 
 @pytest.mark.parametrize(

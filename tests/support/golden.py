@@ -7,6 +7,7 @@ import numpy as np
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel, PretrainingModel
 from bert_tf.checkpoint import google_variables
+from model_formats.transformers_files.names import BERT_NAMES, TIED_NAMES, translate
 from tests.support.paths import TEST_DATA
 
 GOLDEN = TEST_DATA / "golden"
@@ -58,3 +59,14 @@ def read_records(path):
     assert len(records) > 30
     assert {record["lower"] for record in records} == {True, False}
     return records
+
+
+def by_google_names(arrays, prefix):
+    """Those of transformers' BERT whose names begin with "prefix/", by Google's names."""
+    found = {}
+    for key, array in arrays.items():
+        name = key.removeprefix(f"{prefix}/")
+        if name != key and name not in TIED_NAMES:
+            google, transposed = translate(name, BERT_NAMES)
+            found[google] = array.T if transposed else array
+    return found

@@ -260,6 +260,25 @@ def assert_same(one, two):
         assert value.tobytes() == two[name].tobytes(), name
 
 
+# What a run that is killed must survive: parts, loops, XLA, two devices.
+HARD = {
+    "accumulation": {"gradient_accumulation_steps": 4},
+    "loop": {"steps_per_loop": 5, "recompute": "block"},
+    "xla": {"xla": "auto"},
+    "devices": {"distribution_strategy": "mirrored"},
+}
+
+
+def assert_kills_change_nothing(job, flags, steps):
+    """A run of 20 updates that kill -9 ends after each of these ends as one that was not killed."""
+    whole = job.folder / "whole"
+    assert job.run(**flags, output_dir=whole) == 0
+    for step in steps:
+        job.kill("any", int(step), **flags)
+    assert job.run(**flags) == 0
+    assert_same(arrays(job.output, 20), arrays(whole, 20))
+
+
 def command(text, **paths):
     """A README's command line with its paths replaced."""
     argv = shlex.split(text)

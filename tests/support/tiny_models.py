@@ -200,17 +200,25 @@ def set_training_state(step, state, iterations):
     step.optimizer.iterations.assign(iterations)
 
 
-def gradients_of(step, batch):
-    """Loss sums, and the gradient of each weight by its path, before any update; one device."""
-    batch, objective = tensors(batch), step.model.objective
-    sums, gradients = step.forward_backward(
+def forward_backward(step, batch, **others):
+    """Loss sums and a list of gradients, None where there is none, before any update; one device.
+
+    `others` go to `TrainingStep.forward_backward`.
+    """
+    return step.forward_backward(
         [v.value for v in step.weights],
         tf.constant(0, tf.int64),
         tf.constant(0),
         batch,
-        objective.denominators(objective.weight_sums(batch)),
+        step.objective.denominators(step.objective.weight_sums(batch)),
         tf.constant(1.0, step.dtype),
+        **others,
     )
+
+
+def gradients_of(step, batch):
+    """Loss sums, and the gradient of each weight by its path, before any update; one device."""
+    sums, gradients = forward_backward(step, tensors(batch))
     paths = [v.path for v in step.weights]
     sums = {name: float(value) for name, value in sums.items()}
     return sums, dict(zip(paths, (g.numpy() for g in gradients), strict=True))

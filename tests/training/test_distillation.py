@@ -16,11 +16,12 @@ from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.ner.head import TokenClassifier
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.span_head import SpanModel
-from model_formats.transformers_files.names import BERT_NAMES, TIED_NAMES, translate
+from tests.support.golden import by_google_names
 from tests.support.paths import TEST_DATA
 from tests.support.tiny_models import (
     SIZES,
     assert_close,
+    forward_backward,
     make_optimizer,
     random_batch,
     split_batch,
@@ -60,16 +61,6 @@ def theirs():
         return dict(file)
 
 
-def by_google_names(theirs, prefix):
-    found = {}
-    for key, array in theirs.items():
-        name = key.removeprefix(f"{prefix}/")
-        if name != key and name not in TIED_NAMES:
-            google, transposed = translate(name, BERT_NAMES)
-            found[google] = array.T if transposed else array
-    return found
-
-
 def model_of(theirs, task, who):
     """Our model of a task with the weights of transformers' one."""
     config = BertConfig(
@@ -101,16 +92,8 @@ def step_with(model, teacher, strategy=None, xla=False, **config):
 
 def sums_and_gradients(step, batch):
     """As `tiny_models.gradients_of`, by Google's names, with what the teacher computes."""
-    batch, objective = tensors(batch), step.objective
-    sums, gradients = step.forward_backward(
-        [v.value for v in step.weights],
-        tf.constant(0, tf.int64),
-        tf.constant(0),
-        batch,
-        objective.denominators(objective.weight_sums(batch)),
-        tf.constant(1.0, step.dtype),
-        taught=[v.value for v in step.teacher.weights],
-    )
+    taught = [v.value for v in step.teacher.weights]
+    sums, gradients = forward_backward(step, tensors(batch), taught=taught)
     names = {v.path: name for name, v in google_variables(step.model).items()}
     pairs = zip(step.weights, gradients, strict=True)
     found = {names[v.path]: g.numpy() for v, g in pairs if g is not None}

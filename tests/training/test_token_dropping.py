@@ -13,11 +13,12 @@ from bert_tf.memory_estimate import estimate_bytes
 from bert_tf.training.mixed_precision import LossScale
 from bert_tf.training.state import TrainingState
 from bert_tf.training.token_dropping import FEATURE, SUMS, TokenDropping, is_special, most_important
-from model_formats.transformers_files.names import BERT_NAMES, translate
+from tests.support.golden import by_google_names
 from tests.support.paths import TEST_DATA
 from tests.support.tiny_models import (
     assert_close,
     computing_in,
+    forward_backward,
     make_optimizer,
     random_batch,
     split_batch,
@@ -42,16 +43,6 @@ def theirs():
     """The arrays of tests/data/token_dropping/write_steps.py."""
     with np.load(TEST_DATA / "token_dropping" / "arrays.npz") as file:
         return dict(file)
-
-
-def by_google_names(theirs, kind):
-    """Weights or gradients by Google's names."""
-    found = {}
-    for key, array in theirs.items():
-        if key.startswith(f"{kind}/"):
-            google, transposed = translate(key.removeprefix(f"{kind}/"), BERT_NAMES)
-            found[google] = array.T if transposed else array
-    return found
 
 
 def batch_of(theirs, case):
@@ -90,15 +81,7 @@ def test_loss_and_gradients(float64, theirs, case, recompute):
     kept = most_important(batch, KEPT)
     np.testing.assert_array_equal(kept, theirs[f"{case}/kept"])
     assert kept_tokens(16, SHARE, 3, 2) == KEPT and first_short_call(5) == 1
-    objective = model.objective
-    sums, gradients = step.forward_backward(
-        [v.value for v in step.weights],
-        tf.constant(0, tf.int64),
-        tf.constant(0),
-        batch,
-        objective.denominators(objective.weight_sums(batch)),
-        tf.constant(1.0, tf.float64),
-    )
+    sums, gradients = forward_backward(step, batch)
     weight = batch["masked_lm_weights"].numpy().sum()
     found = float(sums["masked_lm_loss"]) / (weight + 1e-5)
     assert found == pytest.approx(float(theirs[f"{case}/loss"]), rel=1e-12)
