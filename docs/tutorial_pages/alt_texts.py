@@ -46,6 +46,6 @@ ALT_TEXTS = {
     },
     "07_embeddings-4": {
         "ko": "고른 헤드 하나의 어텐션. 행의 토큰이 열의 토큰에 주는 확률을 색으로 나타냄",
-        "en": "Attention of the chosen head: the probability that the token of each row gives to each column",
+        "en": "Attention of the chosen head: what the token of each row gives to each column",
     },
 }
