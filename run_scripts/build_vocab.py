@@ -91,7 +91,7 @@ class BuildVocabFlags:
     unknown: str = groups.VOCABULARY.flag(
         "character",
         "What a character outside the vocabulary becomes. character: [UNK]. bytes: one piece for "
-        "each UTF-8 byte, which takes 307 lines.",
+        "each UTF-8 byte.",
         choices=("character", "bytes"),
     )
     num_unused: int = groups.VOCABULARY.flag(

@@ -88,8 +88,8 @@ class ClassifierFlags(TextFlags):
     task_name: str = groups.TASK.flag(
         None,
         f"The data set: {', '.join(DATASETS)}; or csv, tsv or jsonl for your own train, dev and "
-        "test files in --data_dir; a trained model reads each of them. Default: files, if "
-        "--data_file, --train_file or the like is given.",
+        "test files in --data_dir. Default: files, if --data_file, --train_file or the like is "
+        "given.",
         alike=(OWN_FILES, *FILE_TYPES),
     )
     task_type: str = groups.COLUMNS.flag(
@@ -152,8 +152,8 @@ class ClassifierFlags(TextFlags):
     )
     export_dir: str = groups.EXPORT.flag(
         None,
-        "Export the final model (the best one, if evaluations chose it) as a SavedModel into a "
-        "new folder here. It takes tf.Examples of max_seq_length pieces, as ALBERT's does.",
+        "Export the final model (the best one, if evaluations chose it) as a SavedModel of "
+        "tf.Examples into a new folder here.",
         takes=(FOLDER, NOTHING),
     )
     threshold_to_export: float = groups.EXPORT.flag(

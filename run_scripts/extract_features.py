@@ -73,7 +73,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     layers: str = groups.LAYERS.flag(
         "-1,-2,-3,-4",
         "The layers to write, separated by commas: 0 is the embedding output, 1 the first layer, "
-        "-1 the last. (google-research/bert counts the first layer as 0.)",
+        "-1 the last.",
     )
     pooling: str = groups.LAYERS.flag(
         None,

@@ -138,15 +138,13 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     google_answers: bool = groups.ANSWERS.flag(
         False,
-        "Choose and cut answers as google-research/bert does, to compare results: only the "
-        "n_best_size best starts and ends count, and answers end at whole words where the "
-        "tokenizer changed characters. With --bucket_boundaries=none the candidates are the same "
-        "too.",
+        "Choose and cut answers as google-research/bert does, to compare results; with "
+        "--bucket_boundaries=none the candidates are the same too.",
     )
     start_n_top: int = groups.HEAD.flag(
         None,
-        "For ALBERT's head for SQuAD 2.0, which ALBERT has with --version_2_with_negative, and "
-        f"BERT where this flag is given: the number of starts to follow. Default: {START_N_TOP}.",
+        "The number of starts that ALBERT's head for SQuAD 2.0 follows; with BERT, this flag "
+        f"chooses that head. Default: {START_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )

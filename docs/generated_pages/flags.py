@@ -12,6 +12,7 @@ from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.declaration import PerModel, value_type
 from run_scripts.flags.devices import DeviceFlags
+from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.finetune import FinetuneFlags, TextFlags
 from run_scripts.flags.groups import by_heading
 from run_scripts.flags.limits import MOST_STEPS
@@ -54,6 +55,7 @@ SHARED = {
     TokenizerFlags: ("Tokenizer", "Name the tokenizer, where the model's folder holds none."),
     FinetuneFlags: ("Fine-tuning", "Of the programs that fine-tune a model."),
     TextFlags: ("Fine-tuning on texts", "Of `run_classifier.py` and `run_ner.py`."),
+    TeacherFlags: ("Distillation", "Of the programs whose model can learn from a teacher."),
     TrainingFlags: ("Training", "Of the programs that train: folders, checkpoints, curves, speed."),
     DeviceFlags: ("Devices", "Of every program that computes with a model."),
 }

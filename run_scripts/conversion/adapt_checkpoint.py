@@ -93,8 +93,8 @@ class AdaptFlags:
     )
     new_positions: str = groups.RESIZING.flag(
         None,
-        "Where new positions come from. repeat: the trained ones again, which keep their values. "
-        "interpolate: the trained ones stretched, so that nearly all change. Default: repeat.",
+        "Where new positions come from. repeat: the trained ones again. interpolate: the trained "
+        "ones stretched, so that nearly all change. Default: repeat.",
         choices=tuple(METHODS),
     )
     do_lower_case: bool = groups.TOKENIZER.flag(

@@ -84,7 +84,7 @@ class CreateDataFlags(TokenizerFlags):
     drop_duplicates: str = groups.FILES.flag(
         "none",
         "Which repeated text to leave out. documents: all but the first of equal documents. "
-        "lines: also equal lines of 10 characters or more. Repeats are counted in any case.",
+        "lines: also equal lines of 10 characters or more.",
         choices=tuple(DROPPED_KINDS),
     )
     output_file: str = groups.OUTPUT.flag(
@@ -125,8 +125,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     packing: bool = groups.ROWS.flag(
         False,
-        "Put several sequences that do not attend to each other into a row. Less padding means "
-        "fewer records and faster training, most of all with long rows.",
+        "Put several sequences that do not attend to each other into a row: less padding, fewer "
+        "records and faster training.",
     )
     masking: str = groups.ROWS.flag(
         "static",
@@ -218,7 +218,7 @@ class CreateDataFlags(TokenizerFlags):
     engine: str = groups.PROCESSES.flag(
         "local",
         "Where the work runs. local: in processes of this machine. spark: on Apache Spark, whose "
-        "executors need the same files and Python packages. Both write the same bytes.",
+        "executors need the same files and Python packages.",
         choices=("local", "spark"),
         in_manifest=False,
     )

@@ -32,9 +32,8 @@ class TeacherFlags:
 
     teacher_dir: str = groups.DISTILLATION.flag(
         None,
-        "The folder of a trained model, which stays as it is, for the trained one to learn from "
-        "besides the labels: a fine-tuned model of the same task and labels; for pre-training any. "
-        "It must have the same vocabulary.",
+        "The folder of a model with the same vocabulary to learn from besides the labels: in "
+        "fine-tuning one of the same task and labels.",
         is_input=True,
         takes=(FOLDER,),
         **_lasting,
@@ -64,8 +63,7 @@ class PretrainingTeacherFlags(TeacherFlags):
     distillation: str = groups.DISTILLATION.flag(
         LOGITS,
         "What is learned from --teacher_dir. logits: its distribution at the masked positions. "
-        "minilm: MiniLMv2's relations of queries, keys and values, of one of its layers, by the "
-        "last layer.",
+        "minilm: MiniLMv2's relations of queries, keys and values of one of its layers.",
         choices=(LOGITS, RELATIONS),
         **_lasting,
     )

@@ -141,9 +141,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     token_dropping: float = groups.UPDATES.flag(
         0.0,
-        "The share of the tokens of a row that skip the middle layers while training, which takes "
-        "less time: padding, then those whose ids have been predicted with the lowest loss. 0.5 in "
-        "arXiv:2203.13240; the saved model is like any other. Not for --objective=rtd.",
+        "The share of a row's tokens that skip the middle layers while training, to save time, "
+        "such as 0.5 (arXiv:2203.13240). Not for --objective=rtd.",
         least=0,
         below=1,
         recorded=True,
@@ -198,8 +197,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     max_train_hours: float = groups.UPDATES.flag(
         0.0,
         "Hours to train for, earlier starts included, instead of --num_train_steps and "
-        "--num_warmup_steps. The learning rate rises in the first twentieth of the time and ends "
-        "at zero. 0: no limit.",
+        "--num_warmup_steps; the learning rate ends at zero. 0: no limit.",
         least=0,
         most=MOST_HOURS,
         recorded=True,
@@ -223,9 +221,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     mask_processes: int = groups.PROCESSES.flag(
         None,
-        "Processes that draw the masks of --masking=dynamic; the masks are the same with any "
-        "number. 0: the training process draws them. Default: one for each GPU, if there are "
-        "more cores than GPUs; 0 on a CPU.",
+        "Processes that draw the masks of --masking=dynamic; 0: the training process. The masks "
+        "are the same. Default: one for each GPU, if there are more cores; 0 on a CPU.",
         least=0,
         most=MOST_PROCESSES,
     )
