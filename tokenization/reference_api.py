@@ -166,9 +166,6 @@ class BasicTokenizer:
 class WordpieceTokenizer:
     """Cuts words into the longest pieces that the vocabulary holds, from the left.
 
-    The attributes are looked up at every call, so they may be changed. `FullTokenizer` uses the
-    faster `tokenization.wordpiece.WordPiece` instead.
-
     Args:
         vocab: a container of tokens.
         unk_token: replaces a word that cannot be cut.

@@ -39,9 +39,8 @@ DECOMPOSE_WITHOUT_MARKS = CharacterMap(_decompose_without_marks)
 def preprocess_text(inputs: str, remove_space: bool = True, lower: bool = False) -> str:
     """Decomposes a text (NFKD) and drops combining marks, as google-research/albert does.
 
-    `remove_space` collapses whitespace first, `lower` lower-cases last. Decomposed Hangul is
-    composed again by the model's own NFKC. Combining marks here are those with a combining class,
-    so kana lose their voicing marks.
+    `remove_space` collapses whitespace first, `lower` lower-cases last. The model's own NFKC
+    composes Hangul again.
 
     Source: google-research/albert tokenization.py.
     """
@@ -54,8 +53,7 @@ def preprocess_text(inputs: str, remove_space: bool = True, lower: bool = False)
 class SentencePieceTokenizer(TokenizerInterface):
     """Preprocesses as ALBERT's programs do, then applies a SentencePiece model.
 
-    One difference from google-research/albert, whose comparison of text with bytes is never true on
-    Python 3: a piece such as "9," becomes "9" and "," without a "▁" between them.
+    Unlike google-research/albert on Python 3, it cuts "9," into "9" and "," without a "▁".
 
     Args:
         spm_model_file: the model, such as 30k-clean.model.

@@ -337,10 +337,6 @@ class TrainingStep:
     def compile(self, spec: Mapping[str, tf.TypeSpec], rows: int) -> None:
         """Has XLA compile all of a step on every device of this worker, and changes nothing.
 
-        It runs a step of zeros for each length, the longest first. Reductions would wait for the
-        other workers, so NaN takes the place of every sum: the update is skipped, and the counters
-        that a skipped update changes are restored.
-
         Args:
             spec: the `element_spec` of the batches.
             rows: of a replica's part of a batch.
@@ -351,6 +347,8 @@ class TrainingStep:
         specs = feature_specs(self.strategy, spec)
         lengths = self.config.bucket_boundaries if specs.pop(BUCKET, None) else (None,)
         counts = [(count, count.numpy()) for count in self.update.counts]
+        # Steps of zeros, the longest first. Reductions would wait for the other workers, so NaN
+        # takes the place of every sum: the update is skipped.
         try:
             for length in reversed(lengths):
                 graph(functools.partial(self._try_step, specs, rows, length))()

@@ -34,7 +34,6 @@ MODULES = {
     "finetuning.multiple_choice.head": ("MultipleChoiceModel",),
     "finetuning.similarity.head": ("SentenceEncoder",),
     "bert_tf.training.step": ("TrainingStep", "StepConfig"),
-    "bert_common.errors": ("InputError",),
 }  # fmt: skip
 
 HEAD = """# Python reference

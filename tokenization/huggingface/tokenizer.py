@@ -32,9 +32,8 @@ UNKNOWN_CANDIDATES = tuple(
 class HuggingFaceTokenizer(TokenizerInterface):
     """Cleans, splits, lower-cases and strips accents as BertTokenizer of `transformers` does.
 
-    It differs from FullTokenizer in what is rare: a word may have 100 characters, not 200; private
-    use characters are dropped; a capital sigma at a word's end becomes "σ"; punctuation marks and
-    accents follow an older Unicode; the two switches for letter case and accents are apart.
+    It differs from FullTokenizer in rare cases (words of over 100 characters, private use
+    characters, a final capital sigma, Unicode's version) and has a switch of its own for accents.
     A text that spells "[MASK]" has no special token, as with split_special_tokens=True there.
 
     Args:
@@ -45,8 +44,9 @@ class HuggingFaceTokenizer(TokenizerInterface):
         InputError: the vocabulary cannot be read or lacks [UNK], or an option is invalid.
 
     Source: BertNormalizer, BertPreTokenizer and WordPiece of tokenizers 0.23.3, `characters.py`.
-    One character, U+11938, is decomposed here and not there where accents are stripped.
     """
+
+    # Where accents are stripped, U+11938 is decomposed here and not by tokenizers.
 
     kind = "huggingface"
     options_type = HuggingFaceTokenizerOptions
