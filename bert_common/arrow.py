@@ -10,12 +10,7 @@ from bert_common.errors import InputError
 def import_pyarrow(path: str, kind: str) -> types.ModuleType:
     """Returns pyarrow, with its compute functions and its reader of Parquet.
 
-    Args:
-        path: the file to be read, for the message.
-        kind: what it is, "Parquet" for example.
-
-    Raises:
-        InputError: it is not installed.
+    The path and its kind, "Parquet" for example, are for the message where it is not installed.
     """
     try:
         import pyarrow

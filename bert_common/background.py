@@ -33,21 +33,13 @@ class Background:
             self._thread.join()
 
     def start(self, task: Callable[[], Any]) -> None:
-        """Waits for the task before, then runs `task`, a function without arguments.
-
-        Raises:
-            Exception: what the task before has raised.
-        """
+        """Waits for the task before, raises what that has raised, then runs `task`."""
         self.wait()
         self._thread = threading.Thread(target=self._run, args=(task,), name=NAME)
         self._thread.start()
 
     def wait(self) -> None:
-        """Returns once no task is running.
-
-        Raises:
-            Exception: what the task has raised.
-        """
+        """Returns once no task is running; raises what it has raised."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None

@@ -29,11 +29,7 @@ def available_cores() -> int:
 
 
 def this_cpu(path: str | os.PathLike[str] = "/proc/cpuinfo") -> CPU:
-    """The first `CPU` of this machine.
-
-    Args:
-        path: a file in the format of Linux's proc_cpuinfo(5).
-    """
+    """The first CPU of this machine, by a file in the format of Linux's proc_cpuinfo(5)."""
     try:
         text = Path(path).read_text(encoding="ascii", errors="replace")
     except OSError:

@@ -10,8 +10,7 @@ from bert_common.errors import InputError
 def make_writable(folder: str | os.PathLike[str], requirement: str) -> None:
     """Creates a folder if it is missing, and checks that a file can be written to it.
 
-    Raises:
-        InputError: it cannot be created or written to; the message begins with the requirement.
+    Where it cannot, the message begins with the requirement.
     """
     try:
         os.makedirs(folder, exist_ok=True)

@@ -14,14 +14,9 @@ CLUSTERING_FLAGS = "--tf_xla_cpu_global_jit --tf_xla_ops_to_cluster=FUSIBLE"
 def import_tensorflow(set_flags: Callable[[], Any] | None = None) -> types.ModuleType:
     """Imports TensorFlow and lists its devices, and discards standard error meanwhile.
 
-    TensorFlow prints its first lines from C++ before any of its log settings apply.
-
-    Args:
-        set_flags: a function without arguments that sets more flags of XLA in the environment,
-            called once TensorFlow is imported; it reads them when it first lists its devices.
-
-    Returns:
-        The module `tensorflow`.
+    TensorFlow prints its first lines from C++ before any of its log settings apply. `set_flags`
+    sets more flags of XLA in the environment, once TensorFlow is imported; it reads them when it
+    first lists its devices.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ["KERAS_BACKEND"] = "tensorflow"  # whatever ~/.keras/keras.json says

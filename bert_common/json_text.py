@@ -14,10 +14,8 @@ def parse_json(text: str | bytes) -> Any:
 
     JSON can express half of a surrogate pair ("\\ud83d", an emoji that was cut in two), UTF-8
     cannot: no string that holds one can be written to a file. One character replaces one
-    character, so offsets into a text stay valid. The text is str or bytes.
-
-    Raises:
-        ValueError: the text is not JSON; the message gives the reason.
+    character, so offsets into a text stay valid. Text that is no JSON is a ValueError with the
+    reason.
     """
     try:
         return _replace_surrogates(json.loads(text))

@@ -10,8 +10,7 @@ from bert_common.startup import check_packages
 def load_lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """Makes the `__getattr__` of a package (PEP 562), so that importing it imports nothing heavy.
 
-    Args:
-        homes: a dict from each name to the module that it comes from.
+    `homes` has the module that each name comes from.
     """
 
     def load(name):

@@ -52,11 +52,9 @@ def begin() -> None:
 
 
 def check_packages() -> None:
-    """Checks that no file of another repository shadows this project's packages.
+    """Raises an ImportError if a file of another repository shadows one of this project's packages.
 
-    Raises:
-        ImportError: names the file that Python would import instead, such as tokenization.py when
-            the working folder is a checkout of google-research/bert.
+    Such as tokenization.py when the working folder is a checkout of google-research/bert.
     """
     for name in ("tokenization", "create_pretraining_data"):
         spec = importlib.util.find_spec(name)

@@ -49,10 +49,8 @@ _USUAL_RANGES = (
 def detect_encoding(sample: bytes) -> str:
     """The encoding of a text by its first bytes, a key of `NAMES`.
 
-    Text that looks like none of them is taken for UTF-8, with which decoding it will fail.
-
-    Args:
-        sample: the beginning of the file, at most `SAMPLE_BYTES`; it may end inside a character.
+    Text that looks like none of them is taken for UTF-8, with which decoding it will fail. The
+    sample, at most `SAMPLE_BYTES`, may end inside a character.
     """
     for mark, encoding in _MARKS:
         if sample.startswith(mark):
@@ -97,13 +95,7 @@ def _is_hangul_of_cp949(sample):
 def decode_blocks(blocks: Iterable[bytes], encoding: str, name: str) -> Iterator[str]:
     """Decodes a file that is read in blocks; a mark at its beginning is left out.
 
-    Args:
-        blocks: the file's contents.
-        encoding: a key of `NAMES`.
-        name: the file, for messages.
-
-    Raises:
-        InputError: bytes that are no text in this encoding; names their line and place.
+    Refuses bytes that are no text in this encoding, a key of `NAMES`; names their line and place.
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     lines, read, is_first = 1, 0, True
@@ -125,20 +117,12 @@ def decode_blocks(blocks: Iterable[bytes], encoding: str, name: str) -> Iterator
 
 
 def decode_text(content: bytes, name: str, encoding: str | None = None) -> str:
-    """Decodes a whole file, by default in the encoding that it is recognized to have.
-
-    Raises:
-        InputError: as `decode_blocks`.
-    """
+    """Decodes a whole file, by default in the encoding that it is recognized to have."""
     encoding = encoding or detect_encoding(content[:SAMPLE_BYTES])
     return "".join(decode_blocks([content], encoding, name))
 
 
 def as_utf8(content: bytes, name: str) -> bytes:
-    """A file's contents in UTF-8 without a mark; what is taken for UTF-8 already is not checked.
-
-    Raises:
-        InputError: as `decode_blocks`.
-    """
+    """A file's contents in UTF-8 without a mark; what is taken for UTF-8 already is not checked."""
     encoding = detect_encoding(content[:SAMPLE_BYTES])
     return content if encoding == "utf-8" else decode_text(content, name, encoding).encode("utf-8")

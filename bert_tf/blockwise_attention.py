@@ -74,10 +74,8 @@ ATTENTION_FUNCTIONS = dict(zip(ATTENTION_NAMES, _FUNCTIONS, strict=True))
 def _gradient(blocks, split, key, value, upstream):
     """The gradients of query, key and value.
 
-    Args:
-        split: the query times `blocks.scale`, [S, B, N, C, D].
-        key, value: [B, N, T, D].
-        upstream: the gradient of the context, [S, B, N, C, D].
+    `split` is the query times `blocks.scale`, [S, B, N, C, D], `upstream` the gradient of the
+    context, likewise; key and value are [B, N, T, D].
     """
 
     def run(i, totals):
@@ -142,12 +140,7 @@ class _Blocks:
     def probabilities(self, i, query, key):
         """The probabilities of block `i` with dropout, and the softmax in float32 before it.
 
-        Args:
-            query: its queries times `scale`, [B, N, C, D].
-            key: [B, N, T, D].
-
-        Returns:
-            Two arrays [B, N, C, T].
+        Takes its queries times `scale`, [B, N, C, D], and [B, N, T, D]; returns [B, N, C, T] each.
         """
         scores = ops.matmul(query, _transpose(key))  # [B, N, C, T]
         precise = keras.backend.result_type(scores.dtype, "float32")

@@ -100,17 +100,11 @@ class LoadReport:
 
 
 def google_variables(model: Any) -> dict[str, Any]:
-    """The model's weights by Google's names.
+    """The model's weights by Google's names, in the order of the model's weights.
 
-    Args:
-        model: a model with a table `google_names` (our path below the model's name -> Google's
-            name; `{...}` stands for text without a slash), and perhaps `networks` with one each.
-
-    Returns:
-        A dict: Google's name -> Keras variable, in the order of the model's weights.
-
-    Raises:
-        KeyError: a weight that no table names, which is a bug of the model.
+    The model has a table `google_names` (our path below the model's name -> Google's name; `{...}`
+    stands for text without a slash), and perhaps `networks` with one each. A weight that no table
+    names is a KeyError, a bug of the model.
     """
     parts = (model, *getattr(model, "networks", ()))
     tables = {part.name: part.google_names for part in parts}
@@ -156,15 +150,12 @@ def read_tensor(reader: Any, prefix: str, name: str) -> np.ndarray:
 
 
 def google_arrays(prefix: str, stems: Sequence[str] = ()) -> CheckpointArrays:
-    """The `CheckpointArrays` of a checkpoint that Google or this project made.
+    """The arrays of a checkpoint that Google or this project made; errors as of `open_checkpoint`.
 
     Args:
         stems: how the names of an encoder's weights begin, for example "bert/". Other names, as of
             "module/bert/embeddings/word_embeddings", where a model was part of another one, are
             read as such, with a warning; none: names stay as they are.
-
-    Raises:
-        InputError, DamagedCheckpoint: as `open_checkpoint`.
     """
     reader = open_checkpoint(prefix)
     shapes = reader.get_variable_to_shape_map()
@@ -233,10 +224,9 @@ def load_arrays(
     *,
     optimizer: DecayOptimizer | None = None,
 ) -> LoadReport:
-    """Sets a model's weights.
+    """Sets the weights of an encoder, or of a model around one.
 
     Args:
-        model: a BertModel, an AlbertModel, or a model around one of them.
         allow_missing: prefixes of Google's names whose variables the arrays may lack, for
             example ("cls/",) for a checkpoint without the pre-training heads.
         optimizer: its slots are ignored, as are the slots of `OPTIMIZERS`.
@@ -312,12 +302,7 @@ def _warn_of_another_network(model, arrays):
 def write_arrays(prefix: str, arrays: Mapping[str, np.ndarray]) -> None:
     """Writes a checkpoint file from arrays: to a temporary name, read back, then renamed.
 
-    Args:
-        prefix: the checkpoint's final name, without ".index".
-        arrays: a dict: variable name -> NumPy array.
-
-    Raises:
-        OSError: the checkpoint could not be written completely; no file has its final name.
+    The prefix is the final name without ".index", which no file has if writing fails (OSError).
     """
     temporary = f"{prefix}.tmp-{os.getpid()}"
     names = sorted(arrays)
@@ -353,15 +338,8 @@ def training_arrays(
 ) -> dict[str, np.ndarray]:
     """Copies everything that training resumes from: weights, the optimizer's slots, the step.
 
-    Learning rate and dropout are functions of the step.
-
-    Args:
-        model, optimizer: the model, and a `bert_tf.optimization.DecayOptimizer` built for it.
-        step: updates made so far.
-        counters: a dict of numbers or arrays under names of `COUNTERS`, or None.
-
-    Returns:
-        A dict of arrays for `write_arrays`, which later updates do not change.
+    Learning rate and dropout are functions of the step. `counters` are numbers or arrays under
+    names of `COUNTERS`. Later updates do not change the copies.
     """
     arrays: dict[str, Any] = {STEP_NAME: np.int64(step)}
     arrays |= {name: np.asarray(value) for name, value in (counters or {}).items()}
@@ -383,9 +361,7 @@ def load_training_state(
     """Reads the `training_arrays` of a checkpoint, or what Google's own training wrote.
 
     A slot that the file lacks (Google's has none where there was no gradient) keeps its value.
-
-    Returns:
-        The step, and a dict of those `COUNTERS` that the file holds.
+    Returns the step and those `COUNTERS` that the file holds.
 
     Raises:
         InputError: the checkpoint does not fit the model, or holds no step.

@@ -106,9 +106,7 @@ def remove_unfinished(directory: str | os.PathLike[str]) -> None:
 def keep_newest(directory: str, count: int, every: int = 0) -> None:
     """Removes all but the newest checkpoints, and lists these with `note_checkpoints`.
 
-    Args:
-        count: how many to keep; 0 for all.
-        every: checkpoints at its multiples are kept too, and are not counted; 0 for none.
+    Keeps `count` of them (0: all), and does not count multiples of `every`, which stay too.
     """
     if count:
         counted = [step for step in list_checkpoints(directory) if not every or step % every]

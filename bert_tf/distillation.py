@@ -33,18 +33,10 @@ PROJECTIONS = {"q": "query", "k": "key", "v": "value"}
 
 
 def soft_divergence(logits: Any, targets: Any, temperature: float) -> Any:
-    """What classes of a teacher teach: arXiv:1503.02531, section 2.
+    """What classes of a teacher teach, [..., C] of each model -> [...] in float32 at least.
 
-    t^2 KL(softmax(targets / t) || softmax(logits / t)). With t^2 the size of the gradient does not
-    depend on the temperature t.
-
-    Args:
-        logits: the student's, [..., C].
-        targets: the teacher's, [..., C].
-        temperature: t.
-
-    Returns:
-        [...] in float32 at least.
+    t^2 KL(softmax(targets / t) || softmax(logits / t)), arXiv:1503.02531, section 2. With t^2 the
+    size of the gradient does not depend on the temperature t.
     """
     log_q, log_p = (ops.log_softmax(_precise(x) / temperature) for x in (logits, targets))
     return temperature**2 * _divergence(log_p, log_q)
@@ -73,15 +65,8 @@ def log_relations(a: Any, b: Any, heads: int, bias: Any) -> Any:
 
     log softmax(a b^T / sqrt(D) + bias) in each relation head. The vectors of all attention heads
     are one vector, which is split into A relation heads; so the numbers of attention heads of
-    student and teacher need not be equal.
-
-    Args:
-        a, b: [B, T, H] each: queries, keys or values.
-        heads: A, which divides H.
-        bias: an `attention_bias`, [B, 1, 1 or T, T].
-
-    Returns:
-        [B, A, T, T] in float32 at least.
+    student and teacher need not be equal. The projections are [B, T, H] each, the bias is an
+    `attention_bias`; the relations are [B, A, T, T], in float32 at least.
     """
     batch, length, width = ops.shape(a)
     size = width // heads
@@ -100,9 +85,7 @@ def record_projections(
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
     """A `run_block` that keeps the queries, keys and values of one layer, at all positions.
 
-    Args:
-        run_block: what blocks are called through.
-        layer: from 1, counted by calls, as ALBERT's layers share their blocks.
+    Layers count from 1, by calls, as ALBERT's share their blocks.
 
     Returns:
         The `run_block`, and a dict that is filled once it has run: "query", "key" and "value",
@@ -140,9 +123,7 @@ class Teacher:
     def features(self, weights: Sequence[Any], batch: Mapping[str, Any]) -> dict[str, Any]:
         """What it computes of a batch, without dropout: `TAUGHT` and a name -> an array.
 
-        Args:
-            weights: a tensor for each variable of `self.weights`.
-            batch: the features of some examples.
+        `weights` has a tensor for each variable of `self.weights`.
         """
         state = [*zip(self.weights, weights, strict=True)]
         with keras.StatelessScope(state_mapping=state):
@@ -173,10 +154,7 @@ class Teacher:
     ) -> dict[str, Any]:
         """The sums of that loss: a dict with "distillation_loss" and "distillation_weight".
 
-        Args:
-            own: the student's `Objective`.
-            outputs: the student's, with what `watch` kept.
-            batch: with the `features`.
+        `own` is the student's; `outputs` have what `watch` kept, the batch has the `features`.
         """
         raise NotImplementedError
 

@@ -53,15 +53,8 @@ def random_bits(rows: Any, width: int, seed: Any) -> Any:
     """Draws a 32-bit word for each element of some rows, from a seed of two integers.
 
     Mixes as Mueller's and Wellons's 32-bit finalizers do (multiply, xor with the upper half), with
-    the seed's two words in between.
-
-    Args:
-        rows: [...] int32, the number of each row.
-        width: how many elements a row has.
-        seed: two integers.
-
-    Returns:
-        [..., width] uint32, a function of the seed and of row * width + column.
+    the seed's two words in between. Rows are numbers, [...] int32; the words, [..., width] uint32,
+    are a function of the seed and of row * width + column.
     """
     seed = ops.cast(seed, "uint32")
 

@@ -33,9 +33,8 @@ PACKED_INPUTS = ("segment_index", "position_ids", "sequence_starts")
 def encoder_inputs(inputs: Mapping[str, Any], config: EncoderConfig) -> EncoderInputs:
     """The `EncoderInputs` of what `BertModel.call` takes, filled in as by Google's models.
 
-    Raises:
-        ValueError: sequences longer than the configuration has positions; or some of the features
-            of packed rows without the others.
+    Sequences longer than the configuration has positions, or some of the features of packed rows
+    without the others, are a ValueError.
     """
     input_ids = inputs["input_ids"]
     length = input_ids.shape[1]
@@ -62,15 +61,10 @@ def encoder_inputs(inputs: Mapping[str, Any], config: EncoderConfig) -> EncoderI
 def run_last_block(
     run: Callable[[BlockInputs], Any], inputs: BlockInputs, sequence_starts: Any, positions: Any
 ) -> tuple[Any, Any]:
-    """Runs an encoder's last block at `positions` and at the [CLS] tokens.
+    """Runs an encoder's last block at `positions`, [B, P] or None, and at the [CLS] tokens.
 
-    At the few masked positions of pre-training that saves most of the block's work.
-
-    Args:
-        run: the block as a function of its `BlockInputs`.
-        inputs: what the other blocks read.
-        sequence_starts: [B, S] integers, None for a row that is one sequence.
-        positions: [B, P] integers or None; see `bert_tf.layers`.
+    At the few masked positions of pre-training that saves most of the block's work. Without
+    `sequence_starts` [B, S] a row is one sequence.
 
     Returns:
         The output at the positions [B, P, H], and at the [CLS] tokens [B, H] or [B, S, H].
@@ -105,13 +99,8 @@ def run_inside(
 ) -> InnerOutputs:
     """Runs an encoder without dropout, and keeps what its blocks read and compute.
 
-    Args:
-        inputs: as for `BertModel.call`.
-        return_probabilities: whether to return the probabilities of attention too.
-        call_block: what blocks are called through where no probabilities are returned.
-
-    Returns:
-        `InnerOutputs`, in the order of the calls; ALBERT's layers share their blocks.
+    The results are in the order of the calls; ALBERT's layers share their blocks. `call_block` is
+    what blocks are called through where no probabilities of attention are returned.
     """
     hidden_states, attentions = [], []
 

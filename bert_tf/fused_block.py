@@ -19,14 +19,11 @@ FUSED_ACTIVATIONS = {"gelu": _GELU, "gelu_tanh": _GELU}
 
 
 def fused_block(block: "TransformerBlock", x: tf.Tensor, inputs: "BlockInputs") -> tf.Tensor:
-    """The output of a `TransformerBlock` without dropout, in fewer operations than its `call`.
+    """The output of a block on x [B, T, H] without dropout, in fewer operations than its `call`.
 
     All tokens are one matrix here, so that TensorFlow on a CPU makes bias and activation part of
     the matrix product (BERT of 4 x 256, 600 reviews, one core: 0.67 s instead of 0.87 s). Equal but
     for roundings; what is not for this, another precision or `positions`, is left to `call`.
-
-    Args:
-        x: [B, T, H].
     """
     if inputs.positions is not None or block.compute_dtype != "float32":
         return block(x, inputs, training=False)

@@ -231,14 +231,9 @@ class SelfAttention(keras.layers.Layer):
         training: bool | None = None,
         return_probabilities: bool = False,
     ) -> Any:
-        """Attends from the queries to all tokens.
+        """Attends from the queries [B, Q, H], all or some rows of x, to all tokens of x [B, T, H].
 
-        Args:
-            queries: [B, Q, H]: `x`, or some of its rows.
-            x: [B, T, H].
-            bias: [B, 1, 1 or Q, T], the queries' rows of the `attention_bias`.
-            training: whether dropout is on.
-            return_probabilities: whether to return the attention probabilities too.
+        The bias has the queries' rows of the `attention_bias`, [B, 1, 1 or Q, T].
 
         Returns:
             [B, Q, H]; with the probabilities [B, N, Q, T] if asked for.
@@ -317,12 +312,7 @@ class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
         training: bool | None = None,
         return_probabilities: bool = False,
     ) -> Any:
-        """Runs the block, at every position or at some.
-
-        Args:
-            x: [B, T, H].
-            training: whether dropout is on.
-            return_probabilities: as `SelfAttention.call` takes it.
+        """Runs the block on x [B, T, H], at every position or at some.
 
         Returns:
             [B, Q, H]; with the probabilities of attention [B, N, Q, T] if asked for.
@@ -355,13 +345,7 @@ class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
 def call_block(
     block: keras.layers.Layer, x: Any, inputs: BlockInputs, training: bool | None = None
 ) -> Any:
-    """Calls a block, keeping what its gradient needs: the default `run_block`.
-
-    Args:
-        block: a `TransformerBlock`, or another layer with its `call`.
-        x: [B, T, H].
-        training: whether dropout is on.
-    """
+    """Calls a block on x [B, T, H], keeping what its gradient needs: the default `run_block`."""
     return block(x, inputs, training=training)
 
 

@@ -32,10 +32,9 @@ RUNTIME_BYTES = 1.0 * GIB
 def count_parts(config: EncoderConfig) -> dict[str, int]:
     """Counts the weights in each part of a pre-training model.
 
-    Returns:
-        A dict: "words" (the table), "positions" (with the token types and the layer norm),
-        "projection" of ALBERT's narrow embeddings, "blocks" (each as often as it has weights of its
-        own), "pooler"; "heads" of both objectives.
+    The parts are "words" (the table), "positions" (with the token types and the layer norm),
+    "projection" of ALBERT's narrow embeddings, "blocks" (each as often as it has weights of its
+    own), "pooler", and "heads" of both objectives.
     """
     c = config
     h, e = c.hidden_size, c.embedding_size
@@ -135,15 +134,10 @@ def logit_bytes(config: EncoderConfig, batch: int, predictions: int) -> int:
 def inference_bytes(
     config: EncoderConfig, batch: int, length: int, precision: str = "float32"
 ) -> float:
-    """The memory of one device while it computes the vectors of texts, without gradients.
+    """The memory of one device while it computes vectors of texts without gradients: an estimate.
 
-    Args:
-        batch: rows that it computes at once.
-        length: tokens of a row.
-        precision: "float32", "bfloat16" or "float16"; weights are kept in float32.
-
-    Returns:
-        Bytes: an estimate.
+    `batch` are the rows that it computes at once, `length` their tokens. Weights are kept in
+    float32 in any precision.
     """
     parts = count_parts(config)
     weights = WEIGHT_BYTES * (sum(parts.values()) - parts["heads"])
@@ -168,18 +162,16 @@ def teacher_bytes(
     relations: int = 0,
     precision: str = "float32",
 ) -> float:
-    """The memory of a frozen teacher on a device that trains (`bert_tf.distillation`).
+    """The memory of a frozen teacher on a device that trains (`bert_tf.distillation`): estimated.
 
     Args:
         config: the teacher's.
         batch: examples that it computes at once.
         length: tokens of an example.
         predictions: masked positions whose logits it computes.
-        relations: arrays [T, T] of each example, one for every head of every relation.
+        relations: arrays [T, T] of each example, one for every head of every relation; there are
+            both softmaxes and the gradient of one.
         precision: "float32", "bfloat16" or "float16"; weights are kept in float32.
-
-    Returns:
-        Bytes: an estimate. Of a relation there are both softmaxes and the gradient of one.
     """
     network = inference_bytes(config, batch, length, precision) - RUNTIME_BYTES
     head = WEIGHT_BYTES * count_parts(config)["heads"] if predictions else 0

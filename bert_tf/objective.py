@@ -84,11 +84,7 @@ class Objective:
         return self.losses[name].reported_as or name
 
     def weight_sums(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """The sum of the weights of each loss in one part of a batch, in float32 at least.
-
-        Returns:
-            A dict: name -> scalar, for the losses whose labels and weights the batch has.
-        """
+        """The sum of the weights of each loss that a part of a batch has labels for."""
         dtype = keras.backend.result_type(keras.config.floatx(), "float32")
         return {
             name: ops.sum(ops.cast(batch[loss.weights], dtype))
@@ -97,13 +93,9 @@ class Objective:
         }
 
     def denominators(self, weights: Mapping[str, Any]) -> dict[str, Any]:
-        """Computes what divides the sum of each loss in the total loss.
+        """What divides the sum of each loss in the total loss: (weights + epsilon) / factor.
 
-        Args:
-            weights: what `weight_sums` returned, added up over the parts of the global batch.
-
-        Returns:
-            A dict: name -> the sum of weights plus the loss's epsilon, over its factor.
+        `weights` are what `weight_sums` returned, added up over the parts of the global batch.
         """
         losses = self.losses
         return {n: (weight + losses[n].epsilon) / losses[n].factor for n, weight in weights.items()}
@@ -112,8 +104,6 @@ class Objective:
 def total_loss(sums: Mapping[str, Any], denominators: Mapping[str, Any]) -> Any:
     """The share of one part of a global batch in its loss; the shares of all parts add up.
 
-    Args:
-        sums: what `Objective.loss_sums` returned for the part.
-        denominators: what `Objective.denominators` returned for the global batch.
+    The sums are of the part, the denominators of the global batch.
     """
     return sum(sums[f"{name}_loss"] / denominators[name] for name in denominators)

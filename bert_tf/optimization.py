@@ -171,9 +171,8 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         """Computes one update of one variable as a function of values, without assigning any.
 
         Args:
-            slots: the values of its slots, a tuple in the order of the table.
+            slots: the values of its slots, in the order of the table.
             gradient: its gradient, clipped.
-            learning_rate: a scalar.
             decayed: whether weight decay applies to it.
             step: how many updates were made before, skipped ones included; a scalar.
 

@@ -163,15 +163,14 @@ class PretrainingModel(EncoderModel):
 
 
 def example_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
-    """The loss of every prediction, in float32 at least.
+    """The loss of every prediction, in float32 at least, of what `PretrainingModel` returns.
 
     Args:
-        outputs: what `PretrainingModel` returns.
         batch: masked_lm_ids [B, P] and next_sentence_labels [B, 1] or [B] (packed rows:
             [B, S]); the latter may be missing, as in records made without a sentence objective.
 
     Returns:
-        A dict: "masked_lm" [B, P], and "next_sentence" [B] or [B, S] if there are labels.
+        "masked_lm" [B, P], and "next_sentence" [B] or [B, S] if there are labels.
     """
     losses = {"masked_lm": cross_entropy(batch["masked_lm_ids"], outputs["masked_lm_logits"])}
     if "next_sentence_labels" in batch:
@@ -202,14 +201,13 @@ def loss_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str,
     """Sums from which losses and accuracies follow, however the batch was split.
 
     Args:
-        outputs: what `PretrainingModel` returns.
         batch: as for `example_losses`, with masked_lm_weights [B, P], and with the labels
             next_sentence_weights [B] (packed rows: [B, S]), 0 for an example that only fills a
             batch.
 
     Returns:
-        A dict of scalars: for each of "masked_lm" and "next_sentence" its "_loss", "_correct"
-        and "_weight", summed over the batch.
+        Scalars: for each of "masked_lm" and "next_sentence" its "_loss", "_correct" and "_weight",
+        summed over the batch.
     """
     losses = example_losses(outputs, batch)
     dtype = losses["masked_lm"].dtype

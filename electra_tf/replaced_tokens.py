@@ -177,15 +177,9 @@ class ReplacedTokensModel(EncoderModel):
 
 
 def row_numbers(inputs: Mapping[str, Any]) -> Any:
-    """A number for each prediction, made of what its row holds, not of its place in the batch.
+    """A number [B, P] uint32 for each prediction, made of what its row holds, not of its place.
 
     So what is drawn for an example does not depend on how many examples are computed at once.
-
-    Args:
-        inputs: with input_ids [B, T] and masked_lm_positions [B, P].
-
-    Returns:
-        [B, P] uint32.
     """
     ids, positions = inputs["input_ids"], inputs["masked_lm_positions"]
     of_ids = random_bits(ids, 1, (0, 1))[..., 0]  # [B, T]
@@ -196,10 +190,9 @@ def row_numbers(inputs: Mapping[str, Any]) -> Any:
 
 
 def sample(logits: Any, rows: Any, seed: Any) -> Any:
-    """Draws a class from the softmax of logits: the largest one after Gumbel noise is added.
+    """Draws a class from the softmax of logits [..., V]: the largest after Gumbel noise is added.
 
     Args:
-        logits: [..., V].
         rows: [...] integers, a number for each draw.
         seed: two integers.
 
@@ -220,15 +213,14 @@ def _word(number):
 
 
 def corrupt(inputs: Mapping[str, Any], drawn: Any) -> dict[str, Any]:
-    """Puts the pieces that were drawn in the place of the masks.
+    """Puts the pieces [B, P] that were drawn in the place of the masks.
 
     Args:
         inputs: with input_ids [B, T], and [B, P] each: masked_lm_positions, masked_lm_ids, and
             masked_lm_weights, 0 where there is no prediction.
-        drawn: [B, P] integers.
 
     Returns:
-        A dict: "corrupted_ids" [B, T] and "replaced" [B, T], 1 where that is no original.
+        "corrupted_ids" [B, T] and "replaced" [B, T], 1 where that is no original.
     """
     ids, positions = inputs["input_ids"], inputs["masked_lm_positions"]
     is_used = ops.greater(inputs["masked_lm_weights"], 0)  # [B, P]
@@ -247,13 +239,9 @@ def corrupt(inputs: Mapping[str, Any], drawn: Any) -> dict[str, Any]:
 
 
 def replaced_tokens_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
-    """The sums of both losses.
+    """The sums "masked_lm_loss", "discriminator_loss" and the others of `LOSSES`.
 
-    Args:
-        batch: input_mask [B, T], masked_lm_ids and masked_lm_weights [B, P].
-
-    Returns:
-        A dict of scalars: "masked_lm_loss", "discriminator_loss" and the other sums of `LOSSES`.
+    The batch has input_mask [B, T], masked_lm_ids and masked_lm_weights [B, P].
     """
     words = {name: batch[name] for name in ("masked_lm_ids", "masked_lm_weights")}
     logits = outputs["discriminator_logits"]

@@ -120,11 +120,7 @@ def _is_mark(part):
 
 
 def show_guesses(explored: Explored, text: str, top: int, max_pieces: int) -> dict[str, Any]:
-    """The guesses for every [MASK] of a text.
-
-    Raises:
-        RequestError: it has more than `MOST_MASKS`.
-    """
+    """The guesses for every [MASK] of a text, which has at most `MOST_MASKS`."""
     if text.count(MASK) > MOST_MASKS:
         raise RequestError("too_many_masks", most=MOST_MASKS, received=text.count(MASK))
     found = explored.model.fill_mask(
@@ -184,7 +180,7 @@ def cut_around_masks(cut: Cut, text: str) -> list[str]:
 
 
 def pieces_by_word(cut: Cut, text: str) -> list[dict[str, Any]]:
-    """A vocabulary's pieces of a text, each with the number of its word: a list of dicts.
+    """A vocabulary's pieces of a text, each with the number of its word.
 
     A word is what stands between spaces; where a vocabulary cuts across them, each piece is one.
     """

@@ -38,13 +38,7 @@ Result = TypeVar("Result")
 def make_application(
     model: "Model", vocabularies: Iterable[Vocabulary] = (), queue: ModelQueue | None = None
 ) -> Starlette:
-    """The application for a model.
-
-    Args:
-        model: a `korean_bert.Model`.
-        vocabularies: (name, function from a text to its pieces) of others, to compare with.
-        queue: the `ModelQueue`; None: a new one.
-    """
+    """The application for a model, with other vocabularies to compare it with."""
     queue = ModelQueue() if queue is None else queue
     explored = Explored(model, tuple(vocabularies))
 

@@ -37,17 +37,7 @@ class LastAttention:
 def show_attention(
     explored: "Explored", text: str, second: str | None, layer: int, head: int
 ) -> dict[str, Any]:
-    """Shows what each piece attends to in one head, or on average.
-
-    Args:
-        explored: the `Explored`.
-        text, second: a text, or a pair.
-        layer: 1 to L; 0 for the average of all.
-        head: 1 to N; 0 for the average of all.
-
-    Raises:
-        RequestError: there is no such layer or head.
-    """
+    """Shows what each piece attends to in one layer and head, from 1; 0 for the average of all."""
     found = explored.last_attention.of(explored.model, text, second)
     chosen = found.probabilities  # [L, N, T, T]
     for name, value, axis in (("layer", layer, 0), ("head", head, 1)):

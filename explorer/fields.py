@@ -82,18 +82,7 @@ def number(least: int, most: int) -> Callable[[str, Any], int]:
 
 
 def read_fields(content: bytes, fields: Mapping[str, Field]) -> dict[str, Any]:
-    """The values of a request.
-
-    Args:
-        content: its body, bytes.
-        fields: name -> `Field`.
-
-    Returns:
-        A dict with every name of `fields`.
-
-    Raises:
-        RequestError: it is no JSON object of these fields.
-    """
+    """The values of a request, whose body must be a JSON object of these fields: each of them."""
     try:
         values = json.loads(content.decode("utf-8"))
     except UnicodeDecodeError:

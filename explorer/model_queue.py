@@ -40,14 +40,8 @@ class ModelQueue:
         """The result of a function, which is called when all before it have been.
 
         If this is cancelled, as where a browser has gone, a function that waits is not called, and
-        one that runs ends when it next asks.
-
-        Args:
-            ticket: the request's.
-            function: it is called with a function that raises `AskerLeft` after a cancellation.
-
-        Raises:
-            RequestError: as many requests wait as may.
+        one that runs ends when it next asks: it is called with a function that raises `AskerLeft`
+        after a cancellation. Where as many requests wait as may, the next is refused.
         """
         if len(self._waiting) > self.longest:
             raise RequestError("queue_full", most=self.longest)

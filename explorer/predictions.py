@@ -14,19 +14,10 @@ if TYPE_CHECKING:
 def show_prediction(
     explored: "Explored", text: str, second: str | None, options: Sequence[str] | None
 ) -> dict[str, Any]:
-    """The label, the entities, the answer or the option.
-
-    Args:
-        explored: the `Explored`.
-        text: the text; where the task has a question, the text that it is about.
-        second: a classifier's second text or None, or the question.
-        options: of a multiple-choice question, else None.
+    """The label, the entities, the answer or the option, by the text and what its task has beside.
 
     Returns:
         A dict whose "view", a key of `VIEWS`, says what the other members are; "kind" is the task.
-
-    Raises:
-        RequestError: the model is not fine-tuned, or its task needs other fields.
     """
     model = explored.model
     task = TASKS.get(model.loaded.task)

@@ -22,11 +22,7 @@ MOST_CONNECTIONS = 256
 
 
 def open_port(port: int) -> socket.socket:
-    """Opens a socket that listens on this machine alone; port 0 takes any free one.
-
-    Raises:
-        InputError: the port cannot be had.
-    """
+    """Opens a socket that listens on this machine alone; port 0 takes any free one."""
     try:
         return socket.create_server((HOST, port), backlog=MOST_CONNECTIONS)
     except OSError as error:

@@ -35,14 +35,8 @@ def show_word(
 ) -> dict[str, Any]:
     """Shows how much a word's vector depends on its sentence, by layer, with a picture of one.
 
-    Args:
-        explored: the `Explored`.
-        word: what stands in both sentences; of several pieces it has the mean of their vectors.
-        first, second: the sentences.
-        layer: the layer in the picture, 0 for the embedding output, -1 for the last.
-
-    Raises:
-        RequestError: a sentence lacks the word, or there is no such layer.
+    A word of several pieces, which both sentences have, has the mean of their vectors. The layer in
+    the picture is 0 for the embedding output, -1 for the last.
     """
     model = explored.model
     if layer > model.num_layers:
@@ -66,10 +60,7 @@ def show_word(
 def pieces_inside(spans: Sequence[tuple[int, int] | None], word: str, sentence: str) -> list[int]:
     """The places in a row of the pieces that hold the first occurrence of a word in its sentence.
 
-    Args:
-        spans: of every piece of the row, (first character, end); None for [CLS] and [SEP].
-        word: the word.
-        sentence: the row's text.
+    Of every piece of the row there is its span; None for [CLS] and [SEP].
     """
     start = sentence.find(word)
     if start < 0:
@@ -89,11 +80,7 @@ def picture(
 ) -> dict[str, Any]:
     """The pieces of both sentences as points, in the two directions in which they differ most.
 
-    Args:
-        sentences: (`HiddenStates`, places of the word's pieces) of each.
-        words: the word's vector [H] in each.
-        label: the word.
-        layer: the layer.
+    Of each sentence there are the places of the word's pieces, and the word's vector [H].
 
     Returns:
         "points": dicts with x and y from -1 to 1; the word is a single point of its sentence.

@@ -42,15 +42,10 @@ class Mistake(NamedTuple):
 def make_class_report(
     labels: Sequence[str], true: np.ndarray, predicted: np.ndarray
 ) -> ClassReport:
-    """Counts the right and wrong predictions of each class.
+    """Counts the right and wrong predictions of each class; a figure with a denominator of 0 is 0.
 
-    Args:
-        labels: the names of the classes.
-        true: their numbers [N], or, if multi-label, 0 or 1 for each class [N, C].
-        predicted: of the same shape.
-
-    Returns:
-        A `ClassReport`; a figure with a denominator of 0 is 0.
+    The true and the predicted classes are numbers [N], or, if multi-label, 0 or 1 for each class
+    [N, C].
     """
     if true.ndim == 2:
         right = np.sum(true * predicted, axis=0)  # [C]
@@ -74,13 +69,7 @@ def report_of_counts(
     predicted: np.ndarray,
     support: np.ndarray,
 ) -> ClassReport:
-    """A `ClassReport`.
-
-    Args:
-        labels, confusion: its fields.
-        right, predicted, support: how many examples of each class were predicted as it, how many
-            were predicted as it in all, and how many there are, each [C].
-    """
+    """A report of how many examples of each class were right, predicted and there, [C] each."""
     return ClassReport(
         tuple(labels),
         confusion,

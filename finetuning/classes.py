@@ -20,15 +20,9 @@ WARNED_CLASSES = 5
 
 
 def count_classes(names: Sequence[str], examples: Sequence[Any]) -> dict[str, int]:
-    """Counts the examples of each class.
+    """Counts the examples of each class, in the order of `names`.
 
-    Args:
-        names: of the classes; () where labels are scores.
-        examples: have a `label`: the number of a class, 0 or 1 for each class, or None.
-
-    Returns:
-        A dict: name -> count, in the order of `names`; {} where there are no classes, or where a
-        split has no labels.
+    {} where there are no names, as of scores, or where a split has no labels.
     """
     labels = [example.label for example in examples if example.label is not None]
     if not names or not labels:
@@ -56,8 +50,7 @@ def describe_classes(counts: Mapping[str, int]) -> str:
 def warn_of_thin_classes(splits: Mapping[str, Mapping[str, int]]) -> None:
     """Warns of classes with a single example to train on, and of those that a split lacks.
 
-    Args:
-        splits: split -> what `count_classes` returned, "train" and the splits measured on.
+    The splits are "train" and those measured on.
     """
     train = splits.get("train")
     if train:
@@ -91,11 +84,7 @@ def balanced_weights(labels: Sequence[int] | np.ndarray, classes: int) -> np.nda
     """The weight of each class that is inversely proportional to its frequency, [C] float32.
 
     N / (classes that occur * count), as scikit-learn's `class_weight="balanced"`; 0 for a class
-    without an example.
-
-    Args:
-        labels: the number of each example's class, [N].
-        classes: C.
+    without an example. The labels are the numbers of the examples' classes, [N].
     """
     counts = np.bincount(np.asarray(labels, np.int64), minlength=classes)  # [C]
     present = np.count_nonzero(counts)
@@ -104,14 +93,7 @@ def balanced_weights(labels: Sequence[int] | np.ndarray, classes: int) -> np.nda
 
 
 def balanced_label_weights(labels: np.ndarray) -> np.ndarray:
-    """`balanced_weights` of each class's presence and absence in multi-label data.
-
-    Args:
-        labels: 0 or 1 for each class of each example, [N, C].
-
-    Returns:
-        The weight of each of them, [N, C] float32.
-    """
+    """`balanced_weights` of presence and absence of each class, multi-label: [N, C] float32."""
     columns = [balanced_weights(column, 2)[column] for column in labels.T]
     return np.stack(columns, axis=1)  # [N, C]
 
@@ -119,13 +101,7 @@ def balanced_label_weights(labels: np.ndarray) -> np.ndarray:
 def draw_examples(examples: list[Any], count: int, seed: int) -> list[Any]:
     """Draws a number of examples, of every class about its share and, if there is room, one.
 
-    Args:
-        examples: a list; those that have a `label` are drawn by class.
-        count: how many to draw.
-        seed: decides which.
-
-    Returns:
-        A list, in the order of the argument; all, where there are no more than `count`.
+    Those without a `label` are one class. They keep their order; the seed decides which are drawn.
     """
     if len(examples) <= count:
         return examples
@@ -145,11 +121,7 @@ def draw_examples(examples: list[Any], count: int, seed: int) -> list[Any]:
 
 
 def check_weights(class_weights: str, labels: Sequence[str]) -> None:
-    """Refuses --class_weights where there are no classes.
-
-    Raises:
-        InputError: labels are scores.
-    """
+    """Refuses --class_weights where there are no classes, as labels are scores."""
     if class_weights != "none" and not labels:
         raise InputError(
             "--class_weights must be none where labels are scores: there are no classes to weight. "

@@ -23,18 +23,11 @@ _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
 
 
 def read_csv(text: str, path: str, separator: str | None = None) -> tuple[str, Iterator[Row]]:
-    """Reads a .csv file: the separator of its columns, and an iterator over its non-blank rows.
+    """Reads a .csv file: the separator of its columns, and its non-blank rows' places and cells.
 
-    Of each row there is its place, and its cells.
-
-    Args:
-        text: the file's contents.
-        path: the file, for messages.
-        separator: what separates columns; None: as the first line says, or `find_separator`.
-
-    Raises:
-        InputError: by the iterator: a quote is not closed, or text follows a closing one; names the
-            line.
+    Where none is given, the separator is as the first line says, or from `find_separator`. The
+    iterator refuses a quote that is not closed, and text that follows a closing one; names the
+    line.
     """
     start, named = 1, None if separator else _SEPARATOR_LINE.match(text)
     if named:

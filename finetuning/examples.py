@@ -65,11 +65,9 @@ class Examples:
         return len(self.lengths) if self.epoch_size is None else self.epoch_size
 
     def in_order(self, state: "TrainingState", config: "TrainingConfig") -> "Examples":
-        """Returns these `Examples` in the order of a run that starts, or resumes from a checkpoint.
+        """Returns these examples in the order of a run that starts, or resumes from a checkpoint.
 
-        Args:
-            state: the restored `TrainingState`, in which the order is stored.
-            config: the `TrainingConfig`.
+        The order is stored in the restored state.
         """
         lengths = hashlib.sha256(self.lengths.astype("<i8").tobytes())
         order_start = continue_order(
@@ -139,21 +137,12 @@ class Examples:
 def batch_indices(
     lengths: np.ndarray, config: "TrainingConfig", step: int, order_start: tuple[int, int] = (0, 0)
 ) -> np.ndarray:
-    """Chooses the examples of the global batch that follows `step` batches.
+    """Chooses the examples of the global batch that follows `step` batches: [G] integers below N.
 
-    A window is a run of consecutive batches of the shuffled order. Its examples are sorted by the
-    boundary that each fits into, and cut into batches, which are then shuffled. The first
-    `UNSORTED_WINDOWS` windows keep the shuffled order.
-
-    Args:
-        lengths: [N].
-        config: a `TrainingConfig`.
-        step: how many batches came before.
-        order_start: step and position of the order's first batch, see
-            `bert_tf.input.data_order.DataOrder`.
-
-    Returns:
-        [G] integers below N.
+    A window is a run of consecutive batches of the shuffled order. Its examples, of `lengths` [N],
+    are sorted by the boundary that each fits into, and cut into batches, which are then shuffled.
+    The first `UNSORTED_WINDOWS` windows keep the shuffled order. `order_start` are step and
+    position of the order's first batch, see `bert_tf.input.data_order.DataOrder`.
     """
     size, (first_step, first) = config.train_batch_size, order_start
     drawn = step - first_step
@@ -191,8 +180,8 @@ def choose_boundaries(
     Args:
         lengths: of the examples, [N].
         longest: the most that the last boundary may be.
-        compilation_cost: what compiling for one more length costs, given as the number of
-            positions by which every batch could be longer at the same cost; see
+        compilation_cost: of one more length, given as the number of positions by which every batch
+            could be longer at the same cost; see
             `bert_tf.input.length_buckets.compilation_cost_in_positions`.
 
     Returns:

@@ -113,14 +113,8 @@ SOFT_CLASSES = SoftLoss("label", _soft_classes)
 def weighted_sums(name: str, losses: Any, weights: Any, correct: Any = None) -> dict[str, Any]:
     """Sums from which loss and accuracy follow, no matter how a batch is split.
 
-    Args:
-        name: the name of the loss.
-        losses: the loss of each prediction.
-        weights: its weight, of the same shape.
-        correct: whether it is correct, of the same shape; None if there is no accuracy.
-
-    Returns:
-        A dict of scalars: NAME_loss, NAME_correct unless that is None, and NAME_weight.
+    Losses, their weights, and whether a prediction is correct have one shape. The sums are
+    NAME_loss, NAME_correct unless `correct` is None, and NAME_weight.
     """
     weights = ops.cast(weights, losses.dtype)
     sums = {f"{name}_loss": ops.sum(losses * weights)}

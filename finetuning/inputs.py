@@ -71,18 +71,10 @@ class Row(Protocol):
 
 
 def read_pairs(path: str) -> list[Pair]:
-    """Reads sentences and pairs, one a line, as google-research/bert extract_features.py does.
+    """Reads sentences, or pairs, one a line, as google-research/bert extract_features.py does.
 
-    Blank lines count as empty sentences.
-
-    Args:
-        path: a file, in UTF-8 or an encoding that is recognized; only "\\n" ends a line.
-
-    Returns:
-        A list of (sentence, second sentence or None).
-
-    Raises:
-        InputError: the file is missing or empty, or a line, which is named, is not UTF-8.
+    Blank lines count as empty sentences. The file is UTF-8 or in an encoding that is recognized;
+    only "\\n" ends a line.
     """
     pairs = []
     lines = as_utf8(read_bytes(path), path).split(b"\n")
@@ -102,16 +94,7 @@ def read_pairs(path: str) -> list[Pair]:
 def encode_pairs(
     tokenizer: TokenizerInterface, pairs: Sequence[Pair], max_length: int
 ) -> list[InputRow]:
-    """Encodes many pairs as `encode_pair` does; very many with the tokenizer's graph form, if any.
-
-    Args:
-        tokenizer: a tokenizer that has [CLS] and [SEP].
-        pairs: a list of (sentence, second sentence or None).
-        max_length: the largest length of a row, at least 3.
-
-    Returns:
-        A list of `InputRow`s.
-    """
+    """Encodes pairs as `encode_pair` does; very many with the tokenizer's graph form, if any."""
     rows, graph = [], len(pairs) >= GRAPH_FROM
     with progress("encoding", len(pairs), "examples") as bar:
         for start in range(0, len(pairs), TEXTS_PER_CALL):
@@ -143,12 +126,6 @@ def encode_pair(
     """Makes an `InputRow`: [CLS] A [SEP] or [CLS] A [SEP] B [SEP].
 
     While a pair is too long, its longer sentence loses its last piece, as in google-research/bert.
-
-    Args:
-        tokenizer: a tokenizer that has [CLS] and [SEP].
-        text: the sentence A.
-        second: the sentence B, or None.
-        max_length: the largest T, at least 3.
     """
     first, other = tokenizer.encode(text), tokenizer.encode(second) if second else []
     return _join(tokenizer, first, other, max_length)
@@ -157,13 +134,7 @@ def encode_pair(
 def encode_around(tokenizer: TokenizerInterface, example: "Example", max_length: int) -> InputRow:
     """Makes an `InputRow` of a text whose parts `example.kept` stay: the farthest pieces go.
 
-    Args:
-        tokenizer: a tokenizer that has [CLS] and [SEP].
-        example: a `finetuning.readers.Example` of one text.
-        max_length: the largest T.
-
-    Raises:
-        InputError: the parts have more pieces than a row.
+    Parts with more pieces than a row are refused.
     """
     ids, spans = tokenizer.encode_with_offsets(example.text)
     kept = [
@@ -206,7 +177,6 @@ def encode_groups(
         encode: a task of `start_workers`, whose plan is (lists of groups, `limit`); returns a list.
         groups: each a context with the questions about it.
         limit: the most pieces of a question that `encode` keeps.
-        tokenizer: what `encode` tokenizes with.
         workers: how many processes share the work, which one does without starting another; None:
             chosen by the amount of work.
     """
@@ -226,16 +196,7 @@ def encode_groups(
 
 
 def pad_rows(rows: Sequence[Row], length: int, pad_id: int) -> Batch:
-    """Pads rows into a batch.
-
-    Args:
-        rows: B `InputRow`s.
-        length: of the batch, at least the longest row's.
-        pad_id: the id of padding, after the row.
-
-    Returns:
-        A dict of int32 arrays [B, length]: input_ids, input_mask, segment_ids.
-    """
+    """Pads rows into a batch: input_ids, input_mask, segment_ids, int32 [B, length] each."""
     batch = {name: np.zeros((len(rows), length), np.int32) for name in ROW_INPUTS}
     batch["input_ids"][:] = pad_id
     for number, row in enumerate(rows):

@@ -104,20 +104,14 @@ def score(
     predictions: np.ndarray,
     probabilities: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """Computes metrics.
+    """Computes metrics, keys of `METRICS` and of `PROBABILITY_METRICS`.
 
-    Args:
-        names: keys of `METRICS` and of `PROBABILITY_METRICS`.
-        labels: the true ones, [N] (multi-label: [N, C]).
-        predictions: of the same shape.
-        probabilities: of the classes, [N, C]; without them `PROBABILITY_METRICS` are left out.
+    Labels and predictions are [N] (multi-label: [N, C]). Without the probabilities of the classes,
+    [N, C], `PROBABILITY_METRICS` are left out.
 
     Returns:
-        A dict: name -> float, 0 where a metric is undefined, such as the correlation of one
-        example, or of a model that gives every example the same score.
-
-    Raises:
-        InputError: a metric's library is not installed.
+        Name -> float, 0 where a metric is undefined, such as the correlation of one example, or of
+        a model that gives every example the same score.
     """
     with warnings.catch_warnings(action="ignore"):  # the libraries warn of undefined metrics
         results = {
@@ -140,13 +134,10 @@ def score_tags(
         tags: all tags, "O" included.
 
     Returns:
-        A dict: what `score_entities` returns, and "character_macro_f1", the mean F1 over `tags`.
+        What `score_entities` returns, and "character_macro_f1", the mean F1 over `tags`.
         The macro scores are KLUE's. As in its program, "O" is one of the tags, each sentence has
         two more "O", for [CLS] and [SEP], which count as correct here, and a tag in neither labels
         nor predictions has an F1 of 1.
-
-    Raises:
-        InputError: scikit-learn is not installed.
     """
     true, predicted = (
         [tag for sentence in sentences for tag in ("O", *sentence, "O")]
@@ -175,13 +166,10 @@ def score_entities(
 ) -> dict[str, float]:
     """Computes precision, recall and F1 of named entities, as seqeval with strict IOB2.
 
-    An entity is correct if its kind and both its ends are.
-
-    Args:
-        labels, predictions: as for `score_tags`.
+    An entity is correct if its kind and both its ends are. The arguments are as for `score_tags`.
 
     Returns:
-        A dict: "entity_precision", "entity_recall" and "entity_f1" over all entities,
+        "entity_precision", "entity_recall" and "entity_f1" over all entities,
         "entity_macro_f1", the mean over the kinds that occur in either; 0 where none does.
     """
     of_kinds: list[collections.Counter[str]] = [collections.Counter() for _ in range(3)]
@@ -209,11 +197,7 @@ def _ratio(part, whole):
 
 
 def check_installed() -> None:
-    """Checks that evaluation can run, before a long training begins.
-
-    Raises:
-        InputError: a library that it needs is not installed.
-    """
+    """Checks that evaluation can run, before a long training begins."""
     missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(f"{_NEEDS}. Received: no {', '.join(missing)}")

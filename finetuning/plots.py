@@ -17,17 +17,10 @@ MAX_DRAWN_CLASSES = 30
 
 
 def draw_confusion_matrix(report: ClassReport) -> np.ndarray:
-    """Draws how often each true class was predicted as each class.
+    """Draws how often each true class was predicted as each class: [height, width, 3] uint8.
 
-    Args:
-        report: a `ClassReport` with a confusion matrix [C, C].
-
-    Returns:
-        [height, width, 3] uint8: each cell is coloured by its share of the row and shows its
-        count, unless that is 0; under each true class stand its precision, recall and F1.
-
-    Raises:
-        InputError: matplotlib is not installed.
+    Each cell is coloured by its share of the row and shows its count, unless that is 0; under each
+    true class stand its precision, recall and F1.
     """
     matrix, labels = report.confusion, report.labels  # [C, C]
     assert matrix is not None  # an example has one class

@@ -38,19 +38,12 @@ class Predictor:
         self.run = Compiled(self._make, xla, model.compute_dtype, "the prediction")
 
     def __call__(self, examples: Examples, batch_size: int, boundaries: Sequence[int]) -> Outputs:
-        """Computes the outputs for all examples.
+        """Computes the outputs for all examples: name -> an array for every example, in order.
 
         Args:
-            examples: an `Examples`.
             batch_size: examples per batch, over all devices.
             boundaries: the lengths that batches may have, ascending; no example is longer than
                 the last one.
-
-        Returns:
-            A dict: name of the output -> a list with one array for every example, in order.
-
-        Raises:
-            InputError: memory ran out.
         """
         replicas = self.strategy.num_replicas_in_sync // worker_count(self.strategy)
         size = -(-batch_size // replicas)

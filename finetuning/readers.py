@@ -75,15 +75,13 @@ STRAY_TAB = "more columns than the header"
 
 
 def read_split(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Example], dict[str, int]]:
-    """Reads all examples of a split.
+    """Reads all examples of a split, such as "train", "dev" or "test".
 
     Args:
-        dataset: a row of `finetuning.datasets.DATASETS`.
-        split: a split of the data set, such as "train", "dev" or "test".
         data_dir: holds the files, or a folder `dataset.folder` with them.
 
     Returns:
-        A list of `Example`s, and a dict of why rows were left out -> how many.
+        The examples, and why rows were left out -> how many.
 
     Raises:
         InputError: a file is missing, empty or not UTF-8, a column is missing, a line is malformed
@@ -242,11 +240,7 @@ def is_empty(label: object) -> bool:
 
 
 def label_texts(value: Any, multi_label: bool, where: str) -> list[str]:
-    """The labels of an example: one, or if multi-label, the items of a list or a text with commas.
-
-    Raises:
-        InputError: a label is neither text nor a number; names file and line.
-    """
+    """The labels of an example: one, or if multi-label, the items of a list or of a text."""
     parts = value if multi_label and isinstance(value, list) else [value]
     wrong = [
         part
@@ -293,18 +287,10 @@ def _entity(field, column, where):
 def mark_entities(
     text: str, entities: Sequence[Entity], where: str
 ) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Encloses two entities of a text in `ENTITY_MARKERS`; they may overlap.
-
-    Args:
-        text: the sentence.
-        entities: two `Entity`s, the subject and the object.
-        where: the place of the example, for messages.
+    """Encloses two entities of a text, subject and object, in `ENTITY_MARKERS`; they may overlap.
 
     Returns:
         The text with the markers, and (first character, end) of each entity with its markers in it.
-
-    Raises:
-        InputError: an entity is not inside the text.
 
     Example:
         mark_entities("비틀즈가 썼다", (Entity(0, 2, "ORG"), Entity(5, 5, "PER")), "line 1")[0]
@@ -333,16 +319,8 @@ def mark_entities(
 def read_rows(path: str, source: SplitSource) -> Iterator[tuple[str, ReadField]]:
     """Yields the place of every row of a file, and a function from a column to its value.
 
-    The function raises `OtherColumns` for a row of a table with another number of columns than its
-    header has: of a user's own file more or fewer, of a published one more.
-
-    Args:
-        path: the file.
-        source: a `finetuning.datasets.SplitSource`, whose columns the file must have.
-
-    Raises:
-        InputError: the file is malformed; names the line.
-        MissingColumn: by the function, for a row without that column.
+    The function raises `MissingColumn`, and `OtherColumns` for a row of a table with another number
+    of columns than its header has: of a user's own file more or fewer, of a published one more.
     """
     if path.lower().endswith((".json", ".jsonl", ".parquet")):
         for where, entry in read_objects(path, source.encoding):

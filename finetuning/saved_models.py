@@ -32,9 +32,7 @@ def export_classifier(
     """Writes the model below `directory`, in a new folder named after the time, as Google does.
 
     Args:
-        model: a `SequenceClassifier`.
         length: T, the same for all examples.
-        directory: where the folder is made.
         threshold: a number that is returned to callers as the output "threshold"; None for none.
         write_model_files: a function of a folder, here assets.extra; or None.
 
@@ -76,10 +74,9 @@ def export_classifier(
 def interpret_logits(model: "SequenceClassifier", logits: Any) -> dict[str, Any]:
     """Turns logits [B, C] into the outputs of a served model.
 
-    Returns:
-        A dict: "probabilities" [B, C] with "predictions", the index of the most probable class [B].
-        Of a multi-label model the probabilities are independent, and the predictions are 0 and 1,
-        [B, C]. Of a regression both are the score, [B, 1] and [B].
+    "probabilities" [B, C] with "predictions", the index of the most probable class [B]. Of a
+    multi-label model the probabilities are independent, and the predictions are 0 and 1, [B, C]. Of
+    a regression both are the score, [B, 1] and [B].
     """
     logits = ops.cast(logits, "float32")
     if model.multi_label:

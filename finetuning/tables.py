@@ -30,12 +30,9 @@ def check_ending(path: str) -> None:
 def read_cells(
     path: str, own: bool = True, encoding: str | None = None
 ) -> tuple[str, Iterator[Row]]:
-    """Reads a .csv or tab-separated file: its columns' separator, and an iterator over its rows.
-
-    Of each row there is its place, and its cells.
+    """Reads a .csv or tab-separated file: its columns' separator, and its rows' places and cells.
 
     Args:
-        path: the file.
         own: whether it is a user's own, which may have quotes in a .tsv too.
         encoding: a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
     """
@@ -47,11 +44,7 @@ def read_cells(
 
 
 def read_header(rows: Iterator[Row], path: str) -> Row:
-    """The place and the cells of the first of the rows that `read_cells` returned.
-
-    Raises:
-        InputError: there is none, or it is blank.
-    """
+    """The place and the cells of the first of the rows that `read_cells` returned."""
     where, header = next(rows, (path, []))
     if not any(name.strip() for name in header):
         raise InputError(f"{path} must hold a header. Received: none")
@@ -59,11 +52,7 @@ def read_header(rows: Iterator[Row], path: str) -> Row:
 
 
 def read_text(path: str, encoding: str | None = None) -> str:
-    """A whole file as text; where its encoding is recognized and not UTF-8, it is said.
-
-    Raises:
-        InputError: bytes that are no text in the encoding; names line and byte.
-    """
+    """A whole file as text; where its encoding is recognized and not UTF-8, it is said."""
     content = read_bytes(path)
     if encoding is None:
         encoding = detect_encoding(content[:SAMPLE_BYTES])
@@ -73,11 +62,7 @@ def read_text(path: str, encoding: str | None = None) -> str:
 
 
 def read_parquet(path: str) -> Iterator[dict[str, Any]]:
-    """Yields the rows of a .parquet file, dicts.
-
-    Raises:
-        InputError: pyarrow is not installed, or the file is no Parquet file.
-    """
+    """Yields the rows of a .parquet file, for which pyarrow must be installed."""
     pyarrow = import_pyarrow(path, "Parquet")
     read_bytes(path)  # a missing or empty file is said as of others
     with report_damage(path, "Parquet"):
@@ -86,11 +71,7 @@ def read_parquet(path: str) -> Iterator[dict[str, Any]]:
 
 
 def read_objects(path: str, encoding: str | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the place of every object of a .json, .jsonl or .parquet file, and the object, a dict.
-
-    Raises:
-        InputError: the file is malformed; names the line.
-    """
+    """Yields the place of every object of a .json, .jsonl or .parquet file, and the object."""
     if path.lower().endswith(".parquet"):
         entries = ((f"{path} row {i}", entry) for i, entry in enumerate(read_parquet(path), 1))
     elif path.lower().endswith(".jsonl"):
@@ -146,11 +127,7 @@ def read_table(
 
 
 def column_names(path: str, encoding: str | None = None) -> list[str]:
-    """The names of the columns of a file of examples: its header, or the first object's keys.
-
-    Raises:
-        InputError: the file has none.
-    """
+    """The names of the columns of a file of examples: its header, or the first object's keys."""
     if path.lower().endswith(TABLE_ENDINGS):
         _, header = read_header(read_cells(path, encoding=encoding)[1], path)
         return [name.strip() for name in header]

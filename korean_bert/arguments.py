@@ -14,22 +14,14 @@ UNORDERED = (str, bytes, set, frozenset, dict)
 
 
 def check_text(value: object, name: str) -> str:
-    """Returns a text.
-
-    Raises:
-        InputError: it is no string.
-    """
+    """Returns a text; refuses what is no string."""
     if not isinstance(value, str):
         raise InputError(f"{name} must be a string. Received: {shown(value)}")
     return value
 
 
 def check_count(value: object, name: str, most: int | None = None) -> int:
-    """Returns a whole number from 1 on, as an int; NumPy's integers are whole numbers too.
-
-    Raises:
-        InputError: it is another value.
-    """
+    """Returns a whole number from 1 on, as an int; NumPy's integers are whole numbers too."""
     if not is_whole(value) or value < 1 or (most is not None and value > most):
         upper = "" if most is None else f" to {most}"
         lower = "at least 1" if most is None else "from 1"
@@ -38,14 +30,9 @@ def check_count(value: object, name: str, most: int | None = None) -> int:
 
 
 def check_layers(layers: Any, count: int) -> tuple[tuple[int, ...], bool]:
-    """Returns the layers as a tuple of ints, and whether several were asked for.
+    """Returns one or several layers as a tuple of ints, and whether several were asked for.
 
-    Args:
-        layers: a layer, or several.
-        count: how many there are with the embedding output.
-
-    Raises:
-        InputError: a layer is no whole number, or there is none of that number.
+    `count` is how many there are with the embedding output.
     """
     several = not is_whole(layers)
     try:
@@ -61,11 +48,7 @@ def check_layers(layers: Any, count: int) -> tuple[tuple[int, ...], bool]:
 
 
 def check_list(values: Any, what: str) -> list[Any]:
-    """Returns the members of a list, a tuple, an array or an iterator, as a list.
-
-    Raises:
-        InputError: it is something else, or something without an order.
-    """
+    """Returns the members of a list, a tuple, an array or an iterator, which has an order."""
     # A table of pandas gives the names of its columns.
     is_list = hasattr(values, "__iter__") and not hasattr(values, "columns")
     is_single = isinstance(values, np.ndarray) and values.ndim == 0
@@ -75,11 +58,7 @@ def check_list(values: Any, what: str) -> list[Any]:
 
 
 def as_pairs(texts: str | Iterable[str | Pair]) -> tuple[list[Pair], bool]:
-    """Texts and pairs as a list of (text, second text or None), and whether it was a single one.
-
-    Raises:
-        InputError: something is neither a text nor a pair.
-    """
+    """Texts and pairs as a list of (text, second text or None), and whether it was a single one."""
     if isinstance(texts, str):
         return [(texts, None)], True
     pairs = []

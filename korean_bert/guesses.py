@@ -75,16 +75,14 @@ def guess_words(
     follows. The text's other [MASK] stay as they are.
 
     Args:
-        guesser: the model's `MaskGuesser`.
-        ids: the text's ids with [CLS] and [SEP].
-        places: the `MaskedPlace`s in them.
+        ids: the text's, with [CLS] and [SEP].
         top: how many guesses for each, at most.
         max_pieces: the most pieces of a guess. 1: a guess is any single piece, as `fill_masks`
             shows them, even one that continues a word where a space comes before it.
         before_each: called before each place's search; what it raises ends the search.
 
     Returns:
-        For every place a list of `Guess`es, the most probable first; each text once.
+        Guesses for every place, the most probable first; each text once.
     """
     kinds = guesser.kinds
     tokenizer = kinds.tokenizer

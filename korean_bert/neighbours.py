@@ -15,16 +15,9 @@ from tokenization.vocabulary import is_special
 def nearest_pieces(
     encoder: keras.Model, tokenizer: TokenizerInterface, word: str, top: int
 ) -> list[Neighbour]:
-    """The `Neighbour`s of a word by cosine similarity, the nearest first.
+    """At most `top` neighbours of a word by cosine similarity, the nearest first.
 
-    Args:
-        encoder: a `BertModel` or an `AlbertModel`.
-        tokenizer: its tokenizer.
-        word: the word.
-        top: how many, at most; neither the word's own pieces nor special ones are among them.
-
-    Raises:
-        InputError: the word has no piece.
+    Neither the word's own pieces nor special ones are among them.
     """
     vector = word_vectors(encoder, tokenizer, [word])[0]  # [E]
     own = set(tokenizer.encode(word))

@@ -48,11 +48,7 @@ class TaskPredictor:
         )
 
     def __call__(self, texts: Iterable[Any], batch_size: int) -> list[Prediction]:
-        """The results for texts, in order.
-
-        Raises:
-            InputError: a text is not of the form that the task needs.
-        """
+        """The results for texts, of the form that the task needs, in order."""
         raw = []
         for number, text in enumerate(texts):
             try:

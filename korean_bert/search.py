@@ -26,9 +26,7 @@ ARRAY = ".npy"
 def cosines(embed: Embed, first: Searchable, second: Searchable) -> np.ndarray | float:
     """The cosines of texts, float32 [A, N]; a single text has no axis, two give a number.
 
-    Args:
-        embed: a function of texts to their vectors.
-        first, second: a text, several, or vectors.
+    Either is a text, several, or vectors.
     """
     sides, single = [], []
     for value in (first, second):
@@ -63,11 +61,7 @@ def nearest_texts(
 
 
 def check_texts(values: object) -> list[str]:
-    """Returns texts as a list.
-
-    Raises:
-        InputError: something else, or a single text.
-    """
+    """Returns texts as a list; refuses a single text."""
     pairs, _ = as_pairs(check_list(values, "texts"))
     texts = [text for text, second in pairs if second is None]
     if len(texts) != len(pairs):

@@ -65,11 +65,7 @@ class ConfigFile:
 
     @functools.cached_property
     def config(self) -> EncoderConfig:
-        """The model's `BertConfig` or `AlbertConfig`.
-
-        Raises:
-            InputError: the file cannot be read, or holds another kind of model.
-        """
+        """The model's `BertConfig` or `AlbertConfig`; refuses a file of another kind of model."""
         return self.config_with()
 
     def config_with(self, vocab_size: int | None = None) -> EncoderConfig:

@@ -27,10 +27,9 @@ EMBEDDINGS = f"{ELECTRA.stem}embeddings/"
 
 
 def name_in_both(name: str) -> str | None:
-    """A weight's name in a checkpoint of both networks; None if they share it, or lack it.
+    """The name in a checkpoint of both networks of a weight of the generator alone.
 
-    Args:
-        name: in a checkpoint of the generator alone.
+    None if both share it, or lack it.
     """
     if name.startswith(EMBEDDINGS):
         return None
@@ -41,11 +40,7 @@ def name_in_both(name: str) -> str | None:
 
 
 def generator_alone(loaded: LoadedModel) -> LoadedModel:
-    """The generator of a `LoadedModel` as a `LoadedModel`: its embeddings, encoder and head.
-
-    Raises:
-        InputError: it has none.
-    """
+    """The generator of a model as a model: its embeddings, encoder and head; else refuses."""
     if not loaded.fills_masks or loaded.lacks("generator/"):
         raise InputError(
             "--generator needs an ELECTRA with both networks, as run_pretraining --objective=rtd "
@@ -67,9 +62,7 @@ def generator_alone(loaded: LoadedModel) -> LoadedModel:
 def beside(discriminator: CheckpointArrays, generator: CheckpointArrays) -> CheckpointArrays:
     """Joins the arrays of two checkpoints into one that holds both networks.
 
-    Args:
-        discriminator: the `CheckpointArrays` that the embeddings are taken of.
-        generator: the `CheckpointArrays` of a model for masked words.
+    The embeddings are the discriminator's; the generator is any model for masked words.
     """
     table = ELECTRA.stem + TABLE
     if not np.array_equal(discriminator.read(table), generator.read(table)):

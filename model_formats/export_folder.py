@@ -18,11 +18,7 @@ RECORD_FILE = "export.json"
 
 
 def check_output_dir(path: str) -> None:
-    """Refuses a folder with files that no export wrote, or that were changed since.
-
-    Raises:
-        InputError: names one such file; or the folder cannot be made there.
-    """
+    """Refuses a folder with files that no export wrote, or that were changed since."""
     path = os.path.realpath(path)
     requirement = "--output_dir must be in a folder that can be written"
     make_writable(os.path.dirname(path), requirement)
@@ -52,13 +48,10 @@ def export_folder(path: str, form: str, most_bytes: int | None = None) -> Iterat
     Args:
         path: as the user named it; `check_output_dir` accepts it.
         form: the name of the format, for the record.
-        most_bytes: of all its files; None for any number.
+        most_bytes: of all its files, where more are refused; None for any number.
 
     Yields:
         An empty folder beside it, which is removed if anything fails.
-
-    Raises:
-        InputError: the folder is larger, or as `check_output_dir`.
     """
     path = os.path.realpath(path)
     parent, name = os.path.split(path)

@@ -84,11 +84,7 @@ def find_tokenizer_files(
 
 
 def _choose_case(model_dir, folder, do_lower_case):
-    """Whether the tokenizer lower-cases, by flag and folder name; None if neither decides.
-
-    Raises:
-        InputError: they contradict each other.
-    """
+    """Whether the tokenizer lower-cases, by flag and folder name; None if neither decides."""
     for path in (folder, model_dir):
         named = _named_case(os.path.basename(os.path.abspath(path)))
         if named is None:

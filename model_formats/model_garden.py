@@ -80,14 +80,7 @@ _NUMBERED = re.compile(r"layer_with_weights-(\d+)(?=/)")
 
 
 def open_model_garden(reader: Any, prefix: str) -> CheckpointArrays:
-    """The `CheckpointArrays` of an encoder of the Model Garden.
-
-    Args:
-        reader: the checkpoint, as `bert_tf.checkpoint.open_checkpoint` returns it.
-
-    Raises:
-        InputError: it holds no such encoder.
-    """
+    """The arrays of an encoder of the Model Garden in a checkpoint of `open_checkpoint`."""
     stored = reader.get_variable_to_shape_map()
     roots = [match[1] or "" for match in map(_ROOT.fullmatch, sorted(stored)) if match]
     if not roots:

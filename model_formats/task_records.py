@@ -15,11 +15,7 @@ _KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or 
 
 
 def read_settings_file(path: str) -> dict[str, Any]:
-    """Reads what a fine-tuned model's folder records, a dict.
-
-    Raises:
-        InputError: the file holds something else.
-    """
+    """Reads what a fine-tuned model's folder records."""
     record = read_json(read_bytes(path), path)
     if not isinstance(record, dict):
         raise InputError(f"{path} must hold an object. Received: {type(record).__name__}")
@@ -27,11 +23,7 @@ def read_settings_file(path: str) -> dict[str, Any]:
 
 
 def find_task(record: Mapping[str, Any], path: str) -> str:
-    """The task that a folder records; "pretraining" if it records nothing.
-
-    Raises:
-        InputError: there is no such task.
-    """
+    """The task that a folder records; "pretraining" if it records nothing."""
     if not record:
         return "pretraining"
     if TASK_KEY not in record:
@@ -64,11 +56,7 @@ def guess_task(record: Mapping[str, Any], path: str) -> str:
 
 
 def check_settings(task: Task, settings: Mapping[str, Any], path: str) -> None:
-    """Refuses a record of values that no training writes.
-
-    Raises:
-        InputError: a value is missing, of another type, or out of its range.
-    """
+    """Refuses a record of values that no training writes."""
     for name, setting in task.settings.items():
         value = settings.get(name)
         if value is None:

@@ -26,11 +26,7 @@ CORPUS_COUNTS = ("documents", "sentences", "words", "pieces", "examples")
 
 
 def read_stages(folder: str) -> list[Stage]:
-    """The stages that a folder records, a list; empty without a record.
-
-    Raises:
-        InputError: the file holds something else.
-    """
+    """The stages that a folder records; empty without a record."""
     path = os.path.join(folder, TRAINING_FILE)
     if not os.path.exists(path):
         return []
@@ -54,11 +50,7 @@ def trained_objective(stages: Sequence[Stage]) -> str | None:
 
 
 def add_counts(descriptions: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """The counts of several data sets together, without one that any of them lacks.
-
-    Args:
-        descriptions: dicts as `create_pretraining_data.records.metadata` writes them.
-    """
+    """The counts of several described data sets together, without one that any of them lacks."""
     counts = {}
     for name in CORPUS_COUNTS:
         values: list[Any] = [description.get(name) for description in descriptions]

@@ -27,11 +27,7 @@ _SAFETENSORS = (".safetensors", ".safetensors.index.json")
 def find_weights(path: str) -> str:
     """The checkpoint's prefix or the file with the weights that a path stands for.
 
-    Args:
-        path: a prefix, a file, or a folder of any known kind.
-
-    Raises:
-        InputError: it is nothing known, or a pickle.
+    The path is a prefix, a file, or a folder of any known kind; a pickle is refused.
     """
     if exists(path):
         return path
@@ -56,17 +52,9 @@ def check_weights(path: str) -> None:
 
 
 def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArrays":
-    """Opens the weights that a path stands for.
+    """Opens the weights that a path of `find_weights` stands for.
 
-    Args:
-        path: as for `find_weights`.
-        folder: the `ModelFolder` that they are in, if its config.json has been read.
-
-    Returns:
-        `bert_tf.checkpoint.CheckpointArrays`, for `load_arrays`.
-
-    Raises:
-        InputError: as `find_weights`, or the files are damaged or of an unknown kind.
+    `folder` is the `ModelFolder` that they are in, if its config.json has been read.
     """
     from bert_tf.checkpoint import google_arrays, open_checkpoint
 

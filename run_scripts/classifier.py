@@ -183,11 +183,7 @@ FILE_FLAGS = {"data_file": "data", "train_file": "train", "dev_file": "dev", "te
 
 
 def check_own_files(values: ClassifierFlags) -> ClassifierFlags:
-    """Checks the flags that name files, and says which columns were guessed.
-
-    Raises:
-        InputError: flags contradict each other, or columns must be named.
-    """
+    """Checks the flags that name files, and says which columns were guessed."""
     files = own_files(values)
     if not files and not values.predict_file:
         if not values.data_dir:

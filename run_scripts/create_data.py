@@ -140,11 +140,7 @@ def create_data(flags: CreateDataFlags) -> None:
 
 
 def resolve_flags(flags: CreateDataFlags, defaults: ObjectiveDefaults) -> CreateDataFlags:
-    """Checks the flags and fills in those that are not given.
-
-    Raises:
-        InputError: flags contradict each other, or a package that they need is not installed.
-    """
+    """Checks the flags and fills in those that are not given."""
     for name in names_of(flags, "no_effect"):
         if is_given(flags, name):
             print(f"--{name} has no effect here (text is read as UTF-8, by --num_workers)")
@@ -187,16 +183,9 @@ def run_passes(
 ) -> tuple[CorpusStatistics, Repeats] | None:
     """Creates this task's chunk files, then the record files if all chunk files exist.
 
-    Args:
-        flags: `CreateDataFlags`, resolved.
-        manifest: as from `make_manifest`, for the JSON file beside the records.
-
     Returns:
-        The `CorpusStatistics` and the repeats (as from `count_repeats`) of the whole text, or None
-        if another task writes the record files.
-
-    Raises:
-        InputError: the text is invalid or gives no example, or the disk is full.
+        The statistics and the repeats of the whole text, or None if another task writes the record
+        files.
     """
     text_bytes = sum(map(plan.chunk_size, range(len(plan.chunks))))
     estimate = estimate_records_size(plan, tokenizer)
@@ -282,14 +271,9 @@ def check_text(
     statistics: CorpusStatistics,
     expected: Sequence[tuple[int, int]],
 ) -> None:
-    """Checks that the text gives useful records, and warns of problems with its layout.
+    """Refuses text without useful records, and warns of problems with its layout.
 
-    Args:
-        flags, plan: as for `run_passes`.
-        expected: for each shard (records, bytes).
-
-    Raises:
-        InputError: there is no sentence, no example, or fewer examples than files.
+    `expected` has the records and the bytes of each shard.
     """
     if not statistics.sentences:
         size = sum(map(plan.chunk_size, range(len(plan.chunks))))

@@ -69,11 +69,7 @@ def make_manifest(
 ) -> dict[str, Any]:
     """Lists everything that determines the bytes of the record files.
 
-    Args:
-        flags, defaults, tokenizer: as for `make_settings`.
-
-    Returns:
-        A flat dict; its keys appear in messages about differences.
+    Its keys appear in messages about differences.
     """
     deciding_flags = {f"--{name}": getattr(flags, name) for name in names_of(flags, "in_manifest")}
     formats = sorted({source.line_format for source in sources})
@@ -131,14 +127,7 @@ def make_plan(
     output_files: Sequence[str],
     folder: str,
 ) -> WorkPlan:
-    """Divides the work into chunks, buckets and shards: a `WorkPlan`.
-
-    Args:
-        folder: the work folder, into which everything but plain text is unpacked.
-
-    Raises:
-        InputError: an input file is damaged.
-    """
+    """Divides the work into chunks, buckets and shards; unpacks what is not plain text."""
     inputs = []
     for number, source in enumerate(sources):
         path, line_format = source.path, source.line_format

@@ -43,14 +43,7 @@ class GivenModel:
 
     @classmethod
     def of(cls, flags: ModelFlags, directory: str | None = None) -> Self:
-        """Opens the folder that the flags name.
-
-        Args:
-            directory: the folder, if it is not --model_dir.
-
-        Raises:
-            InputError: it holds no model, or several.
-        """
+        """Opens the folder that the flags name, or `directory`."""
         directory = directory or flags.model_dir
         return cls(flags, ModelFolder.open(directory) if directory else None)
 
@@ -61,11 +54,7 @@ class GivenModel:
 
     @functools.cached_property
     def config_file(self) -> ConfigFile:
-        """The model's `ConfigFile`.
-
-        Raises:
-            InputError: neither a flag names it nor a folder, or two flags do.
-        """
+        """What a flag names, else the folder's; without either an InputError."""
         file = given_config(self.flags)
         if not (file or self.folders):
             raise InputError(NO_CONFIG.format("none"))
@@ -110,11 +99,7 @@ class GivenModel:
 
 
 def find_directory(flags: TokenizerFlags) -> str | None:
-    """The --model_dir; the model that comes with this project where no flag names a model.
-
-    Raises:
-        InputError: a tokenizer is named without a model.
-    """
+    """The --model_dir; the model that comes with this project where no flag names a model."""
     # An empty value is one too: of a variable that a shell script forgot to set.
     if any(getattr(flags, name, None) is not None for name in MODEL_FLAGS):
         return getattr(flags, "model_dir", None)
@@ -125,11 +110,7 @@ def find_directory(flags: TokenizerFlags) -> str | None:
 
 
 def named_tokenizer(flags: TokenizerFlags, *folders: ModelFolder) -> TokenizerFlags:
-    """The `TokenizerFlags` of the tokenizer that flags name, else of the first folder with one.
-
-    Raises:
-        InputError: a folder has several, or its name contradicts --do_lower_case.
-    """
+    """The `TokenizerFlags` of the tokenizer that flags name, else of the first folder with one."""
     named = {field.name: getattr(flags, field.name) for field in dataclasses.fields(TokenizerFlags)}
     if not source_of(flags):
         found = (folder.tokenizer_files(flags.do_lower_case) for folder in folders)
@@ -140,11 +121,7 @@ def named_tokenizer(flags: TokenizerFlags, *folders: ModelFolder) -> TokenizerFl
 def open_model_tokenizer(
     flags: TokenizerFlags, config: EncoderConfig, *folders: ModelFolder
 ) -> Tokenizer:
-    """Opens the tokenizer that `named_tokenizer` finds, and checks that it fits the model.
-
-    Raises:
-        InputError: there is none or it does not fit; or as `named_tokenizer`.
-    """
+    """Opens the tokenizer that `named_tokenizer` finds, and checks that it fits the model."""
     named = named_tokenizer(flags, *folders)
     check_tokenizer_flags(named, getattr(flags, "model_dir", None))
     tokenizer = open_tokenizer(named)

@@ -212,14 +212,7 @@ def read_sizes(text: str) -> list[float]:
 
 
 def read_job(model: str, packed: bool = True) -> tuple[EncoderConfig, list[Phase]]:
-    """The configuration and the phases of a shipped job.
-
-    Args:
-        packed: whether a row holds several sequences.
-
-    Returns:
-        A `BertConfig` or `AlbertConfig`, and a list of `Phase`.
-    """
+    """The configuration and the phases of a shipped job; `packed`: several sequences in a row."""
     jobs: list[PretrainFlags] = []
     for name in JOBS[model]:
         values = parse(PretrainFlags, ["plan", f"--flagfile={SHIPPED / name}.flags"])

@@ -131,11 +131,7 @@ PADDING_ROWS = 128
 
 
 def make_job(given: PretrainFlags) -> PretrainingJob:
-    """Resolves `PretrainFlags`, and checks them with the files that they name.
-
-    Raises:
-        InputError: a flag or a file that cannot work.
-    """
+    """Resolves `PretrainFlags`, and checks them with the files that they name."""
     model = GivenModel.of(given)
     flags = limit_time(given, resolve_model_defaults(given, model.model_type))
     check_flags(flags)
@@ -192,16 +188,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
 def find_teacher(
     flags: PretrainFlags, config: EncoderConfig, tokenizer: Tokenizer | None
 ) -> GivenTeacher | None:
-    """The teacher of --teacher_dir, or None.
-
-    Args:
-        flags: `PretrainFlags`.
-        config: the student's.
-        tokenizer: the records' tokenizer, or None.
-
-    Raises:
-        InputError: the student cannot learn from it.
-    """
+    """The teacher of --teacher_dir, from which the student must be able to learn; or None."""
     if flags.teacher_dir and flags.objective != MASKED_WORDS.name:
         raise InputError(
             f"--teacher_dir needs --objective={MASKED_WORDS.name}. "
@@ -241,8 +228,7 @@ def note_unused_rows(config: EncoderConfig, tokenizer: Tokenizer) -> None:
 def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None") -> None:
     """The part that needs TensorFlow: loads records, builds the model, trains, evaluates.
 
-    Args:
-        folder: the `TrainingFolder` of --output_dir; None in workers that write nothing.
+    `folder` is the `TrainingFolder` of --output_dir; None in workers that write nothing.
     """
     flags, replicas = job.flags, session.strategy.num_replicas_in_sync
     session.check_flags(job)
@@ -346,8 +332,7 @@ def model_files_writer(
 ) -> Callable[[str], None]:
     """A function of a folder that writes what a model's folder holds beside the checkpoints.
 
-    Args:
-        source: the checkpoint that training starts from, or None.
+    `source` is the checkpoint that training starts from, or None.
     """
     from bert_tf.input.record_checks import longest_sequence
 

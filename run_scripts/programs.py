@@ -14,12 +14,7 @@ from bert_common.startup import begin
 
 
 def _start(module, argv=None):
-    """Runs a program of this package; returns its exit status.
-
-    Args:
-        module: the program's file, as a module of this package.
-        argv: the command line, where it is not `sys.argv`.
-    """
+    """Runs a program of this package; returns its exit status."""
     begin()
     return importlib.import_module(f"run_scripts.{module}").main(argv)
 

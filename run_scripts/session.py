@@ -79,7 +79,6 @@ def open_session(
     """Opens the devices that the flags name, for the part of a program that uses TensorFlow.
 
     Args:
-        flags: `TrainingFlags` of a program, resolved.
         xla: "auto", "on" or "off".
         refusal_reason: why this worker must not train, as `training_folders` yielded it, or None.
 
@@ -150,14 +149,7 @@ class Session:
         check_agreement(self.strategy, settings)
 
     def check_flags(self, job: Job) -> None:
-        """Refuses workers with different flags, and batches that the devices cannot divide.
-
-        Args:
-            job: as for `build`.
-
-        Raises:
-            InputError: names what differs or cannot be divided.
-        """
+        """Refuses workers with different flags, and batches that the devices cannot divide."""
         flags, sizes = job.flags, vars(job.config)
         settings = {f"--{name}": value for name, value in vars(flags).items()}
         settings |= {f"{name} of the configuration": size for name, size in sizes.items()}
@@ -184,7 +176,6 @@ class Session:
         """Builds a model with its optimizer: a `TrainingState` at step 0.
 
         Args:
-            job: has `flags` as for `open_session`, `model` and the model's `config`.
             add_head: a function of a new encoder that makes the model.
             schedule: the learning rate; None for a model that is not trained.
             time_budget: the `TimeBudget` that the schedule reads, or None.
@@ -219,7 +210,6 @@ class Session:
         """Restores a new state from the newest checkpoint or the job's; prints which.
 
         Args:
-            job: as for `build`.
             reader: what opens the job's checkpoint; None for `open_weights`.
             options: as for `bert_tf.training.state.restore`.
         """
@@ -231,15 +221,7 @@ class Session:
         self.print(line)
 
     def load_teacher(self, job: Job, state: TrainingState) -> Teacher | None:
-        """Loads the job's teacher, which is not part of the state; prints how it teaches.
-
-        Args:
-            job: as for `build`.
-            state: the student's.
-
-        Raises:
-            InputError: it lacks the head that the student learns from.
-        """
+        """Loads the job's teacher, which is no part of the state; prints how it teaches."""
         given = job.teacher
         if given is None:
             return None
@@ -284,11 +266,7 @@ class Session:
         evaluator: HeldOutEvaluator | None = None,
         **options: Any,
     ) -> bool:
-        """Prints a summary of the run and trains; returns whether a signal ended it.
-
-        Args:
-            options: the keyword arguments of `bert_tf.training.loop.train`.
-        """
+        """Prints a summary and trains, with `options` of the loop; whether a signal ended it."""
         budget = state.time_budget
         of_all = "" if budget else f" of {config.num_train_steps}"
         finished = state.is_finished(config.num_train_steps)

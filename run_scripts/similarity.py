@@ -265,11 +265,7 @@ def check_dropout(config: Any) -> None:
 
 
 def read_sizes(text: str | None, hidden_size: int) -> tuple[int, ...]:
-    """The sizes of --embedding_sizes; none without the flag.
-
-    Raises:
-        InputError: one is no size of a part of a vector.
-    """
+    """The sizes of --embedding_sizes, parts of a vector of the model; none without the flag."""
     parts = [part.strip() for part in text.split(",")] if text else []
     if not all(part.isdecimal() and 1 <= int(part[:9]) <= hidden_size for part in parts):
         raise InputError(

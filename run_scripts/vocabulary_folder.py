@@ -53,14 +53,7 @@ def add_manifest(learned: "LearnedVocabulary", manifest: Mapping[str, Any]) -> N
 
 
 def is_up_to_date(folder: str, manifest: Mapping[str, Any], overwrite: bool) -> bool:
-    """Whether a folder holds the vocabulary that would be learned.
-
-    Args:
-        overwrite: whether another vocabulary may be replaced.
-
-    Raises:
-        InputError: the folder holds another one, and `overwrite` is false.
-    """
+    """Whether a folder holds the vocabulary that would be learned; another needs `overwrite`."""
     found = {name: _read(os.path.join(folder, name)) for name in _NAMES}
     found = {name: content for name, content in found.items() if content is not None}
     if not found:

@@ -30,14 +30,9 @@ class OpenedVocabulary(NamedTuple):
 def open_vocabulary(path: str | os.PathLike[str]) -> OpenedVocabulary:
     """Opens a vocabulary of the kind that its path indicates.
 
-    Args:
-        path: a folder with tokenizer_config.json; a WordPiece vocabulary (.txt), used as
-            KoreanTokenizer uses it; a SentencePiece model (.model); a tokenizer.json of Hugging
-            Face tokenizers (.json).
-
-    Raises:
-        InputError: the path is none of these, a file is missing or malformed, or the package
-            tokenizers is not installed.
+    That is a folder with tokenizer_config.json; a WordPiece vocabulary (.txt), used as
+    KoreanTokenizer uses it; a SentencePiece model (.model); or a tokenizer.json of Hugging Face
+    tokenizers (.json), for which the package tokenizers must be installed.
     """
     path = Path(path)
     if path.is_dir() and (path / CONFIG_FILE).exists():
@@ -54,15 +49,10 @@ def open_vocabulary(path: str | os.PathLike[str]) -> OpenedVocabulary:
 
 
 def boundaries(word: str, pieces: list[str]) -> list[int] | None:
-    """Finds where the pieces of a word meet, as positions in the word.
+    """Finds where the pieces of a word, without prefixes and markers, meet: ascending positions.
 
-    Args:
-        word: one word.
-        pieces: the text of each piece, without prefixes and markers.
-
-    Returns:
-        The positions between characters, ascending; boundaries inside a character (between jamo or
-        bytes) are left out. None if the pieces do not spell the word, as with an unknown piece.
+    Boundaries inside a character (between jamo or bytes) are left out. None if the pieces do not
+    spell the word, as with an unknown piece.
     """
     decomposed = unicodedata.normalize("NFD", word)
     if unicodedata.normalize("NFD", "".join(pieces)) != decomposed:

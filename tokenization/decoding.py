@@ -20,10 +20,7 @@ UNKNOWN_CHINESE = tuple(map(chr, range(0x9FA5, 0x4DFF, -1)))
 def unknown_character(tokens: Iterable[str], candidates: Iterable[str] = UNKNOWN_WORD) -> str:
     """Returns the character to write for [UNK]: the first candidate that no token contains.
 
-    Args:
-        tokens: the vocabulary.
-        candidates: characters; by default none is a letter, a punctuation mark, or a character
-            that normalization changes.
+    By default none is a letter, a punctuation mark, or a character that normalization changes.
     """
     used = set().union(*tokens)
     return next(character for character in candidates if character not in used)
@@ -34,14 +31,9 @@ def words_by_prefix(
 ) -> list[str]:
     """Joins pieces into words as WordPiece received them, including markers at their ends.
 
-    A word begins at each piece without the prefix. An [UNK] for a single character is joined to
-    the word before it, whose pieces are the same either way, unless that ends with its marker.
-
-    Args:
-        wordpiece: the `WordPiece` that cut the words.
-        unknown: the character to write for [UNK].
-        tokens: as from `tokenize`.
-        marker: the word-end marker, or "".
+    A word begins at each piece without the prefix. An [UNK], for which `unknown` is written, is
+    joined to the word before it, whose pieces are the same either way, unless that ends with its
+    marker.
     """
     prefix = wordpiece.continuation_prefix
     words: list[list[str]] = []
@@ -67,10 +59,6 @@ def words_by_marker(tokenizer: "KoreanTokenizer", tokens: list[str]) -> list[str
 
     A text may contain the marker itself, so a word ends only where cutting it again gives the same
     pieces; the nearest such end is tried first.
-
-    Args:
-        tokenizer: a KoreanTokenizer with a word-end marker and without a continuation prefix.
-        tokens: as from `tokenize`.
     """
     marker, mark_final = tokenizer.options.word_end_marker, tokenizer.options.mark_final_word
     texts = [tokenizer.written_unknown if token == UNKNOWN_TOKEN else token for token in tokens]

@@ -119,15 +119,7 @@ def _any_run_longer_than(length: int) -> re.Pattern[str]:
 
 
 def surplus_of_runs(text: str, length: int) -> list[tuple[int, int]]:
-    """Finds what must be removed to shorten runs of a repeated character.
-
-    Args:
-        text: normalized text.
-        length: the length to which runs of one of `repeatable_characters` are cut.
-
-    Returns:
-        The ranges to remove, as (start, end).
-    """
+    """The ranges to remove so that runs of one of `repeatable_characters` have at most `length`."""
     return [
         (run.start() + length, run.end())
         for run in _any_run_longer_than(length).finditer(text)

@@ -181,9 +181,6 @@ def check_options(options_type: type, values: Mapping[str, Any], where: str) -> 
             can encode) or int (any count that regular expressions accept).
         values: from an option's name to its value; options may be left out.
         where: the source of the values, for the message.
-
-    Raises:
-        InputError: an unknown option, or a value that its type does not allow.
     """
     types = typing.get_type_hints(options_type)
     for name, value in values.items():

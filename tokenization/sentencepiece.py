@@ -196,12 +196,7 @@ class SentencePieceTokenizer(TokenizerInterface):
 
 
 def split_numbers(model: "SentencePieceProcessor", pieces: list[str]) -> list[str]:
-    """Cuts pieces such as "▁199," so that numbers are cut alike with and without a comma.
-
-    Args:
-        model: a SentencePieceProcessor.
-        pieces: the pieces into which it cut a text.
-    """
+    """Cuts pieces such as "▁199," so that numbers are cut alike with and without a comma."""
     split = []
     for piece in pieces:
         if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():

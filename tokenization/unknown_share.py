@@ -104,10 +104,9 @@ class UnknownCounter:
 
 
 def describe_unknown(tokenizer: TokenizerInterface, texts: Iterable[str]) -> str | None:
-    """Describes the share of [UNK] in the first of some texts, and its likely cause.
+    """A warning of the share of [UNK] in the first of some texts, and its likely cause.
 
-    Returns:
-        A warning; None if the share is at most `LARGEST_SHARE`, or the texts are too short to tell.
+    None if the share is at most `LARGEST_SHARE`, or the texts are too short to tell.
     """
     counter = UnknownCounter(tokenizer)
     counter.add(texts)

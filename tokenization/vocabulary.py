@@ -38,16 +38,10 @@ def load_vocabulary(path: str | os.PathLike[str]) -> tuple[dict[str, int], bytes
 
     Each line is stripped (of Unicode whitespace too), ids are line numbers, a repeated token gets
     the id of its last line, a blank line is the token "". One warning names the lines that this
-    affects.
-
-    Args:
-        path: a UTF-8 file; only "\\n" ends a line.
+    affects. Only "\\n" ends a line.
 
     Returns:
         The id of each token, and the file's bytes, unchanged.
-
-    Raises:
-        InputError: the file is missing, empty or not UTF-8.
     """
     content = read_bytes(path)
     lines = _lines(content, path)
@@ -64,15 +58,11 @@ def load_vocabulary(path: str | os.PathLike[str]) -> tuple[dict[str, int], bytes
 def load_strict_vocabulary(path: str | os.PathLike[str]) -> tuple[dict[str, int], bytes]:
     """Loads a vocabulary in which every line must be a different token.
 
-    Args:
-        path: a UTF-8 file; whitespace around a token is stripped, as is the "\\r" of Windows files.
+    Whitespace around a token is stripped, as is the "\\r" of Windows files. [PAD] [UNK] [CLS] [SEP]
+    [MASK] must be there.
 
     Returns:
         The id of each token, and the file's bytes, unchanged.
-
-    Raises:
-        InputError: the file is missing, empty or not UTF-8; a line is blank or repeats an earlier
-            one; one of [PAD] [UNK] [CLS] [SEP] [MASK] is missing.
     """
     content = read_bytes(path)
     vocab: dict[str, int] = {}
@@ -106,14 +96,9 @@ def count_hangul_entries(vocab: Iterable[str]) -> tuple[int, int]:
 
 
 def describe_hangul_mismatch(text: str, syllables: int, jamo: int) -> str | None:
-    """Describes the mismatch if a text spells Hangul in a form that the vocabulary lacks.
+    """A warning if a normalized text spells Hangul in a form that the vocabulary lacks, or None.
 
-    Args:
-        text: normalized as for the vocabulary.
-        syllables, jamo: as from `count_hangul_entries`.
-
-    Returns:
-        A warning, or None if the forms match.
+    The counts are from `count_hangul_entries`.
     """
     # Below a tenth, such entries cannot be the vocabulary's spelling of Korean.
     if 10 * jamo < syllables and re.search("[\u1100-\u1112][\u1161-\u1175]", text):

@@ -19,13 +19,9 @@ def first_short_call(calls: int) -> int:
 
 
 def kept_tokens(length: int, share: float, predictions: int, sequences: int = 1) -> int:
-    """How many tokens of a row are kept, K.
+    """How many tokens of a row of `length` are kept, K, where this share of them is dropped.
 
-    Args:
-        length: T.
-        share: of the tokens that are dropped.
-        predictions: P, all of which are kept.
-        sequences: S, of which [CLS] and two times [SEP] are kept.
+    All predictions are kept, and [CLS] and two times [SEP] of each of the sequences.
     """
     kept = length - math.floor(length * share)
     return min(length, max(kept, predictions + 3 * sequences))
@@ -36,9 +32,7 @@ def lengths_of_calls(
 ) -> list[tuple[int, int]]:
     """For each call of a block but the last: how many tokens it reads, and how many it computes.
 
-    Args:
-        calls: how many calls a forward pass has, the last one included.
-        length, share, predictions, sequences: as for `kept_tokens`.
+    `calls` counts the last one too; the other arguments are as for `kept_tokens`.
     """
     kept, first = kept_tokens(length, share, predictions, sequences), first_short_call(calls)
     whole, reading, short = (length, length), (length, kept), (kept, kept)

@@ -23,13 +23,9 @@ def forward_flops(
     sequences: int = 1,
     token_dropping: float = 0.0,
 ) -> int:
-    """The operations of the forward pass over one row.
+    """The operations of the forward pass over one row, with places for so many packed sequences.
 
-    Args:
-        length: T.
-        predictions: P.
-        sequences: S, the places for sequences in a packed row.
-        token_dropping: the share of the tokens that skip the middle layers.
+    `token_dropping` is the share of the tokens that skip the middle layers.
     """
     h, e = config.hidden_size, config.embedding_size
     embeddings = 2 * length * config.type_vocab_size * e

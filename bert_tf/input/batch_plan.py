@@ -54,11 +54,7 @@ class BatchPlan:
         return self._sorted_windows(position).skip(index)
 
     def names(self, step: int) -> list[tuple[str, int]]:
-        """The records of the batch that follows `step` batches, in its order.
-
-        Returns:
-            A list of (file, number of the record from 1).
-        """
+        """The file, and the number in it from 1, of each record of the batch after `step` ones."""
         start, index = self.locate_batch(step)
         size = WINDOW * self.batch_size if self.boundaries else self.batch_size
         names = self._block_order().names(start, size)

@@ -15,8 +15,7 @@ from create_pretraining_data.records.reader import compression_of
 def read_blocks(order: BlockOrder, files: Sequence[str], position: int) -> tf.data.Dataset:
     """The serialized records in the endless order, from a position on.
 
-    Returns:
-        A dataset of (positions [R], records [R]), a block each; the first one may be cut.
+    A dataset of (positions [R], records [R]), a block each; the first one may be cut.
     """
     first_pass, first_block, skipped = order.locate(position)
 

@@ -63,13 +63,10 @@ def _on_or_off(number):
 
 
 def continue_order(state: "TrainingState", *settings: int) -> tuple[int, int]:
-    """Sets the order of a restored `TrainingState`; `settings` as for `DataOrder.changes`.
+    """Sets the order of a restored state; `settings` as for `DataOrder.changes`.
 
-    If the checkpoint has other settings, it warns, and a new order begins at the
-    position that was reached.
-
-    Returns:
-        The step and the position at which the order begins.
+    If the checkpoint has other settings, it warns, and a new order begins at the position that was
+    reached. Returns the step and the position at which the order begins.
     """
     # None: a run that begins, or that continues one of Google's code.
     before = state.order or DataOrder(0, 0, *settings)

@@ -36,13 +36,9 @@ COMPILING = {"CPU": 4e11, "GPU": 1.2e14}
 def compilation_cost_in_positions(hidden_size: int, rows: int, device: str) -> float:
     """The cost of compiling one more length, in positions: how much longer one batch could be.
 
-    That is, for the same time. Compile time and run time both scale with the number of layers, so
-    it cancels out, for a forward pass as for a training step.
-
-    Args:
-        hidden_size: of the encoder.
-        rows: of a batch, on all devices.
-        device: a key of `COMPILING`.
+    That is, for the same time; `rows` are a batch's on all devices, which are of a kind in
+    `COMPILING`. Compile time and run time both scale with the number of layers, so it cancels out,
+    for a forward pass as for a training step.
     """
     # Forward and backward: 6 operations a weight; 12 H^2 weights a layer.
     return COMPILING[device] / (72 * hidden_size**2 * rows)
@@ -67,7 +63,6 @@ def sort_windows(
     Args:
         windows: an endless dataset of (the records' positions in the global order [W * G],
             serialized records [W * G]).
-        record_format: the records' `RecordFormat`.
         batch_size: G.
         boundaries: the lengths that batches may have, ascending, ending with the records' length.
         seed: decides the order of a window's batches, together with the window's position.

@@ -52,9 +52,8 @@ class MaskDrawing(NamedTuple):
 def _replica_batches(positioned_records, record_format, config, batch_size, drawing, shard):
     """Global batches -> the batches of one worker's replicas, one replica after another.
 
-    Args:
-        positioned_records: a dataset of tuples: record positions in the global order [G],
-            serialized records [G], perhaps the batch's boundary. The last batch may be short.
+    A global batch has record positions in the global order [G], serialized records [G], perhaps
+    the batch's boundary. The last batch may be short.
     """
     shard = shard or tf.distribute.InputContext()  # one worker with one replica
     replica_size = shard.get_per_replica_batch_size(batch_size)
@@ -159,12 +158,9 @@ def _draw_masks(stored, record_positions, record_format, drawing):
 def training_dataset(
     plan: BatchPlan, start_step: int = 0, shard: tf.distribute.InputContext | None = None
 ) -> tf.data.Dataset:
-    """The endless shuffled batches of a plan, without the first `start_step` ones.
+    """The endless shuffled batches of a plan, without the first `start_step` global ones.
 
-    Args:
-        start_step: global batches to skip.
-        shard: a `tf.distribute.InputContext` that says which worker this is; without it there
-            is one worker with one replica.
+    `shard` says which worker this is; without it there is one worker with one replica.
 
     Returns:
         A dataset of dicts of [B, ...] tensors (int32, float32), where B is the plan's batch size
@@ -191,16 +187,8 @@ def evaluation_dataset(
 ) -> tf.data.Dataset:
     """Batches every record once, in order; the last batch is filled up with examples of weight 0.
 
-    Args:
-        files: paths of TFRecord files.
-        record_format: their `RecordFormat`; records without masks get the same ones each time.
-        config: the model's configuration, for the checks of ids.
-        batch_size: examples of a global batch.
-        max_batches: the number of batches after which to stop.
-        shard: as for `training_dataset`.
-
-    Returns:
-        A dataset as from `training_dataset`, but finite.
+    As from `training_dataset`, but finite: of at most `max_batches` global batches. Records without
+    masks get the same ones each time.
     """
     drawing = MaskDrawing(EVALUATION_SEED)
     batches = open_records(files).take(max_batches * batch_size).enumerate().batch(batch_size)

@@ -30,15 +30,11 @@ def check_records(
 ) -> tuple[RecordFormat, int]:
     """Checks the beginning of every file before the model is built.
 
-    Args:
-        max_seq_length, max_predictions_per_seq: what the flags say, and the records must have.
+    Refuses, by its name, a file that is empty, damaged, of another shape than the flags say, unlike
+    the others, or with ids that the model does not have.
 
     Returns:
         The files' common `RecordFormat`, and how many examples they hold.
-
-    Raises:
-        InputError: a file that is empty, damaged, of another shape, unlike the others, or
-            with ids that the model does not have; the message names the file.
     """
     names = ("max_seq_length", "max_predictions_per_seq")
     wanted = dict(zip(names, (max_seq_length, max_predictions_per_seq), strict=True))
@@ -136,9 +132,7 @@ def _check_ids(path, records, record_format, config):
 def add_derived_features(features: Mapping[str, tf.Tensor]) -> Mapping[str, tf.Tensor]:
     """Adds to parsed records without masks the features that masking derives from their lengths.
 
-    Returns:
-        A dict; its "segment_ids" and "position_ids" are vectors of the highest one of each
-        sequence.
+    Its "segment_ids" and "position_ids" are vectors of the highest one of each sequence.
     """
     if "segment_lengths" not in features:
         return features
@@ -153,11 +147,7 @@ def add_derived_features(features: Mapping[str, tf.Tensor]) -> Mapping[str, tf.T
 def feature_limits(
     config: EncoderConfig, record_format: RecordFormat
 ) -> dict[str, tuple[int, str]]:
-    """The limits of the features that `add_derived_features` returns.
-
-    Returns:
-        A dict: name -> the exclusive upper limit of its values, and where that comes from.
-    """
+    """The exclusive limit, and its origin, of each feature of `add_derived_features`."""
     length = record_format.max_seq_length
     table = {
         "input_ids": (config.vocab_size, "vocab_size of the configuration file"),
@@ -182,11 +172,7 @@ def feature_limits(
 def explain_failure(
     files: Sequence[str], record_format: RecordFormat, config: EncoderConfig
 ) -> InputError | None:
-    """Reads all files again to find the record on which TensorFlow failed.
-
-    Returns:
-        An InputError that names file and record, or None if all files are intact.
-    """
+    """Reads all files again for the record on which TensorFlow failed; None if all are intact."""
     corruption = find_corruption(files)
     if corruption is not None:
         return InputError(_describe(corruption))

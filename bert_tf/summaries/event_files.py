@@ -26,14 +26,10 @@ def drop_later_events(directory: str, step: int) -> None:
 
 
 def rewrite_events(folder: str, keeps: Callable[[int], bool]) -> None:
-    """Removes events from the event files of a run that has ended.
+    """Removes scalars and texts of steps that `keeps` denies from event files of a run that ended.
 
     Also removes the truncated end of a file whose run was killed, and, with a warning, damaged
     parts, beyond which TensorBoard does not read; the damaged file is kept under another name.
-
-    Args:
-        folder: where the event files are.
-        keeps: step -> whether scalars and texts of that step are kept; other events always are.
     """
     temporary = os.path.join(folder, ".events.tmp")  # not atomic_write: TensorBoard reads its names
     for path in event_files(folder):

@@ -49,16 +49,10 @@ def histograms(
     groups: Mapping[str, Sequence[int]],
     due: tf.Tensor,
 ) -> tf.Tensor:
-    """The histograms of all groups, computed where they are due.
+    """The histograms of all groups, float32 [2, G, K], in the order of `KINDS`, where they are due.
 
-    Args:
-        weights: a tensor for each variable.
-        gradients: index of a variable -> its gradient; without those that have none.
-        groups: what `layer_groups` returned.
-        due: a scalar, whether to compute them; else all is 0.
-
-    Returns:
-        float32 [2, G, K], in the order of `KINDS`; 0 where a group has no gradient.
+    All is 0 where they are not, or where a group has no gradient. `weights` has a tensor for each
+    variable, `gradients` for the indices of those that have one.
     """
 
     def compute():
@@ -77,12 +71,7 @@ def histograms(
 def write_histograms(
     writer: tf.summary.SummaryWriter, names: Collection[str], values: Any, step: int
 ) -> None:
-    """Writes histograms for TensorBoard; none of a group without values.
-
-    Args:
-        names: of the groups, G.
-        values: [2, G, K].
-    """
+    """Writes histograms [2, G, K] of G groups for TensorBoard; none of a group without values."""
     shown = metadata.create_summary_metadata(display_name=None, description=None)
     with writer.as_default(step=step):
         for kind, rows in zip(KINDS, np.asarray(values, np.float64), strict=True):

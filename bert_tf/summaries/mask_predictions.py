@@ -23,12 +23,10 @@ def best_guesses(
     *,
     excluded: Collection[int] = (),
 ) -> list[list[tuple[int, float]]]:
-    """The model's most probable pieces at some positions of one sequence.
+    """The pretraining model's most probable pieces at some positions of one sequence.
 
     Args:
-        model: a `PretrainingModel`.
         ids: the sequence, special tokens included.
-        positions: the masked ones.
         candidates: the ids that may be guessed; an embedding table may have rows without a piece.
         count: how many guesses for each position, at most.
         segment_ids: 0 or 1 for every id; None for zeros.
@@ -55,13 +53,9 @@ def piece_probabilities(
     candidates: Sequence[int],
     segment_ids: Sequence[Sequence[int]] | None = None,
 ) -> tf.Tensor:
-    """The probability of every candidate at some positions of sequences.
+    """The probability of every candidate at positions [B, P] of sequences [B, T].
 
-    Args:
-        model: a `PretrainingModel`.
-        ids: the sequences, special tokens included: [B, T].
-        positions: of the masked pieces, [B, P].
-        candidates, segment_ids: as for `best_guesses`, the latter [B, T].
+    The arguments are as for `best_guesses`, for several sequences.
 
     Returns:
         float32 [B, P, candidates].
@@ -82,12 +76,8 @@ def guesses_as_markdown(
 ) -> str:
     """Sentences with their masked pieces, and the model's guesses for each.
 
-    Args:
-        model: a `PretrainingModel`; its weights are read, nothing is changed.
-        tokenizer: the records' tokenizer.
-        records: dicts of arrays, as `first_records` returns them. As many sequences are shown as
-            there are records: packed rows have several, and those without masks are left out.
-        count: how many guesses for each piece.
+    As many sequences are shown as there are records, dicts as `first_records` returns them: packed
+    rows have several, and those without masks are left out.
 
     Returns:
         Markdown: for each sequence its text with the masked pieces in bold brackets, then a

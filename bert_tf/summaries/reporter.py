@@ -129,12 +129,10 @@ class Reporter:
         self._begin()
 
     def steps(self, last_step: int, metrics: dict[str, Any]) -> None:
-        """Takes the metrics of the updates up to number `last_step`.
+        """Takes the metrics of `TrainingStep.loop`, of the updates up to number `last_step`.
 
-        Args:
-            last_step: the number of the last of them.
-            metrics: what `TrainingStep.loop` returns, name -> [n]; left on the device until a
-                line or a point needs it. An update with "skipped" 1 is left out of every mean.
+        They are left on the device until a line or a point needs them. An update with "skipped" 1
+        is left out of every mean.
         """
         self.waiting.append(metrics)
         count = len(metrics["loss"])
@@ -263,12 +261,9 @@ def write_evaluation(
     step: int,
     illustrations: Illustrations = NO_ILLUSTRATIONS,
 ) -> None:
-    """Adds an evaluation to TensorBoard, as the separate run `EVALUATION_RUN`.
+    """Adds an evaluation to TensorBoard, as the run `EVALUATION_RUN` beside the training's.
 
-    Args:
-        directory: the folder of the training's curves.
-        results: what the evaluator's `run` returned.
-        step: updates made before it; an earlier evaluation of the same step is replaced.
+    An earlier evaluation after the same number of updates is replaced.
     """
     folder = os.path.join(directory, EVALUATION_RUN)
     rewrite_events(folder, lambda earlier: earlier != step)

@@ -35,11 +35,7 @@ class Cluster:
 def read_cluster(environment: Mapping[str, str]) -> Cluster | None:
     """Reads TF_CONFIG as `tf.distribute.MultiWorkerMirroredStrategy` does, but checks it.
 
-    Returns:
-        A `Cluster`, or None where TF_CONFIG is not set or empty.
-
-    Raises:
-        InputError: the strategy could not use this TF_CONFIG.
+    None where TF_CONFIG is not set or empty; one that the strategy could not use is refused.
     """
     text = environment.get("TF_CONFIG", "").strip()
     if not text:

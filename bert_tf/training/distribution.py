@@ -176,13 +176,10 @@ def _workers(strategy):
 
 
 def check_agreement(strategy: tf.distribute.Strategy, settings: Mapping[str, Any]) -> None:
-    """Checks that every worker was given the same settings; all workers must call it.
+    """Refuses, with the same message in every worker, settings that differ between workers.
 
-    Args:
-        settings: a dict: name for the message, such as "--train_batch_size" -> string or number.
-
-    Raises:
-        InputError: in every worker, with the same message, which names what differs.
+    All workers must call it. Settings are strings or numbers by their names for the message, such
+    as "--train_batch_size".
     """
     if worker_count(strategy) == 1:
         return
@@ -212,11 +209,7 @@ def _show_difference(name, workers):
 
 
 def raise_together(strategy: tf.distribute.Strategy, refusal_reason: str | None) -> None:
-    """Raises an InputError in every worker if one has a `refusal_reason`; all workers must call it.
-
-    Args:
-        refusal_reason: why this worker must not train, or None.
-    """
+    """Raises an InputError in every worker if one has a reason to; all workers must call it."""
     texts = gather_texts(strategy, refusal_reason or "")
     if any(texts):
         raise InputError("; ".join(filter(None, texts)))
@@ -283,12 +276,9 @@ def lost_worker(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def explain_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Turns the errors of a lost worker into one line.
+    """Turns the errors of a lost worker into one line, an InputError.
 
     Wrap all that follows `make_strategy` in it: creating a variable communicates too.
-
-    Raises:
-        InputError: another worker has stopped.
     """
     try:
         yield

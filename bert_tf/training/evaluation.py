@@ -59,12 +59,8 @@ class EvaluationStep:
     def compile(self, spec: Mapping[str, tf.TypeSpec], rows: int) -> None:
         """Has XLA compile the forward pass on every device of this worker.
 
-        Args:
-            spec: the `element_spec` of the batches.
-            rows: of a replica's part of a batch.
-
-        Raises:
-            tf.errors.OpError: XLA cannot compile it, or memory ran out.
+        `spec` is the `element_spec` of the batches, `rows` those of a replica's part of one. Errors
+        are tf.errors.OpError.
         """
         specs = feature_specs(self.strategy, spec)
 
@@ -152,9 +148,6 @@ class RecordsEvaluator:
             "examples", the number of sentence pairs (of records, if they have no sentence labels).
             Unlike there, every record counts once, the loss is the mean over all predictions, and a
             loss of which the records have no predictions is left out.
-
-        Raises:
-            InputError: a damaged record, or out of memory.
         """
         sums = []
         shown, batches = is_chief(self.strategy), -(-self.records // self.batch_size)
@@ -227,11 +220,7 @@ def write_results(directory: str, results: Mapping[str, float]) -> str:
 
 
 def read_results(directory: str) -> dict[str, float]:
-    """The numbers of a directory's eval_results.txt by name; empty without one.
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """The numbers of a directory's eval_results.txt by name; empty without one."""
     path = os.path.join(directory, RESULTS_FILE)
     if not os.path.exists(path):
         return {}

@@ -30,16 +30,10 @@ SMI_SECONDS = 30
 
 
 def check_gpus(ignore_compute_capability: bool = False) -> None:
-    """Returns if TensorFlow can use the GPUs of this machine, or if there are none.
+    """Refuses GPUs of this machine that TensorFlow does not find or has no code for; or returns.
 
-    A machine whose GPUs CUDA_VISIBLE_DEVICES hides has none.
-
-    Args:
-        ignore_compute_capability: whether to try GPUs that this TensorFlow was not built for.
-
-    Raises:
-        InputError: TensorFlow finds no GPU where the machine has one, or one that is newer or older
-            than all that it has code for.
+    A machine whose GPUs CUDA_VISIBLE_DEVICES hides has none. `ignore_compute_capability` tries GPUs
+    that this TensorFlow was not built for.
     """
     gpus = tf.config.list_physical_devices("GPU")
     names = machine_gpus()
@@ -72,17 +66,13 @@ def check_gpus(ignore_compute_capability: bool = False) -> None:
 
 
 def has_code(capability: tuple[int, int], built_for: Sequence[str]) -> bool:
-    """Whether a build has code for a GPU.
+    """Whether a build has code for a GPU of this capability: (major, minor).
 
     CUDA's binaries run on GPUs of the same major version and an equal or higher minor version,
     those with the suffix "a" on no other version (CUDA C++ Programming Guide, "Binary
     Compatibility", "Architecture-Specific Features"). PTX ("compute_90") would run on any later
     GPU, but XLA's own code generator must know the GPU as well: TensorFlow 2.21's ends the
-    process at 12.0.
-
-    Args:
-        capability: (major, minor).
-        built_for: names such as "sm_80" and "compute_90"; empty if the build does not say.
+    process at 12.0. `built_for` is empty if the build does not say.
     """
     versions = [re.fullmatch(r"(?:sm|compute)_(\d+)(\d)([a-z]?)", name) for name in built_for]
     known = [(int(v[1]), int(v[2]), v[3] == "a") for v in versions if v]

@@ -66,26 +66,25 @@ def train(
 ) -> str | None:
     """Trains to `config.num_train_steps`, or until the state's `TimeBudget` is over.
 
-    Writes checkpoints and curves on the way.
+    Writes checkpoints and curves on the way; earlier checkpoints are kept whatever is raised.
 
     Args:
-        state: a `TrainingState`, which is updated.
+        state: is updated.
         data: what to train on, `in_order`.
         evaluator: evaluates on held-out examples every `config.eval_every_steps`; or None.
-        texts: a dict name -> Markdown for TensorBoard.
-        folder: the `TrainingFolder` of `config.output_dir`, entered; None in workers that write
-            nothing.
+        texts: name -> Markdown for TensorBoard.
+        folder: of `config.output_dir`, entered; None in workers that write nothing.
         write_model_files: a function of a folder that writes the other files beside the
             checkpoints; it is called if these were removed.
-        teacher: a `Teacher` that the model learns from too, or None.
+        teacher: what the model learns from too, or None.
 
     Returns:
         The name of the signal that ended training early, or None.
 
     Raises:
-        InputError: a damaged record, non-finite losses, or out of memory; earlier checkpoints
-            are kept. Or the folder was removed, and another training now uses that name.
-        OSError: a file cannot be written completely; earlier checkpoints are kept.
+        InputError: a damaged record, non-finite losses, or out of memory. Or the folder was
+            removed, and another training now uses that name.
+        OSError: a file cannot be written completely.
     """
     chief = is_chief(strategy)
     own = state.model.objective

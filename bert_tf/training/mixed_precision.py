@@ -112,14 +112,9 @@ class LossScale:
 def updated_scale(
     finite: tf.Tensor, scale: Any = None, good_steps: Any = None
 ) -> tuple[tf.Tensor, ...]:
-    """The two values of a `LossScale` after a step.
+    """The new scale and count of a `LossScale` after a step; nothing without one.
 
-    Args:
-        finite: whether the step's gradient was, reduced over all replicas.
-        scale, good_steps: the values before; None without a loss scale.
-
-    Returns:
-        The new scale and count; nothing without a loss scale.
+    `finite` says whether the step's gradient was, reduced over all replicas.
     """
     if scale is None:
         return ()

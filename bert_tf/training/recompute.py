@@ -20,13 +20,9 @@ def recompute_block(
     """Runs a block like `bert_tf.layers.call_block`, with equal results, but keeps only its input.
 
     Everything that the block depends on becomes an explicit argument of the recomputed function:
-    inside a stateless scope gradients of captured weights would be None, and dropout would draw
-    another mask the second time. The seeds advance with every call, as they do without
-    recomputation: ALBERT calls its blocks several times.
-
-    Args:
-        scope: the `keras.StatelessScope` that holds the weights and the seeds.
-        block, x, inputs, training: as for `call_block`.
+    inside a stateless scope, which holds the weights and the seeds, gradients of captured weights
+    would be None, and dropout would draw another mask the second time. The seeds advance with every
+    call, as they do without recomputation: ALBERT calls its blocks several times.
     """
     # The scope's own values: a variable's `value` would be cast to the precision of the caller.
     weights = [scope.get_current_value(v) for v in block.trainable_variables]

@@ -42,11 +42,7 @@ def local_tensors(strategy: tf.distribute.Strategy, batch: Mapping[str, Any]) ->
 def feature_specs(
     strategy: tf.distribute.Strategy, spec: Mapping[str, tf.TypeSpec]
 ) -> dict[str, tf.TensorSpec]:
-    """Describes what a replica gets of a distributed batch: a dict name -> `tf.TensorSpec`.
-
-    Args:
-        spec: the `element_spec` of a distributed dataset.
-    """
+    """Describes what a replica gets of a distributed batch, from its dataset's `element_spec`."""
     specs = {}
 
     def record(batch):
@@ -59,9 +55,7 @@ def feature_specs(
 def zeros(specs: Mapping[str, tf.TensorSpec], rows: int) -> dict[str, tf.Tensor]:
     """A batch of zeros, for a function to be compiled as it will be called.
 
-    Args:
-        specs: what `feature_specs` returned.
-        rows: of the batch, a number that the specs of a finite dataset do not have.
+    `rows` is a number that the specs of a finite dataset do not have.
     """
     return {
         name: tf.compat.v1.placeholder_with_default(

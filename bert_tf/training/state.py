@@ -106,7 +106,7 @@ def restore(
     allow_missing: Sequence[str] = (),
     into: keras.Model | None = None,
 ) -> str:
-    """Sets weights, moments and step from the first of these that exists.
+    """Sets weights, moments and step from the first of these that exists; returns a line on it.
 
     1. The newest checkpoint in `output_dir`, of this project or of Google's training: the run
        resumes. One that cannot be read is skipped with a warning.
@@ -115,17 +115,9 @@ def restore(
 
     Args:
         output_dir: the run's directory; all workers must see the same files there.
-        init_checkpoint: a checkpoint's name, or None.
-        open_weights: the function that opens `init_checkpoint`, from its name to
-            `CheckpointArrays`.
+        open_weights: what opens `init_checkpoint`.
         allow_missing: as `load_arrays` has it, for `init_checkpoint`.
         into: the part of the model that `init_checkpoint` is for; None for the whole model.
-
-    Returns:
-        A line that says which file was used and why.
-
-    Raises:
-        InputError: a checkpoint does not fit the model, or none can be read.
     """
     if is_chief(strategy):
         remove_unfinished(output_dir)

@@ -213,15 +213,12 @@ class TrainingStep:
         return tf.switch_case(local_values(self.strategy, bucket)[0], branches)
 
     def _replica_step(self, batch, worker_metrics, reduce):
-        """The whole update, as one replica runs it.
+        """The whole update, as one replica runs it; all return what `__call__` returns.
 
         Args:
             batch: its part of the global batch: features [B, ...], for example "input_ids" [B, T].
             worker_metrics: scalars whose means over the replicas are returned.
             reduce: `all_reduce`, or what takes its place.
-
-        Returns:
-            What `__call__` returns, the same on all replicas.
         """
         context = tf.distribute.get_replica_context()
         objective = self.objective
@@ -272,10 +269,7 @@ class TrainingStep:
 
         As GradCache (arXiv:2101.06983): a forward pass without a gradient, in which every dropout
         layer drops what it drops in the pass of `_accumulate`, so that all parts together have the
-        gradient of one large batch.
-
-        Args:
-            place: the first three arguments of `_accumulate`.
+        gradient of one large batch. `place` are the first three arguments of `_accumulate`.
 
         Returns:
             The batch with `OWN_ROWS` [B] and "all_NAME" [G, ...]; unchanged where the loss reads
@@ -376,8 +370,7 @@ class TrainingStep:
             taught: a tensor for each variable of the teacher, if there is one.
 
         Returns:
-            A dict of scalars, and a list of dense tensors in `reduced_dtype`, None for a weight
-            without a gradient.
+            Scalars by name; dense tensors in `reduced_dtype`, None for a weight without a gradient.
         """
         count = self.config.gradient_accumulation_steps  # M
         seeds = self._seeds(step, replica)  # [M, L, 2]
@@ -447,10 +440,9 @@ class TrainingStep:
         return [*state, *zip(self.seed_states, tf.unstack(seeds), strict=True)]
 
     def _seeds(self, step, replica):
-        """New seeds for every dropout layer in every microbatch.
+        """New seeds for every dropout layer in every microbatch, by (seed, step, replica).
 
-        Returns:
-            [M, L, 2] uint32, a function of (seed, step, replica).
+        They are [M, L, 2] uint32.
         """
         seed = tf.constant([self.config.seed, 0], tf.uint32)
         for number in (step, replica):

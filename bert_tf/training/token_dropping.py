@@ -52,12 +52,9 @@ class TokenDropping:
     def run_block(
         self, run_block: Callable[..., Any], batch: Mapping[str, Any], calls: int
     ) -> Callable[..., Any]:
-        """What blocks are called through in one forward pass over a batch.
+        """What blocks are called through in one forward pass, of so many calls, over a batch.
 
-        Args:
-            run_block: what it calls them through, as `bert_tf.layers` has it.
-            batch: the features, with the average as `FEATURE`.
-            calls: how many calls of blocks the forward pass has.
+        The batch has the average as `FEATURE`; `run_block` is what it calls them through.
         """
         places = batch["masked_lm_positions"].shape[1]
         sequences = batch["sequence_starts"].shape[1] if "sequence_starts" in batch else 1
@@ -67,11 +64,8 @@ class TokenDropping:
     def loss_sums(self, ids: Any, losses: Any, weights: Any) -> Any:
         """The sums that `updated` takes, which add up over the parts of a batch.
 
-        Args:
-            ids, losses, weights: [B, P] each, of the masked pieces.
-
-        Returns:
-            [2, V]: for each id the sum of its losses and their number.
+        Takes [B, P] of the masked pieces each; returns [2, V]: for each id the sum of its losses
+        and their number.
         """
         weights = tf.reshape(tf.cast(weights, losses.dtype), [-1])
         losses, ids = tf.reshape(tf.stop_gradient(losses), [-1]), tf.reshape(ids, [-1])
@@ -89,17 +83,10 @@ class TokenDropping:
 
 
 def most_important(batch: Mapping[str, Any], count: int) -> Any:
-    """The positions of the tokens that are kept, K of them in each row, ascending.
+    """The positions [B, K] int32 of the K tokens that are kept in each row, ascending.
 
     Masked positions come first, then [CLS] and every [SEP], then the others by the average of
     their ids, padding last; of equal ones the first.
-
-    Args:
-        batch: the model's inputs, with `FEATURE` [V].
-        count: K.
-
-    Returns:
-        [B, K] int32.
     """
     ids, mask = batch["input_ids"], ops.cast(batch["input_mask"], "bool")
     scores = ops.take(batch[FEATURE], ids, axis=0)  # [B, T]

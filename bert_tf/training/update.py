@@ -63,8 +63,8 @@ class Update:
                 global batch; the same on all replicas.
 
         Returns:
-            A dict of scalars: "loss", "gradient_norm" before clipping, "learning_rate", "skipped",
-            and "loss_scale" if there is one.
+            "loss", "gradient_norm" before clipping, "learning_rate", "skipped", and "loss_scale" if
+            there is one.
         """
         # Outside XLA, which would round it otherwise than runs without XLA do.
         rate = tf.convert_to_tensor(self.optimizer.learning_rate)
@@ -106,9 +106,9 @@ class Update:
 
         Args:
             trained: as for `__call__`.
-            state: a dict: "weights", W tensors; "slots", for each of them a list; "iterations",
-                the count of updates; "loss_scale", the two values of a `LossScale`, or none;
-                "token_losses", the average of a `TokenDropping`, or none.
+            state: "weights", W tensors; "slots", for each of them a list; "iterations", the count
+                of updates; "loss_scale", the two values of a `LossScale`, or none; "token_losses",
+                the average of a `TokenDropping`, or none.
             values: sums, denominators, W gradients of any float type, the learning rate.
 
         Returns:

@@ -66,13 +66,8 @@ def keep_compiled(folder: str, gpus: Iterable[str] = ()) -> None:
 
     Call it before TensorFlow first lists its devices, when it reads the flags. XLA leaves it to the
     user to keep its versions apart, and refuses to run a program that it finds there if another
-    kind of GPU compiled it: each version of TensorFlow has a subfolder for each kind of GPU.
-
-    Args:
-        gpus: the names of this machine's GPUs.
-
-    Raises:
-        InputError: the folder cannot be written to; XLA could compile nothing then.
+    kind of GPU compiled it: each version of TensorFlow has a subfolder for each kind of GPU, by its
+    name. A folder that cannot be written to is refused; XLA could compile nothing then.
     """
     kinds = [re.sub(r"[^A-Za-z0-9.]+", "-", name) for name in sorted(set(gpus))]
     name = "-".join(["tensorflow", tf.__version__, *kinds])
@@ -110,9 +105,6 @@ def compiled_by_all(
         xla: "auto", "on" or "off".
         precision: what the model computes in.
         what: what it is called in messages.
-
-    Returns:
-        What `make` returned.
 
     Raises:
         InputError: XLA cannot compile it on some worker, and `xla` is "on".

@@ -47,17 +47,8 @@ def write_chunk_file(
 ) -> None:
     """Distributes shuffled records to buckets, round robin from a random start.
 
-    Only one pass is in memory at a time. The file is written atomically.
-
-    Args:
-        path: the file to write.
-        passes: a generator as returned by `make_records`.
-        shards: the number of shards.
-        buckets_per_shard: the number of buckets of each.
-        seed: determines the bucket of the first record.
-
-    Raises:
-        OSError: the file cannot be written, for example because the disk is full.
+    Only one pass of `make_records` is in memory at a time. The file is written atomically. The seed
+    determines the bucket of the first record.
     """
     turn = random.Random(seed).randrange(shards * buckets_per_shard)
     with atomic_write(path) as file:
@@ -141,10 +132,7 @@ def _read_footer(file):
 def read_bucket(path: str, bucket: int) -> Iterator[bytes]:
     """Yields the framed records of one bucket of a chunk file, pass by pass, as bytes.
 
-    Buckets are numbered over all shards.
-
-    Raises:
-        InputError: the file is incomplete, or its index is damaged.
+    Buckets are numbered over all shards. An incomplete file or a damaged index is refused.
     """
     with open(path, "rb", buffering=0) as file:
         footer = _read_footer(file)

@@ -28,15 +28,11 @@ def table_kind(head: bytes) -> str | None:
 
 
 def read_column(path: str, kind: str, key: str) -> Iterator[tuple[str | None, float]]:
-    """Yields the texts of a column.
+    """Yields for each row its text in a column, or None, and the share of the file that was read.
 
     Args:
-        path: the file.
         kind: as from `table_kind`.
         key: the column's name; "a.b" is the field b of a column a of structs.
-
-    Yields:
-        (text or None, share of the file that has been read), for each row.
 
     Raises:
         InputError: pyarrow is not installed, the file is damaged, it has no such column, or the
@@ -53,11 +49,7 @@ def read_column(path: str, kind: str, key: str) -> Iterator[tuple[str | None, fl
 
 
 def check_column(path: str, kind: str, key: str) -> None:
-    """Checks that a file is a table with a column of texts, without reading it.
-
-    Raises:
-        InputError: as `read_column`.
-    """
+    """Refuses what `read_column` would refuse, without reading the texts."""
     for _ in read_column(path, kind, key):
         return
 
@@ -144,15 +136,7 @@ def _find_column(pa, schema, path, key):
 
 
 def saved_dataset_files(folder: str, state: Mapping[str, Any]) -> list[str]:
-    """The Arrow files of a data set that Hugging Face's `datasets` saved, in their order.
-
-    Args:
-        folder: the folder that `save_to_disk` wrote.
-        state: the contents of its state.json.
-
-    Raises:
-        InputError: the state names no files, or one that is missing.
-    """
+    """The Arrow files of a data set of Hugging Face's `datasets` with this state.json, in order."""
     try:
         files = [os.path.join(folder, item["filename"]) for item in state["_data_files"]]
     except (KeyError, TypeError):

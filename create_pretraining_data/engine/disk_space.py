@@ -11,18 +11,10 @@ from create_pretraining_data.engine.work_plan import WorkPlan
 
 
 def check_free_space(plan: WorkPlan, estimate: SizeEstimate) -> None:
-    """Checks the free space of every disk that the run of a `WorkPlan` writes to.
+    """Checks the free space of every disk that the run of a plan writes to.
 
     While the last shard is written, all records exist twice: in the chunk files and in the shards.
     Files of an earlier start are taken into account.
-
-    Args:
-        plan: the plan.
-        estimate: a `SizeEstimate`.
-
-    Raises:
-        InputError: a disk is too full; the message names a folder, the space needed and the space
-            that is free.
     """
     chunk_paths = map(plan.chunk_path, range(len(plan.chunks)))
     existing = plan.existing_files()

@@ -71,14 +71,7 @@ def hashes_path(plan: WorkPlan, number: int) -> str:
 def make_hash_file(plan: WorkPlan, tokenizer: TokenizerInterface, number: int) -> None:
     """Writes the hashes of one chunk, atomically; a task of the pass before the first.
 
-    Args:
-        plan: a `WorkPlan`.
-        tokenizer: not used; all tasks have the same parameters.
-        number: the chunk's number.
-
-    Raises:
-        InputError: the text is invalid.
-        OSError: the file cannot be written.
+    The tokenizer is not used; all tasks have the same parameters.
     """
     hashed = [hash_document(document) for document in read_chunk_text(plan.chunks[number])]
     values: dict[str, list[int]] = {kind: [] for kind in KINDS}
@@ -117,12 +110,7 @@ def read_sizes(path: str) -> list[int] | None:
 
 
 def read_part(path: str, part: int, parts: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Reads the hashes of a part of all possible hashes.
-
-    Args:
-        path: a complete file.
-        part: the part's number.
-        parts: how many equal parts there are.
+    """Reads the hashes of one of equal parts of all possible hashes.
 
     Returns:
         For each kind (hashes, ascending, and their counts), arrays of one length.

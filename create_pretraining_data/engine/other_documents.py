@@ -16,12 +16,9 @@ EXCERPTS, EXCERPT_CHARACTERS = 8, 30_000
 
 
 def read_other_documents(plan: WorkPlan, number: int) -> list[list[str]]:
-    """Reads excerpts of documents other than the single one that a `WorkPlan`'s chunk belongs to.
+    """Reads excerpts of documents other than the one that a chunk belongs to: lists of lines.
 
     Only one chunk is in memory at a time. The excerpts depend on nothing but the plan.
-
-    Returns:
-        A list of documents, lists of lines; empty if there is no other document.
     """
     first = last = number  # the chunks that hold parts of the document
     while first in plan.continued:

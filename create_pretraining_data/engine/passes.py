@@ -63,13 +63,10 @@ def make_chunk_files(
     numbers: Sequence[int],
     inspect_first: Callable[[CorpusStatistics], Any],
 ) -> None:
-    """Runs pass 1: creates the chunk files that do not exist yet.
+    """Runs pass 1: creates those of this process's chunk files that do not exist yet.
 
-    Args:
-        plan: a `WorkPlan`.
-        run: the function that `start_workers` yields.
-        numbers: the chunks of this process.
-        inspect_first: a function that is called with the `CorpusStatistics` of the first new chunk.
+    `run` is what `start_workers` yields; `inspect_first` is called with the `CorpusStatistics` of
+    the first new chunk.
     """
     existing = plan.existing_files()
     missing = [
@@ -88,11 +85,10 @@ def make_chunk_files(
 
 
 def read_summaries(plan: WorkPlan) -> tuple[CorpusStatistics, list[tuple[int, int]]] | None:
-    """Adds up the summaries of all chunks of a `WorkPlan`.
+    """Adds up the summaries of all chunks; None while chunks are missing.
 
     Returns:
-        The `CorpusStatistics` of the whole text, and for each shard (records, bytes); None while
-        chunks are missing.
+        The `CorpusStatistics` of the whole text, and for each shard (records, bytes).
     """
     statistics = CorpusStatistics()
     records = sizes = [0] * len(plan.output_files)
@@ -111,16 +107,10 @@ def make_shard_files(
 ) -> list[dict[str, int]]:
     """Runs pass 2: creates the shards that do not exist yet.
 
-    Args:
-        plan: a `WorkPlan`.
-        run: the function that `start_workers` yields.
-        expected: for each shard (records, bytes), as from `read_summaries`.
+    `expected` is from `read_summaries`; a shard that does not hold these records is refused.
 
     Returns:
-        A list with a dict for each shard: its records and its size in bytes.
-
-    Raises:
-        InputError: a shard does not hold the records that the chunks hold.
+        For each shard: its records and its size in bytes.
     """
     missing = find_unfinished_shards(plan)
     total = sum(size for _, size in expected)

@@ -14,16 +14,9 @@ from tokenization.vocab_learning.text_sample import TextFile, decode_line, split
 def open_texts(
     paths: Iterable[str], input_format: str | None = None, text_key: str = TEXT_KEY
 ) -> list[TextFile]:
-    """Opens input files as a list of `TextFile`, for `tokenization.vocab_learning.learn`.
+    """Opens input files for `tokenization.vocab_learning.learn`; the flags as for `recognise`.
 
     Files that are not plain text are read once to measure the text in them.
-
-    Args:
-        paths: the files.
-        input_format, text_key: as for `plain_text.recognise`.
-
-    Raises:
-        InputError: a file is damaged, or a line is not a document.
     """
     sources = recognise_all(paths, input_format, text_key)
     unmeasured = [source for source in sources if not _is_measured(source)]

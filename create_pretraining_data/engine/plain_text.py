@@ -66,15 +66,11 @@ class OpenedText(NamedTuple):
 
 
 def recognise(path: str, input_format: str | None = None, text_key: str = TEXT_KEY) -> Source:
-    """Finds out what a file holds, by its first bytes and its name: a `Source`.
+    """Finds out what a file holds, by its first bytes and its name.
 
     Args:
-        path: the file.
         input_format: one of `splitting.FORMATS`; None to tell it by the name.
         text_key: where rows and JSON objects have the text.
-
-    Raises:
-        InputError: a table cannot be read, or has no such column.
     """
     with open(path, "rb") as file:
         head = file.read(8)
@@ -112,11 +108,7 @@ def report_damaged_gzip(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def open_plain(source: Source) -> Iterator[OpenedText]:
-    """Opens a source; yields its `OpenedText`. A table's rows are lines of JSON with "text".
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """Opens a source; yields its `OpenedText`. A table's rows are lines of JSON with "text"."""
     with contextlib.ExitStack() as stack:
         if source.is_table:
             rows = _JsonRows(source)
@@ -184,12 +176,7 @@ class _Blocks(io.RawIOBase):
 
 
 def write_plain(source: Source, target: str) -> int:
-    """Writes the plain text of a source, atomically; returns how many rows were left out.
-
-    Raises:
-        InputError: the file is damaged.
-        OSError: the target cannot be written.
-    """
+    """Writes the plain text of a source, atomically; returns how many rows were left out."""
     path = source.path
     with (
         atomic_write(target) as plain,

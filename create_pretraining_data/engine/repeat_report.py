@@ -43,12 +43,7 @@ def summarize_repeats(repeats: Repeats) -> str:
 
 
 def find_repeat_problems(repeats: Repeats, plan: WorkPlan) -> list[str]:
-    """Describes, one line each, kinds of text of which much repeats and is not left out.
-
-    Args:
-        repeats: as from `count_repeats`.
-        plan: a `WorkPlan`.
-    """
+    """Describes, one line each, kinds of text of which much repeats and is not left out."""
     if plan.drop_duplicates != "none":  # repeated documents have an unknown part of the lines
         return []
     counted = _with_all_lines(repeats)

@@ -53,14 +53,7 @@ class DroppedText(NamedTuple):
 
 
 def read_kept_text(plan: WorkPlan, number: int) -> tuple[list[list[str]], DroppedText]:
-    """Reads the documents of a chunk without the repeats that are to be left out.
-
-    Returns:
-        The documents, each a list of lines, empty if none is left; and `DroppedText`.
-
-    Raises:
-        InputError: as `read_chunk_text`.
-    """
+    """Reads the documents of a chunk without the repeats that are to be left out."""
     documents = read_chunk_text(plan.chunks[number])
     if plan.drop_duplicates == "none":
         return documents, DroppedText(0, 0)
@@ -116,14 +109,9 @@ def count_repeats(plan: WorkPlan, run: Run, numbers: Sequence[int]) -> dict[str,
     What an earlier start has finished is not done again. Tasks on several machines share the work,
     but none waits for one that has not begun.
 
-    Args:
-        plan: a `WorkPlan`.
-        run: the function that `start_workers` yields.
-        numbers: the chunks of this process.
-
     Returns:
-        A dict: for each of `KINDS` a dict of "count" (of all), "distinct" and "most_frequent", a
-        list of [count, hash, number of the chunk where it is first].
+        For each of `KINDS` a dict of "count" (of all), "distinct" and "most_frequent", a list of
+        [count, hash, number of the chunk where it is first].
     """
     existing = _read_summary(plan)
     if existing is not None:
@@ -167,12 +155,9 @@ def _make_hash_files(plan, run, numbers):
 
 
 def find_repeats(plan: WorkPlan, tokenizer: TokenizerInterface, part: int, parts: int) -> None:
-    """Finds the repeats among a part of all possible hashes; a task between the passes.
+    """Finds the repeats among a part of all possible hashes, whose files all exist.
 
-    Args:
-        plan: a `WorkPlan` whose files of hashes all exist.
-        tokenizer: not used; all tasks have the same parameters.
-        part, parts: as for `read_part`.
+    A task between the passes. The tokenizer is not used; all tasks have the same parameters.
     """
     chunks = range(len(plan.chunks))
     of_chunks = [read_part(hashes_path(plan, number), part, parts) for number in chunks]

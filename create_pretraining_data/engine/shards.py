@@ -19,14 +19,7 @@ COMPRESSION_LEVEL = 6
 def make_shard_file(plan: WorkPlan, tokenizer: TokenizerInterface, shard: int) -> None:
     """Writes a shard atomically, bucket after bucket, each shuffled; a task of pass 2.
 
-    Args:
-        plan: a `WorkPlan` whose chunk files all exist.
-        tokenizer: not used; all tasks have the same parameters.
-        shard: the shard's number.
-
-    Raises:
-        InputError: a chunk file is damaged.
-        OSError: the shard cannot be written.
+    The chunk files all exist. The tokenizer is not used; all tasks have the same parameters.
     """
     path = plan.output_files[shard]
     with atomic_write(path) as raw:

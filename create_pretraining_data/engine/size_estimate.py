@@ -30,15 +30,7 @@ class SizeEstimate(NamedTuple):
 
 
 def estimate_records_size(plan: WorkPlan, tokenizer: TokenizerInterface) -> SizeEstimate:
-    """Estimates the size of the records: a `SizeEstimate`. Repeats count as other text.
-
-    Args:
-        plan: a `WorkPlan`.
-        tokenizer: cuts the text into pieces.
-
-    Raises:
-        InputError: the text is invalid.
-    """
+    """Estimates the size of the records. Repeats count as other text."""
     count = len(plan.chunks)
     numbers = sorted({k * count // CHUNKS for k in range(CHUNKS)}) if count else []
     sample, sampled_bytes = [], 0

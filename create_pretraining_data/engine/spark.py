@@ -42,15 +42,10 @@ exec {java} "$@"
 
 @contextlib.contextmanager
 def start_executors(plan: WorkPlan, tokenizer: TokenizerInterface, master: str) -> Iterator[Run]:
-    """Starts Spark, which ends with the context.
+    """Starts Spark, which ends with the context; yields `run` as `start_workers` does.
 
-    Args:
-        plan: a `WorkPlan`; its paths must be on a file system that all executors share.
-        tokenizer: cuts the text into pieces.
-        master: the cluster's address, in Spark's notation.
-
-    Yields:
-        A function `run(task, numbers)`, for tasks of `passes`, as `start_workers` yields it.
+    The plan's paths must be on a file system that all executors share; `master` is the cluster's
+    address, in Spark's notation.
 
     Raises:
         InputError: a task raised it, pyspark or Java is missing, or the cluster does not answer or
@@ -90,11 +85,7 @@ def check_installed() -> None:
 
 @contextlib.contextmanager
 def java_for_spark() -> Iterator[None]:
-    """Sets JAVA_HOME within the context to the Java of pip, unless the machine has another.
-
-    Raises:
-        InputError: no Java is installed.
-    """
+    """Sets JAVA_HOME within the context to the Java of pip, unless the machine has another."""
     if "JAVA_HOME" in os.environ or shutil.which("java"):
         yield
         return

@@ -59,17 +59,11 @@ def cut_into_chunks(sources: Sequence[InputFile]) -> tuple[list[list[TextRange]]
     """Cuts all files, in their order, into equal chunks of about `CHUNK_BYTES`.
 
     A chunk may hold several small files; the end of a file ends a document. The chunks depend on
-    nothing but the files.
-
-    Args:
-        sources: a list of `InputFile`.
+    nothing but the files. A line of JSON longer than `LONGEST_JSON` is refused.
 
     Returns:
-        The chunks, each a list of `TextRange`, and the numbers of those that begin inside a
-        document because it is longer than `LONGEST_SEARCH`.
-
-    Raises:
-        InputError: a line of JSON is longer than `LONGEST_JSON`.
+        The chunks, and the numbers of those that begin inside a document because it is longer than
+        `LONGEST_SEARCH`.
     """
     ends = list(itertools.accumulate(source.size for source in sources))
     total = ends[-1]
@@ -155,13 +149,9 @@ def _check_length(part):
 
 
 def read_chunk_text(ranges: Iterable[TextRange]) -> list[list[str]]:
-    """Reads the documents of one chunk, a list of `TextRange`.
+    """Reads the documents of one chunk, each a non-empty list of sentences, which are not empty.
 
-    Returns:
-        A list of documents, each a non-empty list of sentences, which are not empty.
-
-    Raises:
-        InputError: the text is not UTF-8, or a line is not a document; names file and line.
+    Refuses text that is not UTF-8 and a line that is not a document; names file and line.
     """
     return [
         document
@@ -273,12 +263,8 @@ def document_text(line: str, key: str, place: Callable[[], str]) -> str:
     """Returns the text of a document from its line of JSON.
 
     Args:
-        line: the line, a str.
         key: where an object has the text; "a.b" is the key b of an object under a.
-        place: a function without arguments that returns the file and line, for the message.
-
-    Raises:
-        InputError: the line is not a document.
+        place: returns the file and line, for the message.
     """
     try:
         value = parse_json(line)

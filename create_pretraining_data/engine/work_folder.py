@@ -20,19 +20,14 @@ LOCK = ".lock"
 
 
 def begin_or_resume(folder: str, manifest: Mapping[str, Any], may_clear: bool) -> None:
-    """Writes the manifest, or checks that the folder was begun with the same settings.
+    """Writes the manifest, or checks that the locked folder was begun with the same settings.
 
     Files in a folder without a manifest are left over from a removed run, and are deleted.
 
     Args:
-        folder: the work folder, in which this process holds a lock.
         manifest: a flat dict of JSON values, which must be equal for the run to resume.
         may_clear: whether to start over in a folder of other settings if no chunk is finished
             (not if other tasks may be working in it).
-
-    Raises:
-        InputError: the folder was begun with other settings; the message names the differences and
-            the folder to delete.
     """
     # Two tasks that start at once must not take each other's files for left-over ones.
     with locked(folder, "begin", wait=True):
@@ -105,16 +100,8 @@ def _format(value):
 def locked(folder: str, name: str, wait: bool = False) -> Iterator[bool]:
     """Holds a lock in the folder, which the system releases when the process ends.
 
-    Args:
-        folder: the work folder.
-        name: the name of the lock.
-        wait: whether to wait until the current holder releases it.
-
-    Yields:
-        Whether this process holds the lock; if not, another one does, or the folder is gone.
-
-    Raises:
-        InputError: the file system does not support locks.
+    Yields whether this process holds the lock; if not, another one does, or the folder is gone.
+    With `wait` the current holder releases it first.
     """
     with contextlib.ExitStack() as stack:
         try:

@@ -20,16 +20,9 @@ _DTYPES = {"int": np.int32, "float": np.float32}
 def make_dynamic_features(
     sequences: Sequences, layout: Layout, record_format: RecordFormat, pad_id: int = 0
 ) -> dict[str, np.ndarray]:
-    """Creates the features of records that are to be masked when they are read.
+    """Creates the features [R, values] of records that are to be masked when they are read.
 
-    Args:
-        sequences: `Sequences`.
-        layout: their `Layout`; one sequence per record if records are not packed.
-        record_format: a `RecordFormat` whose masking is not None.
-        pad_id: the id that pads the ids.
-
-    Returns:
-        A dict from feature name to an integer array [R, values of the feature].
+    The layout has one sequence per record if records are not packed; `pad_id` pads the ids.
     """
     segments = (sequences.borders, sequences.lengths - sequences.borders)  # [N] each
     lengths = np.stack([by_slot(s, layout, record_format) for s in segments], axis=2)  # [R, S, 2]
@@ -50,12 +43,10 @@ def mask_records(
 
     Args:
         stored: features of `make_dynamic_features`, of any records; a record may be empty.
-        record_format: their `RecordFormat`.
         keys: uint64 [R], for `counter_based_random`.
 
     Returns:
-        A dict from feature name to an array [R, values of the feature], with the features of
-        `record_format.with_masks()`.
+        The features [R, values] of `record_format.with_masks()`.
     """
     rules = record_format.masking
     assert rules is not None  # else the records would hold their masks
@@ -75,20 +66,13 @@ def draw_masks(
     seed: int,
     names: Sequence[str],
 ) -> list[np.ndarray]:
-    """Masks records by their positions in the order of training.
+    """Masks records by their positions, int64 [R], in the order of training.
 
     A mask depends on the seed and on the position alone: it differs from epoch to epoch, but not
     with the number of devices or of processes.
 
-    Args:
-        stored: as for `mask_records`.
-        record_positions: int64 [R].
-        record_format: the `RecordFormat` of the records.
-        seed: a non-negative integer.
-        names: the features to return.
-
     Returns:
-        A list of arrays [R, values of the feature], int32 or float32.
+        The features of these names, arrays [R, values], int32 or float32.
     """
     keys = derive_keys(derive_keys(np.uint64(seed), 0), record_positions)  # [R]
     features = mask_records(stored, record_format, keys)

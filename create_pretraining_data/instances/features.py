@@ -22,17 +22,9 @@ def make_features(
     record_format: RecordFormat,
     pad_id: int = 0,
 ) -> dict[str, np.ndarray]:
-    """Creates the features of records that hold their masks.
+    """Creates the features [R, values] of records that hold their masks.
 
-    Args:
-        sequences: `Sequences`.
-        masked: the same sequences as `MaskedSequences`.
-        layout: their `Layout`; one sequence per record if records are not packed.
-        record_format: a `RecordFormat` whose masking is None.
-        pad_id: the id that pads the ids.
-
-    Returns:
-        A dict from feature name to an array [R, values of the feature].
+    The layout has one sequence per record if records are not packed; `pad_id` pads the ids.
     """
     spread = functools.partial(
         by_piece, sequences=sequences, layout=layout, record_format=record_format

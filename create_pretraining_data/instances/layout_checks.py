@@ -10,12 +10,9 @@ LOST_SHARE = 0.05
 def find_layout_problems(
     statistics: CorpusStatistics, objective: str, split_sentences: bool = False
 ) -> list[str]:
-    """Describes such problems of the text that has these `CorpusStatistics`, one line each.
+    """Describes such problems of a text, one line each.
 
-    Args:
-        statistics: `CorpusStatistics`.
-        objective: "nsp", "sop" or "none".
-        split_sentences: lines were split into sentences, so it is no cure.
+    With `split_sentences` lines were split into sentences, so it is no cure.
     """
     problems: list[str] = []
     if not statistics.documents:  # only blank lines
@@ -53,10 +50,7 @@ def find_lost_text(
 ) -> list[str]:
     """Describes, in a list of at most one line, a large part of the text that is in no row.
 
-    Args:
-        statistics: `CorpusStatistics`.
-        rules: `PairRules`.
-        split_sentences: lines were split into sentences, so it is no cure.
+    With `split_sentences` lines were split into sentences, so it is no cure.
     """
     lost = sum(statistics.pieces_in_no_row.values())
     if lost <= LOST_SHARE * statistics.pieces:

@@ -43,17 +43,14 @@ def _ends_sentence(word):
 def split_line(
     line: str, words: list[list[str]], tokenizer: "TokenizerInterface", most: int, part: int
 ) -> list[list[list[str]]]:
-    """Splits a line of more than `most` pieces.
+    """Splits a line of more than `most` pieces, those of a row, into sentences or parts of them.
 
     Args:
-        line: the line, as text.
-        words: its words, as the tokenizer's `tokenize_words` returns them.
-        tokenizer: cuts its sentences into pieces.
-        most: the pieces of a row.
+        words: as the tokenizer's `tokenize_words` returns them.
         part: the least pieces of a part of a sentence that is longer than a row.
 
     Returns:
-        A list of sentences or parts of them, each a non-empty list of words.
+        Non-empty lists of words.
     """
     sentences = split_at_punctuation(line)
     found = [words]

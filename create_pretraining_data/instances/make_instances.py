@@ -100,12 +100,10 @@ def make_records(
     """Creates the records of one chunk, pass by pass.
 
     Args:
-        documents: a list of documents, each a non-empty list of sentences, as text.
-        tokenizer: cuts the sentences into pieces.
-        settings: `InstanceSettings`.
+        documents: each a non-empty list of sentences, as text.
         seed: a non-negative integer; with the other arguments it determines every byte.
-        read_others: a function that returns other documents. It is called if random next sentences
-            are needed and the chunk has a single document.
+        read_others: returns other documents. It is called if random next sentences are needed and
+            the chunk has a single document.
 
     Yields:
         For each of the `dupe_factor` passes, a shuffled list of serialized `tf.train.Example`.

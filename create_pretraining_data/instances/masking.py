@@ -97,14 +97,10 @@ def find_units(sequences: Sequences, whole_words: bool) -> Units:
 def choose_ngrams(
     units: Units, counts: np.ndarray, taken: np.ndarray, rules: MaskingRules, keys: np.ndarray
 ) -> np.ndarray:
-    """Chooses random n-grams of units that do not overlap, up to `counts` pieces.
+    """Chooses random n-grams of units that do not overlap, up to `counts` [B] pieces.
 
-    Args:
-        units: `Units`.
-        counts: [B], the number of pieces; fewer are chosen only if no other unit fits.
-        taken: bool [B, U], the units that must not be chosen; updated with the chosen ones.
-        rules: `MaskingRules`.
-        keys: uint64 [B].
+    Fewer are chosen only if no other unit fits; `taken`, bool [B, U], has the units that must not
+    be chosen, and is updated with the chosen ones. The keys are uint64 [B].
 
     Returns:
         int64 [n-grams, 3]: sequence, first unit, number of units.

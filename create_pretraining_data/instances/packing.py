@@ -45,12 +45,7 @@ def pack(
 ) -> np.ndarray:
     """Chooses a row for each sequence; returns int64 [N], row numbers from 0 on.
 
-    Args:
-        lengths: [N], the pieces of each sequence, at most `max_seq_length`.
-        predictions: [N], the predictions of each sequence, at most `max_predictions`.
-        max_seq_length: the number of positions in a row.
-        max_predictions: the number of places for predictions in a row.
-        max_sequences: the maximum number of sequences in a row.
+    Lengths [N] and predictions [N] of a sequence are at most those of a row.
     """
     rows = np.zeros(len(lengths), np.int64)
     # (room, row) of the rows with room, predictions and slots left, ascending.
@@ -76,11 +71,9 @@ def pack(
 
 
 def lay_out(rows: np.ndarray, lengths: np.ndarray) -> Layout:
-    """Places sequences one after another in their rows; returns their `Layout`.
+    """Places sequences of these lengths [N] one after another in their rows [N], which ascend.
 
-    Args:
-        rows: [N], the row of each sequence, ascending; the first one becomes row 0.
-        lengths: [N], the pieces of each sequence.
+    The first row becomes row 0.
     """
     rows = rows - rows[:1]
     firsts = np.flatnonzero(np.diff(rows, prepend=-1))  # the first sequence of each row

@@ -81,12 +81,7 @@ class LengthBalance:
         self._surplus: collections.Counter[int] = collections.Counter()
 
     def choose(self, differences: Sequence[int], rng: random.Random) -> int:
-        """Chooses one of the possible splits; returns its index.
-
-        Args:
-            differences: for each split, the first segment's length minus the second's.
-            rng: a `random.Random`.
-        """
+        """Chooses a split by the first segment's length minus the second's; returns its index."""
         choice = rng.randrange(len(differences))
         effects = [self._effect(difference) for difference in differences]
         if effects[choice] > 0:
@@ -110,14 +105,12 @@ def make_pairs(
     """Creates the pairs of one pass over one document.
 
     Args:
-        text: a `TokenizedText`; random sentences are drawn from its other documents, if any.
+        text: random sentences are drawn from its other documents, if any.
         index: the document's number.
-        rules: `PairRules`.
-        balance: a `LengthBalance`, the same for all documents; used by "sop" only.
-        rng: a `random.Random`.
+        balance: the same for all documents; used by "sop" only.
 
     Returns:
-        A list of `Pair`; empty for a document of one word under "nsp" and "sop".
+        Pairs; none for a document of one word under "nsp" and "sop".
     """
     return _OBJECTIVES[rules.objective](text, index, rules, balance, rng)
 
@@ -215,16 +208,9 @@ def gather_sentences(bounds: Sequence[int], start: int, target: int, rng: random
     """Gathers sentences from `start` on, at least `target` pieces and at least two sentences.
 
     If only the last sentence is left, at least one earlier sentence is gathered again, up to a
-    random length of at most the target: so the last pair has any length, and repeats little.
-
-    Args:
-        bounds: where each sentence begins, and where the last one ends; at least two sentences.
-        start: the first sentence that was not used yet.
-        target: a number of pieces.
-        rng: a `random.Random`.
-
-    Returns:
-        A range of sentence indices, which may begin before `start`.
+    random length of at most the target: so the last pair has any length, and repeats little. Hence
+    the range of sentences may begin before `start`. `bounds` says where each sentence begins, and
+    where the last one ends.
     """
     end = _gather(bounds, start, target, at_least=2)
     if end - start >= 2:

@@ -33,13 +33,7 @@ def lengths_and_borders(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def assemble(text: "TokenizedText", pairs: np.ndarray, rules: "PairRules") -> Sequences:
     """Assembles [CLS] A [SEP] B [SEP], or [CLS] A [SEP] if the second segment is empty.
 
-    Args:
-        text: a `TokenizedText`.
-        pairs: int64 [B, 5], each row a `Pair`.
-        rules: `PairRules`.
-
-    Returns:
-        `Sequences`; T is the rules' max_seq_length.
+    Each row of the pairs, int64 [B, 5], is a `Pair`; T is the rules' max_seq_length.
     """
     first_start, first_end, second_start, second_end, labels = pairs.T  # [B] each
     first, second = first_end - first_start, second_end - second_start

@@ -53,15 +53,11 @@ def concatenate(first: TokenizedText, second: TokenizedText) -> TokenizedText:
 def tokenize_documents(
     documents: Iterable[Iterable[str]], tokenizer: "TokenizerInterface", longest: int | None = None
 ) -> TokenizedText:
-    """Tokenizes documents, each an iterable of sentences as strings; returns a `TokenizedText`.
+    """Tokenizes documents, each an iterable of sentences as strings.
 
     Sentences without a piece (of control characters only) are left out, and so are documents
-    without any other sentence. The tokenizer's `tokenize_words` determines the words.
-
-    Args:
-        documents: the documents.
-        tokenizer: cuts the sentences into pieces.
-        longest: the most pieces of a sentence; longer ones are split. None: they stay whole.
+    without any other sentence. The tokenizer's `tokenize_words` determines the words. Sentences of
+    more than `longest` pieces are split.
     """
     ids: list[int] = []
     lengths: list[int] = []

@@ -26,15 +26,10 @@ MORE_BYTES = np.uint64(1) << np.arange(7, 64, 7, dtype=np.uint64)
 
 
 def encode_records(features: Mapping[str, np.ndarray], record_format: RecordFormat) -> list[bytes]:
-    """Serializes records; returns a list of bytes, each a serialized `tf.train.Example`.
+    """Serializes records, each as a `tf.train.Example`.
 
-    Args:
-        features: a dict from name to an array [B, L], with exactly the names and lengths of
-            `record_format.features()`.
-        record_format: a `RecordFormat`.
-
-    Raises:
-        ValueError: names or lengths differ from the format's.
+    `features` are arrays [B, L], with exactly the names and lengths of `record_format.features()`;
+    others are a ValueError.
     """
     table = record_format.features()
     given = {name: values.shape[1] for name, values in features.items()}

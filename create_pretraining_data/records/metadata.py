@@ -65,12 +65,10 @@ def describe_records(
     """Creates the description of a data set, a dict of JSON values.
 
     Args:
-        plan: its `WorkPlan`.
         manifest: a flat dict of the settings that determined its bytes.
-        tokenizer: its tokenizer.
-        statistics: the `CorpusStatistics` of the whole text.
-        shards: for each shard, a dict of its records and its size in bytes.
-        repeats: how much of the text repeats earlier text, a dict.
+        statistics: of the whole text.
+        shards: for each shard, its records and its size in bytes.
+        repeats: how much of the text repeats earlier text.
     """
     record_format = plan.settings.record_format
     positions = statistics.examples * record_format.max_seq_length
@@ -118,11 +116,8 @@ def _share(part, whole):
 def choose_sidecars(output_files: Iterable[str]) -> list[str]:
     """Chooses where to write the description of a data set, given all of its record files.
 
-    It replaces neither records nor the description of other existing records. Returns a list of
-    paths, several if the record files have different names.
-
-    Raises:
-        InputError: both names are taken.
+    It replaces neither records nor the description of other existing records: where both names are
+    taken, it refuses. Several paths are for record files with different names.
     """
     outputs = set(map(os.path.realpath, output_files))
     chosen = set()
@@ -141,11 +136,7 @@ def choose_sidecars(output_files: Iterable[str]) -> list[str]:
 def write_sidecars(
     output_files: Iterable[str], description: Mapping[str, Any], tokenizer: Tokenizer
 ) -> None:
-    """Writes the description, and before it the tokenizer, to the paths of `choose_sidecars`.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Writes the description, and before it the tokenizer, to the paths of `choose_sidecars`."""
     for path in choose_sidecars(output_files):
         save_tokenizer(tokenizer, _tokenizer_folder(path))
         write_json(path, description)
@@ -162,11 +153,7 @@ def remove_sidecars(output_files: Iterable[str]) -> None:
 
 
 def read_sidecar(record_file: str) -> dict[str, Any] | None:
-    """Reads the description of a record file, as from `describe_records`; None if there is none.
-
-    Raises:
-        InputError: the description has been damaged.
-    """
+    """Reads the description of a record file, as from `describe_records`; None if there is none."""
     path, description = _find(record_file)
     for part in ("record_format", "tokenizer") if description else ():
         values = description.get(part, {})
@@ -188,12 +175,7 @@ def described_objective(record_file: str) -> str | None:
 def one_value(described: Mapping[str, str | None], rule: str) -> str | None:
     """The value that describes several record files; None if nothing does.
 
-    Args:
-        described: a dict record file -> its value as a text, None if it is not known.
-        rule: what must hold, for the message.
-
-    Raises:
-        InputError: two files have different values.
+    Two different ones are refused, with the rule that must hold.
     """
     known = {path: value for path, value in described.items() if value}
     if len(set(known.values())) > 1:
@@ -299,15 +281,7 @@ def are_up_to_date(output_files: Iterable[str], manifest: Mapping[str, Any]) -> 
 
 
 def check_names(output_files: Iterable[str], protected: Iterable[str]) -> None:
-    """Checks that neither records nor their description would replace another file.
-
-    Args:
-        output_files: the record files to write.
-        protected: files that the program reads.
-
-    Raises:
-        InputError: a name is taken; the message names the file.
-    """
+    """Refuses record files that, or whose description, would replace a protected file."""
     for path in output_files:
         for described in _described_by(path, ()):
             raise InputError(

@@ -32,11 +32,7 @@ def parsing_spec(record_format: RecordFormat) -> dict[str, tf.io.FixedLenFeature
 
 
 def open_records(files: str | Sequence[str]) -> tf.data.TFRecordDataset:
-    """Returns a `tf.data.TFRecordDataset` of the serialized records of files.
-
-    Args:
-        files: a path, or several paths of files that are all compressed or all not.
-    """
+    """The serialized records of one file, or of several that are all compressed or all not."""
     first = files if isinstance(files, str) else files[0]
     return tf.data.TFRecordDataset(files, compression_type=compression_of(first))
 
@@ -52,10 +48,7 @@ def compression_of(path: str) -> str:
 
 
 def inspect_record(serialized: bytes) -> dict[str, tuple[int, str]]:
-    """Lists the features of one serialized record.
-
-    Returns:
-        A dict from feature name to (length, kind), the kind "int", "float" or "bytes".
+    """Lists the features of one serialized record: name -> (length, "int", "float" or "bytes").
 
     Raises:
         ValueError: the bytes are not a `tf.train.Example`.
@@ -73,12 +66,7 @@ def inspect_record(serialized: bytes) -> dict[str, tuple[int, str]]:
 
 
 def read_format(path: str) -> RecordFormat:
-    """Infers the `RecordFormat` of a file, of this project or of Google's, from its first record.
-
-    Raises:
-        InputError: the file is missing or empty, or its first record is damaged or not a
-            pre-training record; the message names the file.
-    """
+    """Infers the format of a file, of this project or of Google's, from its first record."""
     try:
         features = inspect_record(next(open_records(path).as_numpy_iterator()))
     except StopIteration:
@@ -154,10 +142,10 @@ class Corruption(NamedTuple):
 
 
 def find_corruption(files: Iterable[str]) -> Corruption | None:
-    """Finds the first file with a truncated or corrupted record.
+    """Finds the first file with a truncated or corrupted record; None if all files are intact.
 
     It reads all files, so it is meant for after TensorFlow has raised a DataLossError, which does
-    not name the place. Returns a `Corruption`, or None if all files are intact.
+    not name the place.
     """
     for path in files:
         good = size = 0
@@ -185,11 +173,7 @@ def _plain_size(path):
 
 
 def count_records(path: str) -> int:
-    """The number of records in a file: from its description, otherwise by counting them.
-
-    Raises:
-        InputError: the file ends inside a record; the message names the file.
-    """
+    """The number of records in a file: from its description, otherwise by counting them."""
     described = described_records(path)
     if described is not None:  # it applies to files of this size alone
         return described
@@ -205,9 +189,6 @@ def scan_records(path: str) -> int:
     """Counts the records of a file by their lengths, which also shows whether it is complete.
 
     About a million records a second, as the contents are skipped; a compressed file is inflated.
-
-    Raises:
-        InputError: the file ends inside a record; the message names the file.
     """
     if compression_of(path):
         return _count_compressed_records(path)

@@ -10,9 +10,6 @@ def expand_output_file(path: str) -> list[str]:
     """Lists the files that a name with "@" and a number of shards means; a plain name by itself.
 
     "dir/ko.tfrecord@64" means "dir/ko-00000-of-00064.tfrecord" and so on.
-
-    Raises:
-        InputError: the number is 0, or has more than five digits.
     """
     match = re.fullmatch(r"(.+)@(\d{1,4000})", path)  # Python parses no longer numbers
     if not match:

@@ -23,13 +23,9 @@ def frame(record: bytes) -> bytes:
 
 
 def split_frames(frames: bytes | bytearray | memoryview) -> list[tuple[int, int]]:
-    """Splits a part of a TFRecord file (bytes-like) into frames, and verifies their checksums.
+    """Splits a part of a TFRecord file into frames (start, end), and verifies their checksums.
 
-    Returns:
-        A list of (start, end) of the frames.
-
-    Raises:
-        ValueError: a checksum or a length is wrong.
+    A wrong checksum or length is a ValueError.
     """
     spans, start, view = [], 0, memoryview(frames)
     while start < len(view):

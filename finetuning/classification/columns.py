@@ -55,11 +55,7 @@ class Columns(NamedTuple):
 
 
 def custom_columns(columns: Iterable[str | None], is_table: bool) -> list[Column | None]:
-    """The columns of a file: names, or, of a table, perhaps numbers as ints.
-
-    Raises:
-        InputError: some are names, others numbers.
-    """
+    """The columns of a file: names, or, of a table, perhaps numbers as ints; but not both."""
     columns = [
         int(name) if is_table and name and re.fullmatch(_WHOLE_NUMBER, name) else name
         for name in columns
@@ -77,19 +73,12 @@ def guess_columns(
 ) -> Columns:
     """Finds the columns of text and label by their names in a file, where there is no doubt.
 
-    A column that was found and not given is said.
+    A column that was found and not given is said; none or several of such a name are refused.
 
     Args:
-        path: the file.
-        columns: `Columns`; None for one that is not known.
+        columns: None for one that is not known.
         needs_label: whether there must be a label.
         encoding: of the file, a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
-
-    Returns:
-        `Columns`.
-
-    Raises:
-        InputError: no column or more than one has such a name.
     """
     check_ending(path)
     if columns.text is not None and columns.text.isdecimal():
@@ -122,8 +111,8 @@ def guess_test_label(dataset: Dataset, source: SplitSource) -> SplitSource:
     """The source of a user's own test file whose label is called otherwise than in training.
 
     Args:
-        dataset: the `finetuning.datasets.Dataset`, whose labels are known.
-        source: its source of the test file, in which no label was found.
+        dataset: its labels are known.
+        source: the test file's, in which no label was found.
 
     Returns:
         `source`; with a label if a column is called so, and begins with a label of the data set.
@@ -173,9 +162,8 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 def refuse_header(path: str, source: SplitSource) -> None:
     """Refuses a table of which the columns are numbers, and whose first line is their header.
 
-    Raises:
-        InputError: every cell of the columns is a word that headers consist of, or the label of the
-            first line alone is no number.
+    That is where every cell of the columns is a word that headers consist of, or the label of the
+    first line alone is no number.
     """
     if not isinstance(source.text, int):
         return
@@ -204,12 +192,9 @@ def _cells(field, columns):
 
 
 def _is_no_number(cells, rows, width):
-    """Whether all labels but the first row's are numbers, two at least.
+    """Whether all labels but the first row's, the last of its cells, are numbers, two at least.
 
-    Args:
-        cells: the text, and at the end the label, of the first row.
-        rows: the places and such cells of the other rows.
-        width: how many cells a row has that is whole.
+    `width` is how many cells a row has that is whole.
     """
     if _NUMBER.fullmatch(cells[-1]):
         return False

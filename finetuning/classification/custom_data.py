@@ -54,19 +54,14 @@ def custom_dataset(
     *,
     encoding: str | None = None,
 ) -> Dataset:
-    """Makes a `finetuning.datasets.Dataset` of the files in a folder.
+    """Makes a data set of those of the files train, dev and test that are in a folder.
 
     Args:
         file_type: the extension of the files' names.
-        data_dir: holds train, dev and test; some of them may be missing.
         task_type: one of `TASK_TYPES`.
-        columns: `Columns`.
         labels: all labels, in the order of the classes; None: the training file's.
         metrics: names of `FITTING_METRICS`; None for `DEFAULT_METRICS`.
         encoding: of the files, a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
-
-    Returns:
-        A `Dataset`, whose splits are those whose files exist.
 
     Raises:
         InputError: there is no file, a metric does not suit the type, or labels cannot be found.
@@ -100,16 +95,12 @@ def own_dataset(
     metrics: Sequence[str] | None = None,
     encoding: str | None = None,
 ) -> Dataset:
-    """Makes a `finetuning.datasets.Dataset` of files.
+    """Makes a data set of files; arguments as for `custom_dataset`.
+
+    A file of dev or test that lacks the columns may have others whose names leave no doubt.
 
     Args:
         files: split -> path. A single file "data" is train and dev: a tenth of it is held out.
-        task_type, columns, labels, metrics: as for `custom_dataset`. A file of dev or
-            test that lacks these columns may have others whose names leave no doubt.
-        encoding: of the files, a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
-
-    Raises:
-        InputError: as `custom_dataset`, or the ending of a file is unknown.
     """
     sources: dict[str, SplitSource] = {}
     for split, path in files.items():
@@ -129,11 +120,7 @@ def own_dataset(
 
 
 def own_source(path: str, columns: Columns, encoding: str | None = None) -> SplitSource:
-    """The `SplitSource` of one file.
-
-    Raises:
-        InputError: the ending of its name is unknown.
-    """
+    """The source of one file, whose name has a known ending."""
     check_ending(path)
     columns = custom_columns(columns, path.lower().endswith(TABLE_ENDINGS))
     return _own_files((os.path.abspath(path),), columns, encoding)

@@ -100,14 +100,10 @@ class SequenceClassifier(EncoderModel):
         training: bool | None = None,
         run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
-        """Runs the encoder with the head.
-
-        Args:
-            inputs: the encoder's inputs, a dict of [B, T] integers; rows must not be packed.
-            training, run_block: as for the encoder.
+        """Runs the encoder on its inputs [B, T], not packed, and the head.
 
         Returns:
-            A dict: "logits" [B, C] in float32 at least; for regression the score itself, [B, 1].
+            "logits" [B, C] in float32 at least; for regression the score itself, [B, 1].
         """
         trained = training and not self.freeze_encoder
         encode = functools.partial(self.encoder, inputs, training=trained, run_block=run_block)

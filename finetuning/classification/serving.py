@@ -48,9 +48,8 @@ def name_classes(
 ) -> dict[str, tf.Tensor]:
     """The outputs for logits [B, C].
 
-    Returns:
-        A dict: "probabilities" [B, C] and "labels" [B, C], the name of each; "label" [B], the most
-        probable one, or for independent labels "predicted", bool [B, C]. Of regression "score" [B].
+    "probabilities" [B, C] and "labels" [B, C], the name of each; "label" [B], the most probable
+    one, or for independent labels "predicted", bool [B, C]. Of regression "score" [B].
     """
     outputs = interpret_logits(model, logits)
     if model.classes == 1:

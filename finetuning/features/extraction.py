@@ -66,16 +66,10 @@ def word_vectors(
 ) -> np.ndarray:
     """The vectors of words out of context: rows of the embedding table, of ALBERT at its width E.
 
-    Args:
-        encoder: a `BertModel` or an `AlbertModel`.
-        tokenizer: its tokenizer.
-        words: a list of texts; one of several pieces has the mean of their vectors.
+    A word of several pieces has the mean of their vectors, one without is refused.
 
     Returns:
         float32 [words, E].
-
-    Raises:
-        InputError: a word has no piece.
     """
     table = np.asarray(encoder.embeddings.word_embeddings, np.float32)  # [V, E]
     vectors = []
@@ -101,13 +95,10 @@ def extract(
     """Computes features of rows; rows of about equal length share a batch.
 
     Args:
-        encoder: a `BertModel` or an `AlbertModel`.
-        rows: `finetuning.inputs.InputRow`s.
         layers: indices of layers in the order requested, as papers count them: 0 for the embedding
             output, 1 for the first layer, -1 for the last.
         pooling: a key of `POOLINGS`.
         batch_size: the largest B; None: as many rows as fill a batch of `PIECES_OF_BATCH`.
-        pad_id: the id of padding, which the model does not attend to.
         max_values: the most output values to hold in memory, unless one row alone has more.
         compute: `pooled_layers` as a graph for batches of any length, where the caller keeps one;
             None: a graph is made for each length.
@@ -160,13 +151,9 @@ def _batches(order, lengths, batch_size):
 
 
 def _several_at_once(pool, inputs):
-    """Yields the outputs of batches in order, as arrays; computes a few batches at once.
+    """Yields the outputs of batches, each with its graph, in order; computes a few batches at once.
 
-    An error in a thread is raised here.
-
-    Args:
-        pool: an executor of `BATCHES_AT_ONCE` threads.
-        inputs: an iterable of (graph, batch), of which only the next one is taken beforehand.
+    Only the next batch is taken beforehand. An error in a thread is raised here.
     """
     running: collections.deque[tuple[int, Any]] = collections.deque()  # (pieces, future), in order
     for graph, batch in inputs:
@@ -208,12 +195,7 @@ def _compile(encoder, layers, pooling, length):
 def pooled_layers(
     encoder: keras.Model, layers: Sequence[int], pooling: str, batch: Mapping[str, Any]
 ) -> tf.Tensor:
-    """The features of a batch, float32 [B, L, H]; with the pooling "none" [B, T, L, H].
-
-    Args:
-        encoder, layers, pooling: as for `extract`.
-        batch: a dict of `finetuning.inputs.ROW_INPUTS`, int32 [B, T].
-    """
+    """The features of a batch [B, T], float32 [B, L, H]; with the pooling "none" [B, T, L, H]."""
     states = run_inside(encoder, batch, call_block=infer_block).hidden_states
     values = tf.stack([tf.cast(states[i], tf.float32) for i in layers], axis=2)  # [B, T, L, H]
     return POOLINGS[pooling](values, batch["input_mask"])

@@ -31,17 +31,12 @@ def write_json_lines(
     layers: Sequence[int],
     tokenizer: TokenizerInterface,
 ) -> None:
-    """Writes one JSON object a row, as google-research/bert extract_features.py.
+    """Writes one JSON object a row, of features [T, L, H], as google-research/bert's script.
 
     {"linex_index": 0, "features": [{"token": "[CLS]", "layers": [{"index": -1, "values": [...]},
     ...]}, ...]}
 
-    Args:
-        path: the file; it appears under this name once it is complete.
-        rows: `finetuning.inputs.InputRow`s.
-        features: an array [T, L, H] for each row, in order.
-        layers: the indices of the layers, as they were requested.
-        tokenizer: converts ids to pieces.
+    The layers have the indices that were requested. The file appears once it is complete.
     """
     with atomic_write(path) as file:
         for number, (row, values) in enumerate(zip(rows, features, strict=True)):
@@ -76,17 +71,10 @@ def write_arrays(
 ) -> None:
     """Writes an .npz file row by row, so that only one row need be in memory.
 
-    With one vector per row: "features" [N, L, H] float32, "layers" [L]. With one vector
+    With one vector per row (pooled): "features" [N, L, H] float32, "layers" [L]. With one vector
     per piece: "features" [P, L, H], "layers", "row_splits" [N + 1] (row i is
-    features[row_splits[i] : row_splits[i + 1]]), "input_ids" [P].
-
-    Args:
-        path: the file; it appears under this name once it is complete.
-        rows: `finetuning.inputs.InputRow`s.
-        features: an array [L, H] for each row if pooled, else [T, L, H], in order.
-        layers: the indices of the layers, as they were requested.
-        hidden_size: H.
-        pooled: whether each row has one vector per layer.
+    features[row_splits[i] : row_splits[i + 1]]), "input_ids" [P]. The layers have the indices that
+    were requested. The file appears once it is complete.
     """
     lengths = [len(row.ids) for row in rows]
     arrays = {"layers": np.array(layers)}
@@ -108,14 +96,14 @@ def write_arrays(
 def write_projector(
     directory: str, name: str, vectors: Iterable[np.ndarray], labels: Iterable[str]
 ) -> None:
-    """Writes vectors for TensorBoard's projector, beside those that the folder has.
+    """Writes vectors [N, H] for TensorBoard's projector, beside those that the folder has.
+
+    White space in their labels becomes single spaces.
 
     Args:
         directory: an existing folder, for `tensorboard --logdir`.
         name: what TensorBoard calls them; of letters, digits, "-" and "_". Others of this name are
             replaced.
-        vectors: [N, H].
-        labels: N texts; white space in them becomes single spaces.
     """
     lines = ("\t".join(f"{value:.7g}" for value in vector) for vector in vectors)
     # A blank line would be skipped, and all labels after it would belong to other vectors.

@@ -76,18 +76,9 @@ def read_race(
 ) -> list[ChoiceQuestion]:
     """Reads a split of RACE: a folder for each level, with a .txt file for each article.
 
-    If the folder has a file all.txt, that holds all articles of the level, one a line.
-
-    Args:
-        data_dir: holds train, dev, test, or a folder RACE with them.
-        split: one of them.
-        levels: some of `RACE_LEVELS`.
-
-    Returns:
-        A list of `ChoiceQuestion`s, in the order of the files' names, or of the lines.
-
-    Raises:
-        InputError: a folder or file, which is named, is missing, empty or malformed.
+    If the folder has a file all.txt, that holds all articles of the level, one a line. `data_dir`
+    holds train, dev, test, or a folder RACE with them. The questions are in the order of the files'
+    names, or of the lines.
     """
     folder = find_race(data_dir, split)
     if folder is None:
@@ -145,15 +136,8 @@ def _race_article(entry, where, name):
 def read_choices(path: str) -> list[ChoiceQuestion]:
     """Reads JSON lines: objects with context, question, options and, if known, label.
 
-    Args:
-        path: a UTF-8 file. A label is the number of an option from 0, or its letter from A. An
-            object may have an id, otherwise it is named after its line.
-
-    Returns:
-        A list of `ChoiceQuestion`s.
-
-    Raises:
-        InputError: the file is missing, empty or malformed; names the line.
+    A label is the number of an option from 0, or its letter from A. An object may have an id,
+    otherwise it is named after its line.
     """
     choices = []
     for number, line in enumerate(_lines(path), 1):
@@ -210,15 +194,9 @@ def fill_in(question: str, option: str) -> str:
 def encode_choices(
     tokenizer: TokenizerInterface, choices: Sequence[ChoiceQuestion], max_qa_length: int
 ) -> list[EncodedChoiceQuestion]:
-    """Tokenizes questions and options, and each text once.
+    """Tokenizes questions and options, and each text, whose questions are neighbours, once.
 
-    Args:
-        tokenizer: has `encode`.
-        choices: `ChoiceQuestion`s; those about the same text are neighbours.
-        max_qa_length: the most pieces of question and option, which are cut at the beginning.
-
-    Returns:
-        A list of `EncodedChoiceQuestion`s.
+    `max_qa_length` are the most pieces of question and option, which are cut at the beginning.
     """
     groups = [list(group) for _, group in itertools.groupby(choices, lambda choice: choice.context)]
     return encode_groups(_encode_task, groups, max_qa_length, tokenizer)
@@ -239,15 +217,9 @@ def _encode_task(plan, tokenizer, number):
 def make_rows(
     tokenizer: TokenizerInterface, encoded: EncodedChoiceQuestion, max_seq_length: int
 ) -> list[InputRow]:
-    """Makes the rows of a question, as google-research/albert race_utils.py.
+    """Makes a row for each option of a question, as google-research/albert race_utils.py.
 
-    Args:
-        tokenizer: a tokenizer that has [CLS] and [SEP].
-        encoded: an `EncodedChoiceQuestion`.
-        max_seq_length: the most pieces of a row; the context is cut at the end.
-
-    Returns:
-        A `finetuning.inputs.InputRow` for each option.
+    A context that is too long is cut at the end.
     """
     rows = []
     for pair in encoded.pairs:
@@ -268,16 +240,7 @@ def check_lengths(max_seq_length: int, max_qa_length: int) -> None:
 
 
 def pad_choices(examples: Sequence[Sequence[InputRow]], length: int, pad_id: int) -> Batch:
-    """Pads questions into a batch.
-
-    Args:
-        examples: the `InputRow`s of each question, B lists of C.
-        length: of the batch, at least the longest row's.
-        pad_id: the id of padding, after the row.
-
-    Returns:
-        A dict of int32 arrays [B, C, length]: input_ids, input_mask, segment_ids.
-    """
+    """Pads B questions of C rows into a batch, as `pad_rows`, but int32 [B, C, length]."""
     batch = pad_rows([row for rows in examples for row in rows], length, pad_id)  # [B * C, T]
     return {
         name: value.reshape(len(examples), -1, length)  # [B * C, T] -> [B, C, T]

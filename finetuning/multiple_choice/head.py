@@ -61,14 +61,10 @@ class MultipleChoiceModel(EncoderModel):
         training: bool | None = None,
         run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
-        """Runs the encoder with the head; every option is a row of its own.
-
-        Args:
-            inputs: the encoder's inputs, a dict of [B, C, T] integers.
-            training, run_block: as for the encoder.
+        """Runs the encoder on its inputs [B, C, T], a row for every option, and the head.
 
         Returns:
-            A dict: "logits" [B, C] in float32 at least.
+            "logits" [B, C] in float32 at least.
         """
         options, length = ops.shape(inputs["input_ids"])[1:]
         rows = {

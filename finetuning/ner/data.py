@@ -97,21 +97,18 @@ FORMATS = {
 def read_tagged(
     file_format: TaggedFileFormat, split: str, data_dir: str, tags: Sequence[str] = ()
 ) -> tuple[list[Sentence], int]:
-    """Reads all sentences of a split.
+    """Reads all sentences of a split, "train", "dev" or "test".
 
     Spaces are not units: KLUE tags them, but does not score them.
 
     Args:
-        file_format: a row of `FORMATS`.
-        split: "train", "dev" or "test".
         data_dir: holds the file, or a folder `file_format.folder` with it.
         tags: all tags that may occur, such as `find_tags` returns; empty: the format's own,
             or any.
 
     Returns:
-        A list of `Sentence`s, and how many I- tags continued no entity. In CoNLL's first scheme
-        that is how an entity begins, elsewhere it is a mistake; they became B-, unless the format
-        is strict.
+        The sentences, and how many I- tags continued no entity. In CoNLL's first scheme that is how
+        an entity begins, elsewhere it is a mistake; they became B-, unless the format is strict.
 
     Raises:
         InputError: a file is missing, empty, not UTF-8 or without tokens, a line is malformed or a
@@ -233,16 +230,10 @@ class NerDataset(NamedTuple):
 def make_ner_dataset(
     file_format: TaggedFileFormat, data_dir: str, tags: Sequence[str] = ()
 ) -> NerDataset:
-    """Makes a `NerDataset` of the files in a folder.
+    """Makes a data set of the files in a folder, or in a folder `file_format.folder` of it.
 
-    Args:
-        file_format: a row of `FORMATS`.
-        data_dir: holds the files, or a folder `file_format.folder` with them.
-        tags: in the order of the classes; empty: the format's, or the training file's.
-
-    Raises:
-        InputError: there is no file, or no training file to collect the tags from, or it has no
-            entity; and as `read_tagged`.
+    The tags are in the order of the classes; none: the format's, or the training file's, which must
+    then be there and have an entity.
     """
     splits = {}
     for split, name in file_format.files.items():

@@ -86,14 +86,10 @@ class TokenClassifier(EncoderModel):
         training: bool | None = None,
         run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
-        """Runs the encoder with the head.
-
-        Args:
-            inputs: the encoder's inputs, a dict of [B, T] integers.
-            training, run_block: as for the encoder.
+        """Runs the encoder on its inputs [B, T], and the head.
 
         Returns:
-            A dict: "logits" [B, T, C] in float32 at least.
+            "logits" [B, T, C] in float32 at least.
         """
         trained = training and not self.freeze_encoder
         encode = functools.partial(self.encoder, inputs, training=trained, run_block=run_block)

@@ -58,12 +58,7 @@ def iob2_tag(name: str) -> str | None:
 
 
 def check_tags(names: Sequence[str], source: str) -> None:
-    """Refuses names of classes that are not tags, which a model of transformers may have.
-
-    Args:
-        names: of the classes.
-        source: the model's, for the message.
-    """
+    """Refuses names of classes that are not tags, which a model of transformers may have."""
     odd = [name for name in names if not re.fullmatch("O|[BI]-.+", name)]
     if odd or "O" not in names:
         raise InputError(
@@ -137,9 +132,6 @@ def make_windows(
     """Cuts sentences into windows for the model; most sentences fit into one.
 
     Args:
-        tokenizer: the one that the alignments were made with; has [CLS] and [SEP].
-        alignments: an `Alignment` for each sentence.
-        sentences: `Sentence`s.
         tags: the tags of the classes.
         max_length: the largest T, at least 3.
         overlap: whether the windows of a sentence overlap by half, as for prediction; each piece
@@ -147,7 +139,7 @@ def make_windows(
             for training.
 
     Returns:
-        `SentenceWindow`s in the order of the sentences; none of a sentence without pieces.
+        Windows in the order of the sentences; none of a sentence without pieces.
     """
     classes = {tag: number for number, tag in enumerate(tags)}
     windows = []
@@ -169,12 +161,9 @@ def make_windows(
 
 
 def window_bounds(count: int, room: int, overlap: bool) -> list[tuple[int, int, int, int]]:
-    """Computes where windows begin and end, and which pieces count in each.
+    """Computes where windows over `count` pieces begin and end, and which pieces count in each.
 
-    Args:
-        count: how many pieces there are.
-        room: how many pieces fit into a window.
-        overlap: whether windows overlap by half.
+    With `overlap` they overlap by half.
 
     Returns:
         A list of (start, end, first piece that counts, end of those that count); each piece counts
@@ -191,12 +180,7 @@ def window_bounds(count: int, room: int, overlap: bool) -> list[tuple[int, int, 
 def pad_labels(windows: Sequence[SentenceWindow], length: int) -> Batch:
     """Pads the labels of a batch, whose rows `finetuning.inputs.pad_rows` pads.
 
-    Args:
-        windows: B `SentenceWindow`s.
-        length: of the batch, at least the longest row's.
-
-    Returns:
-        A dict of [B, length]: token_label_ids int32, token_label_weights float32.
+    token_label_ids int32, token_label_weights float32, [B, length] each.
     """
     labels = np.zeros((len(windows), length), np.int32)
     weights = np.zeros((len(windows), length), np.float32)
@@ -209,9 +193,8 @@ def pad_labels(windows: Sequence[SentenceWindow], length: int) -> Batch:
 def decode(scores: np.ndarray, tags: Sequence[str]) -> np.ndarray:
     """Finds the valid sequence of tags with the highest sum of scores (Viterbi's algorithm).
 
-    Args:
-        scores: [P, C], logits or log probabilities; the result is the same for both.
-        tags: the tags of the classes, "B-X", "I-X" or "O".
+    Scores [P, C] are logits or log probabilities; the result is the same for both. Tags of classes
+    are "B-X", "I-X" or "O".
 
     Returns:
         [P] indices of classes; I-X follows only B-X or I-X.

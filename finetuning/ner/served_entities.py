@@ -48,15 +48,7 @@ class Entities(NamedTuple):
 def find_entities(
     logits: tf.Tensor, splits: tf.Tensor, units: Units, alignment: Alignment, tags: Tags
 ) -> Entities:
-    """The `Entities` of texts.
-
-    Args:
-        logits: of all pieces, [P, C].
-        splits: the row splits of the pieces of each text, int64 [B + 1].
-        units: `Units`.
-        alignment: the `Alignment` of pieces and units.
-        tags: `Tags`.
-    """
+    """The entities of texts; logits [P, C] of all pieces, their row splits int64 [B + 1]."""
     begins = tf.where(alignment.begins)[:, 0]  # pieces to which no unit belongs are ignored
     begin_splits = tf.searchsorted(begins, splits, out_type=tf.int64)
     rows = tf.RaggedTensor.from_row_splits(tf.gather(logits, begins), begin_splits, validate=False)
@@ -116,12 +108,7 @@ def _unit_tags(classes, shares, units, alignment, tags):
 def decode(scores: tf.RaggedTensor, tags: Tags) -> tf.RaggedTensor:
     """The valid sequence of tags with the highest sum of scores, as `finetuning.ner.labels.decode`.
 
-    Args:
-        scores: float RaggedTensor [B, (S), C].
-        tags: `Tags`.
-
-    Returns:
-        int32 RaggedTensor [B, (S)]: classes.
+    Takes a float RaggedTensor [B, (S), C]; returns int32 RaggedTensor [B, (S)]: classes.
     """
     lengths = scores.row_lengths()  # [B]
     # One at least: without any piece, as of blank texts alone, the arrays would have no shape.

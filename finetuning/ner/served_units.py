@@ -34,13 +34,7 @@ class Alignment(NamedTuple):
 
 
 def find_units(characters: Characters, by_character: bool) -> Units:
-    """The `Units` of texts.
-
-    Args:
-        characters: the `Characters` of the texts.
-        by_character: whether every character but " " is a unit; otherwise they are words, which
-            white space separates.
-    """
+    """The units of texts: every character but " ", or words, which white space separates."""
     rows = characters.rows
     if by_character:
         inside = rows.values != SPACE
@@ -63,10 +57,9 @@ def find_units(characters: Characters, by_character: bool) -> Units:
 
 
 def align(units: Units, spans: tf.RaggedTensor, text_starts: tf.Tensor) -> Alignment:
-    """The `Alignment` of units and pieces.
+    """Aligns units and pieces.
 
     Args:
-        units: `Units`.
         spans: first character and end of each piece, int32 RaggedTensor [B, (pieces), 2]; neither
             ever decreases in a text.
         text_starts: where each text begins among the characters of all texts, int64 [B].

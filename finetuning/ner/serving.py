@@ -66,13 +66,8 @@ def signatures(loaded: "LoadedModel") -> Signatures:
 def _piece_logits(served, texts, ids, max_length):
     """The logits of all pieces [P, C], each from the window that shows more of its context.
 
-    As `finetuning.ner.labels.window_bounds` with overlap.
-
-    Args:
-        served: the `ServedModel`.
-        texts: the `TextRows`.
-        ids: the pieces of the texts, int32 RaggedTensor [B, (pieces)].
-        max_length: the most pieces of a row.
+    As `finetuning.ner.labels.window_bounds` with overlap. The pieces of the texts are int32
+    RaggedTensor [B, (pieces)].
     """
     count = ids.row_lengths()  # [B]
     room = max_length - 2

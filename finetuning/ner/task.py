@@ -200,11 +200,9 @@ class NamedEntityRecognition:
 def kind_report(
     tags: Sequence[str], true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> ClassReport:
-    """The `ClassReport` of the kinds of entities: one is right if its kind and both ends are.
+    """The report of the kinds of entities: one is right if its kind and both ends are.
 
-    Args:
-        tags: all tags.
-        true, predicted: the tags of each sentence's units.
+    `true` and `predicted` are the tags of each sentence's units.
     """
     kinds = tuple(dict.fromkeys(tag[2:] for tag in tags if tag != "O"))
     counts = np.zeros((3, len(kinds)), np.int64)  # [3, K]: right, predicted, true
@@ -227,13 +225,7 @@ def list_entities(sentence: Sentence, tags: Sequence[str]) -> str:
 def entity_probability(
     alignment: Alignment, probabilities: Sequence[float], first: int, last: int
 ) -> float:
-    """The mean probability of an entity's tags; units without a piece do not count.
-
-    Args:
-        alignment: the `Alignment` of its sentence.
-        probabilities: of each unit's tag, as from `predict_tags`.
-        first, last: its units.
-    """
+    """The mean probability of the tags of an entity's units; those without a piece do not count."""
     owners = alignment.owners[first : last + 1]
     shares = [
         share
@@ -252,10 +244,8 @@ def predict_tags(
     """Predicts the tags of every unit, with their probabilities.
 
     Args:
-        alignments: an `Alignment` for each sentence.
-        windows: their `SentenceWindow`s.
+        alignments: for each sentence.
         logits: an array [T or more, C] for each window.
-        tags: the tags of the classes.
 
     Returns:
         For each sentence U tags, valid IOB2, and U probabilities. All units of a piece have the

@@ -41,19 +41,10 @@ class UntaggedFile(NamedTuple):
 def add_untagged(
     dataset: NerDataset, data_dir: str, predict_file: str | None = None, form: str = "auto"
 ) -> NerDataset:
-    """Adds what need not have tags to a `NerDataset`: its own test file, and a file to predict.
+    """Adds what need not have tags to a data set: its own test file, and a file to predict.
 
-    Args:
-        dataset: a `NerDataset`.
-        data_dir: the folder of its files; unused where it has no test file.
-        predict_file: the path of a file to predict, or None.
-        form: its form, one of `FORMS`, or "auto": recognized.
-
-    Returns:
-        The `NerDataset`, with an `UntaggedFile` for each.
-
-    Raises:
-        InputError: a file is missing, or holds no sentence.
+    `data_dir` is unused where it has no test file; the form is one of `FORMS`, or "auto":
+    recognized. A file that holds no sentence is refused.
     """
     file_format, files = dataset.file_format, []
     if "test" in dataset.splits:
@@ -72,10 +63,10 @@ def add_untagged(
 def read_dataset_split(
     dataset: NerDataset, split: str, data_dir: str
 ) -> tuple[list[Sentence], dict[str, int]]:
-    """Reads the sentences of a `NerDataset`'s split, with or without tags.
+    """Reads the sentences of a split, with or without tags.
 
     Returns:
-        A list of `Sentence`s, and what `data.read_dataset_split` returns of the I- tags.
+        The sentences, and what `data.read_dataset_split` returns of the I- tags.
     """
     for file in dataset.untagged:
         if file.split == split:
@@ -102,13 +93,6 @@ def recognize_form(path: str, file_format: TaggedFileFormat) -> str:
 
     It is "tagged" if half of its lines at least end in a column with a tag. Else it is "tokens" if
     every line is one token, and blank lines stand between sentences; else "text".
-
-    Args:
-        path: the file.
-        file_format: the `TaggedFileFormat` of its tags.
-
-    Raises:
-        InputError: the file is missing, or has no text.
     """
     lines = []
     for _, line in read_lines(path):
@@ -142,18 +126,9 @@ def _has_groups(blocks, columns):
 
 
 def read_untagged(path: str, form: str, file_format: TaggedFileFormat) -> list[Sentence]:
-    """Reads the sentences of a file whose form is "tokens" or "text".
+    """Reads the sentences of a file whose form is "tokens" or "text", which have no tags.
 
-    Args:
-        path: the file.
-        form: "tokens" or "text".
-        file_format: the `TaggedFileFormat` of its tags, which says what a token is.
-
-    Returns:
-        A list of `Sentence`s without tags; each is named by file and line.
-
-    Raises:
-        InputError: the file is missing or empty, or a line is malformed; names file and line.
+    Each is named by file and line. The format says what a token is.
     """
     if form == "text":
         sentences = [

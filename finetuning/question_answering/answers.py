@@ -81,14 +81,8 @@ def beam_spans(
 ) -> Spans:
     """Finds the valid spans of a window's beam, as google-research/albert run_squad_v2.py.
 
-    Args:
-        window: a `windows.ContextWindow`.
-        beams: a dict: start_top_log_probs and start_top_index [K], end_top_log_probs and
-            end_top_index [K * J].
-        max_answer_length: the most pieces of an answer.
-
-    Returns:
-        `Spans`.
+    The beam has start_top_log_probs and start_top_index [K], end_top_log_probs and end_top_index
+    [K * J].
     """
     count, starts = len(window.spans), len(beams["start_top_index"])
     ends = len(beams["end_top_index"]) // starts
@@ -107,14 +101,7 @@ def best_candidates(
 ) -> list[Candidate]:
     """Finds the best answers in a question's windows; each text is returned once.
 
-    Args:
-        context: the text that the windows are parts of.
-        windows: `windows.ContextWindow`s.
-        spans: the `Spans` of each.
-        n_best_size: the most answers.
-
-    Returns:
-        `Candidate`s, the best first; equal ones in the order of window, start and end.
+    The best come first; equal ones in the order of window, start and end.
     """
     merged = Spans(*(np.concatenate(parts) for parts in zip(*spans, strict=True)))
     owner = np.repeat(np.arange(len(spans)), [len(of_window.first) for of_window in spans])
@@ -157,15 +144,14 @@ def answer_by_spans(
     """Computes answers from the logits of a `SpanModel`.
 
     Args:
-        questions: `data.Question`s.
-        windows: all their `windows.ContextWindow`s.
+        windows: of all questions.
         outputs: (start logits, end logits) of each window, arrays [T or more].
         n_best_size: the most candidates of each question, in addition to "no answer".
         max_answer_length: the most pieces of an answer.
         version_2_with_negative: whether "no answer", which has [CLS]'s logits, is a candidate.
 
     Returns:
-        `PredictedAnswers`; the score of "no answer" is the lowest of all windows.
+        The answers; the score of "no answer" is the lowest of all windows.
     """
     answered = PredictedAnswers({}, {}, {})
     for question, group in by_question(questions, windows, outputs):
@@ -193,14 +179,13 @@ def answer_by_beams(
     n_best_size: int,
     max_answer_length: int,
 ) -> PredictedAnswers:
-    """Computes answers from the beams of a `BeamSpanModel`.
+    """Computes answers from the beams of a `BeamSpanModel`; arguments as for `answer_by_spans`.
 
     Args:
-        questions, windows, n_best_size, max_answer_length: as for `answer_by_spans`.
         outputs: for each window the beams that `beam_spans` takes, with cls_logits, a scalar.
 
     Returns:
-        `PredictedAnswers`; null_odds are the lowest cls_logits of all windows.
+        The answers; null_odds are the lowest cls_logits of all windows.
     """
     answered = PredictedAnswers({}, {}, {})
     for question, group in by_question(questions, windows, outputs):
@@ -224,7 +209,7 @@ def by_question(
 
 
 def with_threshold(answered: PredictedAnswers, threshold: float | None) -> dict[str, str]:
-    """The answers of `PredictedAnswers`, id -> text: "" where null_odds are above the threshold.
+    """The answers, id -> text: "" where null_odds are above the threshold.
 
     If the threshold is None, every question is answered.
     """
@@ -249,14 +234,8 @@ def write_answers(
 ) -> list[str]:
     """Writes predictions.json, nbest_predictions.json and, if there are odds, null_odds.json.
 
-    Args:
-        folder: an existing folder.
-        answered: `PredictedAnswers`.
-        threshold: as for `with_threshold`.
-        score_name: what the scores are: "logit", or "log_prob" for a `BeamSpanModel`.
-
-    Returns:
-        The paths.
+    The threshold is as for `with_threshold`, the scores are called "logit", or "log_prob" for a
+    `BeamSpanModel`. Returns the paths.
     """
     nbest = {}
     for key, candidates in answered.nbest.items():

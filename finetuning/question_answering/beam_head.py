@@ -91,16 +91,7 @@ class BeamSpanHead(keras.layers.Layer):
         return masked(logits, p_mask)
 
     def ends(self, x: Any, positions: Any, p_mask: Any) -> Any:
-        """The logits of ends for given starts.
-
-        Args:
-            x: [B, T, H].
-            positions: [B, K] integers: the starts.
-            p_mask: [B, T].
-
-        Returns:
-            [B, K, T], masked, in float32 at least.
-        """
+        """The logits of ends, [B, K, T] in float32 at least, masked, for the starts [B, K]."""
         size = self.config.hidden_size
         # The only large products of this head, computed in the model's precision.
         kernel = ops.cast(self.end_hidden_kernel, self.compute_dtype)  # [2H, H]
@@ -181,7 +172,6 @@ class BeamSpanModel(EncoderModel):
             inputs: the encoder's inputs with p_mask, a dict of [B, T] integers; p_mask is 1 where
                 no answer may be. With start_positions [B], ends are computed for these starts;
                 without it for the best starts.
-            training, run_block: as for the encoder.
 
         Returns:
             A dict in float32 at least: "cls_logits" [B]; the higher, the less likely an answer

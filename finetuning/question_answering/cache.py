@@ -24,12 +24,8 @@ def load_or_encode(
 ) -> tuple[list[EncodedQuestion], bool]:
     """Loads the pieces of questions from a file, or tokenizes the questions and writes the file.
 
-    Args:
-        path: an .npz file, which is replaced if it is damaged or holds other questions.
-        tokenizer, questions, max_query_length: as for `windows.encode_questions`.
-
-    Returns:
-        A list of `EncodedQuestion`s, and whether they were in the file.
+    The .npz file is replaced if it is damaged or holds other questions. Returns too whether they
+    were in the file.
     """
     fingerprint = fingerprint_of(tokenizer, questions, max_query_length)
     encoded = _load(path, fingerprint)

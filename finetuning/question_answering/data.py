@@ -84,9 +84,9 @@ def read_questions(
             -1 as their start, as the score compares texts alone.
 
     Returns:
-        A list of `Question`s, and a dict of counts: of answers whose offset in the file was wrong,
-        which was replaced by the nearest occurrence in the text; of bad answers; of answers of
-        questions that are marked as impossible, which have none.
+        The questions, and counts: of answers whose offset in the file was wrong, which was replaced
+        by the nearest occurrence in the text; of bad answers; of answers of questions that are
+        marked as impossible, which have none.
 
     Raises:
         InputError: the file is missing, empty, not JSON or of another format; two questions share

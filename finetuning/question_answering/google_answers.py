@@ -40,16 +40,10 @@ def answer_as_google(
     version_2_with_negative: bool,
     tokenizer: FullTokenizer,
 ) -> PredictedAnswers:
-    """Computes answers from the logits of BERT's head.
+    """Computes answers from the logits of BERT's head; arguments as for `answers.answer_by_spans`.
 
-    Args:
-        questions, windows, outputs, n_best_size, max_answer_length, version_2_with_negative: as
-            for `answers.answer_by_spans`. Google pads all rows to one length and its best pieces
-            may be padding, so logits of shorter rows may give other answers.
-        tokenizer: the `FullTokenizer` that the windows were made with.
-
-    Returns:
-        `answers.PredictedAnswers`.
+    Google pads all rows to one length and its best pieces may be padding, so logits of shorter rows
+    may give other answers. The tokenizer is the one that the windows were made with.
     """
     answered = PredictedAnswers({}, {}, {})
     for question, group in by_question(questions, windows, outputs):
@@ -130,16 +124,9 @@ def _text(window, first, last, words, tokenizer):
 def find_original_text(predicted: str, original: str, tokenizer: FullTokenizer) -> str:
     """Finds the part of the original words that was tokenized to the predicted text.
 
-    As Google's get_final_text.
-
-    Args:
-        predicted: pieces, joined to a text.
-        original: the words that they are in, separated by single spaces.
-        tokenizer: the one that made the pieces.
-
-    Returns:
-        The part of `original`; all of it if the tokenizer changes the number of characters, or if
-        the text is not found.
+    As Google's get_final_text. `predicted` are pieces, joined to a text, `original` the words that
+    they are in, separated by single spaces: all of it is returned if the tokenizer changes the
+    number of characters, or if the text is not found.
     """
     tokenized = " ".join(tokenizer.basic_tokens(original))
     start = tokenized.find(predicted)

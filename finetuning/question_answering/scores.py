@@ -98,20 +98,17 @@ def score_each(
     benchmark: str,
     version_2_with_negative: bool,
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Computes two scores of every question, each the best over its true answers.
+    """Computes two scores of every question, each the best over its true answers, by `benchmark`.
+
+    Refuses where a question is not answered.
 
     Args:
-        questions: `data.Question`s.
-        answers: a dict from ids to texts.
-        benchmark: a key of `BENCHMARKS`.
+        answers: id -> text.
         version_2_with_negative: whether "" is the true answer of questions that have none, and
             overlaps with itself.
 
     Returns:
         Two dicts from ids to numbers of 0 to 1: exact match, and overlap.
-
-    Raises:
-        InputError: a question is not answered.
     """
     rules = BENCHMARKS[benchmark]
     missing = [question.id for question in questions if question.id not in answers]
@@ -155,8 +152,8 @@ def score_answers(
 ) -> dict[str, float]:
     """Scores answers where every question has one, as in SQuAD 1.1 and KorQuAD 1.0.
 
-    Takes the arguments of `score_each`. Returns a dict: "exact_match" and "f1" ("rouge_w" for
-    KLUE-MRC), in per cent.
+    Takes the arguments of `score_each`. Returns "exact_match" and "f1" ("rouge_w" for KLUE-MRC), in
+    per cent.
     """
     exact, overlap = score_each(questions, answers, benchmark, False)
     name = BENCHMARKS[benchmark].overlap_name
@@ -172,16 +169,15 @@ def score_answers_or_none(
     """Scores answers where a question may have none, as in SQuAD 2.0 and KLUE-MRC.
 
     Args:
-        questions, benchmark: as for `score_each`.
-        answers: a dict from ids to texts, "" where there is no answer.
+        answers: id -> text, "" where there is no answer.
         null_odds: id -> how likely the question has no answer, or None. With it, best_exact and
             best_f1, the scores at the best thresholds, are computed too; `answers` must then be
             without a threshold, as `answers.PredictedAnswers.texts`.
 
     Returns:
-        A dict with SQuAD 2.0's names: exact, f1, total; HasAns_exact, HasAns_f1, HasAns_total;
-        NoAns_exact and so on; best_exact, best_exact_thresh, best_f1, best_f1_thresh. Scores are
-        in per cent; for KLUE-MRC, rouge_w replaces f1.
+        SQuAD 2.0's names: exact, f1, total; HasAns_exact, HasAns_f1, HasAns_total; NoAns_exact and
+        so on; best_exact, best_exact_thresh, best_f1, best_f1_thresh. Scores are in per cent; for
+        KLUE-MRC, rouge_w replaces f1.
     """
     exact, overlap = score_each(questions, answers, benchmark, True)
     name = BENCHMARKS[benchmark].overlap_name
@@ -212,16 +208,8 @@ def best_threshold(
     """Finds the threshold of null_odds, above which the answer is "", with the best score.
 
     As SQuAD 2.0's program: questions are answered one by one, those with the lowest odds first;
-    the threshold is 0 if it is best to answer none.
-
-    Args:
-        questions: `data.Question`s.
-        answers: a dict from ids to texts.
-        scores: id -> the score of that answer, from 0 to 1.
-        null_odds: id -> number.
-
-    Returns:
-        The best score in per cent, and the threshold.
+    the threshold is 0 if it is best to answer none. `scores` of answers are from 0 to 1, the best
+    score, which is returned with the threshold, is in per cent.
     """
     answerable = {question.id: bool(question.answers) for question in questions}
     current = best = list(answerable.values()).count(False)

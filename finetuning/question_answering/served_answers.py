@@ -26,13 +26,8 @@ class Candidates(NamedTuple):
 def best_of_each(windows: Windows, candidates: Candidates, kept: int) -> Candidates:
     """The best spans of each question, the best first; equal ones in their order.
 
-    Args:
-        windows: `Windows`.
-        candidates: `Candidates` [W, M].
-        kept: K at most.
-
-    Returns:
-        `Candidates` [B, K], whose pieces are counted in all contexts.
+    Takes candidates [W, M], returns [B, K], K at most `kept`, whose pieces are counted in all
+    contexts.
     """
     offset = windows.pieces[:, tf.newaxis]  # [W, 1]
     first, last = candidates.first + offset, candidates.last + offset
@@ -61,18 +56,14 @@ def best_answers(
     nulls: tf.Tensor | None,
     options: tuple[int, float | None, bool],
 ) -> dict[str, tf.Tensor]:
-    """The outputs of the signature.
+    """The outputs of the signature, see docs/serving.md.
 
     Args:
         contexts: string [B].
-        windows: `Windows`.
-        candidates: `Candidates` [B, K], the best first.
+        candidates: [B, K], the best first.
         nulls: the score of "no answer" in each window [W], or None if there always is one.
         options: N at most; the null score difference above which the answer is "", or None; whether
             beams gave the scores, to whose "no answer" answers do not compare.
-
-    Returns:
-        A dict, see docs/serving.md.
     """
     most, threshold, has_beams = options
     spans = tf.concat([windows.spans, [[0, 0]]], axis=0)  # without any piece there is no span
@@ -104,11 +95,8 @@ def best_answers(
 def _with_nothing(answers, nulls, splits, threshold, has_beams):
     """The dict of `best_answers`, with "no answer" where the model knows it.
 
-    Args:
-        answers: texts, first characters, ends and scores, [B, N] each, the best first.
-        nulls: [W] or None.
-        splits: int64 [B + 1]: the windows of each question.
-        threshold, has_beams: see `best_answers`.
+    `answers` are texts, first characters, ends and scores, [B, N] each, the best first; the splits,
+    int64 [B + 1], are the windows of each question.
     """
     texts, begins, ends, score = answers
     best = tf.maximum(score[:, 0], NOTHING_FOUND)  # [B]

@@ -33,14 +33,10 @@ def make_windows(
     max_length: int,
     doc_stride: int,
 ) -> Windows:
-    """Makes the `Windows` of questions.
+    """Makes the windows of questions; each begins `doc_stride` pieces after the previous one.
 
-    Args:
-        texts: the `TextRows`.
-        questions: their pieces, int32 RaggedTensor [B, (pieces)].
-        contexts: what `encode_with_offsets` returned: ids and spans, RaggedTensors.
-        max_length: the largest T.
-        doc_stride: by how many pieces a window begins after the previous one.
+    The questions' pieces are int32 RaggedTensor [B, (pieces)], contexts what `encode_with_offsets`
+    returned: ids and spans.
     """
     ids, spans = contexts
     sizes = ids.row_lengths()  # [B]
@@ -74,10 +70,8 @@ def make_windows(
 def _max_contexts(begins, sizes, count):
     """Whether each piece of a window has its maximal context there, bool [P].
 
-    Args:
-        begins: the first piece of each window among all, int64 [W].
-        sizes: how many each shows, int64 [W].
-        count: how many pieces there are, C.
+    Of each window there is the first piece among all, int64 [W], and how many it shows; `count` is
+    how many pieces there are, C.
     """
     inside = tf.ragged.range(sizes)  # [W, (P)]
     window = inside.value_rowids()  # [P]

@@ -91,9 +91,8 @@ def _serve_beams(loaded):
 def _span_candidates(windows, outputs, longest):
     """The spans of start and end logits, as `finetuning.question_answering.answers.allowed_spans`.
 
-    Returns:
-        `Candidates` [W, M], from the first piece and the shortest span on; the score of "no answer"
-        in each window, [W].
+    Candidates [W, M] are from the first piece and the shortest span on; the score of "no answer" in
+    each window, [W], comes second.
     """
     # The most pieces of the context in a window; 0 where there is no window.
     most = tf.reduce_max(tf.concat([windows.sizes, [0]], axis=0))

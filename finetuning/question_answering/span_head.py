@@ -65,14 +65,10 @@ class SpanModel(EncoderModel):
         training: bool | None = None,
         run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
-        """Runs the encoder with the head.
-
-        Args:
-            inputs: the encoder's inputs, a dict of [B, T] integers; rows must not be packed.
-            training, run_block: as for the encoder.
+        """Runs the encoder on its inputs [B, T], not packed, and the head.
 
         Returns:
-            A dict: "start_logits" and "end_logits" [B, T] in float32 at least.
+            "start_logits" and "end_logits" [B, T] in float32 at least.
         """
         x = self.encoder(inputs, training=training, run_block=run_block)["sequence_output"]
         logits = self.head(x)  # [B, T, 2]
@@ -82,9 +78,7 @@ class SpanModel(EncoderModel):
 def span_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
     """The loss of every example's answer, [B] in float32 at least.
 
-    Args:
-        outputs: what `SpanModel` returns, or `BeamSpanModel` with start_positions.
-        batch: start_positions and end_positions [B].
+    Takes what `SpanModel` returns, or `BeamSpanModel` with start_positions.
     """
     start = cross_entropy(batch["start_positions"], outputs["start_logits"])
     return (start + cross_entropy(batch["end_positions"], outputs["end_logits"])) * 0.5

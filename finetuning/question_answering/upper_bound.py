@@ -27,16 +27,7 @@ def best_scores(
     """Computes the two best scores of each question over all answers that `answers` can return.
 
     The answer with the best overlap need not be the one with the best exact match: each of the two
-    scores is the highest that any model can reach.
-
-    Args:
-        questions: `data.Question`s.
-        windows: all their `windows.ContextWindow`s.
-        max_answer_length: the most pieces of an answer.
-        benchmark, version_2_with_negative: as for `scores.score_each`.
-
-    Returns:
-        Two lists of numbers from 0 to 1, in the order of the questions: exact match, and overlap.
+    scores, from 0 to 1, is the highest that any model can reach. `max_answer_length` is in pieces.
     """
     groups: list[list[ContextWindow]] = [[] for _ in questions]
     for window in windows:
@@ -87,20 +78,11 @@ def _best_of(question, windows, max_answer_length, benchmark, version_2_with_neg
 
 
 def _bounds(context, spans, gold, rules):
-    """Computes upper bounds on the overlap of spans with a true answer, without their texts.
+    """Computes upper bounds [N] on the overlap of spans [N, 2] with a true answer, without texts.
 
-    The context is divided into segments: words or characters. An answer has no more units in
-    common with the true one than the segments that it touches, and it has at least as many units
-    as the segments that it contains.
-
-    Args:
-        context: the text of the spans.
-        spans: [N, 2].
-        gold: a true answer, normalized.
-        rules: `scores.Rules`.
-
-    Returns:
-        [N].
+    The context is divided into segments: words or characters. A span has no more units in common
+    with the true one, `gold`, which is normalized, than the segments that it touches, and it has at
+    least as many units as the segments that it contains.
     """
     units = rules.units(gold)
     wanted = collections.Counter(unit.casefold() for unit in units)

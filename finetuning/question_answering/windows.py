@@ -61,16 +61,9 @@ def encode_questions(
     max_query_length: int,
     workers: int | None = None,
 ) -> list[EncodedQuestion]:
-    """Tokenizes questions and contexts; each context once.
+    """Tokenizes questions and contexts; each context, whose questions are neighbours, once.
 
-    Args:
-        tokenizer: has `encode` and `encode_with_offsets`.
-        questions: `data.Question`s; those about the same text are neighbours.
-        max_query_length: the most pieces of a question; more are cut off.
-        workers: as for `encode_groups`.
-
-    Returns:
-        A list of `EncodedQuestion`s, one for each question.
+    More than `max_query_length` pieces of a question are cut off; workers as for `encode_groups`.
     """
     groups = [
         (context, [entry.question for entry in group])
@@ -102,20 +95,16 @@ def make_windows(
 ) -> tuple[list[ContextWindow], int]:
     """Makes the windows of all questions, as google-research/bert run_squad.py.
 
+    A question that leaves no room for the context is refused.
+
     Args:
-        questions: `data.Question`s.
-        encoded: an `EncodedQuestion` for each question.
-        tokenizer: has [CLS] and [SEP].
         max_seq_length: the largest T.
-        doc_stride: by how many pieces a window begins after the previous one.
+        doc_stride: by how many pieces a window begins after the previous one, at least 1.
         training: whether to locate the first answer of every question.
 
     Returns:
-        A list of `ContextWindow`s, in the order of the questions, and how many questions have
-        none: in training those whose answer has no piece, such as control characters.
-
-    Raises:
-        InputError: a question leaves no room for the context, or the stride is below 1.
+        Windows in the order of the questions, and how many questions have none: in training those
+        whose answer has no piece, such as control characters.
     """
     if doc_stride < 1:
         raise InputError(f"--doc_stride must be at least 1. Received: {doc_stride}")
@@ -207,16 +196,10 @@ def answer_span(context: str, spans: np.ndarray, first: int, last: int) -> tuple
 
 
 def pad_windows(windows: Sequence[ContextWindow], length: int, pad_id: int) -> Batch:
-    """Pads windows into a batch.
+    """Pads windows into a batch of int32 arrays.
 
-    Args:
-        windows: B `ContextWindow`s.
-        length: of the batch, at least the longest row's.
-        pad_id: the id of padding, after the row.
-
-    Returns:
-        A dict of int32 arrays: input_ids, input_mask, segment_ids, p_mask [B, length];
-        start_positions, end_positions, is_impossible [B].
+    input_ids, input_mask, segment_ids, p_mask [B, length]; start_positions, end_positions,
+    is_impossible [B].
     """
     batch = pad_rows(windows, length, pad_id)
     batch["p_mask"] = np.ones((len(windows), length), np.int32)

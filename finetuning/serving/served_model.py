@@ -72,9 +72,7 @@ class ServedModel:
     ) -> Computed:
         """Calls a function in a graph of which weights are constants, unless they are too large.
 
-        Args:
-            compute: the function, without arguments.
-            used: the variables that it reads; None for all.
+        `used` are the variables that it reads; None for all.
         """
         used = None if used is None else {id(weight) for weight in used}
         constants = [

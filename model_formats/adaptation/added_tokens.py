@@ -36,11 +36,7 @@ class AddedTokens:
 
 
 def read_tokens(path: str) -> list[str]:
-    """Reads a list of tokens, one a line.
-
-    Raises:
-        InputError: the file cannot be read or is not UTF-8, a line is blank or repeats another.
-    """
+    """Reads a list of tokens, one a line; refuses a line that is blank or repeats another."""
     try:
         lines = as_utf8(read_bytes(path), path).decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
@@ -62,19 +58,13 @@ def read_tokens(path: str) -> list[str]:
 
 
 def add_tokens(tokenizer: Tokenizer, tokens: Sequence[str]) -> AddedTokens:
-    """Adds pieces to a tokenizer's vocabulary.
+    """Adds pieces to the vocabulary of a tokenizer that applies WordPiece.
 
     They are spelled as in the vocabulary ("##는" inside words, "는_" at their ends) and added as
     the tokenizer normalizes them. A single character or an emoji is added inside words too if the
     vocabulary cannot spell it there: it usually follows a word. The longest match wins, so no text
-    that contains a piece at its place is cut as before.
-
-    Args:
-        tokenizer: one that applies WordPiece.
-
-    Raises:
-        InputError: a SentencePiece tokenizer; a token of which normalization leaves nothing; no
-            token can be added.
+    that contains a piece at its place is cut as before. A token of which normalization leaves
+    nothing is refused.
     """
     if tokenizer.kind == "sentencepiece":
         raise InputError(
@@ -111,7 +101,7 @@ def plan_added_rows(old: Tokenizer, added: AddedTokens, size: int) -> list[NewRo
         size: how many rows the old table has; more than the vocabulary where some are spare.
 
     Returns:
-        A list of `NewRow`: the old table's, and those that are appended after its end.
+        The old table's rows, and those that are appended after its end.
     """
     new, tokens = added.tokenizer, {*added.filled, *added.appended}
     spellings = spelling_of(old), spelling_of(new)

@@ -47,17 +47,13 @@ class Changes:
 def adapted_arrays(
     arrays: CheckpointArrays, config: EncoderConfig, changes: Changes, names: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    """Reads a checkpoint and changes its vocabulary and positions.
+    """Reads a checkpoint that fits the configuration, and changes its vocabulary and positions.
 
     `names` is the table of Google's names of the encoder's weights.
 
     Returns:
-        A dict of arrays for `bert_tf.checkpoint.write_arrays`: all of the checkpoint but moments
-        and counters of training, bit-equal where nothing is changed.
-
-    Raises:
-        InputError: the checkpoint does not fit the configuration.
-        DamagedCheckpoint: it cannot be read.
+        Arrays for `bert_tf.checkpoint.write_arrays`: all of the checkpoint but moments and counters
+        of training, bit-equal where nothing is changed.
     """
     functions = _functions(changes, names)
     _check_shapes(arrays, config, names)

@@ -46,11 +46,7 @@ KINDS = ("kept", "averaged", "random")
 
 
 def plan_rows(old: Tokenizer, new: Tokenizer) -> list[NewRow]:
-    """Finds where each row of a new vocabulary comes from.
-
-    Returns:
-        A list of `NewRow`, one for each id of the new tokenizer.
-    """
+    """Finds where each row of a new vocabulary comes from."""
     old_spelling, new_spelling = spelling_of(old), spelling_of(new)
     roles = {getattr(new, name): getattr(old, name) for name in ROLES}
     rows = []

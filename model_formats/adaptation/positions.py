@@ -7,31 +7,16 @@ import numpy as np
 
 
 def repeat(trained: np.ndarray, positions: int) -> np.ndarray:
-    """Repeats the trained rows; the first T positions stay as they are.
+    """Repeats the trained rows [T, E]; the first T positions stay as they are: [Q, E].
 
     Local attention carries over unchanged, except where one copy ends and the next begins; as
     Longformer starts, arXiv:2004.05150.
-
-    Args:
-        trained: [T, E].
-        positions: Q.
-
-    Returns:
-        [Q, E]
     """
     return trained[np.arange(positions) % len(trained)]
 
 
 def interpolate(trained: np.ndarray, positions: int) -> np.ndarray:
-    """Stretches the trained rows linearly: the first and the last stay, all others move.
-
-    Args:
-        trained: [T, E].
-        positions: Q.
-
-    Returns:
-        [Q, E]
-    """
+    """Stretches the trained rows [T, E] linearly to [Q, E]: the first and the last alone stay."""
     places = np.linspace(0, len(trained) - 1, positions)  # [Q], in units of old positions
     below = np.floor(places).astype(np.int64)
     above = np.minimum(below + 1, len(trained) - 1)

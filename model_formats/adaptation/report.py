@@ -15,11 +15,7 @@ REPORT_FILE = "adaptation.json"
 
 
 def vocabulary_report(rows: Sequence[NewRow], old: Tokenizer, new: Tokenizer) -> dict[str, Any]:
-    """Describes the rows of a new vocabulary.
-
-    Returns:
-        A dict for a JSON file and `as_lines`.
-    """
+    """Describes the rows of a new vocabulary, for a JSON file and `as_lines`."""
     groups = {kind: [row for row in rows if row.kind == kind] for kind in KINDS}
     carried = {row.sources[0] for row in groups["kept"]}
     dropped = [token for index, token in old.inv_vocab.items() if index not in carried]
@@ -33,11 +29,7 @@ def vocabulary_report(rows: Sequence[NewRow], old: Tokenizer, new: Tokenizer) ->
 
 
 def added_report(rows: Sequence[NewRow], old: Tokenizer, added: AddedTokens) -> dict[str, Any]:
-    """Describes added tokens.
-
-    Returns:
-        A dict for a JSON file and `as_lines`; all tokens that cannot be produced are in it.
-    """
+    """Describes added tokens, and those that cannot be produced, for a JSON file and `as_lines`."""
     report = vocabulary_report(rows, old, added.tokenizer)
     by_token = {row.token: row for row in rows}
     for name in ("filled", "appended"):

@@ -20,14 +20,11 @@ OTHER_FORMATS = "--format=saved_model, onnx or keras can hold it"
 
 
 def choose_architecture(loaded: LoadedModel) -> TransformersClass:
-    """The `TransformersClass` of a `LoadedModel`.
+    """The class of transformers for a model; refuses a head, or a wiring, that it has none for.
 
     A pre-trained model without the sentence head, or without the pooler that it reads, is
     ForMaskedLM; one without the head for masked words is the encoder alone, or an ELECTRA's
     discriminator.
-
-    Raises:
-        InputError: a head, or a wiring, that transformers has no class for.
     """
     _check_wiring(loaded)
     if loaded.task != "pretraining":

@@ -30,7 +30,6 @@ def make_card(
     """The text of the card.
 
     Args:
-        architecture: what `choose_architecture` returned.
         tokenization: a sentence about the tokenizer, without its full stop.
         card_text: Markdown that takes the place of the title; lines between two "---" at its top
             go to those that the Hub reads.
@@ -127,12 +126,7 @@ def split_metadata(text: str) -> tuple[list[str], str]:
 
 
 def header(architecture: TransformersClass, metadata: Sequence[str] = ()) -> str:
-    """The lines at the top that the Hub reads.
-
-    Args:
-        architecture: what `choose_architecture` returned.
-        metadata: further lines, such as "license: apache-2.0".
-    """
+    """The lines at the top that the Hub reads, with more such as "license: apache-2.0"."""
     lines = ["---", "library_name: transformers"]
     if architecture.pipeline:
         lines.append(f"pipeline_tag: {architecture.pipeline}")

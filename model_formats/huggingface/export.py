@@ -86,11 +86,7 @@ def export(
 
 
 def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[str, np.ndarray]:
-    """The weights as transformers saves them: a dict of NumPy arrays, tied ones once.
-
-    Args:
-        architecture: what `choose_architecture` returned.
-    """
+    """The weights as transformers saves them, tied ones once."""
     encoder, arrays = ENCODERS[loaded.model_type], {}
     table = encoder.names
     prefix = f"{encoder.prefix.lower()}." if architecture is ENCODER else ""
@@ -121,8 +117,7 @@ def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[s
 def check_reloaded(loaded: LoadedModel, directory: str) -> None:
     """Loads the folder and compares its outputs with the model's, on random ids.
 
-    Raises:
-        InputError: they differ by more than `model_formats.runtimes.check.TOLERANCES` allows.
+    They may differ by what `model_formats.runtimes.check.TOLERANCES` allows.
     """
     reloaded, graph = load_folder(directory), make_graph(loaded, "int32")
 
@@ -135,7 +130,7 @@ def check_reloaded(loaded: LoadedModel, directory: str) -> None:
 
 
 def config_of(loaded: LoadedModel, architecture: TransformersClass) -> dict[str, Any]:
-    """Makes the contents of config.json, a dict.
+    """Makes the contents of config.json.
 
     "dtype" is the type that transformers computes in, whatever type the stored weights have.
     """

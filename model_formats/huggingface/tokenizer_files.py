@@ -39,13 +39,12 @@ REMOTE_CODE = {
 def write_tokenizer(
     tokenizer: TokenizerInterface, directory: str | os.PathLike[str], max_length: int
 ) -> str:
-    """Writes a tokenizer's files into a Hugging Face folder.
+    """Writes the files of a tokenizer of any kind into a Hugging Face folder.
 
     A text that spells a special token, such as "[MASK]", has that token when `transformers` reads
     it, and has punctuation marks here; `split_special_tokens=True` makes both the same.
 
     Args:
-        tokenizer: any tokenizer of this project.
         directory: created if missing; each file is replaced atomically, one that an earlier
             tokenizer left is removed.
         max_length: the longest input, with special tokens: the model's number of positions.
@@ -55,7 +54,6 @@ def write_tokenizer(
 
     Raises:
         InputError: the vocabulary lacks [UNK], [CLS], [SEP] or [MASK].
-        OSError: a file cannot be written.
     """
     special = _special_tokens(tokenizer)
     if tokenizer.kind == "huggingface":

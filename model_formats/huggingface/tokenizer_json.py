@@ -52,11 +52,7 @@ def is_expressible(tokenizer: TokenizerInterface) -> bool:
 
 
 def describe(tokenizer: TokenizerInterface) -> dict[str, Any]:
-    """Returns the normalizer, the pre-tokenizer and the model for tokenizer.json.
-
-    Args:
-        tokenizer: a FullTokenizer or KoreanTokenizer for which `is_expressible` is true.
-    """
+    """The normalizer, the pre-tokenizer and the model of an `is_expressible` tokenizer."""
     options = tokenizer.options
     punctuation, chinese, invisible = True, True, False
     if isinstance(options, KoreanTokenizerOptions):
@@ -77,11 +73,7 @@ def describe(tokenizer: TokenizerInterface) -> dict[str, Any]:
 
 
 def describe_bert(options: HuggingFaceTokenizerOptions, vocab: dict[str, int]) -> dict[str, Any]:
-    """The same parts for a HuggingFaceTokenizer, whose library this is.
-
-    Args:
-        vocab: the id of each token.
-    """
+    """The same parts for a HuggingFaceTokenizer, whose library this is."""
     prefix = options.continuing_subword_prefix
     return {
         "normalizer": {

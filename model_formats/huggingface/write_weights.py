@@ -19,11 +19,7 @@ from model_formats.transformers_files.safetensors_files import INDEX_FILE, WEIGH
 
 
 def as_float16(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Rounds a dict of arrays to float16, which halves their file.
-
-    Raises:
-        InputError: an array has a value that float16 lacks: beyond 65,504, infinite or NaN.
-    """
+    """Rounds arrays to float16, which halves their file; refuses values that float16 lacks."""
     rounded = {}
     for name, array in arrays.items():
         with np.errstate(over="ignore"):
@@ -60,12 +56,8 @@ def write_weights(
 ) -> None:
     """Writes model.safetensors, or shards of it with an index, and reads every array back.
 
-    Args:
-        arrays: a dict: name -> NumPy array.
-        max_shard_size: the most bytes of a file, more where one array is larger; None for one file.
-
-    Raises:
-        OSError: a file on disk differs from the arrays in memory.
+    `max_shard_size` are the most bytes of a file, more where one array is larger; None for one
+    file. A file on disk that differs from the arrays in memory is an OSError.
     """
     shards = split_into_shards(arrays, max_shard_size)
     total = sum(array.nbytes for array in arrays.values())

@@ -28,15 +28,10 @@ Run = Callable[[Batch], Mapping[str, np.ndarray]]
 
 
 def check_file(loaded: LoadedModel, graph: Any, run: Run, precision: str) -> None:
-    """Compares an exported file with the model on random ids.
+    """Refuses an exported file that computes something else than the model, on random ids.
 
-    Args:
-        graph: what `make_graph` returned for it.
-        run: a function that runs the file: a dict of inputs -> a dict of outputs, of arrays.
-        precision: a key of `TOLERANCES`.
-
-    Raises:
-        InputError: the file computes something else.
+    `run` runs the file of the graph: inputs -> outputs, arrays by name; the precision is a key of
+    `TOLERANCES`.
     """
     for seed, (batch, longest) in enumerate(BATCHES):
         length = min(longest, loaded.config.max_position_embeddings)

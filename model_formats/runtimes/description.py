@@ -15,14 +15,9 @@ DESCRIPTION_FILE = "model.json"
 
 
 def describe(loaded: LoadedModel, graph: Any, precision: str) -> dict[str, Any]:
-    """Describes what somebody must know who has only the file.
+    """Describes for JSON what somebody must know who has only the file of a graph.
 
-    Args:
-        graph: what `make_graph` returned for it.
-        precision: of the weights.
-
-    Returns:
-        A dict that JSON can hold; a size that the file leaves open has its name among the axes.
+    A size that the file leaves open has its name among the axes.
     """
     outputs = graph.get_concrete_function().structured_outputs
     axes = input_axes(loaded)

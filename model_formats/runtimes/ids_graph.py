@@ -58,11 +58,7 @@ def make_graph(loaded: LoadedModel, dtype: str) -> Any:
 
 
 def check_size(loaded: LoadedModel) -> None:
-    """Refuses a model whose weights do not fit into one file of either format.
-
-    Raises:
-        InputError: names both sizes.
-    """
+    """Refuses a model whose weights do not fit into one file of either format."""
     size = sum(4 * int(np.prod(weight.shape)) for weight in loaded.model.weights)
     if size > LARGEST_FILE:
         raise InputError(

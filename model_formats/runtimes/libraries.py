@@ -9,17 +9,7 @@ from bert_common.errors import InputError
 
 
 def import_libraries(modules: Iterable[str], extra: str) -> list[ModuleType]:
-    """Imports modules of libraries that an extra of setup.py installs.
-
-    Args:
-        extra: the extra, which has the name of the format.
-
-    Returns:
-        A list with each of them.
-
-    Raises:
-        InputError: one of them is not installed.
-    """
+    """Imports modules of libraries that an extra, which has the name of the format, installs."""
     try:
         return [importlib.import_module(name) for name in modules]
     except ImportError as error:

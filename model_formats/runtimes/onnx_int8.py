@@ -18,17 +18,10 @@ LARGEST, ZERO = 127, 128
 
 
 def quantize(proto: onnx.ModelProto, table: str, path: str) -> onnx.ModelProto:
-    """Quantizes the matrices and the word embeddings of a float32 graph.
+    """Quantizes matrices and the word embeddings, named `table`, of a float32 graph, in place.
 
-    The other embeddings and all vectors stay: they are a hundredth of a model.
-
-    Args:
-        proto: the `ModelProto`, which is changed.
-        table: the name of the word embeddings in it.
-        path: where the quantizer may write.
-
-    Returns:
-        The quantized `ModelProto`.
+    The other embeddings and all vectors stay: they are a hundredth of a model. The quantizer writes
+    to `path`.
     """
     quantize_table(proto.graph, table)
     add_pre_process_metadata(proto)  # else the quantizer logs that it would like another graph
@@ -47,13 +40,9 @@ def quantize(proto: onnx.ModelProto, table: str, path: str) -> onnx.ModelProto:
 
 
 def quantize_table(graph: onnx.GraphProto, name: str) -> None:
-    """Replaces the word embeddings by integers with a scale for every row, wherever they are read.
+    """Replaces the word embeddings [V, E] by integers with a scale for every row, wherever read.
 
     The products of two uint8 overflow nowhere.
-
-    Args:
-        graph: the `GraphProto`, which is changed.
-        name: of the table [V, E].
     """
     (initializer,) = (tensor for tensor in graph.initializer if tensor.name == name)
     table = numpy_helper.to_array(initializer)  # [V, E]

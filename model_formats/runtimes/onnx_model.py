@@ -98,12 +98,7 @@ def name_axes(graph: "onnx.GraphProto", description: Mapping[str, Any]) -> None:
 
 
 def add_weights(graph: "onnx.GraphProto", weights: "Mapping[str, keras.Variable]") -> None:
-    """Makes initializers of the inputs that stand for weights; drops those that nothing reads.
-
-    Args:
-        graph: the `GraphProto`, which is changed.
-        weights: input's name -> variable.
-    """
+    """Makes initializers of the inputs that stand for weights; drops those that nothing reads."""
     from onnx import numpy_helper
 
     read = {name for node in graph.node for name in node.input}
@@ -121,9 +116,6 @@ def to_float16(graph: "onnx.GraphProto") -> None:
 
     The runtime computes in float32, and casts each matrix once, when it opens the file: numbers
     between the layers need more than 11 bits, and processors have few operators of float16.
-
-    Args:
-        graph: the `GraphProto`, which is changed.
     """
     from onnx import TensorProto, helper, numpy_helper
 

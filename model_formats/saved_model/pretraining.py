@@ -39,14 +39,9 @@ def signatures(loaded: LoadedModel) -> Signatures:
 
 
 def pooled(x: tf.Tensor, mask: tf.Tensor) -> dict[str, tf.Tensor]:
-    """The mean over the pieces of each row, [CLS] and [SEP] included, and the vector of [CLS].
+    """The "mean" over the pieces of each row, [CLS] and [SEP] included, and "cls", float32 [B, H].
 
-    Args:
-        x: [B, T, H].
-        mask: int32 [B, T].
-
-    Returns:
-        A dict: "mean" and "cls", float32 [B, H].
+    Takes x [B, T, H] and the mask, int32 [B, T].
     """
     x = tf.cast(x, tf.float32)
     weights = tf.cast(mask, tf.float32)[:, :, tf.newaxis]  # [B, T, 1]

@@ -121,14 +121,7 @@ class HuggingFaceModel:
 
 
 def read_config(path: str, expected: str | None = None) -> HuggingFaceModel:
-    """Reads a config.json.
-
-    Args:
-        expected: as in `from_huggingface`.
-
-    Raises:
-        InputError: it cannot be read, is none of transformers', or as `from_huggingface`.
-    """
+    """Reads a config.json; `expected` as in `from_huggingface`."""
     values = read_json(read_bytes(path), path)
     if not isinstance(values, dict) or not is_of_transformers(values):
         raise InputError(f"{path} must be a config.json of transformers. Received: another file")
@@ -138,10 +131,9 @@ def read_config(path: str, expected: str | None = None) -> HuggingFaceModel:
 def from_huggingface(
     values: Mapping[str, Any], source: str, expected: str | None = None
 ) -> HuggingFaceModel:
-    """The `HuggingFaceModel` of a config.json.
+    """The model of a config.json; keys that do not change the network are ignored.
 
     Args:
-        values: what the file holds, a dict. Keys that do not change the network are ignored.
         expected: the model_type of a file that names neither it nor its architecture.
 
     Raises:
@@ -212,14 +204,7 @@ def _after_padding(config, pad):
 
 
 def to_huggingface(config: EncoderConfig, model_type: str) -> dict[str, Any]:
-    """The keys of a config.json that describe the network of one of our configurations.
-
-    Args:
-        model_type: its encoder's name, which is transformers' name of it too.
-
-    Returns:
-        A dict for transformers' class of configurations, model_type included.
-    """
+    """The keys of a config.json, model_type included, for one of our configurations."""
     activation = ACTIVATIONS_BACK[(config.hidden_act or "linear").lower()]
     sizes = dataclasses.asdict(config)
     sizes.pop("generator_size", None)  # of another network, which has a folder of its own

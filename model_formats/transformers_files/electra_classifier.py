@@ -20,14 +20,9 @@ NAMES = (DENSE + "weight", DENSE + "bias", OUT + "weight", OUT + "bias")
 
 
 def as_two_layers(weights: np.ndarray, bias: np.ndarray) -> dict[str, np.ndarray]:
-    """The arrays of transformers' head by its names.
+    """The arrays of transformers' head, by its names, of weights [C, H] and bias [C].
 
-    Args:
-        weights: [C, H].
-        bias: [C].
-
-    Raises:
-        InputError: there are more classes than half of H.
+    More classes than half of H are refused.
     """
     classes, hidden = weights.shape
     if 2 * classes > hidden:

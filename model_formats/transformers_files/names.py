@@ -145,11 +145,7 @@ OPTIONAL_NAMES = ("bert/pooler/", "cls/seq_relationship/")
 
 
 def translate(name: str, table: Mapping[str, str]) -> tuple[str | None, bool]:
-    """Google's name of a Hugging Face weight.
-
-    Args:
-        name: for example "bert.encoder.layer.0.output.dense.weight".
-        table: one of the tables above.
+    """Google's name of a Hugging Face weight such as "bert.encoder.layer.0.output.dense.weight".
 
     Returns:
         Google's name, and whether the array is transposed between the two; (None, False) if no

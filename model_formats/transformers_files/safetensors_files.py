@@ -41,11 +41,7 @@ class StoredTensors:
     files: dict[str, str]
 
     def read(self, name: str) -> np.ndarray:
-        """Reads one tensor as a float32 array.
-
-        Raises:
-            InputError: its type is not in `DTYPES`, or it cannot be read.
-        """
+        """Reads one tensor, of a type in `DTYPES`, as a float32 array."""
         return read_tensor(self.files[name], name)
 
 
@@ -58,8 +54,7 @@ def find_safetensors(folder: str) -> str | None:
 def refuse_pickles(path: str) -> None:
     """Refuses a file that torch wrote with pickle, or a folder that holds only such a file.
 
-    Raises:
-        InputError: with the command that converts the weights.
+    The message has the command that converts the weights.
     """
     folder, pattern = os.path.split(path)
     if os.path.isdir(path):
@@ -82,14 +77,7 @@ def refuse_pickles(path: str) -> None:
 def open_tensors(path: str) -> StoredTensors:
     """Reads the names and shapes in a safetensors file, or in all shards that an index names.
 
-    Args:
-        path: a file that ends in .safetensors, or in .index.json.
-
-    Returns:
-        `StoredTensors`; no array is read yet.
-
-    Raises:
-        InputError: a file is missing or damaged, or the index does not fit its shards.
+    No array is read yet.
     """
     if not path.endswith(".json"):
         shapes = _read_header(path)

@@ -41,11 +41,7 @@ class SentenceModules(NamedTuple):
 def read_sentence_modules(folder: str) -> SentenceModules | None:
     """The modules of a folder; None if it lists none, or no pooling.
 
-    Args:
-        folder: the one with modules.json, or the one in it with the weights.
-
-    Raises:
-        InputError: a file is damaged, or names what this project does not compute.
+    It is the folder with modules.json, or the one in it with the weights.
     """
     modules, path = _read_list(folder)
     if modules is None:
@@ -73,14 +69,7 @@ def read_sentence_modules(folder: str) -> SentenceModules | None:
 def pooling_of(settings: Mapping[str, Any], folder: str) -> str:
     """How a model makes one vector of a text: "mean", "cls" or "max".
 
-    It is "mean", unless vectors were trained with another one.
-
-    Args:
-        settings: what the folder records of its task.
-        folder: the model's.
-
-    Raises:
-        InputError: as `read_sentence_modules`.
+    It is "mean", unless its folder records vectors that were trained with another one.
     """
     if pooling := settings.get("pooling"):
         return str(pooling)
@@ -91,10 +80,7 @@ def pooling_of(settings: Mapping[str, Any], folder: str) -> str:
 def write_sentence_modules(directory: str, modules: SentenceModules, size: int) -> None:
     """Writes what `SentenceTransformer(directory)` reads beside the encoder's files.
 
-    Args:
-        directory: the encoder's folder, as transformers reads it.
-        modules: what follows the encoder.
-        size: H, the size of its vectors.
+    `size` is H, the size of the encoder's vectors.
     """
     folders = {"Transformer": "", "Pooling": POOLING_FOLDER}
     if modules.normalize:

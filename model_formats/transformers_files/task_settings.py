@@ -34,12 +34,7 @@ def settings_of(
 ) -> dict[str, Any]:
     """The settings of a fine-tuned model; empty for a pre-trained one.
 
-    Args:
-        values: what config.json holds, a dict.
-        modules: what follows an encoder of sentence-transformers.
-
-    Raises:
-        InputError: the labels are no numbered list of names, or a name holds a comma.
+    `values` are what config.json holds, `modules` what follows an encoder of sentence-transformers.
     """
     architectures = values.get("architectures")
     name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
@@ -81,11 +76,7 @@ def settings_of(
 
 
 def _labels(values, source):
-    """The names of the classes in order; transformers' own names where only their number is given.
-
-    Raises:
-        InputError: as `settings_of`.
-    """
+    """The names of the classes in order; transformers' own where only their number is given."""
     id2label = values.get("id2label")
     if id2label is None:
         count = values.get("num_labels", 2)

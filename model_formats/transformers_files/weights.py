@@ -35,12 +35,11 @@ Convert = Callable[[np.ndarray], np.ndarray]
 def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> CheckpointArrays:
     """Opens the weights of a model that transformers saved.
 
+    Names that no table has keep their own, so that loading refuses them.
+
     Args:
         path: its model.safetensors, or the index of its shards; config.json is beside it.
-        model: the `HuggingFaceModel` of that config.json, if it has been read.
-
-    Returns:
-        `CheckpointArrays`. Names that no table has keep their own, so that loading refuses them.
+        model: of that config.json, if it has been read.
 
     Raises:
         InputError: a file is missing or damaged, the configuration is of another kind of model,
@@ -117,12 +116,9 @@ def _outer_prefix(names, kind):
 
 
 def _take_tied(stored, tensors):
-    """Removes weights that repeat others; returns their names in the file.
+    """Removes weights that repeat others, and must equal them; returns their names in the file.
 
     Where a file holds only the copy, that is the weight.
-
-    Raises:
-        InputError: a copy differs from its original.
     """
     taken = []
     for copy, original in TIED_NAMES.items():

@@ -161,11 +161,7 @@ def adapt(values: AdaptFlags) -> None:
 
 
 def make_job(values: AdaptFlags) -> AdaptationJob:
-    """Reads the model's folder and the new vocabulary.
-
-    Raises:
-        InputError: a flag or a file that cannot work.
-    """
+    """Reads the model's folder and the new vocabulary."""
     check_flags(values)
     check_checkpoint(values.init_checkpoint)
     chosen = find_weights(values.init_checkpoint) if values.init_checkpoint else None
@@ -237,8 +233,7 @@ def check_output(output_dir: str, folder: str) -> None:
 def check_positions(values: AdaptFlags, config: EncoderConfig, trained: int | None) -> None:
     """Refuses a number of positions that leaves nothing to do, or fewer than the model has.
 
-    Args:
-        trained: how many of its positions were trained; None if unknown.
+    `trained` says how many of its positions were trained; None if unknown.
     """
     wanted, positions = values.max_position_embeddings, config.max_position_embeddings
     untrained = trained is not None and trained < positions
@@ -250,11 +245,7 @@ def check_positions(values: AdaptFlags, config: EncoderConfig, trained: int | No
 
 
 def open_own_tokenizer(values: AdaptFlags, model: ModelFolder) -> Tokenizer | None:
-    """The tokenizer of the model's folder; None if it has none and the vocabulary stays.
-
-    Raises:
-        InputError: there is none to compare with, or it does not fit the model.
-    """
+    """The tokenizer of the model's folder; None if it has none and the vocabulary stays."""
     found = model.tokenizer_files(values.do_lower_case)
     if not found:
         if values.tokenizer_dir or values.add_tokens:

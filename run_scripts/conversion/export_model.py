@@ -185,11 +185,7 @@ def read_options(values: ExportFlags, form: Format) -> dict[str, Any]:
 
 
 def read_card(path: str) -> str:
-    """The text of --card_file.
-
-    Raises:
-        InputError: the file is missing, empty, or not UTF-8.
-    """
+    """The text of --card_file."""
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -197,11 +193,7 @@ def read_card(path: str) -> str:
 
 
 def parse_size(name: str, text: str) -> int:
-    """The number of bytes of "500MB", "2GB" or "1GiB".
-
-    Raises:
-        InputError: it is none, or zero.
-    """
+    """The number of bytes of "500MB", "2GB" or "1GiB"."""
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) *([a-zA-Z]*)", text.strip())
     size = int(float(match[1]) * _UNITS.get(match[2].upper(), 0)) if match else 0
     if size < 1:

@@ -25,8 +25,7 @@ def compilation_cost(
 ) -> float:
     """The cost of compiling, spread over the batches of a split: in positions of each batch.
 
-    Args:
-        counts: split -> number of examples.
+    `counts` has the number of examples of each split.
     """
     steps = _updates(values, counts) if values.do_train else 0
     if split == "train" and values.do_train:
@@ -58,11 +57,8 @@ def choose_split_boundaries(
 ) -> tuple[int, ...]:
     """The lengths that the batches of a split are cut to: as many as pay off.
 
-    A training that ends before its batches are sorted has one.
-
-    Args:
-        values, config, task, split, counts: as for `compilation_cost`.
-        lengths: of the split's examples, in pieces.
+    A training that ends before its batches are sorted has one. `lengths` are the examples', in
+    pieces.
     """
     cost = compilation_cost(values, config, task, split, counts)
     trained = split == "train" and values.do_train
@@ -76,12 +72,8 @@ def skip_costly_compilation(
 ) -> str:
     """Turns off what a short job cannot recoup: XLA, and on a CPU TensorFlow's graph optimizer.
 
-    Args:
-        values, config, task: as for `compilation_cost`.
-        counts: split -> number of examples; empty where a model is only exported.
-
-    Returns:
-        What --xla means: "off" instead of "auto" in a short job.
+    `counts` is empty where a model is only exported. Returns what --xla means: "off" instead of
+    "auto" in a short job.
     """
     if not counts:
         return values.xla

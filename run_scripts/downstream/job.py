@@ -52,11 +52,7 @@ class DownstreamJob(Generic[Flags, Data]):
 
 
 def make_job(given: Flags, program: "Program[Flags, Data]") -> DownstreamJob[Flags, Data]:
-    """Resolves the `FinetuneFlags` of a `Program`, and checks them with the files that they name.
-
-    Raises:
-        InputError: a flag or a file that cannot work.
-    """
+    """Resolves `FinetuneFlags` of a `Program`, and checks them with the files that they name."""
     refuse_hub_handle(given)
     given = resolve_patience(given)
     model = find_model(given)

@@ -34,9 +34,8 @@ def find_model(given: FinetuneFlags) -> GivenModel:
 def fill_in_task_flags(given: Flags, model: GivenModel, task: Task) -> Flags:
     """The flags with what the fine-tuned folder has saved in the place of those not given.
 
-    Raises:
-        InputError: a flag contradicts what the folder's model was trained for, or another
-            program trained it.
+    Refuses a flag that contradicts what the folder's model was trained for, and a folder that
+    another program trained.
     """
     folder = model.fine_tuned
     if folder is None:
@@ -87,9 +86,6 @@ def _labels_of_transformers(given, model):
     """The flag of the classes, in their order, of a fine-tuned model that transformers wrote.
 
     Its config.json has nothing else of the task. Names such as "LABEL_0" say nothing.
-
-    Raises:
-        InputError: the task that the flags name has the same classes in another order.
     """
     if given.do_train or not model.checkpoint or getattr(given, "labels", "") is not None:
         return {}

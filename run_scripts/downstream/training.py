@@ -68,9 +68,7 @@ def run(
 ) -> None:
     """Trains once, or several times with different seeds; or evaluates and predicts only.
 
-    Args:
-        splits: split -> its examples, as `read_splits` returned them.
-        folders, refusal_reason: what `training_folders` yielded.
+    `folders` and `refusal_reason` are what `training_folders` yielded.
     """
     flags = job.flags
     counts = {split: len(examples) for split, examples in splits.items()}
@@ -162,10 +160,7 @@ def warn_of_baseline(
 ) -> None:
     """Warns of a model that is no better than the same prediction for every example.
 
-    Args:
-        best_by: `DownstreamTask.best_by`.
-        results: with the baseline's, as `FineTuning.evaluate` returns them.
-        weights_classes: whether the program has --class_weights.
+    `results` has the baseline's too; `weights_classes`: whether the program has --class_weights.
     """
     metric, higher_is_better = best_by[0].removeprefix("eval_"), best_by[1]
     baseline = results.get(f"baseline_{metric}")

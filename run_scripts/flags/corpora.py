@@ -29,14 +29,8 @@ def find_texts(patterns: str, flag_name: str) -> list[str]:
     Of a folder, and the folders in it, these are the files named as in `TEXT_NAMES`, but no hidden
     ones, none in folders of models and none behind links to folders; of a data set that Hugging
     Face's `datasets` saved, its Arrow files; of one with splits, the train files. What is taken
-    from a folder is printed.
-
-    Args:
-        patterns: for example "a.txt,more/*.txt,folder".
-        flag_name: the flag that holds the patterns, for the error.
-
-    Raises:
-        InputError: a part of the list matches nothing, or is a pipe, or a folder without text.
+    from a folder is printed. A part of the list that matches nothing, a pipe or a folder without
+    text is an InputError, which names the flag.
     """
     files: list[str] = []
     for path in match_paths(patterns, flag_name, folders=True):

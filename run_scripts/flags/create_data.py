@@ -269,14 +269,11 @@ def is_given(flags: CreateDataFlags, name: str) -> bool:
 def choose_objective(
     flags: CreateDataFlags, folder: ModelFolder | None = None
 ) -> ObjectiveDefaults:
-    """Chooses the objective and its defaults by the flags that are given: `ObjectiveDefaults`.
+    """Chooses the objective and its defaults by the flags that are given.
 
     Args:
-        flags: `CreateDataFlags` as parsed, with `PerModel` values.
+        flags: as parsed, with `PerModel` values.
         folder: the `ModelFolder` of --model_dir, or None.
-
-    Raises:
-        InputError: --objective and --random_next_sentence contradict each other.
     """
     wants_random = flags.random_next_sentence
     if flags.objective:
@@ -321,11 +318,7 @@ def resolve_defaults(flags: CreateDataFlags, model_type: str) -> CreateDataFlags
 
 
 def check_replacements(flags: CreateDataFlags) -> None:
-    """Checks that no more than all pieces to predict are replaced.
-
-    Raises:
-        InputError: the shares of both kinds of replacements add up to more than 1.
-    """
+    """Refuses shares of replacements that add up to more than all pieces to predict."""
     if flags.mask_replace_prob + flags.random_replace_prob > 1 + 1e-9:  # 0.9 + 0.1 may be
         raise InputError(
             "--mask_replace_prob and --random_replace_prob must add up to at most 1. Received: "
@@ -335,12 +328,7 @@ def check_replacements(flags: CreateDataFlags) -> None:
 
 
 def check_engine(flags: CreateDataFlags) -> None:
-    """Checks that the flags of engines and tasks suit each other.
-
-    Raises:
-        InputError: a flag of the other engine is given, --spark_master is missing, or --task_index
-            is not below --num_tasks.
-    """
+    """Refuses flags of the other engine, and a --task_index not below --num_tasks."""
     if flags.task_index >= flags.num_tasks:
         raise InputError(
             "--task_index must be below --num_tasks (tasks count from 0). Received: "
@@ -368,12 +356,8 @@ def choose_output_files(
 ) -> list[str]:
     """Lists the files to write, by --output_file or beside the input; resolves links.
 
-    Args:
-        protected: files that must not be overwritten.
-
-    Raises:
-        InputError: a name occurs twice, or names a file that is read, is not a plain file, or
-            cannot be written.
+    Refuses a name that occurs twice, or names a file that is read or `protected`, is not a plain
+    file, or cannot be written.
     """
     if output_file:
         files = [path for part in split_list(output_file) for path in expand_output_file(part)]

@@ -115,13 +115,7 @@ def flag(
 
 
 def redeclare(base: "type[DataclassInstance]", name: str, **changes: Any) -> Any:
-    """Declares a flag of a base class for a program where it differs.
-
-    Args:
-        base: the dataclass that has the flag.
-        name: the flag's name.
-        changes: the arguments of `flag` that differ.
-    """
+    """Declares a flag of a base class for a program in which some arguments of `flag` differ."""
     (field,) = (field for field in dataclasses.fields(base) if field.name == name)
     about = {key: value for key, value in field.metadata.items() if key != "bounds"}
     return flag(**{"default": field.default, **about, **field.metadata["bounds"], **changes})
@@ -147,14 +141,7 @@ _BOUNDS = {
 
 
 def check_bounds(values: "DataclassInstance") -> None:
-    """Refuses numbers outside the bounds that their flags were declared with.
-
-    Args:
-        values: an instance of a program's dataclass; only its numbers are checked.
-
-    Raises:
-        InputError: names the flag, its bounds, its value.
-    """
+    """Refuses numbers outside the bounds that their flags were declared with."""
     for field in dataclasses.fields(values):
         value, bounds = getattr(values, field.name), field.metadata["bounds"]
         if type(value) not in (int, float):
@@ -172,14 +159,7 @@ def value_type(field: dataclasses.Field[Any]) -> Any:
 
 
 def resolve_model_defaults(values: Flags, model_type: str) -> Flags:
-    """Replaces every `PerModel` that the command line gave no value for by one model's default.
-
-    Args:
-        model_type: a key of `model_formats.encoders.ENCODERS`.
-
-    Returns:
-        A copy of `values` without any `PerModel` left.
-    """
+    """Replaces every `PerModel` that the command line gave no value for by one model's default."""
     given = {
         field.name: getattr(values, field.name).of(model_type)
         for field in dataclasses.fields(values)

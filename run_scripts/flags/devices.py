@@ -40,9 +40,6 @@ def start_tensorflow(
     Args:
         compilation_cache: a function of whether there are GPUs that returns the folder where XLA
             keeps what it compiled, or None; None for a program that keeps nothing.
-
-    Raises:
-        InputError: a GPU that TensorFlow cannot use, or a folder that cannot be written to.
     """
 
     def set_flags():

@@ -110,15 +110,9 @@ class GivenTeacher:
     def of(
         cls, values: Any, config: EncoderConfig, tokenizer: TokenizerInterface | None
     ) -> Self | None:
-        """Opens the teacher of a program's flags; None where they name none.
+        """Opens the teacher of a program's flags for a student; None where they name none.
 
-        Args:
-            values: the flags.
-            config: the student's configuration.
-            tokenizer: the examples' tokenizer; None if it is not known.
-
-        Raises:
-            InputError: it has another vocabulary, or the flags contradict each other.
+        Without the `tokenizer` of the examples its vocabulary is not compared.
         """
         if getattr(values, "teacher_dir", None) is None:
             _refuse_without_teacher(values)
@@ -133,12 +127,7 @@ class GivenTeacher:
         return teacher
 
     def check_length(self, longest: int, what: str) -> None:
-        """Refuses sequences that are longer than the teacher has positions.
-
-        Args:
-            longest: the pieces of the longest one.
-            what: where they come from, for the message.
-        """
+        """Refuses sequences that are longer than the teacher has positions; `what` names them."""
         positions = self.folder.config.max_position_embeddings
         if longest > positions:
             raise InputError(
@@ -147,14 +136,7 @@ class GivenTeacher:
             )
 
     def bytes_beside(self, rows: int, length: int, predictions: int, precision: str) -> float:
-        """The memory that it needs on each device, in bytes; see `teacher_bytes`.
-
-        Args:
-            rows: that a device computes at once.
-            length: tokens of a row.
-            predictions: masked positions of a row whose logits are compared.
-            precision: "float32", "bfloat16" or "float16".
-        """
+        """The memory that it needs on each device, in bytes; see `teacher_bytes`."""
         arrays = self.heads * len(self.relations)
         predictions = 0 if arrays else predictions
         config = self.folder.config
@@ -248,14 +230,7 @@ def _relations_of(values, config, teacher):
 def check_task(
     teacher: GivenTeacher, task: str, labels: tuple[str, ...], settings: dict[str, Any]
 ) -> None:
-    """Refuses a teacher of another task or of other labels than a student's.
-
-    Args:
-        teacher: the `GivenTeacher`.
-        task: a key of `finetuning.tasks.TASKS`.
-        labels: the student's, in their order.
-        settings: what the student's folder will record.
-    """
+    """Refuses a teacher of another task, other labels or another head than a student's."""
     folder = teacher.folder
     if folder.task != task:
         raise InputError(

@@ -255,12 +255,7 @@ def check_is_file(values: FinetuneFlags, name: str) -> None:
 def choose_predicted_file(values: Texts, usual: str) -> Texts:
     """The flags of a program whose `predict_split` is the file of --predict_file, if it was given.
 
-    Args:
-        values: the flags.
-        usual: the usual ending of such a file, as `finetuning.readers.name_of_file` takes it.
-
-    Raises:
-        InputError: there is no such file, or another flag contradicts it.
+    `usual` is the usual ending of such a file, as `finetuning.readers.name_of_file` takes it.
     """
     if not values.predict_file:
         return values
@@ -278,12 +273,7 @@ def choose_predicted_file(values: Texts, usual: str) -> Texts:
 
 
 def resolve_steps(values: Flags, given: FinetuneFlags) -> Flags:
-    """Sets the other of two flags with the same meaning to None, where one was given.
-
-    Args:
-        values: `FinetuneFlags`, its `PerModel` values resolved.
-        given: the same, as parsed.
-    """
+    """Sets the other of two flags with the same meaning to None, where one was `given`."""
     for one, other in (("num_train_epochs", "train_step"), ("warmup_proportion", "warmup_step")):
         chosen = [name for name in (one, other) if not isinstance(getattr(given, name), PerModel)]
         if len(chosen) == 2:
@@ -349,11 +339,7 @@ def head_options(
 
 
 def read_layers(name: str, text: str, config: EncoderConfig) -> tuple[int, ...]:
-    """The layers that a flag lists, 0 for the embedding output.
-
-    Raises:
-        InputError: one is not a layer of the model.
-    """
+    """The layers of the model that a flag lists, 0 for the embedding output."""
     number = config.num_block_calls + 1
     try:
         layers = [int(part) for part in text.split(",")]

@@ -33,12 +33,6 @@ def expand(
         inputs: the names of the flags whose values are files or folders to read.
         folder: the flag file's; None for the command line.
         outer: the flag files that are being read.
-
-    Returns:
-        A list of arguments without --flagfile, with the paths at which files were found.
-
-    Raises:
-        InputError: a flag file is missing, malformed, or names itself.
     """
     left, included, own = iter(arguments), [], []
     for argument in left:
@@ -99,12 +93,7 @@ _HOME = re.compile(r"((?:^|(?<!\\),)\s*)(~[^/,]*)(?=/|,|\s*$)")
 def expand_home(value: str, name: str) -> str:
     """Replaces "~" at the beginning of paths, as a shell does where it does not follow "=".
 
-    Args:
-        value: a path, or paths separated by commas.
-        name: the flag's, for the message.
-
-    Raises:
-        InputError: there is no such user, so that a folder of that name would be made.
+    A user that is not known is refused, as a folder of that name would be made.
     """
 
     def replace(match):

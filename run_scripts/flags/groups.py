@@ -60,11 +60,7 @@ def group_of(field: dataclasses.Field[Any]) -> Group:
 
 
 def by_heading(fields: Iterable[dataclasses.Field[Any]]) -> dict[str, list[dataclasses.Field[Any]]]:
-    """Heading -> the flags shown under it, in order; no heading without flags but the general one.
-
-    Args:
-        fields: of a program's dataclass.
-    """
+    """Heading -> the flags shown under it, in order; only the general one may have none."""
     found: dict[str, list[dataclasses.Field[Any]]] = {
         heading: [] for heading in (REQUIRED, *HEADINGS)
     }

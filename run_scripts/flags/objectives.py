@@ -24,11 +24,7 @@ SENTENCE_OBJECTIVES = {"nsp": "next_sentence", "sop": "sentence_order"}
 
 
 def read_objective(files: Sequence[str]) -> str | None:
-    """The sentence objective of record files, "nsp", "sop" or "none"; None if it is not known.
-
-    Raises:
-        InputError: the files have several.
-    """
+    """The one sentence objective of record files, a key or "none"; None if it is not known."""
     described = {path: described_objective(path) for path in files}
     return one_value(described, "all files of a flag must be made with one --objective")
 
@@ -36,8 +32,7 @@ def read_objective(files: Sequence[str]) -> str | None:
 def check_resumed_objective(values: "PretrainFlags", objective: str | None) -> None:
     """Refuses to go on with a training of another objective.
 
-    Args:
-        objective: of the records to train on; the training's own, where it has no pairs.
+    `objective` is of the records to train on; the training's own, where it has no pairs.
     """
     newest = latest_checkpoint(values.output_dir) if values.do_train else None
     begun = trained_objective(stages_of(newest))
@@ -57,11 +52,7 @@ def check_resumed_objective(values: "PretrainFlags", objective: str | None) -> N
 def config_of_objective(
     flags: "PretrainFlags", model: "GivenModel", config: EncoderConfig
 ) -> EncoderConfig:
-    """The model's configuration with what flags change in it.
-
-    Raises:
-        InputError: the objective is for other encoders, or a flag is for another objective.
-    """
+    """The model's configuration with what flags change in it; refuses flags of other objectives."""
     encoders = OBJECTIVES[flags.objective].encoders
     if encoders and model.model_type not in encoders:
         titles = " or ".join(ENCODERS[name].title for name in encoders)

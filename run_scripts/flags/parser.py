@@ -45,8 +45,7 @@ def run_program(
 ) -> int:
     """Parses the command line and calls `program(values)`.
 
-    Returns:
-        The exit status: 0, or 1 after one line about bad input on standard error.
+    Returns the exit status: 0, or 1 after one line about bad input on standard error.
     """
     try:
         values = parse(flags_class, sys.argv if argv is None else argv)
@@ -116,18 +115,10 @@ LOGGING_FLAGS = ("logtostderr", "alsologtostderr", "verbosity", "v", "stderrthre
 
 
 def parse(flags_class: type[Flags], argv: Sequence[str]) -> Flags | None:
-    """Reads a command line into the program's dataclass.
+    """Reads a command line, whose first part is the program's name, into the program's dataclass.
 
-    Args:
-        flags_class: a frozen dataclass whose fields are declared with `flag`.
-        argv: the program's name, then its arguments; `--flagfile=PATH` is understood.
-
-    Returns:
-        An instance of `flags_class`, or None after `--help` or `--version` has been printed.
-
-    Raises:
-        InputError: an unknown flag, a value of the wrong type or out of its bounds, a required
-            flag not given, an argument that is not UTF-8.
+    Returns None after `--help` or `--version` has been printed. Refuses an unknown flag, a value of
+    the wrong type or out of its bounds, and an argument that is not UTF-8.
     """
     for argument in argv:
         check_utf8(argument, "the command line")
@@ -195,9 +186,7 @@ _PACKAGE = __name__.split(".")[0]
 def help_text(flags_class: "type[DataclassInstance]", program: str, full: bool = True) -> str:
     """The text of `--help`: what the program does, an example, the flags in groups.
 
-    Args:
-        program: its name, or the path that it was started by.
-        full: whether to show the flags for TPUs too.
+    `full` shows the flags for TPUs too.
     """
     folder, program = os.path.split(program)
     started = f"python {program}" if program.endswith(".py") else program

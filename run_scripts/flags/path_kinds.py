@@ -22,9 +22,6 @@ def check_path_kinds(values: "DataclassInstance") -> None:
 
     Lists of files are checked where they are expanded, and what training programs find in
     --data_dir where it is read.
-
-    Raises:
-        InputError: names the flag, the path and what is there.
     """
     for field in dataclasses.fields(values):
         path, taken = getattr(values, field.name), field.metadata["takes"]

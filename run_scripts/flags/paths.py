@@ -21,9 +21,6 @@ def check_paths(values: "DataclassInstance") -> None:
 
     Nothing is read from or written to such storage: a rename there is not one step, and locks do
     not hold.
-
-    Raises:
-        InputError: names the flag and its value.
     """
     for field in dataclasses.fields(values):
         value = getattr(values, field.name)
@@ -45,13 +42,8 @@ def split_list(text: str) -> list[str]:
 def expand_globs(patterns: str, flag_name: str) -> list[str]:
     """The files that a comma-separated list of paths and globs names, in sorted order.
 
-    Args:
-        patterns: for example "a.txt,more/*.txt". A path that exists is that file, whatever
-            characters it holds; elsewhere "\\," is a comma in a name.
-        flag_name: the flag that holds the patterns, for the error.
-
-    Raises:
-        InputError: one of the patterns matches no file, or names a folder or a pipe.
+    A path that exists is that file, whatever characters it holds; elsewhere "\\," is a comma in a
+    name. A pattern that matches no file, a folder or a pipe is an InputError, which names the flag.
     """
     files = match_paths(patterns, flag_name)
     for path in files:
@@ -60,11 +52,7 @@ def expand_globs(patterns: str, flag_name: str) -> list[str]:
 
 
 def match_paths(patterns: str, flag_name: str, folders: bool = False) -> list[str]:
-    """Expands globs as `expand_globs`; with `folders` a part may also be, or match, folders.
-
-    Raises:
-        InputError: as `expand_globs`.
-    """
+    """Expands globs as `expand_globs`; with `folders` a part may also be, or match, folders."""
     found: list[str] = []
     for pattern in [patterns] if os.path.exists(patterns) else split_list(patterns):
         matches = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))

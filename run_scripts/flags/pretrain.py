@@ -285,14 +285,7 @@ def read_bucket_boundaries(values: PretrainFlags, record_format: RecordFormat) -
 def check_vocabulary(
     values: PretrainFlags, folder: ModelFolder | None, config: EncoderConfig
 ) -> Tokenizer | None:
-    """The tokenizer of --tokenizer_dir or of --model_dir, or None.
-
-    Args:
-        folder: the `ModelFolder` of --model_dir, or None.
-
-    Raises:
-        InputError: it, or --vocab_file, is larger than the model's table.
-    """
+    """The tokenizer of --tokenizer_dir or --model_dir, which fits the table of pieces; or None."""
     if values.vocab_file and values.tokenizer_dir:
         raise InputError("--vocab_file and --tokenizer_dir: only one may be given. Received: both")
     tokenizer = None
@@ -313,8 +306,7 @@ def check_vocabulary(
 def read_records_tokenizer(config: EncoderConfig, files: Sequence[str]) -> Tokenizer | None:
     """The tokenizer that is stored beside the record files, or None.
 
-    Raises:
-        InputError: it is not what the records were made with, or larger than the model's table.
+    Refuses one that they were not made with, or that is larger than the model's table.
     """
     path, folder = next(((p, f) for p in files if (f := tokenizer_beside(p))), ("", None))
     if folder is None:
@@ -337,9 +329,6 @@ def vocabulary_size(
     """The rows of the table of pieces where the configuration leaves "vocab_size" out.
 
     A run that is resumed has those that it began with.
-
-    Raises:
-        InputError: nothing says which vocabulary it is.
     """
     begun = os.path.join(values.output_dir or "", ENCODERS[model_type].config_file)
     if latest_checkpoint(values.output_dir) and os.path.isfile(begun):
@@ -366,9 +355,7 @@ def check_described_tokenizer(
 ) -> None:
     """Refuses records of several tokenizers, or a tokenizer that they were not made with.
 
-    Args:
-        tokenizer: from --tokenizer_dir or --model_dir, or None.
-        files: the record files; one without a JSON file beside it is not checked.
+    A record file without a JSON file beside it is not checked.
     """
     recorded_tokenizers = {path: (read_sidecar(path) or {}).get("tokenizer", {}) for path in files}
     prints = {path: recorded.get("fingerprint") for path, recorded in recorded_tokenizers.items()}

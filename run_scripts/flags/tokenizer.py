@@ -57,15 +57,7 @@ class TokenizerFlags:
 
 
 def check_tokenizer_flags(flags: TokenizerFlags, folder: str | None = None) -> None:
-    """Refuses flags that name two tokenizers, or none.
-
-    Args:
-        flags: `TokenizerFlags`, with what the model's folder holds where they name nothing.
-        folder: the model's folder, for messages; or None.
-
-    Raises:
-        InputError: names both flags.
-    """
+    """Refuses flags that name two tokenizers, or none; `folder` is the model's, for messages."""
     if flags.tokenizer_dir:
         for name in ("vocab_file", "spm_model_file", "tokenizer"):
             if getattr(flags, name):
@@ -100,12 +92,7 @@ def source_of(flags: TokenizerFlags) -> str | None:
 
 
 def open_tokenizer(flags: TokenizerFlags) -> Tokenizer:
-    """Builds the tokenizer that the flags name.
-
-    Raises:
-        InputError: its files are missing or malformed, it lacks a piece that records need, or
-            --do_lower_case disagrees with the folder's configuration.
-    """
+    """Builds the tokenizer that the flags name, which must have every piece that records need."""
     case: dict[str, Any] = (
         {} if flags.do_lower_case is None else {"do_lower_case": flags.do_lower_case}
     )

@@ -56,11 +56,7 @@ class RecordPlan:
 
 
 def plan_text(statistics: TextStatistics, text_bytes: float) -> TextPlan:
-    """The `TextPlan` of a corpus.
-
-    Args:
-        text_bytes: of UTF-8.
-    """
+    """The `TextPlan` of a corpus of so many bytes of UTF-8."""
     megabytes = text_bytes / MEGABYTE
     sample = min(megabytes, statistics.vocabulary_megabytes)
     seconds = sample * statistics.vocabulary_core_seconds_per_megabyte
@@ -74,10 +70,9 @@ def plan_text(statistics: TextStatistics, text_bytes: float) -> TextPlan:
 def plan_records(
     layout: Layout, text_bytes: float, stored_passes: int, cores: int, compressed: bool = False
 ) -> RecordPlan:
-    """The `RecordPlan` of a corpus.
+    """The `RecordPlan` of a corpus of so many bytes of UTF-8.
 
     Args:
-        text_bytes: of UTF-8.
         stored_passes: --dupe_factor; 1 for masks that are drawn while training.
         cores: of the machine that makes them; the work is divided among them without loss, which
             was measured with two.

@@ -60,8 +60,8 @@ def print_tables(
     """Prints all tables.
 
     Args:
-        models: a dict from each model's name to its configuration.
-        lengths: a list of how many pieces rows have.
+        models: the configurations by name.
+        lengths: how many pieces rows have.
         token_dropping: the share of the tokens that skip the middle layers in training.
     """
     print("Parameters in millions: of the encoder by part, and of the heads of pre-training\n")

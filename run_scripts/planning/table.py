@@ -35,12 +35,7 @@ def print_plan(
     cards: Iterable[Card],
     statistics: TextStatistics,
 ) -> None:
-    """Prints the plan.
-
-    Args:
-        flags: the `CorpusPlanFlags` of the program.
-        job: the model's configuration and its phases, as `run_scripts.plan.read_job` returns them.
-    """
+    """Prints the plan; `job` is what `run_scripts.plan.read_job` returns."""
     config, phases = job
     packing = "packed" if flags.masking == "dynamic" else "single"
     objective = "sop" if flags.model.startswith("albert") else "nsp"

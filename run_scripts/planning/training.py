@@ -45,11 +45,7 @@ class DevicePlan:
 
 
 def passes_of(phases: Iterable[Phase], rows_of_a_pass: Iterable[float]) -> float:
-    """Counts how often the phases read the text.
-
-    Args:
-        rows_of_a_pass: for each phase the rows that one pass over the text makes.
-    """
+    """Counts how often the phases read the text, by the rows that a pass makes for each of them."""
     pairs = zip(phases, rows_of_a_pass, strict=True)
     return sum(phase.updates * phase.batch / rows for phase, rows in pairs)
 
@@ -74,11 +70,9 @@ def plan_devices(
     gpus: int,
     utilisation: float,
 ) -> DevicePlan:
-    """The `DevicePlan` for some cards.
+    """The `DevicePlan` for some cards, of which every batch is a multiple.
 
-    Args:
-        phases: a list of `Phase`, whose batches are multiples of `gpus`.
-        utilisation: the share of their peak speed that training reaches, an assumption.
+    `utilisation` is the share of their peak speed that training reaches, an assumption.
     """
     speed = gpus * card.bfloat16_flops * utilisation
     fits = [_least_accumulation(config, phase, card, gpus) for phase in phases]

@@ -136,11 +136,7 @@ def show_plan(values: PlanFlags) -> None:
 
 
 def has_data(data_dir: str, task: BenchmarkTask) -> bool:
-    """Whether the folder of a `BenchmarkTask` exists.
-
-    Raises:
-        InputError: the folder exists but a file is missing.
-    """
+    """Whether the folder of a task exists; refuses one in which a file is missing."""
     folder = os.path.join(data_dir, task.folder)
     if not os.path.isdir(folder):
         return False
@@ -151,11 +147,7 @@ def has_data(data_dir: str, task: BenchmarkTask) -> bool:
 
 
 def find_flagfile(benchmark: str, model_type: str, hidden_size: int | None, task: str) -> Path:
-    """Finds the flag file of a task and model, or the one that several tasks share.
-
-    Args:
-        hidden_size: the model's; None if it is not known.
-    """
+    """Finds the flag file of a task and model, or the one that several tasks share."""
     names = (f"{benchmark}_{model_type}_{task}", f"{benchmark}_{task}", f"{benchmark}_{model_type}")
     if hidden_size and hidden_size <= SMALL_HIDDEN_SIZE:
         names = (f"{benchmark}_small_{task}", f"{benchmark}_small", *names)
@@ -171,13 +163,9 @@ def read_kind(folder: ModelFolder) -> tuple[str, int | None]:
 
 
 def model_flags(model: str) -> tuple[ModelFolder, list[str]]:
-    """Returns the `ModelFolder` of a pre-trained model, and a list of flags for the model.
+    """The folder of a pre-trained model, and the flags that name the model.
 
-    Args:
-        model: a checkpoint, or a folder with one, beside its configuration and tokenizer.
-
-    Raises:
-        InputError: the checkpoint or the configuration is missing.
+    `model` is a checkpoint, or a folder with one, beside its configuration and tokenizer.
     """
     if not os.path.isdir(model):
         find_weights(model)

@@ -70,14 +70,9 @@ def show_table(values: TableFlags) -> None:
 
 
 def read_results(folder: str) -> dict[str, Score]:
-    """Reads the results of a task.
+    """Reads the results of a task: name -> (mean, standard deviation), the latter None for one run.
 
-    Args:
-        folder: of one training run, with eval_results.txt, or of several, with seeds.tsv.
-
-    Returns:
-        A dict: name -> (mean, standard deviation), the latter None for a single run. Empty if there
-        are no results.
+    The folder is of one training run, with eval_results.txt, or of several, with seeds.tsv.
     """
     single, seeds = (os.path.join(folder, name) for name in ("eval_results.txt", "seeds.tsv"))
     if os.path.exists(seeds):
@@ -154,9 +149,6 @@ def glue_average(results: Mapping[str, Mapping[str, Score]]) -> str:
     """Describes GLUE's average: the mean over tasks of the mean over a task's scores.
 
     MNLI's matched and mismatched are two scores of one task, as on gluebenchmark.com.
-
-    Args:
-        results: name of a task -> its scores, as from `read_results`.
     """
     counted = [name for name in BENCHMARKS["glue"] if name not in GLUE_NOT_COUNTED]
     means = [mean_score(name, results[name]) for name in counted if name in results]

@@ -105,11 +105,7 @@ def search(values: SearchFlags) -> None:
 
 
 def read_corpus(values: SearchFlags) -> list[str]:
-    """The texts of --corpus.
-
-    Raises:
-        InputError: there is none, or the column must be named.
-    """
+    """The texts of --corpus."""
     path = values.corpus
     if path.lower().endswith(ENDINGS):
         return own_texts(path, values.text_column, values.encoding)

@@ -48,13 +48,6 @@ def exported_vocabulary(directory: Path, name: str) -> Iterator[Path]:
 
     After `save_pretrained` of `transformers`, which leaves vocab.txt out, it is a temporary file
     with the tokens of tokenizer.json.
-
-    Args:
-        directory: the Hugging Face folder.
-        name: the vocabulary file's name.
-
-    Raises:
-        InputError: tokenizer.json has no token for some ids.
     """
     saved = name == VOCABULARY_FILE and (directory / TOKENIZER_FILE).exists()
     if (directory / name).exists() or not saved:
@@ -213,11 +206,7 @@ def _check_agreement(from_json, from_config, directory):
 
 
 def _read_tokenizer_json(content: dict[str, Any], path: Path) -> tuple[dict[str, Any], list[str]]:
-    """The options and the tokens of a WordPiece tokenizer.json.
-
-    Raises:
-        InputError: it describes something else.
-    """
+    """The options and the tokens of a WordPiece tokenizer.json; anything else is refused."""
     model = content.get("model")
     model = model if isinstance(model, dict) else {}
     normalizer = content.get("normalizer")
@@ -305,13 +294,9 @@ def _check_special_tokens(directory, config, tokens):
 
 
 def check_added_tokens(directory: Path, ids: dict[str, int]) -> None:
-    """Raises InputError for an added token that is no special token of the vocabulary.
+    """Refuses an added token that is no special token of the vocabulary.
 
     Special tokens beside the usual ones may be: only a text that spells them tells.
-
-    Args:
-        directory: a Hugging Face folder.
-        ids: the id of each token of its vocabulary.
     """
     for token, index, special in _added_tokens(directory):
         if ids.get(token) != index or not special:

@@ -249,11 +249,9 @@ class GraphNormalizer(tf.Module):
 
 
 def with_final_sigmas(characters: tf.Tensor, cased: Table, ignored: Table) -> tf.Tensor:
-    """Lower-cases the capital sigmas at the end of words, as `str.lower` does.
+    """Lower-cases the capital sigmas at the end of words of code points [C], as `str.lower` does.
 
-    Args:
-        characters: code points [C].
-        cased, ignored: a `Table` of each array of `tables.casing`.
+    The tables are of the arrays of `tables.casing`.
     """
     visible = tf.where(~ignored(characters))[:, 0]
     is_cased = tf.gather(cased(characters), visible)

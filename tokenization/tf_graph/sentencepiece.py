@@ -164,12 +164,8 @@ def with_double_quotes(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Makes a double quotation mark of each `` and '', as `tokenization.sentencepiece.QUOTES`.
 
-    Args:
-        rows: code points, int32 RaggedTensor [B, (C)].
-        spans: of each in its text, int32 [C, 2].
-
-    Returns:
-        Code points, row splits and spans; a new quotation mark has the span of both characters.
+    Takes code points, int32 RaggedTensor [B, (C)], with their spans in the texts, int32 [C, 2].
+    Returns code points, row splits and spans; a new quotation mark has the span of both characters.
     """
     characters, count = rows.values, tf.size(rows.values, tf.int64)
     begins = tf.scatter_nd(

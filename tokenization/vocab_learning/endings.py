@@ -106,11 +106,7 @@ HANGUL = re.compile("[\uac00-\ud7a3]+")
 def mark_by_endings(words: Counter[str]) -> Counter[tuple[str, str]]:
     """Marks the places between the characters of words, as `mark_places` does.
 
-    Args:
-        words: the number of occurrences of each word.
-
-    Returns:
-        The number of occurrences of each (word, marks).
+    Takes the number of occurrences of each word, returns that of each (word, marks).
     """
     parts_of = {word: _parts(word) for word in sorted(words)}
     stems = sorted({part for parts in parts_of.values() for part, is_tail in parts if not is_tail})
@@ -207,10 +203,7 @@ def _has_tail(stem):
 
 
 def read_words(words: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
-    """Chooses the likeliest reading of each word.
-
-    Args:
-        words: distinct words of Hangul.
+    """Chooses the likeliest reading of distinct words of Hangul.
 
     Returns:
         The morphemes of each word, and the expected number of words of each stem.

@@ -132,14 +132,10 @@ class LearnedVocabulary:
 
 
 def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> LearnedVocabulary:
-    """Learns a vocabulary from texts.
+    """Learns a vocabulary from texts of UTF-8, in any number of lines.
 
     The same text and settings give the same vocabulary on any machine with the same versions,
     which the report names.
-
-    Args:
-        texts: UTF-8 text, in any number of lines.
-        settings: the `LearningSettings`.
 
     Raises:
         InputError: the text has no word, or with `strict_utf8` is not UTF-8; the vocabulary is too
@@ -292,13 +288,8 @@ def _versions(settings: LearningSettings) -> dict[str, str]:
 def cover_characters(characters: Counter[str], share: float) -> tuple[list[str], float]:
     """Finds the fewest pieces of one character that make up a share of the text.
 
-    Args:
-        characters: the number of occurrences of each piece: "가" at the beginning of a word, "##가"
-            elsewhere.
-        share: the share of all occurrences to cover; 1 covers every one.
-
-    Returns:
-        The pieces, most frequent first, and the share that they actually make up.
+    Pieces are "가" at the beginning of a word, "##가" elsewhere; a share of 1 covers every one.
+    Returns them, most frequent first, and the share that they actually make up.
     """
     total, sum_so_far, covered = sum(characters.values()), 0, []
     for piece, count in sorted(characters.items(), key=lambda item: (-item[1], item[0])):
@@ -313,9 +304,6 @@ def write_vocabulary(learned: LearnedVocabulary, directory: str | os.PathLike[st
     """Writes vocab.txt, tokenizer_config.json and report.json; existing files are replaced.
 
     The files are written to a temporary folder, loaded as a tokenizer for a check, then moved.
-
-    Raises:
-        InputError: the directory cannot be created or written to.
     """
     directory = Path(directory)
     # The report first, so that files of a run that is killed between two are known for its own.

@@ -39,14 +39,9 @@ KIWI_BYTES, THREAD_BYTES = 1_500_000_000, 100_000_000
 
 
 def mark_with_kiwi(sentences: Iterable[str], num_threads: int) -> Iterator[list[tuple[str, str]]]:
-    """Yields, for every sentence, (word, marks) of each word.
+    """Yields, for every sentence of words joined by single spaces, (word, marks) of each word.
 
-    Args:
-        sentences: words joined by single spaces.
-        num_threads: the analyser's threads; the result does not depend on it.
-
-    Raises:
-        InputError: kiwipiepy is not installed, or cannot run here.
+    The result does not depend on the number of the analyser's threads.
     """
     kiwi = _open_kiwi(num_threads)
     for tokens, sentence in kiwi.tokenize(iter(sentences), echo=True):
@@ -78,11 +73,7 @@ def _open_kiwi(num_threads):
 
 
 def check_limits(num_threads: int) -> None:
-    """Checks that the analyser can run; where it cannot, it would abort the process or hang.
-
-    Raises:
-        InputError: the system's limits are too low; the message names the limit.
-    """
+    """Refuses limits of the system with which the analyser would abort the process or hang."""
     needed = KIWI_BYTES + num_threads * THREAD_BYTES
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < needed:
@@ -108,7 +99,7 @@ def check_limits(num_threads: int) -> None:
 
 
 def mark_places(sentence: str, tokens: Iterable[Any]) -> str:
-    """Marks the places of a sentence; place i is before its character i.
+    """Marks the places of a sentence, one more than its characters: place i is before character i.
 
     Two kinds of places are EITHER, so that learning is free to join or to cut there:
 
@@ -116,14 +107,8 @@ def mark_places(sentence: str, tokens: Iterable[Any]) -> str:
       inside it, so the places before and after that syllable are equally good.
     * Where grammars disagree: between the nouns of a compound (우리나라).
 
-    Prefixes and suffixes that derive nouns are INSIDE (비합법, 전문성).
-
-    Args:
-        sentence: the text.
-        tokens: the analyser's tokens, in order; each has start, len, tag, form.
-
-    Returns:
-        A string of marks, one more than the sentence has characters.
+    Prefixes and suffixes that derive nouns are INSIDE (비합법, 전문성). The analyser's tokens, in
+    order, have start, len, tag and form.
     """
     marks = [INSIDE] * (len(sentence) + 1)
     previous = None

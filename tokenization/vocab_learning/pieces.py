@@ -120,9 +120,7 @@ def _sizes(candidates, places):
 def find_candidates(words: list[tuple[str, str, float]], places: int) -> list[str]:
     """Finds the pieces worth trying: morphemes, parts of morphemes, syllables.
 
-    Args:
-        words: (word, marks, weight).
-        places: the number of pieces to be chosen in the end.
+    Takes (word, marks, weight) of each word and the number of pieces to be chosen in the end.
     """
     morphemes: defaultdict[str, float] = defaultdict(float)
     for word, marks, weight in words:

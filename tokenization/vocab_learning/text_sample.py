@@ -28,19 +28,14 @@ class TextFile(NamedTuple):
 def read_sample(
     texts: list[TextFile], most_bytes: int, seed: int, strict_utf8: bool, counts: Counter[str]
 ) -> Iterator[str]:
-    """Yields a random sample of lines, about `most_bytes` in all.
+    """Yields a random sample of lines, about `most_bytes` in all; a smaller text is kept whole.
 
     Args:
-        texts: the files, read in this order.
-        most_bytes: the size of the sample; a smaller text is kept whole.
         seed: determines which lines are kept.
         strict_utf8: whether to refuse bytes that are not UTF-8; otherwise they are skipped and
             counted.
-        counts: a Counter to update: bytes, lines, sampled_bytes, sampled_lines, lines_not_utf8 and
+        counts: is updated: bytes, lines, sampled_bytes, sampled_lines, lines_not_utf8 and
             bytes_not_utf8 (both of the sample).
-
-    Raises:
-        InputError: with `strict_utf8`, a byte is not UTF-8.
     """
     total = sum(text.size for text in texts)
     rng = random.Random(seed)
@@ -80,11 +75,7 @@ def split_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def decode_line(line: bytes, name: str, number: int) -> str:
-    """Decodes a line of a file, and strips the whitespace around it.
-
-    Raises:
-        InputError: a byte is not UTF-8.
-    """
+    """Decodes a line of a file, and strips the whitespace around it; refuses what is not UTF-8."""
     try:
         return line.decode(_encoding(number)).strip()
     except UnicodeDecodeError as error:
@@ -116,10 +107,9 @@ def read_sentences(
     """Yields words joined by single spaces, in parts short enough for an analyser.
 
     Args:
-        lines: text.
         split_words: the tokenizer's function that splits a text into words.
-        characters: a Counter to update: each character as a piece, "가" at the beginning of a word,
-            "##가" elsewhere; words too long for learning count here too.
+        characters: is updated: each character as a piece, "가" at the beginning of a word, "##가"
+            elsewhere; words too long for learning count here too.
     """
     for line in lines:
         sentence: list[str] = []

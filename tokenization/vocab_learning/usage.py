@@ -20,8 +20,8 @@ def describe_usage(
         by_bytes: whether other characters than syllables are spelled by their bytes.
 
     Returns:
-        A dict: pieces_per_word; boundary_precision and boundary_recall against the marks; uses, the
-        number of occurrences of each piece, and of each syllable that the jamo spell.
+        pieces_per_word; boundary_precision and boundary_recall against the marks; uses, the number
+        of occurrences of each piece, and of each syllable that the jamo spell.
     """
     pieces = set(pieces)
     initial, continuing = split_kinds(pieces)

@@ -23,9 +23,7 @@ def recreate_output_dir(
 ) -> None:
     """Recreates the output directory with its descriptions; the arguments as for `train`.
 
-    Raises:
-        InputError: another training has begun there, or the folder cannot be created; the weights
-            are saved elsewhere.
+    Where that fails, or another training has begun there, the weights are saved elsewhere.
     """
     try:
         folder.recreate()

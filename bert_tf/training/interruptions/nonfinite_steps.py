@@ -45,9 +45,8 @@ class SkippedSteps:
     def check(self, metrics: Mapping[str, Any]) -> None:
         """Reads the metrics of the steps up to `state.step`; this waits for the device.
 
-        Raises:
-            InputError: more steps in a row were skipped than allowed, or the loss scale is at its
-                minimum and the gradient still overflows.
+        More skipped steps in a row than allowed are an InputError, as is a loss scale at its
+        minimum with which the gradient still overflows.
         """
         skipped = metrics["skipped"].numpy()
         if not skipped.any():

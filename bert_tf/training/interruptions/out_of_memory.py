@@ -21,16 +21,12 @@ MEMORY_REMEDIES = ("a smaller model", "ending other programs that use this devic
 def explain_out_of_memory(
     remedies: Sequence[str], received: Mapping[str, Any], folder: str | None = None
 ) -> Iterator[None]:
-    """Wraps what may need more memory or disk space than there is.
+    """Wraps what may need more memory (an InputError) or disk space (an OSError) than there is.
 
     Args:
         remedies: what may help against running out of memory, the cheapest first.
         received: the flags that decide how much is needed: name -> value.
         folder: where files are written, if any.
-
-    Raises:
-        InputError: memory ran out.
-        OSError: a file could not be written completely.
     """
     try:
         yield

@@ -53,8 +53,7 @@ class TrainingFolder:
     def recreate(self) -> None:
         """Recreates and locks the folder after it was removed or renamed.
 
-        Raises:
-            InputError: another training has begun in a folder of that name.
+        Refuses if another training has begun in a folder of that name.
         """
         self._lock.close()
         self.__enter__()

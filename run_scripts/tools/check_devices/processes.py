@@ -34,11 +34,7 @@ def run_groups(
 ) -> list[tuple[Job, Answer]]:
     """Runs groups of tasks at the same time, the tasks of a group one after another.
 
-    Args:
-        groups: a list of (tasks, environments), the arguments of `run_group`.
-
-    Returns:
-        A list of (task, answer).
+    The groups are arguments of `run_group`. Returns each task with its answer.
     """
     answers: list[list[Answer]] = [[] for _ in groups]
     running = dict(enumerate(run_group(*group) for group in groups))
@@ -170,8 +166,7 @@ def _describe_end(dead, longest, processes, paths):
 def worker_environments(gpus: int) -> list[dict[str, str]]:
     """The environment variables of two processes on this machine that are workers of one run.
 
-    Args:
-        gpus: the number of GPUs; with two or more, each worker uses one, otherwise the CPU.
+    With two or more GPUs each worker uses one, otherwise the CPU.
     """
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(2)]

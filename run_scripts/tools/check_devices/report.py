@@ -34,12 +34,7 @@ def finish(
 ) -> int:
     """Writes the report, if there is to be one, and prints how many results are not "ok".
 
-    Args:
-        sections: name -> what `section` returned.
-        what: the results are called.
-
-    Returns:
-        The exit status.
+    `sections` are from `section`; `what` is what the results are called. Returns the exit status.
     """
     pairs = [pair for part in sections.values() for pair in part["results"] or ()]
     wrong = sum(answer["result"] != "ok" for _, answer in pairs)

@@ -136,9 +136,6 @@ def check_step(task: Mapping[str, Any]) -> dict[str, Any]:
     """Compares a training step with the same step on the CPU: an answer with "difference".
 
     Where there are several replicas, all of them must have the same weights afterwards, to the bit.
-
-    Args:
-        task: as from `check_tasks` or `option_tasks`.
     """
     import tensorflow as tf
 
@@ -167,15 +164,7 @@ def reference(option: str, rows: int) -> dict[str, Any]:
 
 
 def differences(numbers: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, float]:
-    """The relative differences between the results of two steps.
-
-    Args:
-        numbers: the results of `tiny_step`.
-        expected: likewise, on one device.
-
-    Returns:
-        A dict of floats; "weights" is the worst device's.
-    """
+    """The relative differences of two steps' results; for the weights the worst device's."""
     errors = {name: abs(numbers[name] / expected[name] - 1) for name in ("loss", "gradient norm")}
     update = expected["weights"][0]  # [W]
     distances = np.linalg.norm(numbers["weights"] - update, axis=1)  # [D]
@@ -186,11 +175,11 @@ def tiny_step(task: Mapping[str, Any]) -> dict[str, Any]:
     """Runs training steps of the tiny BERT, always with the same weights and examples.
 
     Args:
-        task: a dict with "strategy", "device", "xla", "precision", and perhaps "option", a key of
+        task: has "strategy", "device", "xla", "precision", and perhaps "option", a key of
             `OPTIONS`, and "rows", the rows of a batch.
 
     Returns:
-        A dict: "loss", "gradient norm", "weights" [D, W], the update of the weights, and
+        "loss", "gradient norm", "weights" [D, W], the update of the weights, and
         "different_replicas", how many different weights all replicas of all workers have.
     """
     from bert_tf.training.step import StepConfig, TrainingStep

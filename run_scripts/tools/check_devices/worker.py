@@ -33,8 +33,7 @@ PREAMBLE = ("Graph execution error", "Detected at node", "File ", "<stack traces
 def work(path: Path) -> int:
     """Runs the tasks of a file and writes the answers beside it.
 
-    Returns:
-        The exit status: 1 if one of several workers failed, as the others' sums would wait for it.
+    The exit status is 1 if one of several workers failed, as the others' sums would wait for it.
     """
     import tensorflow as tf
 
