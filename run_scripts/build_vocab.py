@@ -36,16 +36,14 @@ class BuildVocabFlags:
 
     EXAMPLE = "--input_file='data/*.txt' --output_dir=data/vocab --vocab_size=32000"
 
-    input_file: str = groups.FILES.flag(
-        None,
+    input_file: str = groups.FILES.optional(
         "The text to read: paths, globs and folders, separated by commas. Text and JSON lines "
         "(also gzipped), Parquet files, and folders that Hugging Face's datasets saved (needs "
         "the extra parquet).",
         is_input=True,
         is_path=True,
     )
-    input_format: str = groups.FILES.flag(
-        None,
+    input_format: str = groups.FILES.optional(
         "text: any number of lines. jsonl: a JSON object a line, whose key --text_key is read. "
         "Default: jsonl for .jsonl, .ndjson and .json, text for other files.",
         choices=FORMATS,
@@ -55,29 +53,25 @@ class BuildVocabFlags:
         "The key (JSON) or column (tables) that holds the text; meta.body is the key body inside "
         "meta.",
     )
-    output_dir: str = groups.OUTPUT.flag(
-        None,
-        "The folder to write the tokenizer to; other programs take it as --tokenizer_dir.",
-        takes=(FOLDER, NOTHING),
+    output_dir: str = groups.OUTPUT.output_folder(
+        "The folder to write the tokenizer to; other programs take it as --tokenizer_dir."
     )
     overwrite: bool = groups.OUTPUT.flag(
         False, "Replace a vocabulary that --output_dir already holds."
     )
-    compare: str = groups.VOCABULARY.flag(
-        None,
+    compare: str = groups.VOCABULARY.optional(
         "Compare these vocabularies instead of learning one: tokenizer folders, vocab.txt, "
         "SentencePiece .model or Hugging Face tokenizer.json files, separated by commas.",
         is_input=True,
         takes=(FILE, FOLDER, NOTHING),
     )
-    text: str = groups.VOCABULARY.flag(
-        None, "The sentences to compare on, separated by |. Default: a few examples."
+    text: str = groups.VOCABULARY.optional(
+        "The sentences to compare on, separated by |. Default: a few examples."
     )
     vocab_size: int = groups.VOCABULARY.flag(
         32000, "The largest number of lines in the vocabulary.", least=1, most=LARGEST_VOCABULARY
     )
-    analyser: str = groups.VOCABULARY.flag(
-        None,
+    analyser: str = groups.VOCABULARY.optional(
         "How morphemes are found. kiwi: by kiwipiepy. none: by statistics and a table of "
         "particles and endings. Default: kiwi if kiwipiepy is installed, else none.",
         choices=("kiwi", "none"),
@@ -100,9 +94,8 @@ class BuildVocabFlags:
         least=0,
         most=LARGEST_VOCABULARY,
     )
-    user_symbols: str = groups.VOCABULARY.flag(
-        None,
-        "Pieces to keep whole in any text, separated by commas; ##X is the piece X inside a word.",
+    user_symbols: str = groups.VOCABULARY.optional(
+        "Pieces to keep whole in any text, separated by commas; ##X is the piece X inside a word."
     )
     character_coverage: float = groups.VOCABULARY.flag(
         0.9995,

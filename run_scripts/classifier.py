@@ -34,7 +34,6 @@ from run_scripts.flags.finetune import (
     head_options,
 )
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 
 if TYPE_CHECKING:
     from finetuning.classification.task import Classification
@@ -62,22 +61,15 @@ class ClassifierFlags(TextFlags):
         "data_dir",
         help="The folder with the task's files. Not needed with --data_file or --train_file.",
     )
-    data_file: str = groups.FILES.flag(
-        None,
+    data_file: str = groups.FILES.input_file(
         "One file with all your examples: .csv, .tsv, .jsonl, .json or .parquet. A tenth is held "
-        "out for evaluation.",
-        is_input=True,
-        takes=(FILE,),
+        "out for evaluation."
     )
-    train_file: str = groups.FILES.flag(
-        None, "Your own training file, in one of these formats.", is_input=True, is_path=True
+    train_file: str = groups.FILES.optional(
+        "Your own training file, in one of these formats.", is_input=True, is_path=True
     )
-    dev_file: str = groups.FILES.flag(
-        None, "Your own evaluation file.", is_input=True, takes=(FILE,)
-    )
-    test_file: str = groups.FILES.flag(
-        None, "Your own test file; labels are optional.", is_input=True, takes=(FILE,)
-    )
+    dev_file: str = groups.FILES.input_file("Your own evaluation file.")
+    test_file: str = groups.FILES.input_file("Your own test file; labels are optional.")
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
@@ -85,59 +77,49 @@ class ClassifierFlags(TextFlags):
         "their probabilities are written to NAME_predictions.csv in --output_dir; an ending other "
         "than .csv stays in NAME.",
     )
-    task_name: str = groups.TASK.flag(
-        None,
+    task_name: str = groups.TASK.optional(
         f"The data set: {', '.join(DATASETS)}; or csv, tsv or jsonl for your own train, dev and "
         "test files in --data_dir. Default: files, if --data_file, --train_file or the like is "
         "given.",
         alike=(OWN_FILES, *FILE_TYPES),
     )
-    task_type: str = groups.COLUMNS.flag(
-        None,
+    task_type: str = groups.COLUMNS.optional(
         "For your own files: the type of task. Default: single_label.",
         choices=TASK_TYPES,
         of_own_files=True,
     )
-    text_column: str = groups.COLUMNS.flag(
-        None,
+    text_column: str = groups.COLUMNS.optional(
         "For your own files: the column of the text, by name, or by number from 0 in a .tsv "
         "without a header. Default: text.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
-    second_column: str = groups.COLUMNS.flag(
-        None,
+    second_column: str = groups.COLUMNS.optional(
         "For your own files: the column of the second text. Default: none.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
-    encoding: str = groups.COLUMNS.flag(
-        None,
-        "The encoding of your own files. Default: recognized for each file.",
-        choices=tuple(NAMES),
+    encoding: str = groups.COLUMNS.optional(
+        "The encoding of your own files. Default: recognized for each file.", choices=tuple(NAMES)
     )
-    label_column: str = groups.COLUMNS.flag(
-        None,
+    label_column: str = groups.COLUMNS.optional(
         "For your own files: the column of the label, or several, separated by commas. Default: "
         "label.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
-    id_column: str = groups.COLUMNS.flag(
-        None,
+    id_column: str = groups.COLUMNS.optional(
         "For your own files: the column of the example's id. Default: none; file and line are "
         "the id.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
-    labels: str = groups.COLUMNS.flag(
-        None,
+    labels: str = groups.COLUMNS.optional(
         "For your own files: all labels, separated by commas. Default: the labels in the "
         "training file.",
         of_own_files=True,
     )
-    metrics: str = groups.COLUMNS.flag(
-        None,
+    metrics: str = groups.COLUMNS.optional(
         "For your own files: the metrics, separated by commas. The first one chooses the best "
         "checkpoint. Default: accuracy and macro_f1, or what suits --task_type.",
         of_own_files=True,
@@ -150,14 +132,11 @@ class ClassifierFlags(TextFlags):
         kept=True,
         recorded=True,
     )
-    export_dir: str = groups.EXPORT.flag(
-        None,
+    export_dir: str = groups.EXPORT.output_folder(
         "Export the final model (the best one, if evaluations chose it) as a SavedModel of "
-        "tf.Examples into a new folder here.",
-        takes=(FOLDER, NOTHING),
+        "tf.Examples into a new folder here."
     )
-    threshold_to_export: float = groups.EXPORT.flag(
-        None,
+    threshold_to_export: float = groups.EXPORT.optional(
         'A number that the SavedModel returns with its predictions, as "threshold".',
         least=-1e9,
         most=1e9,

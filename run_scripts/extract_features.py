@@ -53,30 +53,24 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         "--layers=-1,-2 --pooling=mean"
     )
 
-    input_file: str = groups.FILES.flag(
-        None,
+    input_file: str = groups.FILES.optional(
         "UTF-8 text with a sentence or a pair a line; with --word_embeddings a word a line.",
         is_input=True,
         is_path=True,
     )
-    output_file: str = groups.OUTPUT.flag(
-        None,
-        "The file to write: NumPy arrays if the name ends in .npz, else JSON lines.",
-        is_path=True,
+    output_file: str = groups.OUTPUT.optional(
+        "The file to write: NumPy arrays if the name ends in .npz, else JSON lines.", is_path=True
     )
-    projector_dir: str = groups.OUTPUT.flag(
-        None,
+    projector_dir: str = groups.OUTPUT.output_folder(
         "Write the vectors for TensorBoard's projector into this folder; tensorboard --logdir "
-        "shows them.",
-        takes=(FOLDER, NOTHING),
+        "shows them."
     )
     layers: str = groups.LAYERS.flag(
         "-1,-2,-3,-4",
         "The layers to write, separated by commas: 0 is the embedding output, 1 the first layer, "
         "-1 the last.",
     )
-    pooling: str = groups.LAYERS.flag(
-        None,
+    pooling: str = groups.LAYERS.optional(
         "For .npz: how the pieces of a line become one vector: their mean, their maximum, or the "
         "vector of [CLS]; none keeps a vector for each piece. Default: as "
         "run_similarity or sentence-transformers trained them, else mean.",
@@ -105,8 +99,8 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     use_tpu: bool = groups.TPU.flag(
         False, "Accepted while off: this program runs on GPUs and CPUs."
     )
-    master: str = groups.TPU.flag(None, "For TPUs; has no effect here.")
-    num_tpu_cores: int = groups.TPU.flag(None, "For TPUs; has no effect here.", least=0)
+    master: str = groups.TPU.optional("For TPUs; has no effect here.")
+    num_tpu_cores: int = groups.TPU.optional("For TPUs; has no effect here.", least=0)
     use_one_hot_embeddings: bool = groups.TPU.flag(False, "For TPUs; has no effect here.")
 
 

@@ -62,14 +62,12 @@ class NerFlags(TextFlags):
         "The format of --predict_file: text, tokens (without tags) or tagged. auto: recognized.",
         choices=("auto", *FORMS),
     )
-    task_name: str = groups.TASK.flag(
-        None,
+    task_name: str = groups.TASK.optional(
         f"The format of the files: {', '.join(FORMATS)}. conll stands for train.txt, dev.txt and "
-        "test.txt with a token and its tag (B-X, I-X or O) a line.",
+        "test.txt with a token and its tag (B-X, I-X or O) a line."
     )
-    labels: str = groups.COLUMNS.flag(
-        None,
-        "All tags, separated by commas. Default: the format's, or the tags in the training file.",
+    labels: str = groups.COLUMNS.optional(
+        "All tags, separated by commas. Default: the format's, or the tags in the training file."
     )
 
 

@@ -28,7 +28,6 @@ from run_scripts.flags.limits import (
     MOST_PROCESSES,
 )
 from run_scripts.flags.parser import parse, run_program
-from run_scripts.flags.path_kinds import FILE
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import given_config
 from run_scripts.planning.measured import KOREAN_WIKIPEDIA
@@ -69,17 +68,13 @@ class CorpusPlanFlags:
 
     EXAMPLE = "--corpus_gb=1,10,100 --model=bert_base --gpus=8"
 
-    corpus_gb: str = groups.TASK.flag(
-        None,
+    corpus_gb: str = groups.TASK.optional(
         "Gigabytes (10^9 bytes) of UTF-8 text; several, separated by commas, give a column each. "
-        "Default: none; the tables of models are printed.",
+        "Default: none; the tables of models are printed."
     )
-    config_file: str = groups.MODEL.flag(
-        None,
+    config_file: str = groups.MODEL.input_file(
         "For the tables of models: configurations, separated by commas. Default: all published "
         "sizes, with their English vocabularies.",
-        is_input=True,
-        takes=(FILE,),
         is_list=True,
     )
     lengths: str = groups.UPDATES.flag(
@@ -94,8 +89,7 @@ class CorpusPlanFlags:
     model: str = groups.MODEL.flag(
         "bert_base", "The model, and the shipped job that trains it.", choices=tuple(JOBS)
     )
-    vocab_size: int = groups.VOCABULARY.flag(
-        None,
+    vocab_size: int = groups.VOCABULARY.optional(
         "The size of the vocabulary. Default: as in the shipped job.",
         least=1,
         most=LARGEST_VOCABULARY,
@@ -103,8 +97,8 @@ class CorpusPlanFlags:
     gpus: int = groups.PROCESSES.flag(
         8, "The number of GPUs that train together.", least=1, most=MOST_DEVICES
     )
-    gpu: str = groups.PROCESSES.flag(
-        None, "The kind of GPU. Default: a line for every known kind.", choices=tuple(CARDS)
+    gpu: str = groups.PROCESSES.optional(
+        "The kind of GPU. Default: a line for every known kind.", choices=tuple(CARDS)
     )
     utilisation: float = groups.PROCESSES.flag(
         0.35,

@@ -89,17 +89,17 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         "warmup_step", default=PerModel(1000), help="Updates in which the learning rate rises."
     )
     save_checkpoints_steps: int = shared("save_checkpoints_steps", default=100)
-    num_keep_checkpoint: int = groups.COMPATIBILITY.flag(
-        None, "Another name of keep_checkpoint_max.", least=0
+    num_keep_checkpoint: int = groups.COMPATIBILITY.optional(
+        "Another name of keep_checkpoint_max.", least=0
     )
-    dropout_prob: float = groups.COMPATIBILITY.flag(
-        None, "Another name of classifier_dropout.", least=0, below=1
+    dropout_prob: float = groups.COMPATIBILITY.optional(
+        "Another name of classifier_dropout.", least=0, below=1
     )
-    train_file: str = groups.COMPATIBILITY.flag(
-        None, "Has no effect here: rows are made in memory.", no_effect=True
+    train_file: str = groups.COMPATIBILITY.optional(
+        "Has no effect here: rows are made in memory.", no_effect=True
     )
-    eval_file: str = groups.COMPATIBILITY.flag(None, "Has no effect here.", no_effect=True)
-    predict_file: str = groups.COMPATIBILITY.flag(None, "Has no effect here.", no_effect=True)
+    eval_file: str = groups.COMPATIBILITY.optional("Has no effect here.", no_effect=True)
+    predict_file: str = groups.COMPATIBILITY.optional("Has no effect here.", no_effect=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -61,21 +61,19 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         "their own.",
         required=False,
     )
-    train_file: str = groups.FILES.flag(
-        None, "The questions to train on: JSON in SQuAD's format.", is_path=True
+    train_file: str = groups.FILES.optional(
+        "The questions to train on: JSON in SQuAD's format.", is_path=True
     )
-    predict_file: str = groups.FILES.flag(
-        None,
+    predict_file: str = groups.FILES.optional(
         "The questions to answer. If the file has answers, the model's answers are scored.",
         is_path=True,
     )
-    train_articles: str = groups.FILES.flag(
-        None,
+    train_articles: str = groups.FILES.optional(
         "The articles of --train_file to train on, by number from 0: 0:100 are the first "
-        "hundred. Default: all.",
+        "hundred. Default: all."
     )
-    predict_articles: str = groups.FILES.flag(
-        None, "The articles of --predict_file to answer, such as 100:140. Default: all."
+    predict_articles: str = groups.FILES.optional(
+        "The articles of --predict_file to answer, such as 100:140. Default: all."
     )
     skip_bad_answers: bool = groups.FILES.flag(
         False,
@@ -141,15 +139,13 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         "Choose and cut answers as google-research/bert does, to compare results; with "
         "--bucket_boundaries=none the candidates are the same too.",
     )
-    start_n_top: int = groups.HEAD.flag(
-        None,
+    start_n_top: int = groups.HEAD.optional(
         "The number of starts that ALBERT's head for SQuAD 2.0 follows; with BERT, this flag "
         f"chooses that head. Default: {START_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
-    end_n_top: int = groups.HEAD.flag(
-        None,
+    end_n_top: int = groups.HEAD.optional(
         f"The number of ends to follow for each start. Default: {END_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
@@ -166,24 +162,22 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     train_step: int = shared("train_step", default=PerModel(None))
     warmup_proportion: float = shared("warmup_proportion", default=PerModel(0.1))
     warmup_step: int = shared("warmup_step", default=PerModel(None))
-    train_feature_file: str = groups.BATCHES.flag(
-        None,
+    train_feature_file: str = groups.BATCHES.optional(
         "The file to keep encoded questions in, for the next run with the same flags. Default: "
         "train_features.npz in --output_dir.",
         takes=(FILE, NOTHING),
     )
-    predict_feature_file: str = groups.BATCHES.flag(
-        None,
+    predict_feature_file: str = groups.BATCHES.optional(
         "The same for --predict_file. Default: predict_features.npz in --output_dir.",
         takes=(FILE, NOTHING),
     )
-    predict_feature_left_file: str = groups.COMPATIBILITY.flag(
-        None, "Has no effect here: one file holds all.", no_effect=True
+    predict_feature_left_file: str = groups.COMPATIBILITY.optional(
+        "Has no effect here: one file holds all.", no_effect=True
     )
-    verbose_logging: bool = groups.COMPATIBILITY.flag(None, "Has no effect here.", no_effect=True)
-    use_einsum: bool = groups.COMPATIBILITY.flag(None, "Has no effect here.", no_effect=True)
-    export_dir: str = groups.COMPATIBILITY.flag(
-        None, "Refused: export_model.py --format=saved_model writes a SavedModel of the result."
+    verbose_logging: bool = groups.COMPATIBILITY.optional("Has no effect here.", no_effect=True)
+    use_einsum: bool = groups.COMPATIBILITY.optional("Has no effect here.", no_effect=True)
+    export_dir: str = groups.COMPATIBILITY.optional(
+        "Refused: export_model.py --format=saved_model writes a SavedModel of the result."
     )
 
 

@@ -46,37 +46,24 @@ class AdaptFlags:
 
     EXAMPLE = "--model_dir=output/model --tokenizer_dir=data/bank_vocab --output_dir=output/bank"
 
-    model_dir: str = groups.MODEL.flag(
-        None,
+    model_dir: str = groups.MODEL.input_folder(
         "The folder of the model to adapt: one of this project or of transformers, or a released "
         "one, unpacked.",
         required=True,
-        is_input=True,
-        takes=(FOLDER,),
     )
-    output_dir: str = groups.OUTPUT.flag(
-        None,
-        "The folder to write the adapted model to; it must not hold a model.",
-        required=True,
-        takes=(FOLDER, NOTHING),
+    output_dir: str = groups.OUTPUT.output_folder(
+        "The folder to write the adapted model to; it must not hold a model.", required=True
     )
-    init_checkpoint: str = groups.MODEL.flag(
-        None,
+    init_checkpoint: str = groups.MODEL.optional(
         "The checkpoint to adapt. Default: the best one in --model_dir, else the newest.",
         takes=(FILE, FOLDER, NOTHING),
     )
-    tokenizer_dir: str = groups.TOKENIZER.flag(
-        None,
-        "The new vocabulary: a folder with tokenizer_config.json, as build_vocab writes it.",
-        is_input=True,
-        takes=(FOLDER,),
+    tokenizer_dir: str = groups.TOKENIZER.input_folder(
+        "The new vocabulary: a folder with tokenizer_config.json, as build_vocab writes it."
     )
-    add_tokens: str = groups.RESIZING.flag(
-        None,
+    add_tokens: str = groups.RESIZING.input_file(
         "A file of words to add to the vocabulary, one a line; ##X is the piece X inside a word. "
-        "[unused] rows are filled first.",
-        is_input=True,
-        takes=(FILE,),
+        "[unused] rows are filled first."
     )
     new_rows: str = groups.RESIZING.flag(
         "mean",
@@ -84,22 +71,19 @@ class AdaptFlags:
         "them. random: like a typical old row.",
         choices=("mean", "random"),
     )
-    max_position_embeddings: int = groups.RESIZING.flag(
-        None,
+    max_position_embeddings: int = groups.RESIZING.optional(
         "The number of positions of the new model, not below the old number. The same number "
         "replaces those that were never trained.",
         least=1,
         most=LARGEST_SIZE,
     )
-    new_positions: str = groups.RESIZING.flag(
-        None,
+    new_positions: str = groups.RESIZING.optional(
         "Where new positions come from. repeat: the trained ones again. interpolate: the trained "
         "ones stretched, so that nearly all change. Default: repeat.",
         choices=tuple(METHODS),
     )
-    do_lower_case: bool = groups.TOKENIZER.flag(
-        None,
-        "Whether the model's tokenizer lower-cases text, if its folder does not say so.",
+    do_lower_case: bool = groups.TOKENIZER.optional(
+        "Whether the model's tokenizer lower-cases text, if its folder does not say so."
     )
     random_seed: int = flag(12345, "The seed of random embeddings.", least=0, most=MAX_SEED)
 

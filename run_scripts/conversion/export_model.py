@@ -75,22 +75,15 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
 
     EXAMPLE = "--model_dir=output/model --output_dir=output/transformers --format=huggingface"
 
-    model_dir: str = groups.MODEL.flag(
-        None,
-        "The folder of the model to export, pre-trained or fine-tuned.",
-        required=True,
-        is_input=True,
-        takes=(FOLDER,),
+    model_dir: str = groups.MODEL.input_folder(
+        "The folder of the model to export, pre-trained or fine-tuned.", required=True
     )
-    output_dir: str = groups.OUTPUT.flag(
-        None,
+    output_dir: str = groups.OUTPUT.output_folder(
         "The folder to write. It must be new, empty or an earlier export, which is replaced.",
         required=True,
-        takes=(FOLDER, NOTHING),
     )
-    format: str = groups.EXPORT.flag(None, "The format to write.", required=True, choices=FORMATS)
-    init_checkpoint: str = groups.MODEL.flag(
-        None,
+    format: str = groups.EXPORT.required("The format to write.", choices=FORMATS)
+    init_checkpoint: str = groups.MODEL.optional(
         "The checkpoint to export. Default: the best one in --model_dir, else the newest.",
         is_input=True,
         takes=(FILE, FOLDER, NOTHING),
@@ -99,26 +92,20 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         False,
         "Export the generator of an ELECTRA, which fills masks, instead of its discriminator.",
     )
-    precision: str = groups.DEVICES.flag(
-        None,
+    precision: str = groups.DEVICES.optional(
         "The type of the stored weights. float16 (huggingface, onnx, litert) halves the file. "
         "int8 (onnx, litert) quantizes the matrices and computes in integers. Default: float32.",
         choices=("float32", "float16", "int8"),
     )
-    max_shard_size: str = groups.EXPORT.flag(
-        None,
-        "For huggingface: the largest size of a weights file, such as 500MB. Default: one file.",
+    max_shard_size: str = groups.EXPORT.optional(
+        "For huggingface: the largest size of a weights file, such as 500MB. Default: one file."
     )
-    card_file: str = groups.EXPORT.flag(
-        None,
+    card_file: str = groups.EXPORT.input_file(
         "For huggingface: a Markdown file that replaces the title of the model card. Lines "
-        "between two --- at its top become metadata.",
-        is_input=True,
-        takes=(FILE,),
+        "between two --- at its top become metadata."
     )
-    max_size: str = groups.EXPORT.flag(
-        None,
-        "Refuse an export larger than this, such as 20MB. Default: no limit.",
+    max_size: str = groups.EXPORT.optional(
+        "Refuse an export larger than this, such as 20MB. Default: no limit."
     )
 
 

@@ -21,7 +21,6 @@ from model_formats.model_folder import ModelFolder
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel, flag, resolve_model_defaults
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_PROCESSES
-from run_scripts.flags.path_kinds import FOLDER
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.tokenizer import TokenizerFlags
 
@@ -47,18 +46,15 @@ class CreateDataFlags(TokenizerFlags):
         "--tokenizer_dir=data/vocab --objective=sop --max_seq_length=128"
     )
 
-    input_file: str = groups.FILES.flag(
-        None,
+    input_file: str = groups.FILES.required(
         "The text to read: paths, globs and folders, separated by commas. Text and JSON lines "
         "(also gzipped), Parquet files, and folders that Hugging Face's datasets saved (needs "
         "the extra parquet).",
-        required=True,
         is_input=True,
         is_path=True,
         in_manifest=False,
     )
-    input_format: str = groups.FILES.flag(
-        None,
+    input_format: str = groups.FILES.optional(
         "text: a sentence a line, a blank line between documents. jsonl: a JSON object a line, "
         "whose key --text_key holds a document with a sentence a line. Default: jsonl for "
         ".jsonl, .ndjson and .json, text for other files.",
@@ -87,24 +83,19 @@ class CreateDataFlags(TokenizerFlags):
         "lines: also equal lines of 10 characters or more.",
         choices=tuple(DROPPED_KINDS),
     )
-    output_file: str = groups.OUTPUT.flag(
-        None,
+    output_file: str = groups.OUTPUT.optional(
         "The record files to write, separated by commas; ko.tfrecord@64 stands for 64 files, "
         "ko-00000-of-00064.tfrecord and so on. Examples are shuffled over all of them. Default: "
         "each input file's name with .tfrecord added.",
         is_path=True,
         in_manifest=False,
     )
-    model_dir: str = groups.MODEL.flag(
-        None,
+    model_dir: str = groups.MODEL.input_folder(
         "The folder of a model whose training will continue. It provides the tokenizer, and the "
         "objective: sop for an ALBERT, nsp for a BERT.",
-        is_input=True,
-        takes=(FOLDER,),
         in_manifest=False,
     )
-    objective: str = groups.ROWS.flag(
-        None,
+    objective: str = groups.ROWS.optional(
         "What the sentence label says. nsp: whether B is the sentence after A or a random one. "
         "sop: whether A and B are in order. none: no pairs, no label. Default: as the model in "
         "--model_dir was trained, else nsp, or sop if a flag of ALBERT's script is given.",
@@ -116,8 +107,7 @@ class CreateDataFlags(TokenizerFlags):
         least=SHORTEST_SEQUENCE,
         most=LONGEST_SEQUENCE,
     )
-    max_predictions_per_seq: int = groups.ROWS.flag(
-        None,
+    max_predictions_per_seq: int = groups.ROWS.optional(
         "The most masked pieces in an example; max_seq_length * masked_lm_prob is enough. "
         "Default: 20, or with --packing as many as full rows need.",
         least=1,
@@ -192,8 +182,7 @@ class CreateDataFlags(TokenizerFlags):
         "The compression of the record files; run_pretraining reads both.",
         choices=COMPRESSIONS,
     )
-    num_workers: int = groups.PROCESSES.flag(
-        None,
+    num_workers: int = groups.PROCESSES.optional(
         "The number of processes; the records are the same with any number. Default: one for "
         "each core.",
         least=1,
@@ -222,22 +211,15 @@ class CreateDataFlags(TokenizerFlags):
         choices=("local", "spark"),
         in_manifest=False,
     )
-    spark_master: str = groups.PROCESSES.flag(
-        None,
+    spark_master: str = groups.PROCESSES.optional(
         "For --engine=spark: the address, such as spark://host:7077, yarn, k8s://... or local[4].",
         in_manifest=False,
     )
-    input_file_mode: str = groups.COMPATIBILITY.flag(
-        None,
-        "Accepted for ALBERT's command lines; has no effect.",
-        in_manifest=False,
-        no_effect=True,
+    input_file_mode: str = groups.COMPATIBILITY.optional(
+        "Accepted for ALBERT's command lines; has no effect.", in_manifest=False, no_effect=True
     )
-    parallel: bool = groups.COMPATIBILITY.flag(
-        None,
-        "Accepted for ALBERT's command lines; has no effect.",
-        in_manifest=False,
-        no_effect=True,
+    parallel: bool = groups.COMPATIBILITY.optional(
+        "Accepted for ALBERT's command lines; has no effect.", in_manifest=False, no_effect=True
     )
 
 

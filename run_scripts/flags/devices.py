@@ -24,8 +24,7 @@ class DeviceFlags:
     ignore_compute_capability: bool = groups.DEVICES.flag(
         False, "Try a GPU that this TensorFlow has no code for; the process may crash."
     )
-    num_threads: int = groups.THREADS.flag(
-        None,
+    num_threads: int = groups.THREADS.optional(
         "The most CPU threads of TensorFlow. Default: one for each core.",
         least=1,
         most=MOST_THREADS,

@@ -11,7 +11,6 @@ from finetuning.settings import split_names
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import recorded_values
-from run_scripts.flags.path_kinds import FOLDER
 from tokenization.base import TokenizerInterface
 
 # --distillation.
@@ -30,12 +29,9 @@ class TeacherFlags:
     The defaults of weight and temperature are from transformers' run_squad_w_distillation.py.
     """
 
-    teacher_dir: str = groups.DISTILLATION.flag(
-        None,
+    teacher_dir: str = groups.DISTILLATION.input_folder(
         "The folder of a model with the same vocabulary to learn from besides the labels: in "
         "fine-tuning one of the same task and labels.",
-        is_input=True,
-        takes=(FOLDER,),
         **_lasting,
     )
     distillation_weight: float = groups.DISTILLATION.flag(
@@ -73,15 +69,13 @@ class PretrainingTeacherFlags(TeacherFlags):
         "are the attention distributions and value relations of the first MiniLM.",
         **_lasting,
     )
-    relation_heads: int = groups.DISTILLATION.flag(
-        None,
+    relation_heads: int = groups.DISTILLATION.optional(
         "The number of relation heads of --distillation=minilm, which divides the width of both "
         "models. Default: the attention heads of the teacher.",
         least=1,
         **_lasting,
     )
-    teacher_layer: int = groups.DISTILLATION.flag(
-        None,
+    teacher_layer: int = groups.DISTILLATION.optional(
         "The layer of the teacher for --distillation=minilm, from 1. Default: its last.",
         least=1,
         **_lasting,

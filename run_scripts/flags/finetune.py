@@ -26,7 +26,7 @@ from run_scripts.flags.limits import (
     MOST_SEEDS,
     MOST_STEPS,
 )
-from run_scripts.flags.path_kinds import FILE, FOLDER
+from run_scripts.flags.path_kinds import FILE
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.flags.training import (
     TrainingFlags,
@@ -46,9 +46,7 @@ TRAIN_PART = "train_part"
 class FinetuneFlags(TokenizerFlags, TrainingFlags):
     """The flags of all fine-tuning programs, which add the flags of their task."""
 
-    data_dir: str = groups.FILES.flag(
-        None, "The folder with the task's files.", required=True, is_input=True, takes=(FOLDER,)
-    )
+    data_dir: str = groups.FILES.input_folder("The folder with the task's files.", required=True)
     init_checkpoint: str | None = redeclare(
         TrainingFlags,
         "init_checkpoint",
@@ -74,10 +72,9 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         choices=("own", TRAIN_PART),
         kept=True,  # else it would be measured on texts that were trained on
     )
-    predict_split: str = groups.PREDICTION.flag(
-        None,
+    predict_split: str = groups.PREDICTION.optional(
         "The split to predict. Default: test if there is one, else dev; with "
-        "--eval_on=train_part that part.",
+        "--eval_on=train_part that part."
     )
     train_batch_size: int = groups.UPDATES.flag(
         32, "Examples in an update, over all devices.", least=1, most=LARGEST_BATCH, recorded=True
@@ -169,11 +166,11 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         below=1,
         recorded=True,
     )
-    cached_dir: str = groups.COMPATIBILITY.flag(
-        None, "Has no effect here: examples are encoded in seconds.", no_effect=True
+    cached_dir: str = groups.COMPATIBILITY.optional(
+        "Has no effect here: examples are encoded in seconds.", no_effect=True
     )
-    albert_hub_module_handle: str = groups.COMPATIBILITY.flag(
-        None, "Refused: download and unpack the module, and give its folder as --model_dir."
+    albert_hub_module_handle: str = groups.COMPATIBILITY.optional(
+        "Refused: download and unpack the module, and give its folder as --model_dir."
     )
 
 
@@ -182,13 +179,12 @@ class TextFlags(TeacherFlags, FinetuneFlags):
     """The flags of run_classifier and run_ner, whose heads can read any layers of the encoder."""
 
     data_dir: str = redeclare(FinetuneFlags, "data_dir", required=False)
-    predict_file: str = groups.FILES.flag(
-        None, "A file to predict with --do_predict.", is_input=True, is_path=True
+    predict_file: str = groups.FILES.optional(
+        "A file to predict with --do_predict.", is_input=True, is_path=True
     )
-    feature_layers: str = groups.LAYERS.flag(
-        None,
+    feature_layers: str = groups.LAYERS.optional(
         "The layers that the head reads, such as -1,-2,-3,-4; 0 is the embedding output, 1 the "
-        "first layer. Default: the head's usual input.",
+        "first layer. Default: the head's usual input."
     )
     freeze_encoder: bool = groups.LAYERS.flag(False, "Train only the head.", recorded=True)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from run_scripts.flags import declaration
+from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 
 
 class Group(NamedTuple):
@@ -20,6 +21,26 @@ class Group(NamedTuple):
     def flag(self, default: Any, help: str, **about: Any) -> Any:
         """Declares a flag of this group; the arguments as for `declaration.flag`."""
         return declaration.flag(default, help, group=self, **about)
+
+    def optional(self, help: str, **about: Any) -> Any:
+        """Declares a flag without a default."""
+        return self.flag(None, help, **about)
+
+    def required(self, help: str, **about: Any) -> Any:
+        """Declares a flag without which the program refuses to run."""
+        return self.flag(None, help, required=True, **about)
+
+    def input_file(self, help: str, **about: Any) -> Any:
+        """Declares a flag of a file to read."""
+        return self.flag(None, help, is_input=True, takes=(FILE,), **about)
+
+    def input_folder(self, help: str, **about: Any) -> Any:
+        """Declares a flag of a folder to read."""
+        return self.flag(None, help, is_input=True, takes=(FOLDER,), **about)
+
+    def output_folder(self, help: str, **about: Any) -> Any:
+        """Declares a flag of a folder to write, which is made where it is missing."""
+        return self.flag(None, help, takes=(FOLDER, NOTHING), **about)
 
 
 MODEL, TOKENIZER, RESIZING = map(Group, ("model", "tokenizer", "resizing"))

@@ -34,7 +34,6 @@ from run_scripts.flags.limits import (
     MOST_HOURS,
     MOST_PROCESSES,
 )
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from run_scripts.flags.training import (
     TrainingFlags,
@@ -63,10 +62,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "--num_warmup_steps=500"
     )
 
-    input_file: str = groups.FILES.flag(
-        None,
+    input_file: str = groups.FILES.required(
         "The record files to train on: paths or globs, separated by commas.",
-        required=True,
         is_input=True,
         is_path=True,
     )
@@ -80,23 +77,16 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "Variables that --init_checkpoint may lack: prefixes of Google's names, separated by "
         "commas, such as cls/ for the pre-training heads.",
     )
-    vocab_file: str = groups.TOKENIZER.flag(
-        None,
-        "The records' vocabulary, to check the configuration's vocab_size.",
-        is_input=True,
-        takes=(FILE,),
+    vocab_file: str = groups.TOKENIZER.input_file(
+        "The records' vocabulary, to check the configuration's vocab_size."
     )
-    tokenizer_dir: str = groups.TOKENIZER.flag(
-        None,
+    tokenizer_dir: str = groups.TOKENIZER.input_folder(
         "The records' tokenizer, to check the configuration; it is copied into --output_dir. "
-        "Default: the one beside the records.",
-        is_input=True,
-        takes=(FOLDER,),
+        "Default: the one beside the records."
     )
-    do_lower_case: bool = groups.TOKENIZER.flag(
-        None,
+    do_lower_case: bool = groups.TOKENIZER.optional(
         "Whether the tokenizer of a released model in --model_dir lower-cases. Default: as its "
-        "name says (uncased_..., multi_cased_...), or off if its vocabulary has capital letters.",
+        "name says (uncased_..., multi_cased_...), or off if its vocabulary has capital letters."
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
@@ -124,15 +114,11 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         choices=OBJECTIVES.keys(),
         recorded=True,
     )
-    generator_dir: str = groups.MODEL.flag(
-        None,
+    generator_dir: str = groups.MODEL.input_folder(
         "For --objective=rtd: the folder of a generator in transformers' format "
-        "(ElectraForMaskedLM), to start from together with the discriminator's weights.",
-        is_input=True,
-        takes=(FOLDER,),
+        "(ElectraForMaskedLM), to start from together with the discriminator's weights."
     )
-    generator_size: float = groups.UPDATES.flag(
-        None,
+    generator_size: float = groups.UPDATES.optional(
         "For --objective=rtd: the generator's width as a share of the discriminator's. Default: "
         "as in --generator_dir, else as the configuration says.",
         above=0,
@@ -154,8 +140,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         most=LARGEST_BATCH,
         recorded=True,
     )
-    eval_input_file: str = groups.EVALUATION.flag(
-        None,
+    eval_input_file: str = groups.EVALUATION.optional(
         "Held-out record files to evaluate on. Default: the training files.",
         is_input=True,
         is_path=True,
@@ -214,23 +199,19 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "Updates between two evaluations on --eval_input_file. 0: evaluate once, at the end.",
         least=0,
     )
-    bucket_boundaries: str = groups.BATCHES.flag(
-        None,
+    bucket_boundaries: str = groups.BATCHES.optional(
         "Shorter lengths that batches may have, separated by commas, such as 128,256; a batch "
-        "holds examples of similar length. Not for packed records.",
+        "holds examples of similar length. Not for packed records."
     )
-    mask_processes: int = groups.PROCESSES.flag(
-        None,
+    mask_processes: int = groups.PROCESSES.optional(
         "Processes that draw the masks of --masking=dynamic; 0: the training process. The masks "
         "are the same. Default: one for each GPU, if there are more cores; 0 on a CPU.",
         least=0,
         most=MOST_PROCESSES,
     )
-    export_dir: str = groups.EXPORT.flag(
-        None,
+    export_dir: str = groups.EXPORT.output_folder(
         "After training, also write weights without optimizer state, configuration and tokenizer "
-        "here.",
-        takes=(FOLDER, NOTHING),
+        "here."
     )
     masked_lm_budget: float = groups.COMPATIBILITY.flag(
         0.0, "Accepted at 0: it did nothing in Google's program.", least=0, most=1

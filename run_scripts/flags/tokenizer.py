@@ -7,7 +7,6 @@ from typing import Any
 
 from bert_common.errors import InputError
 from run_scripts.flags import groups
-from run_scripts.flags.path_kinds import FILE, FOLDER
 from tokenization import (
     FullTokenizer,
     HuggingFaceTokenizer,
@@ -22,33 +21,24 @@ from tokenization.loading import CONFIG_FILE, Tokenizer
 class TokenizerFlags:
     """The flags that every program with a tokenizer has."""
 
-    vocab_file: str = groups.TOKENIZER.flag(
-        None, "The vocabulary, a piece a line.", is_input=True, takes=(FILE,), in_manifest=False
+    vocab_file: str = groups.TOKENIZER.input_file(
+        "The vocabulary, a piece a line.", in_manifest=False
     )
-    spm_model_file: str = groups.TOKENIZER.flag(
-        None,
-        "A SentencePiece model, instead of --vocab_file.",
-        is_input=True,
-        takes=(FILE,),
-        in_manifest=False,
+    spm_model_file: str = groups.TOKENIZER.input_file(
+        "A SentencePiece model, instead of --vocab_file.", in_manifest=False
     )
-    tokenizer: str = groups.TOKENIZER.flag(
-        None,
+    tokenizer: str = groups.TOKENIZER.optional(
         "The kind of tokenizer. full: BERT's. korean: keeps Hangul syllables and words whole. "
         "sentencepiece: ALBERT's. Default: sentencepiece with --spm_model_file, else full.",
         choices=("full", "korean", "sentencepiece"),
         in_manifest=False,
     )
-    tokenizer_dir: str = groups.TOKENIZER.flag(
-        None,
+    tokenizer_dir: str = groups.TOKENIZER.input_folder(
         "A folder with tokenizer_config.json and its vocabulary, of this project or Hugging "
         "Face, instead of the three above.",
-        is_input=True,
-        takes=(FOLDER,),
         in_manifest=False,
     )
-    do_lower_case: bool = groups.TOKENIZER.flag(
-        None,
+    do_lower_case: bool = groups.TOKENIZER.optional(
         "Lower-case the text. Default: as the name of a released model in --model_dir says "
         "(uncased_..., multi_cased_...), or off if its vocabulary has capital letters; otherwise "
         "on for full and sentencepiece, off for korean.",

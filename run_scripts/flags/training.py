@@ -24,35 +24,23 @@ from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
 class ModelFlags:
     """The flags that name a model."""
 
-    model_dir: str = groups.MODEL.flag(
-        None,
+    model_dir: str = groups.MODEL.input_folder(
         "The folder of the model to start from: one of this project or of transformers, or a "
         "released one, unpacked. It provides configuration, checkpoint (the best, else the "
-        "newest) and tokenizer, where no other flag names them.",
-        is_input=True,
-        takes=(FOLDER,),
+        "newest) and tokenizer, where no other flag names them."
     )
-    config_file: str = groups.MODEL.flag(
-        None,
+    config_file: str = groups.MODEL.input_file(
         f"The model's sizes: {', '.join(e.config_file for e in ENCODERS.values())}, or "
-        "transformers' config.json.",
-        is_input=True,
-        takes=(FILE,),
+        "transformers' config.json."
     )
-    bert_config_file: str = groups.MODEL.flag(
-        None,
-        "BERT's sizes: a bert_config.json, or transformers' config.json.",
-        is_input=True,
-        takes=(FILE,),
+    bert_config_file: str = groups.MODEL.input_file(
+        "BERT's sizes: a bert_config.json, or transformers' config.json."
     )
-    albert_config_file: str = groups.MODEL.flag(
-        None,
-        "ALBERT's sizes: an albert_config.json, or transformers' config.json.",
-        is_input=True,
-        takes=(FILE,),
+    albert_config_file: str = groups.MODEL.input_file(
+        "ALBERT's sizes: an albert_config.json, or transformers' config.json."
     )
-    init_checkpoint: str | None = groups.MODEL.flag(
-        None, "The model's weights.", is_input=True, takes=(FILE, FOLDER, NOTHING)
+    init_checkpoint: str | None = groups.MODEL.optional(
+        "The model's weights.", is_input=True, takes=(FILE, FOLDER, NOTHING)
     )
 
 
@@ -60,11 +48,8 @@ class ModelFlags:
 class TrainingFlags(DeviceFlags, ModelFlags):
     """Devices, checkpoints, curves: what does not depend on the task."""
 
-    output_dir: str = groups.OUTPUT.flag(
-        None,
-        "The folder to write checkpoints, TensorBoard curves and results to.",
-        required=True,
-        takes=(FOLDER, NOTHING),
+    output_dir: str = groups.OUTPUT.output_folder(
+        "The folder to write checkpoints, TensorBoard curves and results to.", required=True
     )
     keep_checkpoint_max: int = groups.UPKEEP.flag(
         5, "The number of newest checkpoints to keep. 0: all.", least=0
@@ -89,11 +74,10 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "steps change no weight.",
         least=0,
     )
-    profile_steps: str = groups.UPKEEP.flag(
-        None, "The first and the last update to trace for TensorBoard's profiler: FROM,TO."
+    profile_steps: str = groups.UPKEEP.optional(
+        "The first and the last update to trace for TensorBoard's profiler: FROM,TO."
     )
-    encoder_dropout: float = groups.HEAD.flag(
-        None,
+    encoder_dropout: float = groups.HEAD.optional(
         "The dropout rate of hidden states and attention while training, such as 0 for a small "
         "model on much text. Default: the configuration's, which the written folder keeps.",
         least=0,
@@ -119,8 +103,8 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "multi_worker: the GPUs of all machines in TF_CONFIG. auto: as many as there are.",
         choices=("auto", "one_device", "mirrored", "multi_worker"),
     )
-    num_gpus: int = groups.DEVICES.flag(
-        None, "The number of GPUs to use on each machine. Default: all.", least=1, most=MOST_DEVICES
+    num_gpus: int = groups.DEVICES.optional(
+        "The number of GPUs to use on each machine. Default: all.", least=1, most=MOST_DEVICES
     )
     all_reduce: str = groups.DEVICES.flag(
         "auto",
@@ -134,8 +118,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "PCIe or Ethernet, and rounds the sums.",
         choices=("float32", "bfloat16"),
     )
-    precision: str = groups.DEVICES.flag(
-        None,
+    precision: str = groups.DEVICES.optional(
         "The type of matrix products; weights, moments, norms and losses are always float32. "
         "auto: bfloat16 where the hardware supports it. None has been tried on a GPU, where "
         "TensorFlow multiplies float32 in TF32 (docs/training.md). Default: float32.",
@@ -147,11 +130,9 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "to benefit; with bfloat16 on a CPU only the operations between matrix products.",
         choices=("auto", "on", "off"),
     )
-    compilation_cache_dir: str = groups.DEVICES.flag(
-        None,
+    compilation_cache_dir: str = groups.DEVICES.output_folder(
         "The folder for XLA's compiled code, which makes the next start faster; none: keep "
-        "nothing. Default: compilation_cache in --output_dir on GPUs, none on a CPU.",
-        takes=(FOLDER, NOTHING),
+        "nothing. Default: compilation_cache in --output_dir on GPUs, none on a CPU."
     )
     recompute: str = groups.DEVICES.flag(
         "none",
@@ -171,20 +152,19 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         least=1,
         most=LARGEST_BATCH,
     )
-    steps_per_loop: int = groups.DEVICES.flag(
-        None,
+    steps_per_loop: int = groups.DEVICES.optional(
         "The most updates before control returns to Python. Default: 10 on GPUs, 1 on a CPU.",
         least=1,
     )
-    iterations_per_loop: int = groups.TPU.flag(None, "For TPUs; has no effect here.", least=0)
+    iterations_per_loop: int = groups.TPU.optional("For TPUs; has no effect here.", least=0)
     use_tpu: bool = groups.TPU.flag(
         False, "Accepted while off: this program trains on GPUs and CPUs."
     )
-    tpu_name: str = groups.TPU.flag(None, "For TPUs; has no effect here.")
-    tpu_zone: str = groups.TPU.flag(None, "For TPUs; has no effect here.")
-    gcp_project: str = groups.TPU.flag(None, "For TPUs; has no effect here.")
-    master: str = groups.TPU.flag(None, "For TPUs; has no effect here.")
-    num_tpu_cores: int = groups.TPU.flag(None, "For TPUs; has no effect here.", least=0)
+    tpu_name: str = groups.TPU.optional("For TPUs; has no effect here.")
+    tpu_zone: str = groups.TPU.optional("For TPUs; has no effect here.")
+    gcp_project: str = groups.TPU.optional("For TPUs; has no effect here.")
+    master: str = groups.TPU.optional("For TPUs; has no effect here.")
+    num_tpu_cores: int = groups.TPU.optional("For TPUs; has no effect here.", least=0)
 
 
 def check_training_flags(values: TrainingFlags) -> None:

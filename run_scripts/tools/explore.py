@@ -30,21 +30,14 @@ class ExploreFlags(DeviceFlags):
 
     EXAMPLE = "--model_dir=output/model --tokenizers=data/vocab,data/other_vocab"
 
-    model_dir: str = groups.MODEL.flag(
-        None,
+    model_dir: str = groups.MODEL.input_folder(
         "The folder of the model to show, or one of its checkpoints. Default: the model that "
-        "comes with this project.",
-        is_input=True,
-        takes=(FOLDER,),
+        "comes with this project."
     )
-    tokenizer_dir: str = groups.TOKENIZER.flag(
-        None,
-        "The folder of the tokenizer, if the model's folder has none.",
-        is_input=True,
-        takes=(FOLDER,),
+    tokenizer_dir: str = groups.TOKENIZER.input_folder(
+        "The folder of the tokenizer, if the model's folder has none."
     )
-    tokenizers: str = groups.TOKENIZER.flag(
-        None,
+    tokenizers: str = groups.TOKENIZER.optional(
         "Other vocabularies to compare on the same text, separated by commas: tokenizer folders, "
         "vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
         takes=(FILE, FOLDER, NOTHING),

@@ -14,7 +14,6 @@ from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.limits import LARGEST_VOCABULARY
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FOLDER
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.given_model import find_directory, open_model_tokenizer
 from tokenization.unknown_share import warn_of_unknown
@@ -33,17 +32,12 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
 
     EXAMPLE = "--text='나는 학교[MASK] 갔다.'"
 
-    model_dir: str = groups.MODEL.flag(
-        None,
+    model_dir: str = groups.MODEL.input_folder(
         "The folder of a pre-trained model. It provides configuration, checkpoint (the best, "
         "else the newest) and, unless another flag names it, the tokenizer. Default: the model "
-        "that comes with this project.",
-        is_input=True,
-        takes=(FOLDER,),
+        "that comes with this project."
     )
-    text: str = groups.VOCABULARY.flag(
-        None, "Sentences with [MASK], separated by |.", required=True
-    )
+    text: str = groups.VOCABULARY.required("Sentences with [MASK], separated by |.")
     guesses: int = groups.ANSWERS.flag(
         5, "The number of guesses for each [MASK].", least=1, most=LARGEST_VOCABULARY
     )

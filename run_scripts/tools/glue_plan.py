@@ -22,7 +22,7 @@ from run_scripts.flags import groups
 from run_scripts.flags.finetune import measured_splits
 from run_scripts.flags.flag_files import SHIPPED
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FOLDER, NOTHING
+from run_scripts.flags.path_kinds import FOLDER
 
 BENCHMARKS = {
     "glue": ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli"),
@@ -85,24 +85,15 @@ class PlanFlags:
         "--output_dir=output/glue"
     )
 
-    benchmark: str = groups.TASK.flag(
-        None, "The benchmark.", required=True, choices=tuple(BENCHMARKS)
+    benchmark: str = groups.TASK.required("The benchmark.", choices=tuple(BENCHMARKS))
+    model: str = groups.MODEL.required(
+        "A pre-trained model: its folder or a checkpoint.", is_input=True, is_path=True
     )
-    model: str = groups.MODEL.flag(
-        None,
-        "A pre-trained model: its folder or a checkpoint.",
-        required=True,
-        is_input=True,
-        is_path=True,
+    data_dir: str = groups.FILES.required(
+        "The folder that holds one sub-folder per task.", takes=(FOLDER,)
     )
-    data_dir: str = groups.FILES.flag(
-        None, "The folder that holds one sub-folder per task.", required=True, takes=(FOLDER,)
-    )
-    output_dir: str = groups.OUTPUT.flag(
-        None,
-        "The folder that holds one sub-folder per task.",
-        required=True,
-        takes=(FOLDER, NOTHING),
+    output_dir: str = groups.OUTPUT.output_folder(
+        "The folder that holds one sub-folder per task.", required=True
     )
 
 

@@ -11,7 +11,6 @@ from finetuning.tables import read_lines
 from run_scripts.flags import groups
 from run_scripts.flags.finetune import TRAIN_PART
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FOLDER, NOTHING
 from run_scripts.tools.glue_plan import BENCHMARKS, find_task
 
 # The mean, and the standard deviation of several runs.
@@ -30,14 +29,9 @@ class TableFlags:
 
     EXAMPLE = "--benchmark=glue --output_dir=output/glue"
 
-    benchmark: str = groups.TASK.flag(
-        None, "The benchmark.", required=True, choices=tuple(BENCHMARKS)
-    )
-    output_dir: str = groups.OUTPUT.flag(
-        None,
-        "The folder that holds one sub-folder per task.",
-        required=True,
-        takes=(FOLDER, NOTHING),
+    benchmark: str = groups.TASK.required("The benchmark.", choices=tuple(BENCHMARKS))
+    output_dir: str = groups.OUTPUT.output_folder(
+        "The folder that holds one sub-folder per task.", required=True
     )
 
 

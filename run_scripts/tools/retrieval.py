@@ -22,7 +22,6 @@ from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.limits import LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, FOLDER
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,26 +34,17 @@ class RetrievalFlags(DeviceFlags):
 
     EXAMPLE = "--model_dir=output/vectors --questions=data/KorQuAD_v1.0_dev.json"
 
-    model_dir: str = groups.MODEL.flag(
-        None,
-        "The folder of a model. Default: the model that comes with this project.",
-        is_input=True,
-        takes=(FOLDER,),
+    model_dir: str = groups.MODEL.input_folder(
+        "The folder of a model. Default: the model that comes with this project."
     )
-    data_dir: str = groups.FILES.flag(
-        None, "A folder in BEIR's format.", is_input=True, takes=(FOLDER,)
-    )
+    data_dir: str = groups.FILES.input_folder("A folder in BEIR's format.")
     split: str = groups.FILES.flag(
         "test", "The file in its folder qrels to use: train, dev or test."
     )
-    questions: str = groups.FILES.flag(
-        None,
-        "Questions in SQuAD's format, such as KorQuAD 1.0's, instead of --data_dir.",
-        is_input=True,
-        takes=(FILE,),
+    questions: str = groups.FILES.input_file(
+        "Questions in SQuAD's format, such as KorQuAD 1.0's, instead of --data_dir."
     )
-    max_seq_length: int = groups.ROWS.flag(
-        None,
+    max_seq_length: int = groups.ROWS.optional(
         "The most pieces of a text, with special tokens. Default: as many as the model was "
         "trained on.",
         least=3,

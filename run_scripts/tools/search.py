@@ -28,7 +28,6 @@ from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.limits import MOST_SHOWN
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, FOLDER
 
 if TYPE_CHECKING:
     from korean_bert.model import Model
@@ -46,32 +45,23 @@ class SearchFlags(DeviceFlags):
 
     EXAMPLE = "--model_dir=output/vectors --corpus=faq.csv --query='환불은 언제 되나요?'"
 
-    model_dir: str = groups.MODEL.flag(
-        None,
+    model_dir: str = groups.MODEL.input_folder(
         "The folder of a model, ideally one that run_similarity trained. Default: the model that "
-        "comes with this project.",
-        is_input=True,
-        takes=(FOLDER,),
+        "comes with this project."
     )
-    corpus: str = groups.FILES.flag(
-        None,
+    corpus: str = groups.FILES.input_file(
         f"The texts to search: {', '.join(ENDINGS)}, or any other file with a text a line.",
         required=True,
-        is_input=True,
-        takes=(FILE,),
     )
-    text_column: str = groups.COLUMNS.flag(
-        None,
+    text_column: str = groups.COLUMNS.optional(
         "The column, or key, of the text. Default: the one called text, sentence, question or "
-        "the like.",
+        "the like."
     )
-    encoding: str = groups.COLUMNS.flag(
-        None,
-        "The encoding of the file. Default: recognized.",
-        choices=tuple(NAMES),
+    encoding: str = groups.COLUMNS.optional(
+        "The encoding of the file. Default: recognized.", choices=tuple(NAMES)
     )
-    query: str = groups.ANSWERS.flag(
-        None, "The text to look for. Default: each line of standard input."
+    query: str = groups.ANSWERS.optional(
+        "The text to look for. Default: each line of standard input."
     )
     approximate: bool = groups.ANSWERS.flag(
         False,
