@@ -101,12 +101,7 @@ def _gradient(blocks, split, key, value, upstream):
 class _Blocks:
     """How the queries are split, and what the scores depend on besides query and key.
 
-    Args:
-        query, key, bias, dropout_rate, dropout_seed: as for `blockwise_attention`.
-
-    Attributes:
-        count: how many blocks there are, the last one filled up.
-        scale: what query times key is multiplied by.
+    There are `count` blocks, the last one filled up; `scale` multiplies query times key.
     """
 
     def __init__(self, query, key, bias, dropout_rate, dropout_seed):

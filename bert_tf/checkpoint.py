@@ -62,24 +62,19 @@ class DamagedCheckpoint(InputError):
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointArrays:
-    """The arrays of a checkpoint of any format, by Google's names.
+    """The arrays of a checkpoint of any format, by Google's names."""
 
-    Attributes:
-        source: the file or folder, for messages.
-        shapes: a dict: Google's name -> the array's shape.
-        read: a function of a name that returns the array; raises `InputError`.
-        optional: prefixes of names that files of this format may lack, whatever the model.
-        ignored: what the file holds that no model needs, by the file's own names.
-        config: the configuration beside the file, where its format always has one.
-        heads: regular expressions for the beginnings of names that models without them ignore.
-    """
-
-    source: str
-    shapes: Mapping[str, Sequence[int]]
+    source: str  # the file or folder, for messages
+    shapes: Mapping[str, Sequence[int]]  # a dict: Google's name -> the array's shape
+    # A function of a name that returns the array; raises `InputError`.
     read: Callable[[str], np.ndarray]
+    # Prefixes of names that files of this format may lack, whatever the model.
     optional: tuple[str, ...] = ()
+    # What the file holds that no model needs, by the file's own names.
     ignored: tuple[str, ...] = ()
+    # The configuration beside the file, where its format always has one.
     config: EncoderConfig | None = None
+    # Regular expressions for the beginnings of names that models without them ignore.
     heads: tuple[str, ...] = ()
 
 

@@ -167,11 +167,7 @@ class Teacher:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OutputTeacher(Teacher):
-    """Teaches its outputs, by the `SoftLoss` of the student's objective.
-
-    Attributes:
-        temperature: t of `soft_divergence`.
-    """
+    """Teaches its outputs, at a temperature, by the `SoftLoss` of the student's objective."""
 
     temperature: float = 1.0
 

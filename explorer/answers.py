@@ -33,18 +33,14 @@ Vocabulary = tuple[str, Cut]
 
 @dataclasses.dataclass(frozen=True)
 class Explored:
-    """What the page shows.
+    """What the page shows."""
 
-    Attributes:
-        model: a `korean_bert.Model`.
-        vocabularies: (name, function from a text to its pieces) of others, to compare with.
-        last_attention: the last text's attention, of which the page asks head after head.
-        check_asker: raises an error where nobody waits for the answer any more.
-    """
-
-    model: "Model"
+    model: "Model"  # a `korean_bert.Model`
+    # (name, function from a text to its pieces) of others, to compare with.
     vocabularies: tuple[Vocabulary, ...] = ()
+    # The last text's attention, of which the page asks head after head.
     last_attention: LastAttention = dataclasses.field(default_factory=LastAttention)
+    # Raises an error where nobody waits for the answer any more.
     check_asker: Callable[[], None] | None = None
 
 

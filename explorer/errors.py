@@ -30,11 +30,7 @@ MESSAGES = {
 class RequestError(InputError):
     """A request of the page, or of another program, cannot be answered.
 
-    The message is one line.
-
-    Args:
-        code: a key of `MESSAGES`.
-        values: what stands in the message's braces.
+    The message is one line, of `MESSAGES`; `values` stand in its braces.
     """
 
     def __init__(self, code: str, **values: Any) -> None:

@@ -39,11 +39,7 @@ class TooLargeError(Exception):
 
 
 class Guard:
-    """An ASGI application that checks requests before it hands them to another.
-
-    Args:
-        application: the other.
-    """
+    """An ASGI application that checks requests before it hands them to another."""
 
     def __init__(self, application: ASGIApp) -> None:
         self.application = application

@@ -22,12 +22,9 @@ class AskerLeft(Exception):
 
 
 class ModelQueue:
-    """Calls functions one after the other in a thread of its own.
+    """Calls functions one after the other in a thread of its own; so many requests may wait.
 
     A request is known by its ticket, a string that whoever sends it has made up.
-
-    Args:
-        longest: how many requests may wait.
     """
 
     def __init__(self, longest: int = LONGEST) -> None:

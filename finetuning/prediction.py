@@ -21,12 +21,8 @@ from finetuning.examples import Examples, Outputs
 class Predictor:
     """Computes a model's outputs without dropout; each length is compiled once.
 
-    Every worker computes all examples on its own replicas, so that all have the same outputs.
-
-    Args:
-        model: a model that was made in the strategy's scope.
-        strategy: a `tf.distribute.Strategy`.
-        xla: "auto", "on" or "off": whether XLA compiles the forward pass.
+    Every worker computes all examples on its own replicas, so that all have the same outputs. The
+    model was made in the strategy's scope; xla is "auto", "on" or "off".
     """
 
     def __init__(

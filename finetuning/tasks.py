@@ -28,34 +28,22 @@ class Task:
       `read_input(task, name, value)`, the raw example of what a user gives; and
       `read_outputs(task, examples, outputs)`, what the model's outputs say of each;
     * serving: `signatures(loaded)`, the `finetuning.serving.signatures.Signatures` of a SavedModel.
-
-    Attributes:
-        name: as models' folders record it.
-        package: the package with the modules above.
-        description: for model cards, after the model's name.
-        takes: what `predict` takes, for messages.
-        settings: name -> `Setting`: what its folders record.
-        labels: "classes", "tags" (of BIO2) or None: what the names of the labels are.
-        fields: the fields of the page for a text, in the order in which `predict` takes them:
-            "text", "second" and "options".
-        optional_fields: those that may be left out.
-        row: the fields in the order of a row's two segments.
-        view: how the page shows an answer, a key of `explorer.predictions.VIEWS`.
-        may_lack: prefixes of the weights that its files may lack: what the head does not read.
-        transformers: the class that its models become.
     """
 
-    name: str
-    package: str
-    description: str
-    takes: str
-    settings: dict[str, Setting]
-    labels: str | None
+    name: str  # as models' folders record it
+    package: str  # the package with the modules above
+    description: str  # for model cards, after the model's name
+    takes: str  # what `predict` takes, for messages
+    settings: dict[str, Setting]  # name -> `Setting`: what its folders record
+    labels: str | None  # "classes", "tags" (of BIO2) or None: what the names of the labels are
+    # The fields of the page for a text, in the order in which `predict` takes them: "text",
+    # "second" and "options".
     fields: tuple[str, ...]
-    view: str
-    transformers: TransformersClass
-    optional_fields: tuple[str, ...] = ()
-    row: tuple[str, ...] = ("text", "second")
+    view: str  # how the page shows an answer, a key of `explorer.predictions.VIEWS`
+    transformers: TransformersClass  # the class that its models become
+    optional_fields: tuple[str, ...] = ()  # those that may be left out
+    row: tuple[str, ...] = ("text", "second")  # the fields in the order of a row's two segments
+    # Prefixes of the weights that its files may lack: what the head does not read.
     may_lack: tuple[str, ...] = ()
 
     def module(self, name: str) -> ModuleType:

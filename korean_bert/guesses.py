@@ -35,14 +35,7 @@ class MaskGuesser:
     """What a model guesses for masks; one graph for rows of any number and length.
 
     Keras's layers called one by one take five times as long as the graph for rows of some pieces.
-
-    Args:
-        model: a `PretrainingModel`.
-        tokenizer: its tokenizer.
-
-    Attributes:
-        kinds: the `PieceKinds` of its vocabulary.
-        config: the model's configuration.
+    `kinds` are the `PieceKinds` of its vocabulary.
     """
 
     def __init__(self, model: PretrainingModel, tokenizer: TokenizerInterface) -> None:

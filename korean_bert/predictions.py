@@ -17,15 +17,9 @@ from tokenization.base import TokenizerInterface
 
 
 class TaskPredictor:
-    """Predicts with a fine-tuned model.
+    """Predicts with a fine-tuned model, on rows of at most `max_length` pieces.
 
-    Args:
-        loaded: a `LoadedModel` whose task is not "pretraining".
-        tokenizer: its tokenizer.
-        max_length: the most pieces of a row.
-
-    Raises:
-        InputError: the model is not fine-tuned, or its labels are no tags.
+    Refuses a model that is not fine-tuned, or whose labels are no tags.
     """
 
     def __init__(self, loaded: LoadedModel, tokenizer: TokenizerInterface, max_length: int) -> None:

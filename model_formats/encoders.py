@@ -15,60 +15,44 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Encoder:
-    """What the project knows of a kind of encoder.
+    """What the project knows of a kind of encoder."""
 
-    Attributes:
-        name: as written in flags, and as `LoadedModel.model_type`.
-        title: as written in prose.
-        config: the class of its configurations.
-        model: "module.Class", as the class's module imports Keras and this one must not.
-        config_file: the name of the file with its configuration, which tells a folder's kind.
-        checkpoint: the name of its checkpoint in Google's released folders.
-        tokenizers: the kinds of tokenizers that Google's code for it has.
-        objective: the sentence objective that records for it are made for, if no flag says.
-        prefix: how the names of its classes in transformers begin.
-        names: its table of weights in transformers; see `transformers_files.names`.
-        stem: how Google's names of its weights begin.
-        defaults: the encoder whose flag defaults apply where this one has none of its own, a key of
-            `ENCODERS`: "bert" or "albert", for which Google's programs have defaults.
-        token_boundary: whether records for it have that feature, which Google's training program
-            for it reads.
-        beams: whether Google's code for it answers SQuAD 2.0 with a head that searches with beams.
-        special_ids: a key of transformers' config.json -> the attribute of the tokenizer.
-        config_flag: the flag for its configuration in Google's programs, if they have one.
-        google_use: what an export says of Google's programs where they have no such flag.
-        google_gelu: what Google's code for it calls gelu, by its names here.
-        head_act: the only hidden_act that its head for masked words has in transformers; None: any.
-        two_layers: whether its sequence head in transformers has two layers where ours has one.
-        class_keys: the end of the name of a class in transformers -> the keys of config.json
-            without which that class has other layers.
-        always_projects: whether its class in transformers has a projection of the embeddings where
-            they are as wide as the hidden states, too.
-    """
-
-    name: str
-    title: str
-    config: type[EncoderConfig]
-    model: str
-    config_file: str
-    checkpoint: str
-    tokenizers: tuple[str, ...]
-    objective: str
-    prefix: str
-    names: dict[str, str]
+    name: str  # as written in flags, and as `LoadedModel.model_type`
+    title: str  # as written in prose
+    config: type[EncoderConfig]  # the class of its configurations
+    model: str  # "module.Class", as the class's module imports Keras and this one must not
+    config_file: str  # the name of the file with its configuration, which tells a folder's kind
+    checkpoint: str  # the name of its checkpoint in Google's released folders
+    tokenizers: tuple[str, ...]  # the kinds of tokenizers that Google's code for it has
+    objective: str  # the sentence objective that records for it are made for, if no flag says
+    prefix: str  # how the names of its classes in transformers begin
+    names: dict[str, str]  # its table of weights in transformers; see `transformers_files.names`
+    # The encoder whose flag defaults apply where this one has none of its own, a key of `ENCODERS`:
+    # "bert" or "albert", for which Google's programs have defaults.
     defaults: str
-    stem: str = "bert/"
+    stem: str = "bert/"  # how Google's names of its weights begin
+    # Whether records for it have that feature, which Google's training program for it reads.
     token_boundary: bool = False
+    # Whether Google's code for it answers SQuAD 2.0 with a head that searches with beams.
     beams: bool = False
+    # A key of transformers' config.json -> the attribute of the tokenizer.
     special_ids: dict[str, str] = dataclasses.field(
         default_factory=lambda: {"pad_token_id": "pad_id"}
     )
+    # The flag for its configuration in Google's programs, if they have one.
     config_flag: str | None = None
-    google_use: str = ""
+    google_use: str = ""  # what an export says of Google's programs where they have no such flag
+    # What Google's code for it calls gelu, by its names here.
     google_gelu: tuple[str, ...] = ("gelu", "gelu_tanh")
+    # The only hidden_act that its head for masked words has in transformers; None: any.
     head_act: str | None = None
+    # Whether its sequence head in transformers has two layers where ours has one.
     two_layers: bool = False
+    # The end of the name of a class in transformers -> the keys of config.json without which that
+    # class has other layers.
     class_keys: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # Whether its class in transformers has a projection of the embeddings where they are as wide as
+    # the hidden states, too.
     always_projects: bool = False
 
     @property

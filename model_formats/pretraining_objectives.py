@@ -18,36 +18,28 @@ if TYPE_CHECKING:  # they import Keras
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingObjective:
-    """What the project knows of an objective of pre-training.
+    """What the project knows of an objective of pre-training."""
 
-    Attributes:
-        name: as --objective of run_pretraining has it.
-        predicts: what it predicts, as a sentence has it.
-        make_model: (a new encoder, the name of the sentence objective or None) -> the model, which
-            has an `objective`.
-        measured: (the model, the name of the sentence objective or None) -> the `Objective` that an
-            evaluation reports.
-        baseline: (the results of an evaluation, a function that returns the share of the most
-            frequent masked piece) -> a line about what a trivial model reaches.
-        memory_line: (configuration, sizes) -> the line before training, as
-            `bert_tf.memory_estimate.memory_line`.
-        uses_pairs: whether it has a sentence objective.
-        encoders: the names of the encoders that it is for; empty for all.
-        drops_tokens: whether --token_dropping can be on: its model has one encoder, and a loss of
-            masked words by which tokens are chosen.
-        weights: a regular expression for Google's names of weights, by which its checkpoints are
-            known; None for the objective of all others.
-    """
-
-    name: str
-    predicts: str
+    name: str  # as --objective of run_pretraining has it
+    predicts: str  # what it predicts, as a sentence has it
+    # (a new encoder, the name of the sentence objective or None) -> the model, which has an
+    # `objective`.
     make_model: "Callable[[keras.Model, str | None], EncoderModel]"
+    # (the model, the name of the sentence objective or None) -> the `Objective` that an evaluation
+    # reports.
     measured: "Callable[[EncoderModel, str | None], Objective]"
+    # (the results of an evaluation, a function that returns the share of the most frequent masked
+    # piece) -> a line about what a trivial model reaches.
     baseline: Callable[[dict[str, float], Callable[[], float]], str]
+    # (configuration, sizes) -> the line before training, as `bert_tf.memory_estimate.memory_line`.
     memory_line: Callable[..., str] = memory_line
-    uses_pairs: bool = True
-    encoders: tuple[str, ...] = ()
+    uses_pairs: bool = True  # whether it has a sentence objective
+    encoders: tuple[str, ...] = ()  # the names of the encoders that it is for; empty for all
+    # Whether --token_dropping can be on: its model has one encoder, and a loss of masked words by
+    # which tokens are chosen.
     drops_tokens: bool = True
+    # A regular expression for Google's names of weights, by which its checkpoints are known; None
+    # for the objective of all others.
     weights: str | None = None
 
 

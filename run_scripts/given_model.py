@@ -27,19 +27,13 @@ MODEL_FLAGS = tuple(field.name for field in dataclasses.fields(ModelFlags))
 
 @dataclasses.dataclass(frozen=True)
 class GivenModel:
-    """The parts of a model, each as a flag names it, else as the first folder holds it.
+    """The parts of a model, each as a flag names it, else as the first folder holds it."""
 
-    Attributes:
-        flags: a program's flags as parsed, with `ModelFlags` and init_checkpoint.
-        folder: the `ModelFolder` of --model_dir, or None.
-        fine_tuned: the folder of an earlier fine-tuning, for what is named nowhere else; or None.
-        folder_has_weights: whether `folder` has the weights where no flag names any.
-    """
-
-    flags: ModelFlags
-    folder: ModelFolder | None
+    flags: ModelFlags  # a program's flags as parsed, with `ModelFlags` and init_checkpoint
+    folder: ModelFolder | None  # the `ModelFolder` of --model_dir, or None
+    # The folder of an earlier fine-tuning, for what is named nowhere else; or None.
     fine_tuned: ModelFolder | None = None
-    folder_has_weights: bool = True
+    folder_has_weights: bool = True  # whether `folder` has the weights where no flag names any
 
     @classmethod
     def of(cls, flags: ModelFlags, directory: str | None = None) -> Self:

@@ -10,13 +10,9 @@ from tokenization.normalization import Form, remove_ranges, surplus_of_runs
 
 
 class AlignedText:
-    """A text with each character's span in the original text.
+    """A text with each character's span in the original text; None if this is the original.
 
     Every method returns a new one, whose text is the result of the same operation on a string.
-
-    Args:
-        text: the text.
-        spans: for each character its (start, end) in the original; None if this is the original.
     """
 
     def __init__(self, text: str, spans: list[tuple[int, int]] | None = None) -> None:

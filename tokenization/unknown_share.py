@@ -41,11 +41,9 @@ MASKED = re.compile(r"\S*\[MASK\]\S*")
 
 
 class UnknownCounter:
-    """Counts the [UNK]s of the first texts that a tokenizer is given, call after call.
+    """Counts pieces and [UNK]s of the first texts that a tokenizer is given, call after call.
 
-    Attributes:
-        pieces, unknown: how many pieces were counted, and how many of them are [UNK].
-        words: the first words that have an [UNK].
+    `words` are the first words that have an [UNK].
     """
 
     def __init__(self, tokenizer: TokenizerInterface) -> None:

@@ -7,12 +7,9 @@ import tensorflow as tf
 
 
 class Profile:
-    """Traces some updates for TensorBoard's profiler, under plugins/profile.
+    """Traces the updates from `first`, counted from 1, to `last` for TensorBoard's profiler.
 
-    Args:
-        directory: the folder of the event files.
-        first: the first update to trace, counted from 1.
-        last: the last one; 0 and 0 trace nothing.
+    0 and 0 trace nothing. The traces are under plugins/profile.
     """
 
     def __init__(self, directory: str | os.PathLike[str], first: int, last: int) -> None:

@@ -33,12 +33,7 @@ SHOWN_SENTENCES = 4
 
 
 class EvaluationStep:
-    """The loss sums of a global batch, without dropout.
-
-    Args:
-        model: a `PretrainingModel`, or another with an `objective`, made in the strategy's scope.
-        compilation: what XLA compiles, a `Compilation`.
-    """
+    """The loss sums, without dropout, of a global batch; the model has an `objective`."""
 
     def __init__(
         self,

@@ -95,13 +95,9 @@ def uses_onednn() -> bool:
 
 
 class LossScale:
-    """A scale that is halved when a gradient overflows and doubled after many that did not.
+    """The loss's scale, halved when a gradient overflows and doubled after many that did not.
 
     Make it in the strategy's scope.
-
-    Attributes:
-        scale: what the loss is multiplied by.
-        good_steps: updates since the scale last changed.
     """
 
     def __init__(self) -> None:

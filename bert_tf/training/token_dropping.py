@@ -32,16 +32,9 @@ MASKED, SPECIAL, PADDING = 2e9, 1e9, -1e9
 
 
 class TokenDropping:
-    """The share of dropped tokens, and the running average that chooses them.
+    """The share of a row's tokens that is dropped, and the running average [V] that chooses them.
 
     Make it in the strategy's scope.
-
-    Args:
-        share: of the tokens of a row, padding included; below 1.
-        vocab_size: V.
-
-    Attributes:
-        losses: the average [V], a float32 variable, equal on all replicas.
     """
 
     def __init__(self, share: float, vocab_size: int) -> None:

@@ -18,14 +18,8 @@ class Update:
 
     Not `optimizer.apply`: it would add the gradients up over the replicas once more. A loss or
     gradient that is not finite changes no weight; no branch decides that, as a GPU's host would
-    have to wait for it.
-
-    Args:
-        weights: the trainable variables of a model.
-        optimizer: a `bert_tf.optimization.DecayOptimizer`, built with these.
-        loss_scale: a `LossScale` for float16, or None.
-        xla: whether XLA compiles it.
-        token_dropping: the `TokenDropping` whose average a step changes too, or None.
+    have to wait for it. The optimizer is built with the weights; `token_dropping` has an average
+    that a step changes too.
     """
 
     def __init__(

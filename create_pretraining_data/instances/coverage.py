@@ -19,12 +19,7 @@ ONE_WORD_DOCUMENTS = "documents of one word"
 
 
 class Coverage:
-    """Which pieces of a text are in a row.
-
-    Args:
-        text: a `TokenizedText`.
-        rules: `PairRules`.
-    """
+    """Which pieces of a text are in a row."""
 
     def __init__(self, text: TokenizedText, rules: PairRules) -> None:
         self._text, self._rules = text, rules

@@ -42,14 +42,7 @@ def default_count(gpus: int) -> int:
 
 
 class MaskProcesses:
-    """Processes that draw masks; a context, which ends them.
-
-    Args:
-        count: how many, at least 1.
-
-    Raises:
-        InputError: when entered, if one cannot start.
-    """
+    """Processes, 1 at least, that draw masks; a context, which starts and ends them."""
 
     def __init__(self, count: int) -> None:
         self.count = count

@@ -16,11 +16,7 @@ OUTSIDE, BEGIN, INSIDE = range(3)
 
 
 class Tags:
-    """The tags of the classes as numbers: the place in an entity, and its kind.
-
-    Args:
-        names: "B-X", "I-X" or "O", for each of C classes.
-    """
+    """The tags "B-X", "I-X" or "O" of C classes as numbers: place in an entity, and kind."""
 
     def __init__(self, names: Sequence[str]) -> None:
         kinds = sorted({name[2:] for name in names})

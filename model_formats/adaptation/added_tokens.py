@@ -18,21 +18,13 @@ from tokenization.loading import Tokenizer, load_tokenizer, save_tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class AddedTokens:
-    """A tokenizer with added tokens.
+    """A tokenizer with added tokens."""
 
-    Attributes:
-        tokenizer: the new tokenizer.
-        filled: the added tokens that took an unused line, in order.
-        appended: those after the last line.
-        known: tokens of the list that the vocabulary had already.
-        impossible: those that no text can be cut into, which are not added.
-    """
-
-    tokenizer: Tokenizer
-    filled: tuple[str, ...]
-    appended: tuple[str, ...]
-    known: tuple[str, ...]
-    impossible: tuple[str, ...]
+    tokenizer: Tokenizer  # the new tokenizer
+    filled: tuple[str, ...]  # the added tokens that took an unused line, in order
+    appended: tuple[str, ...]  # those after the last line
+    known: tuple[str, ...]  # tokens of the list that the vocabulary had already
+    impossible: tuple[str, ...]  # those that no text can be cut into, which are not added
 
 
 def read_tokens(path: str) -> list[str]:

@@ -25,23 +25,14 @@ OUTPUT_BIAS = ("cls/predictions/output_bias", "generator_predictions/output_bias
 
 @dataclasses.dataclass(frozen=True)
 class Changes:
-    """The changes to a model.
+    """The changes to a model."""
 
-    Attributes:
-        rows: the `NewRow`s of its vocabulary; None to leave that alone.
-        typical: the ids of the old rows that random ones resemble.
-        positions: how many the model will have; None to leave them alone.
-        trained: how many of the old ones were trained.
-        method: a key of `METHODS`.
-        seed: determines the random rows.
-    """
-
-    rows: list[NewRow] | None = None
-    typical: list[int] | None = None
-    positions: int | None = None
-    trained: int | None = None
-    method: str = "repeat"
-    seed: int = 0
+    rows: list[NewRow] | None = None  # the `NewRow`s of its vocabulary; None to leave that alone
+    typical: list[int] | None = None  # the ids of the old rows that random ones resemble
+    positions: int | None = None  # how many the model will have; None to leave them alone
+    trained: int | None = None  # how many of the old ones were trained
+    method: str = "repeat"  # a key of `METHODS`
+    seed: int = 0  # determines the random rows
 
 
 def adapted_arrays(

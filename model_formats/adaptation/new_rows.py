@@ -22,17 +22,11 @@ ROLES = ("pad_id", "unk_id", "cls_id", "sep_id", "mask_id")
 
 @dataclasses.dataclass(frozen=True)
 class NewRow:
-    """Where a row of the new table comes from.
+    """Where a row of the new table comes from."""
 
-    Attributes:
-        token: its piece; None for a row that no piece has.
-        sources: the old rows whose mean it is; empty for a random row.
-        kept: whether it is the old row of the same piece.
-    """
-
-    token: str | None
-    sources: tuple[int, ...]
-    kept: bool = False
+    token: str | None  # its piece; None for a row that no piece has
+    sources: tuple[int, ...]  # the old rows whose mean it is; empty for a random row
+    kept: bool = False  # whether it is the old row of the same piece
 
     @property
     def kind(self) -> str:

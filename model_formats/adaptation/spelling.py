@@ -17,24 +17,17 @@ UNUSED = re.compile(r"\[unused\d+\]")
 
 
 class Piece(NamedTuple):
-    """A piece apart from its tokenizer.
+    """A piece apart from its tokenizer."""
 
-    Attributes:
-        text: its characters.
-        begins: whether it begins a word; None if the tokenizer does not distinguish that.
-        ends: whether it ends one, likewise.
-    """
-
-    text: str
-    begins: bool | None
-    ends: bool | None
+    text: str  # its characters
+    begins: bool | None  # whether it begins a word; None if the tokenizer does not distinguish that
+    ends: bool | None  # whether it ends one, likewise
 
 
 class WordPieceSpelling:
     """The pieces of a tokenizer that applies WordPiece.
 
-    Attributes:
-        scheme: equal for tokenizers that mean the same piece by the same token.
+    `scheme` is equal for tokenizers that mean the same piece by the same token.
     """
 
     def __init__(self, tokenizer: FullTokenizer | KoreanTokenizer | HuggingFaceTokenizer) -> None:
@@ -102,11 +95,7 @@ class WordPieceSpelling:
 
 
 class SentencePieceSpelling:
-    """The pieces of a SentencePieceTokenizer; a word is what follows a space.
-
-    Attributes:
-        scheme: equal for all such tokenizers.
-    """
+    """The pieces of a SentencePieceTokenizer; a word is what follows a space."""
 
     scheme = "sentencepiece"
 

@@ -103,21 +103,13 @@ SUPPORTED_VALUES = {
 
 @dataclasses.dataclass(frozen=True)
 class HuggingFaceModel:
-    """What a config.json says of the weights beside it.
+    """What a config.json says of the weights beside it."""
 
-    Attributes:
-        kind: transformers' model_type: "bert", "albert", "electra" or "roberta".
-        model_type: ours, a key of `model_formats.encoders.ENCODERS`.
-        config: the configuration.
-        names: the table of `model_formats.transformers_files.names` that fits.
-        skipped_positions: the rows of the position table before the first position.
-    """
-
-    kind: str
-    model_type: str
-    config: EncoderConfig
-    names: dict[str, str]
-    skipped_positions: int = 0
+    kind: str  # transformers' model_type: "bert", "albert", "electra" or "roberta"
+    model_type: str  # ours, a key of `model_formats.encoders.ENCODERS`
+    config: EncoderConfig  # the configuration
+    names: dict[str, str]  # the table of `model_formats.transformers_files.names` that fits
+    skipped_positions: int = 0  # the rows of the position table before the first position
 
 
 def read_config(path: str, expected: str | None = None) -> HuggingFaceModel:

@@ -28,17 +28,11 @@ _CONVERSION = (
 
 @dataclasses.dataclass(frozen=True)
 class StoredTensors:
-    """The tensors of one safetensors file, or of all shards of one model.
+    """The tensors of one safetensors file, or of all shards of one model."""
 
-    Attributes:
-        source: the file, or the index of the shards.
-        shapes: a dict: name -> the tensor's shape, a list.
-        files: a dict: name -> the file that holds it.
-    """
-
-    source: str
-    shapes: dict[str, list[int]]
-    files: dict[str, str]
+    source: str  # the file, or the index of the shards
+    shapes: dict[str, list[int]]  # a dict: name -> the tensor's shape, a list
+    files: dict[str, str]  # a dict: name -> the file that holds it
 
     def read(self, name: str) -> np.ndarray:
         """Reads one tensor, of a type in `DTYPES`, as a float32 array."""

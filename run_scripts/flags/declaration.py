@@ -26,14 +26,10 @@ Flags = TypeVar("Flags", bound="DataclassInstance")
 
 @dataclasses.dataclass(frozen=True)
 class PerModel:
-    """A default by the model's encoder; unlike a plain default it differs from every given value.
+    """A default by the model's encoder; unlike a plain one it differs from every given value."""
 
-    Attributes:
-        default: google-research/bert's, which all encoders have that the table does not name.
-        by_encoder: a key of `ENCODERS` -> its own default, for example google-research/albert's.
-    """
-
-    default: Any
+    default: Any  # google-research/bert's, which all encoders have that the table does not name
+    # A key of `ENCODERS` -> its own default, for example google-research/albert's.
     by_encoder: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def of(self, model_type: str) -> Any:

@@ -25,11 +25,7 @@ REPLACEMENT = 0xFFFD
 
 
 class Table:
-    """A value for each code point, in pages; equal pages are stored once.
-
-    Args:
-        values: [CODE_POINTS], of int32 or bool.
-    """
+    """A value, int32 or bool, for each code point, in pages; equal pages are stored once."""
 
     def __init__(self, values: np.ndarray) -> None:
         pages, index = np.unique(values.reshape(-1, 256), axis=0, return_inverse=True)
@@ -43,11 +39,7 @@ class Table:
 
 
 class Replacements:
-    """Replaces each character by a string, as `str.translate` does.
-
-    Args:
-        arrays: as from `replacements`.
-    """
+    """Replaces each character by a string, as `str.translate`, by arrays of `replacements`."""
 
     def __init__(self, arrays: Arrays) -> None:
         values, starts, lengths = arrays

@@ -24,11 +24,7 @@ NAMED_RECORDS = 3
 
 
 class SkippedSteps:
-    """Logs the steps whose loss or gradient is not finite; see `check`.
-
-    Args:
-        data: the `TrainingData`; the log names the examples of a skipped step.
-    """
+    """Logs the steps whose loss or gradient is not finite, with their examples; see `check`."""
 
     def __init__(
         self, state: TrainingState, data: TrainingData, config: "TrainingConfig", writes: bool

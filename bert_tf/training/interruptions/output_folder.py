@@ -15,13 +15,9 @@ LOCK_FILE = ".training.lock"
 
 
 class TrainingFolder:
-    """A context that holds the lock of a folder; on a file system without locks it only warns.
+    """A context that makes a folder and holds its lock; refuses while another training does.
 
-    Args:
-        path: the folder; it is made if it is missing.
-
-    Raises:
-        InputError: on entry: another training holds the lock.
+    On a file system without locks it only warns.
     """
 
     def __init__(self, path: str) -> None:
