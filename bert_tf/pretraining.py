@@ -241,20 +241,10 @@ SOFT_WORDS = SoftLoss("masked_lm", _soft_words)
 
 def pretraining_objective(sentence_objective: str | None) -> Objective:
     """Masked words, and sentence pairs, reported as `sentence_objective`; None: words alone."""
-    if sentence_objective is None:
-        words = {"masked_lm": LOSSES["masked_lm"]}
-        return Objective(
-            words,
-            loss_sums,
-            examples="next_sentence",
-            soft=SOFT_WORDS,
-            piece_losses=piece_losses,
-        )
-    pairs = dataclasses.replace(LOSSES["next_sentence"], reported_as=sentence_objective)
+    losses = {"masked_lm": LOSSES["masked_lm"]}
+    if sentence_objective:
+        pairs = dataclasses.replace(LOSSES["next_sentence"], reported_as=sentence_objective)
+        losses["next_sentence"] = pairs
     return Objective(
-        {**LOSSES, "next_sentence": pairs},
-        loss_sums,
-        examples="next_sentence",
-        soft=SOFT_WORDS,
-        piece_losses=piece_losses,
+        losses, loss_sums, examples="next_sentence", soft=SOFT_WORDS, piece_losses=piece_losses
     )

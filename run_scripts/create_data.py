@@ -17,7 +17,6 @@ from bert_common.process_pool import Run, start_workers
 from bert_common.progress import format_bytes
 from bert_common.stop_signals import interrupt_once
 from create_pretraining_data.engine import spark as spark_engine
-from create_pretraining_data.engine.disk_space import check_free_space
 from create_pretraining_data.engine.passes import make_chunk_files, make_shard_files, read_summaries
 from create_pretraining_data.engine.plain_text import recognise_all
 from create_pretraining_data.engine.repeat_report import (
@@ -27,7 +26,7 @@ from create_pretraining_data.engine.repeat_report import (
     summarize_repeats,
 )
 from create_pretraining_data.engine.repeats import count_repeats
-from create_pretraining_data.engine.size_estimate import estimate_records_size
+from create_pretraining_data.engine.size_estimate import check_free_space, estimate_records_size
 from create_pretraining_data.engine.splitting import read_chunk_text
 from create_pretraining_data.engine.work_folder import (
     begin_or_resume,

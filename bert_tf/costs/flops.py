@@ -9,6 +9,8 @@ Legend: T tokens of a row, P predictions, S sequences of a packed row, H hidden,
 I intermediate, V vocabulary.
 """
 
+from typing import Any
+
 from bert_tf.config import EncoderConfig
 from bert_tf.costs.dropped_tokens import lengths_of_calls
 
@@ -51,16 +53,9 @@ def block_flops(
     return sum(config.block.flops(config, *pair) for pair in (*pairs, last))
 
 
-def training_flops(
-    config: EncoderConfig,
-    length: int,
-    predictions: int,
-    sequences: int = 1,
-    token_dropping: float = 0.0,
-) -> int:
-    """The operations of a forward and a backward pass over one row; arguments as above.
+def training_flops(config: EncoderConfig, *sizes: Any, **options: Any) -> int:
+    """The operations of a forward and a backward pass over one row; as for `forward_flops`.
 
     Recomputed activations do not count: they are no progress.
     """
-    forward = forward_flops(config, length, predictions, sequences, token_dropping)
-    return TRAINING_PASSES * forward
+    return TRAINING_PASSES * forward_flops(config, *sizes, **options)
