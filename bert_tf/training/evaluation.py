@@ -54,7 +54,7 @@ class EvaluationStep:
     def compile(self, spec: Mapping[str, tf.TypeSpec], rows: int) -> None:
         """Has XLA compile the forward pass on every device of this worker.
 
-        `spec` is the `element_spec` of the batches, `rows` those of a replica's part of one. Errors
+        `spec` is the `element_spec` of the batches, `rows` are of a replica's part of one. Errors
         are tf.errors.OpError.
         """
         specs = feature_specs(self.strategy, spec)

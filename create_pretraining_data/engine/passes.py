@@ -63,7 +63,7 @@ def make_chunk_files(
     numbers: Sequence[int],
     inspect_first: Callable[[CorpusStatistics], Any],
 ) -> None:
-    """Runs pass 1: creates those of this process's chunk files that do not exist yet.
+    """Runs pass 1: creates this process's chunk files, if they do not exist yet.
 
     `run` is what `start_workers` yields; `inspect_first` is called with the `CorpusStatistics` of
     the first new chunk.

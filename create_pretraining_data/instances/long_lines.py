@@ -43,7 +43,7 @@ def _ends_sentence(word):
 def split_line(
     line: str, words: list[list[str]], tokenizer: "TokenizerInterface", most: int, part: int
 ) -> list[list[list[str]]]:
-    """Splits a line of more than `most` pieces, those of a row, into sentences or parts of them.
+    """Splits a line of more pieces than a row, `most`, into sentences or parts of them.
 
     Args:
         words: as the tokenizer's `tokenize_words` returns them.

@@ -45,7 +45,7 @@ def pack(
 ) -> np.ndarray:
     """Chooses a row for each sequence; returns int64 [N], row numbers from 0 on.
 
-    Lengths [N] and predictions [N] of a sequence are at most those of a row.
+    No sequence has more pieces, of `lengths` [N], or predictions [N] than a row.
     """
     rows = np.zeros(len(lengths), np.int64)
     # (room, row) of the rows with room, predictions and slots left, ascending.

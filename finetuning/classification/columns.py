@@ -162,8 +162,8 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 def refuse_header(path: str, source: SplitSource) -> None:
     """Refuses a table of which the columns are numbers, and whose first line is their header.
 
-    That is where every cell of the columns is a word that headers consist of, or the label of the
-    first line alone is no number.
+    That is where every cell of the columns is a word that headers consist of, or where the first
+    label alone is not a number.
     """
     if not isinstance(source.text, int):
         return

@@ -54,7 +54,7 @@ def custom_dataset(
     *,
     encoding: str | None = None,
 ) -> Dataset:
-    """Makes a data set of those of the files train, dev and test that are in a folder.
+    """Makes a data set of the files train, dev and test in a folder, as far as they are there.
 
     Args:
         file_type: the extension of the files' names.

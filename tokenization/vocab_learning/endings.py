@@ -106,7 +106,7 @@ HANGUL = re.compile("[\uac00-\ud7a3]+")
 def mark_by_endings(words: Counter[str]) -> Counter[tuple[str, str]]:
     """Marks the places between the characters of words, as `mark_places` does.
 
-    Takes the number of occurrences of each word, returns that of each (word, marks).
+    Takes the number of occurrences of each word, returns the number for each (word, marks).
     """
     parts_of = {word: _parts(word) for word in sorted(words)}
     stems = sorted({part for parts in parts_of.values() for part, is_tail in parts if not is_tail})
