@@ -126,7 +126,7 @@ class LessonBatches:
         return self._batches[step - self._block.first]
 
     def factor(self):
-        """Of the batch that `of_step` returned last, as `train.Batches.factor`."""
+        """What the learning rate is multiplied by, for the batch that `of_step` returned last."""
         return self._block.lesson.rate
 
     def close(self):

@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from benchmarks.common import CONFIGS, DROPOUT, VOCAB_SIZES
-from benchmarks.gpu_step.state import BATCHES_FILE, STATE_FILE, read_state, write_arrays
+from benchmarks.gpu_step.state import STATE_FILE, read_state, write_arrays
 from bert_common.errors import InputError
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.parser import run_program
@@ -16,9 +16,6 @@ from run_scripts.pretrain import build, load_records, make_job, model_files_writ
 
 OPTIMIZERS = {"bert": "adamw", "albert": "lamb"}  # what the published models were trained with
 PREDICTIONS = {128: 20, 512: 76}  # masked positions of a row, as google-research/bert's commands
-
-# More than this is not carried to some machines.
-CARRIED_BYTES = 60 * 10**6
 
 
 def export(arguments, others):
@@ -82,7 +79,7 @@ def _batch_specs(rows, length):
 
 
 def prepare(arguments, others):
-    """Writes programs, batches and, unless weights are new, the state of a training."""
+    """Writes the programs and the state of a training."""
     command = functools.partial(_in_session, _prepare, arguments)
     return run_program(command, PretrainFlags, ["gpu_step prepare", *others])
 
@@ -122,46 +119,19 @@ def _prepare(arguments, job, session, records):
     state = build(job, session)
     config = session.training_config(job.flags, bucket_boundaries=())
     data = records.in_order(state, config)
-    first, wanted = state.step, min(arguments.updates, config.num_train_steps - state.step)
-    if wanted < 1:
-        raise InputError(
-            "there must be updates left to make. Received: "
-            f"--num_train_steps={config.num_train_steps}, a checkpoint at step {first}"
-        )
-    batches = data.batches(session.strategy, config, first)
-    rows = [
-        {name: value.numpy() for name, value in batch.items()}
-        for batch in itertools.islice(iter(batches), wanted)
-    ]
-    export_step(
-        arguments.folder,
-        state,
-        config,
-        rows[0],
-        {
-            "model": job.model.model_type,
-            "precision": session.precision,
-            "schedule": job_schedule(state),
-            "first_step": first,
-        },
-    )
-    arrays = {name: _narrow(np.stack([row[name] for row in rows])) for name in rows[0]}
-    path = os.path.join(arguments.folder, BATCHES_FILE)
-    write_arrays(path, {**arrays, "first_step": np.int64(first)}, compress=True)
-    if first or job.model.checkpoint:
-        write_arrays(os.path.join(arguments.folder, STATE_FILE), _small(_state_arrays(state)))
-    sizes = {n: os.path.getsize(os.path.join(arguments.folder, n)) for n in _files(arguments)}
-    for name, size in sizes.items():
+    batch = next(iter(data.batches(session.strategy, config, state.step)))
+    details = {
+        "model": job.model.model_type,
+        "precision": session.precision,
+        "schedule": job_schedule(state),
+    }
+    export_step(arguments.folder, state, config, batch, details)
+    arrays = {name: variable.numpy() for name, variable in _variables(state).items()}
+    path = os.path.join(arguments.folder, STATE_FILE)
+    write_arrays(path, _small({**arrays, "iterations": np.int64(state.step)}))
+    for name in sorted(os.listdir(arguments.folder)):
+        size = os.path.getsize(os.path.join(arguments.folder, name))
         print(f"{name}: {size / 1e6:.2f} MB")
-    print(f"{wanted} updates, {sizes[BATCHES_FILE] / wanted / 1e3:.1f} kB of batches for each")
-    if sum(sizes.values()) > CARRIED_BYTES:
-        print(
-            f"note: {sum(sizes.values()) / 1e6:.0f} MB in all, more than {CARRIED_BYTES / 1e6:.0f}"
-        )
-
-
-def _files(arguments):
-    return sorted(name for name in os.listdir(arguments.folder) if not name.startswith("."))
 
 
 def _small(arrays):
@@ -186,15 +156,6 @@ def job_schedule(state):
     return state.optimizer._learning_rate.get_config()
 
 
-def _narrow(values):
-    """The same numbers in the smallest unsigned type; others as they are."""
-    for kind in (np.uint8, np.uint16, np.uint32):
-        narrow = values.astype(kind)
-        if np.array_equal(narrow, values):
-            return narrow
-    return values
-
-
 def _variables(state):
     """The variables of a `TrainingState` by their names in a state."""
     from bert_tf.checkpoint import google_variables
@@ -207,11 +168,6 @@ def _variables(state):
         pairs = zip(suffixes, slots, strict=True)
         variables |= {f"slots/{name}/{suffix}": slot for suffix, slot in pairs}
     return variables
-
-
-def _state_arrays(state):
-    arrays = {name: variable.numpy() for name, variable in _variables(state).items()}
-    return {**arrays, "iterations": np.int64(state.step)}
 
 
 def _finish(arguments, job, session, records):

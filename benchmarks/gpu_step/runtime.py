@@ -1,7 +1,7 @@
 """Runs exported programs with nothing but JAX.
 
-JAX has no public function that takes StableHLO text, and the private ones changed their names: each
-is tried in turn, the newest first.
+JAX has no public function that takes StableHLO text, and the private one (since jaxlib 0.7) takes
+other arguments from release to release: each kind is tried in turn, the newest first.
 """
 
 import json
@@ -53,7 +53,7 @@ class Program:
             values: name -> array on the device; other names are ignored.
         """
         buffers = [values[row["name"]] for row in self.arguments]
-        return dict(zip(self.outputs, execute(self.executable, buffers), strict=True))
+        return dict(zip(self.outputs, self.executable.execute(buffers), strict=True))
 
     def put(self, arrays):
         """NumPy arrays by name -> arrays on the device, in the types that the program declares."""
@@ -64,24 +64,17 @@ class Program:
             if name in types
         }
 
-    def memory(self):
-        """Bytes of arguments, outputs and temporary arrays, as `compiled_memory`."""
-        return compiled_memory(self.executable)
-
 
 def compile_text(text, device):
     """StableHLO text -> an executable on one device."""
-    client, options, devices = device.client, _compile_options(), _device_list(device)
-    if hasattr(client, "compile_and_load"):  # since jaxlib 0.7
-        return _first_that_fits(
-            lambda: client.compile_and_load(text, devices, options),
-            lambda: client.compile_and_load(text, [device], options),
-            lambda: client.compile_and_load(_module(text), devices, options),
-        )
-    return _first_that_fits(
-        lambda: client.compile(text, options),
-        lambda: client.compile(text, compile_options=options),
-    )
+    compile, options = device.client.compile_and_load, _compile_options()
+    devices = _device_list(device)
+    for arguments in ((text, devices), (text, [device])):
+        try:
+            return compile(*arguments, options)
+        except TypeError:  # another release of jaxlib, not a program that does not compile
+            continue
+    return compile(_module(text), devices, options)
 
 
 def compile_without_device(text, target):
@@ -98,14 +91,6 @@ def compile_without_device(text, target):
     topology = topologies.get_topology_desc(platform="cuda", target_config=target, topology="1x1x1")
     device = topology.devices[0]
     return device.client.compile(_module(text), _device_list(device), _compile_options())
-
-
-def execute(executable, buffers):
-    """Runs an executable; a list of its outputs."""
-    if hasattr(executable, "execute"):
-        return executable.execute(buffers)
-    outputs = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
-    return [arrays[0] for arrays in outputs]
 
 
 def compiled_memory(executable):
@@ -155,13 +140,3 @@ def _module(text):
 
     with mlir.make_ir_context():
         return ir.Module.parse(text)
-
-
-def _first_that_fits(*calls):
-    """The result of the first call whose arguments this version of jaxlib takes."""
-    for call in calls[:-1]:
-        try:
-            return call()
-        except TypeError:  # wrong arguments, not a program that does not compile
-            continue
-    return calls[-1]()

@@ -1,4 +1,4 @@
-"""Trains with the exported programs."""
+"""Trains with the exported programs, on rows that are drawn from a text."""
 
 import os
 import time
@@ -6,15 +6,9 @@ import time
 import jax
 import numpy as np
 
+from benchmarks.gpu_step.lesson_batches import LessonBatches
 from benchmarks.gpu_step.runtime import Program, peak_memory, read_description
-from benchmarks.gpu_step.state import (
-    BATCHES_FILE,
-    STATE_FILE,
-    learning_rate,
-    new_state,
-    read_state,
-    write_arrays,
-)
+from benchmarks.gpu_step.state import STATE_FILE, learning_rate, read_state, write_arrays
 
 CURVES = (
     "loss", "masked_lm_loss", "masked_lm_accuracy", "next_sentence_accuracy", "gradient_norm",
@@ -22,29 +16,42 @@ CURVES = (
 )  # fmt: skip
 
 
-class Batches:
-    """The batches of a file, one for each update; after the last they come in other orders.
+def train(arguments):
+    """Trains by lessons; resumes from the folder's state.npz, which it replaces as it goes on.
 
     Args:
-        path: the file: feature -> [batches, rows, ...], and "first_step", the updates before it.
+        arguments: folder, which `prepare` wrote, text, lessons, freeze, processes, eval_every,
+            train_steps, save_seconds, seed; see the command line.
     """
-
-    def __init__(self, path):
-        with np.load(path) as file:
-            self.features = {name: file[name] for name in file.files if name != "first_step"}
-            self.first_step = int(file["first_step"])
-        self.count = len(self.features["input_ids"])
-
-    def of_step(self, step):
-        """The features of the batch that follows `step` updates."""
-        again, index = divmod(step - self.first_step, self.count)
-        if again:
-            index = np.random.default_rng(again).permutation(self.count)[index]
-        return {f"batch/{name}": value[index] for name, value in self.features.items()}
-
-    def factor(self):
-        """What the learning rate is multiplied by."""
-        return 1.0
+    folder = arguments.folder
+    description, state = read_description(folder), read_state(os.path.join(folder, STATE_FILE))
+    frozen = arguments.freeze.split(",") if arguments.freeze else []
+    if unknown := [name for name in frozen if f"weights/{name}" not in state]:
+        raise SystemExit(
+            f"error: --freeze must name weights of the model. Received: {', '.join(unknown)}"
+        )
+    step = int(state["iterations"])
+    batches = LessonBatches(
+        arguments.text, arguments.lessons, description, arguments.seed, step, arguments.processes
+    )
+    train_steps = arguments.train_steps or batches.count
+    try:
+        if train_steps > batches.count:
+            raise SystemExit(
+                f"error: --train_steps must be at most the lessons' updates, {batches.count}. "
+                f"Received: {train_steps}"
+            )
+        device = jax.devices()[0]
+        print(f"update {step}, lessons of {batches.count} updates of {description['batch']} x "
+              f"{description['length']}, {device.device_kind}; compiling", flush=True)  # fmt: skip
+        for row in description["programs"]["update"]["arguments"]:
+            if row["name"].startswith("slots/"):  # those of zeros are not in the file
+                state.setdefault(row["name"], np.zeros(row["shape"], row["dtype"]))
+        run = Run(folder, Training(folder, device, state, frozen), state, arguments.save_seconds)
+        run.measure_every(arguments.eval_every, batches.held_out)
+        run.to(train_steps, batches)
+    finally:
+        batches.close()
 
 
 class Training:
@@ -75,11 +82,7 @@ class Training:
             batch: the features, "batch/NAME" -> array.
             rate: the learning rate.
         """
-        features = {**batch, **self.denominators(batch)}
-        return self.step_on_device(self.gradients.put(features), rate)
-
-    def step_on_device(self, batch, rate):
-        """As `step`, with features and denominators that are on the device already."""
+        batch = self.gradients.put({**batch, **self.denominators(batch)})
         values = {**self.values, **batch}
         values |= self.gradients(values)
         new = self.update({**values, **self.update.put({"learning_rate": rate})})
@@ -114,92 +117,10 @@ class Training:
             for name, row in self.description["denominators"].items()
         }
 
-    def programs(self):
-        """Both programs by name."""
-        return {"gradients": self.gradients, "update": self.update}
-
     def state(self):
         """Copies weights, slots and the count of updates to the host."""
         kept = ("weights/", "slots/", "iterations")
         return {name: np.asarray(v) for name, v in self.values.items() if name.startswith(kept)}
-
-
-def train(folder, train_steps, batches=None, save_seconds=60.0, seed=0):
-    """Trains to `train_steps` updates on a file of batches; resumes from the folder's state.npz.
-
-    Args:
-        folder: what `prepare` wrote; its state.npz is replaced as training goes on.
-        train_steps: updates in all, those made before included; None: one for each batch.
-        batches: the file of batches; None: the folder's own.
-        save_seconds: between two writings of state.npz.
-        seed: of new weights, where there is no state.npz.
-    """
-    if not os.path.exists(batches or _batches_of(folder)):
-        raise SystemExit(f"error: there is no file {batches or _batches_of(folder)}")
-    batches = Batches(batches or _batches_of(folder))
-    state = _initial_state(folder, seed)
-    step = int(state["iterations"])
-    if step < batches.first_step:
-        raise SystemExit(
-            "error: the batches must begin at the state's count of updates or before. Received: "
-            f"batches from {batches.first_step}, a state at {step}"
-        )
-    training = _start(folder, state, f"{batches.count} batches")
-    run = Run(folder, training, state, save_seconds)
-    run.to(train_steps or batches.first_step + batches.count, batches)
-
-
-def train_by_lessons(folder, arguments):
-    """Trains by lessons on rows that are drawn from a text; resumes from the folder's state.npz.
-
-    Args:
-        folder: what `prepare` wrote; its state.npz is replaced as training goes on.
-        arguments: text, lessons, freeze, processes, eval_every, train_steps, save_seconds, seed;
-            see the command line.
-    """
-    from benchmarks.gpu_step.lesson_batches import LessonBatches
-
-    description, state = read_description(folder), _initial_state(folder, arguments.seed)
-    frozen = arguments.freeze.split(",") if arguments.freeze else []
-    if unknown := [name for name in frozen if f"weights/{name}" not in state]:
-        raise SystemExit(
-            f"error: --freeze must name weights of the model. Received: {', '.join(unknown)}"
-        )
-    batches = LessonBatches(
-        arguments.text, arguments.lessons, description, arguments.seed, int(state["iterations"]),
-        arguments.processes,
-    )  # fmt: skip
-    train_steps = arguments.train_steps or batches.count
-    try:
-        if train_steps > batches.count:
-            raise SystemExit(
-                f"error: --train_steps must be at most the lessons' updates, {batches.count}. "
-                f"Received: {train_steps}"
-            )
-        training = _start(folder, state, f"lessons of {batches.count} updates", frozen)
-        run = Run(folder, training, state, arguments.save_seconds)
-        run.measure_every(arguments.eval_every, batches.held_out)
-        run.to(train_steps, batches)
-    finally:
-        batches.close()
-
-
-def _initial_state(folder, seed):
-    path = os.path.join(folder, STATE_FILE)
-    return read_state(path) if os.path.exists(path) else new_state(read_description(folder), seed)
-
-
-def _start(folder, state, source, frozen=()):
-    """Compiles the programs: a `Training`."""
-    description, device = read_description(folder), jax.devices()[0]
-    found = os.path.exists(os.path.join(folder, STATE_FILE))
-    if slots := [row for row in description["programs"]["update"]["arguments"]
-                 if row["name"].startswith("slots/") and row["name"] not in state]:  # fmt: skip
-        state = {**state, **{row["name"]: np.zeros(row["shape"], row["dtype"]) for row in slots}}
-    print(f"{'the weights of ' + STATE_FILE if found else 'new weights'}, "
-          f"update {int(state['iterations'])}, {source} of {description['batch']} x "
-          f"{description['length']}, {device.device_kind}; compiling", flush=True)  # fmt: skip
-    return Training(folder, device, state, frozen)
 
 
 class Run:
@@ -233,12 +154,7 @@ class Run:
         }
 
     def to(self, train_steps, batches):
-        """Makes updates until there are `train_steps`.
-
-        Args:
-            train_steps: updates in all.
-            batches: `Batches`, or `LessonBatches`.
-        """
+        """Makes updates with the batches of a `LessonBatches` until there are `train_steps`."""
         schedule, pending = self.training.description["schedule"], []
         start, first, saved = time.perf_counter(), self.step, time.perf_counter()
         while self.step < train_steps:
@@ -275,10 +191,6 @@ class Run:
             words, labels = self.training.accuracies(batches)
             print(f"  held out, {name}: masked words {words:.4f} right, sentence labels "
                   f"{labels:.4f}", flush=True)  # fmt: skip
-
-
-def _batches_of(folder):
-    return os.path.join(folder, BATCHES_FILE)
 
 
 def _append(curves, metrics):

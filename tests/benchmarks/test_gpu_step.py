@@ -1,8 +1,5 @@
 """The exported training step under JAX gives the numbers of TensorFlow's."""
 
-import dataclasses
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import keras
@@ -12,13 +9,12 @@ import tensorflow as tf
 
 from benchmarks.gpu_step import prepare, program_text
 from benchmarks.gpu_step.export import export_step
-from benchmarks.gpu_step.state import learning_rate, new_state, read_state, write_arrays
+from benchmarks.gpu_step.state import STATE_FILE, learning_rate, read_state, write_arrays
 from bert_tf import WarmupPolynomialDecay
 from bert_tf.checkpoint import google_variables
 from bert_tf.checkpoint_files import list_checkpoints
 from bert_tf.training.state import TrainingState
 from bert_tf.training.step import StepConfig
-from tests.support.paths import ROOT
 from tests.support.programs import DROPOUT, PretrainingJob, arrays
 from tests.support.tiny_models import (
     assert_close,
@@ -127,21 +123,6 @@ def test_gradients_and_update_equal_tensorflows(tmp_path, jax, kind, config):
     assert_close(after, {n: v.numpy() for n, v in variables.items()}, 1e-4, floor=1e-3)
 
 
-def test_a_state_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
-    path = str(tmp_path / "state.npz")
-    write_arrays(path, {"iterations": np.int64(3)})
-
-    def fail(file, **arrays):
-        file.write(b"half")
-        raise OSError("disk full")
-
-    monkeypatch.setattr(np, "savez", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_arrays(path, {"iterations": np.int64(4)})
-    assert read_state(path)["iterations"] == 3
-    assert [file.name for file in tmp_path.iterdir()] == ["state.npz"]
-
-
 def test_a_prepared_state_is_small_and_loses_nothing():
     arrays = {
         "weights/half": np.array([0.5, -2.0], np.float32),
@@ -164,25 +145,6 @@ def test_learning_rate_is_the_schedules():
         for step in (0, 1, 15, 29, 30, 39, 40, 99, 100, 120):
             found = learning_rate(schedule.get_config(), step)
             np.testing.assert_allclose(found, schedule(step), rtol=1e-6)
-
-
-def test_new_weights_are_those_of_a_new_model():
-    state = tiny_state("albert")
-    rows = [
-        {"name": name, "shape": list(variable.shape), "dtype": "float32"}
-        for name, variable in prepare._variables(state).items()
-    ]
-    programs = {"gradients": {"arguments": rows}, "update": {"arguments": rows}}
-    config = dataclasses.asdict(state.model.config)
-    found = new_state({"config": config, "programs": programs})
-    assert found.pop("iterations") == 0
-    for name, variable in prepare._variables(state).items():
-        drawn, own = found[name], variable.numpy()
-        assert drawn.shape == own.shape
-        assert np.abs(drawn).max() <= 2 * config["initializer_range"] or drawn.min() == 1
-        bound = 5 * config["initializer_range"] / np.sqrt(own.size)  # five deviations at least
-        assert drawn.mean() == pytest.approx(own.mean(), abs=bound)
-        assert drawn.std() == pytest.approx(own.std(), abs=bound)
 
 
 PROGRESSION = (
@@ -209,58 +171,42 @@ def test_arrays_that_are_progressions_become_operations():
 
 
 def test_progressions_run_to_the_same_numbers(jax):
-    from benchmarks.gpu_step.runtime import compile_text, execute
+    from benchmarks.gpu_step.runtime import compile_text
 
     values = np.arange(6, dtype=np.uint32) * np.uint32(0x9E3779B1) + np.uint32(2**32 - 3)
     body = program_text.shorten(text_of(values).replace("stablehlo.add", "stablehlo.and"))
     text = f"func.func @main() -> tensor<2x3xui32> {{\n{body}    return %8 : tensor<2x3xui32>\n}}\n"
-    (found,) = execute(compile_text(text, jax.devices()[0]), [])
+    (found,) = compile_text(text, jax.devices()[0]).execute([])
     np.testing.assert_array_equal(found, values.reshape(2, 3))
 
 
-def test_a_machine_without_tensorflow_is_enough():
-    code = (
-        "import sys, benchmarks.gpu_step.state, bert_tf.costs.cards; "
-        "print({n.split('.')[0] for n in sys.modules} & {'tensorflow', 'keras', 'run_scripts'})"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert run.stdout == "set()\n"
-
-
 @pytest.mark.slow
-def test_a_training_goes_to_jax_and_back(tmp_path, jax, capsys):
-    """Two updates here, two under JAX, two here; dropout is on, and masks are drawn anew."""
-    from benchmarks.gpu_step import train
-
-    (tmp_path / "job").mkdir()
-    job = PretrainingJob(tmp_path / "job", **DROPOUT)
+def test_a_training_goes_to_jax_and_back(tmp_path, capsys):
+    """What JAX would have changed is in the checkpoint, from which run_pretraining goes on."""
+    job = PretrainingJob(tmp_path, **DROPOUT)
     options = {"xla": "on", "keep_checkpoint_max": 0}
-    whole = job.argv(**options)
-    assert job.main(whole) == 0
-    expected = arrays(job.output, 6)
+    assert job.run(**options) == 0
+    folder = tmp_path / "carried"
+    arguments, flags = SimpleNamespace(folder=str(folder)), job.argv(**options)[1:]
     for file in (*job.output.glob("*ckpt-6*"), *job.output.glob("checkpoint")):
         file.unlink()
     assert list_checkpoints(job.output) == [4]
-
-    folder = tmp_path / "carried"
-    arguments = SimpleNamespace(folder=str(folder), updates=9)
-    assert prepare.prepare(arguments, whole[1:]) == 0
-    printed = capsys.readouterr().out
-    assert "2 updates, " in printed and "state.npz: " in printed
-    train.train(str(folder), None)
-    assert prepare.finish(arguments, whole[1:]) == 0
+    assert prepare.prepare(arguments, flags) == 0
+    assert "state.npz: " in capsys.readouterr().out
+    state = read_state(folder / STATE_FILE)
+    assert state["iterations"] == 4
+    changed = {name: values * 2 for name, values in state.items() if name != "iterations"}
+    write_arrays(str(folder / STATE_FILE), {**changed, "iterations": np.int64(6)})
+    assert prepare.finish(arguments, flags) == 0
     assert list_checkpoints(job.output) == [4, 6]
-    found = arrays(job.output, 6)
-    assert set(found) == set(expected)
-    for name in ("global_step", "data_order", "skipped_steps"):
-        np.testing.assert_array_equal(found.pop(name), expected.pop(name))
-    for counts in (found, expected):
-        counts.pop("evaluated_step")
-    assert_close(found, expected, 1e-4, floor=1e-2)
+    before, after = arrays(job.output, 4), arrays(job.output, 6)
+    assert set(before) == set(after) and after["global_step"] == 6
+    for name, values in changed.items():
+        own = name.partition("/")[2]
+        np.testing.assert_array_equal(after[own], 2 * before[own], err_msg=name)
+        np.testing.assert_array_equal(after[own], values, err_msg=name)
     assert job.run(**options, num_train_steps=8) == 0
     assert "resuming from" in capsys.readouterr().out
 
-    assert prepare.prepare(arguments, [*whole[1:], "--precision=float16"]) == 1
+    assert prepare.prepare(arguments, [*flags, "--precision=float16"]) == 1
     assert "float32 or bfloat16" in capsys.readouterr().err
