@@ -1,7 +1,7 @@
 """ELECTRA's objective, replaced-token detection (arXiv:2003.10555), and its two networks.
 
-A generator predicts the masked pieces, and for each mask a piece is sampled from its prediction.
-The discriminator says of every piece whether it was replaced. A sampled piece that equals the
+A generator predicts the masked tokens, and for each mask a token is sampled from its prediction.
+The discriminator says of every token whether it was replaced. A sampled token that equals the
 original counts as original.
 
 Shapes: B batch, T tokens, H hidden, P predictions, V vocabulary.
@@ -55,16 +55,16 @@ LOSSES = {
         epsilon=EPSILON,
         factor=DISCRIMINATOR_WEIGHT,
         curves={
-            "loss": "mean over all pieces",
-            "accuracy": "share of all pieces that were told right, original or replaced",
+            "loss": "mean over all tokens",
+            "accuracy": "share of all tokens judged right, original or replaced",
         },
     ),
     "masked_lm": dataclasses.replace(
         WORDS["masked_lm"],
         epsilon=EPSILON,
         curves={
-            "loss": "of the generator, mean over the masked pieces",
-            "accuracy": "share of the masked pieces that the generator predicted correctly",
+            "loss": "of the generator, mean over the masked tokens",
+            "accuracy": "share of the masked tokens that the generator predicted correctly",
         },
     ),
 }
@@ -72,7 +72,7 @@ SHARES = {
     "originals_accuracy": Share(
         "discriminator_original_correct",
         "discriminator_original_weight",
-        "share of the originals that were told right",
+        "share of the originals judged right",
     ),
     "replacements_accuracy": Share(
         "discriminator_replaced_correct",
@@ -80,13 +80,13 @@ SHARES = {
         "share of the replacements that were found",
     ),
     "replaced_share": Share(
-        "discriminator_replaced_weight", "discriminator_weight", "replacements among all pieces"
+        "discriminator_replaced_weight", "discriminator_weight", "replacements among all tokens"
     ),
 }
 
 
 class DiscriminatorHead(keras.layers.Layer):
-    """A logit for every piece: above 0 where it was replaced."""
+    """A logit for every token: above 0 where it was replaced."""
 
     def __init__(self, config: EncoderConfig, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -125,7 +125,7 @@ class ReplacedTokensModel(EncoderModel):
 
     @property
     def objective(self) -> Objective:
-        """Replaced pieces and, of the generator, masked words."""
+        """Replaced tokens and, of the generator, masked words."""
         return OBJECTIVE
 
     @property
@@ -147,7 +147,7 @@ class ReplacedTokensModel(EncoderModel):
         Args:
             inputs: the encoder's inputs. With masked_lm_positions [B, P], integers below T, the
                 generator runs; with masked_lm_ids [B, P] and masked_lm_weights [B, P] too, its
-                draws replace the masks, else the discriminator reads the pieces as they are.
+                draws replace the masks, else the discriminator reads the tokens as they are.
             training: whether dropout is on. Without it the same rows are filled alike each time.
             run_block: see `bert_tf.layers`.
 
@@ -213,7 +213,7 @@ def _word(number):
 
 
 def corrupt(inputs: Mapping[str, Any], drawn: Any) -> dict[str, Any]:
-    """Puts the pieces [B, P] that were drawn in the place of the masks.
+    """Puts the tokens [B, P] that were drawn in the place of the masks.
 
     Args:
         inputs: with input_ids [B, T], and [B, P] each: masked_lm_positions, masked_lm_ids, and

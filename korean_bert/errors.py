@@ -4,9 +4,9 @@ from bert_common.errors import InputError
 
 
 class TooManyPiecesError(InputError):
-    """A text, or a pair of texts, has more pieces than the model has positions, `most`.
+    """A text, or a pair of texts, has more tokens than the model has positions, `most`.
 
-    `received` are the pieces, [CLS] and [SEP] included.
+    `received` are the tokens, [CLS] and [SEP] included.
     """
 
     def __init__(self, message: str, most: int, received: int) -> None:

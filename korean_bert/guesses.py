@@ -1,6 +1,6 @@
-"""Guesses pieces and whole words for [MASK].
+"""Guesses tokens and whole words for [MASK].
 
-Shapes: B rows, T pieces of a row, V pieces of the vocabulary.
+Shapes: B rows, T tokens of a row, V tokens of the vocabulary.
 """
 
 import unicodedata
@@ -34,7 +34,7 @@ MOST_BEAMS = 100
 class MaskGuesser:
     """What a model guesses for masks; one graph for rows of any number and length.
 
-    Keras's layers called one by one take five times as long as the graph for rows of some pieces.
+    Keras's layers called one by one take five times as long as the graph for rows of some tokens.
     `kinds` are the `PieceKinds` of its vocabulary.
     """
 
@@ -61,16 +61,16 @@ def guess_words(
     max_pieces: int,
     before_each: Callable[[], None] | None = None,
 ) -> list[list[Guess]]:
-    """The best guesses for every [MASK] of a text: words of one piece and of several.
+    """The best guesses for every [MASK] of a text: words of one token and of several.
 
-    They are found by a beam search that puts as many [MASK] there as a word has pieces, and fills
+    They are found by a beam search that puts as many [MASK] there as a word has tokens, and fills
     them in from the left. A guess begins a word, or continues the one that its [MASK] directly
     follows. The text's other [MASK] stay as they are.
 
     Args:
         ids: the text's, with [CLS] and [SEP].
         top: how many guesses for each, at most.
-        max_pieces: the most pieces of a guess. 1: a guess is any single piece, as `fill_masks`
+        max_pieces: the most tokens of a guess. 1: a guess is any single token, as `fill_masks`
             shows them, even one that continues a word where a space comes before it.
         before_each: called before each place's search; what it raises ends the search.
 
@@ -100,7 +100,7 @@ def guess_words(
 
 
 def _search(guesser, ids, place, count, width):
-    """The best words of `count` pieces: (probability, ids) of `width` at most."""
+    """The best words of `count` tokens: (probability, ids) of `width` at most."""
     kinds = guesser.kinds
     before, after = ids[: place.position], ids[place.position + 1 :]
     beams = [(0.0, ())]  # (logarithm of the probability, ids)
@@ -145,13 +145,13 @@ def _guess(tokenizer, pieces, probability):
 
 
 class PieceKinds:
-    """What the pieces of a vocabulary may be in a word.
+    """What the tokens of a vocabulary may be in a word.
 
     Attributes:
         tokenizer: the vocabulary's tokenizer.
-        ids: the ids of all pieces, ascending, a list of V; an embedding table may have more rows.
+        ids: the ids of all tokens, ascending, a list of V; an embedding table may have more rows.
         special: the ids that are no guess: [PAD], [UNK], [unused1] and the like.
-        begin, inside: bool [V]: whether a piece may begin a word, or continue one.
+        begin, inside: bool [V]: whether a token may begin a word, or continue one.
         last: bool [V]: whether it ends with the mark of a word's end; all false without such marks.
     """
 
@@ -174,6 +174,6 @@ class PieceKinds:
 
 
 def text_of(tokenizer: TokenizerInterface, tokens: Sequence[str]) -> str:
-    """The text of pieces, without their marks; conjoining jamo become syllables."""
+    """The text of tokens, without their marks; conjoining jamo become syllables."""
     parts = without_markers(tokenizer, tokens)
     return unicodedata.normalize("NFC", "".join(part for _, part in parts))

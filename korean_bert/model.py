@@ -1,6 +1,6 @@
 """A loaded model, to be asked in Python.
 
-Shapes: B texts, L layers, T pieces of a text with [CLS] and [SEP], H hidden, E embedding.
+Shapes: B texts, L layers, T tokens of a text with [CLS] and [SEP], H hidden, E embedding.
 """
 
 import functools
@@ -64,7 +64,7 @@ class Model:
         loaded: the `model_formats.loaded_model.LoadedModel`: its Keras model, configuration, labels
             and settings.
         encoder: the `BertModel` or `AlbertModel`.
-        max_length: the most pieces of a row that it was trained on.
+        max_length: the most tokens of a row that it was trained on.
     """
 
     def __init__(self, loaded: LoadedModel) -> None:
@@ -133,13 +133,13 @@ class Model:
 
         Args:
             texts: a text, or a list of them; a text may also be a pair, (text, second text).
-            pooling: "mean" or "max" over all pieces, [CLS] and [SEP] included, or "cls", the vector
+            pooling: "mean" or "max" over all tokens, [CLS] and [SEP] included, or "cls", the vector
                 of [CLS]. None: `self.pooling`; if run_similarity trained vectors of length 1, the
                 last layer's vectors have that length.
             layers: a layer, or several, as papers count them: 0 is the embedding output, 1 the
                 first layer, -1 the last.
-            batch_size: how many texts are computed together; None: as many as make 2,048 pieces.
-            max_length: the most pieces of a text; a longer text loses its end. None: as many as
+            batch_size: how many texts are computed together; None: as many as make 2,048 tokens.
+            max_length: the most tokens of a text; a longer text loses its end. None: as many as
                 the model was trained on. With more it warns, once for a model, of a text with
                 positions that were not trained.
 
@@ -260,7 +260,7 @@ class Model:
         return HiddenStates(pieces, spans, vectors)
 
     def attention(self, text: str, second: str | None = None) -> Attention:
-        """Computes what the pieces of a text, or of a pair of texts, attend to: `Attention`.
+        """Computes what the tokens of a text, or of a pair of texts, attend to: `Attention`.
 
         A "[MASK]" in a text is the mask.
         """
@@ -278,12 +278,12 @@ class Model:
         max_pieces: int = 3,
         before_each: Callable[[], None] | None = None,
     ) -> list[list[Guess]]:
-        """Guesses what stands at every [MASK] of a text: whole words, of one piece or several.
+        """Guesses what stands at every [MASK] of a text: whole words, of one token or several.
 
         Args:
             text: with "[MASK]" at least once. "학교[MASK] 갔다" asks for the rest of a word.
             top: how many guesses for each, at most.
-            max_pieces: the most pieces of a word, at most 10. With 1 a guess is any single piece of
+            max_pieces: the most tokens of a word, at most 10. With 1 a guess is any single token of
                 the vocabulary, as `fill_masks` shows them.
             before_each: a function without arguments that is called before each [MASK] is searched
                 for; what it raises ends the search.
@@ -321,17 +321,17 @@ class Model:
         return guess_words(self._guesser, ids, places, top, max_pieces, before_each)
 
     def nearest(self, word: str, top: int = 10) -> list[Neighbour]:
-        """Finds the vocabulary's pieces whose vectors, out of context, are nearest to a word's.
+        """Finds the vocabulary's tokens whose vectors, out of context, are nearest to a word's.
 
         Args:
-            word: a word; of several pieces it has the mean of their vectors.
+            word: a word; of several tokens it has the mean of their vectors.
             top: how many, at most.
 
         Returns:
-            A list of `Neighbour`s, the nearest first; the word's own pieces are not among them.
+            A list of `Neighbour`s, the nearest first; the word's own tokens are not among them.
 
         Raises:
-            InputError: the word has no piece.
+            InputError: the word has no token.
         """
         check_text(word, "word")
         top = check_count(top, "top")
@@ -404,7 +404,7 @@ class Model:
             warnings.warn(found, stacklevel=3)  # the line that asks
 
     def _row(self, text, second):
-        """Pieces, spans, and the encoder's inputs [1, T] of a text or a pair."""
+        """Tokens, spans, and the encoder's inputs [1, T] of a text or a pair."""
         check_text(text, "text")
         tokenizer = self.tokenizer
         first, spans, _ = encode_masked(tokenizer, text)

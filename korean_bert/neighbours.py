@@ -1,6 +1,6 @@
-"""Finds the pieces of a vocabulary that resemble a word, by their vectors out of context.
+"""Finds the tokens of a vocabulary that resemble a word, by their vectors out of context.
 
-Shapes: V pieces of the vocabulary, E embedding.
+Shapes: V tokens of the vocabulary, E embedding.
 """
 
 import keras
@@ -17,7 +17,7 @@ def nearest_pieces(
 ) -> list[Neighbour]:
     """At most `top` neighbours of a word by cosine similarity, the nearest first.
 
-    Neither the word's own pieces nor special ones are among them.
+    Neither the word's own tokens nor special ones are among them.
     """
     vector = word_vectors(encoder, tokenizer, [word])[0]  # [E]
     own = set(tokenizer.encode(word))

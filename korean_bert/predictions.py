@@ -17,7 +17,7 @@ from tokenization.base import TokenizerInterface
 
 
 class TaskPredictor:
-    """Predicts with a fine-tuned model, on rows of at most `max_length` pieces.
+    """Predicts with a fine-tuned model, on rows of at most `max_length` tokens.
 
     Refuses a model that is not fine-tuned, or whose labels are no tags.
     """

@@ -1,6 +1,6 @@
 """What the methods of a model return.
 
-Shapes: L layers, N heads, T pieces of a text with [CLS] and [SEP], H hidden.
+Shapes: L layers, N heads, T tokens of a text with [CLS] and [SEP], H hidden.
 """
 
 from typing import NamedTuple
@@ -28,8 +28,8 @@ class HiddenStates(NamedTuple):
     """The vectors of a text in every layer.
 
     Attributes:
-        pieces: T strings.
-        spans: of each piece (first character, end) in its text; None for [CLS] and [SEP].
+        pieces: the tokens, T strings.
+        spans: of each token (first character, end) in its text; None for [CLS] and [SEP].
         vectors: [L + 1, T, H] float32: the embedding output, then every layer.
     """
 
@@ -39,11 +39,11 @@ class HiddenStates(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """What every piece of a text attends to.
+    """What every token of a text attends to.
 
     Attributes:
         pieces, spans: as in `HiddenStates`.
-        probabilities: [L, N, T, T] float32: from each piece (third axis) to all pieces.
+        probabilities: [L, N, T, T] float32: from each token (third axis) to all tokens.
     """
 
     pieces: tuple[str, ...]
@@ -55,11 +55,11 @@ class Guess(NamedTuple):
     """A guess for a [MASK].
 
     Attributes:
-        text: without the marks of its pieces.
-        probability: of its pieces one after the other, given that there are as many. Between
-            guesses with different numbers of pieces it says which are surer, not which number is
+        text: without the marks of its tokens.
+        probability: of its tokens one after the other, given that there are as many. Between
+            guesses with different numbers of tokens it says which are surer, not which number is
             right.
-        pieces: a tuple of strings.
+        pieces: the tokens.
     """
 
     text: str
@@ -68,10 +68,10 @@ class Guess(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """A piece of the vocabulary that resembles a word.
+    """A token of the vocabulary that resembles a word.
 
     Attributes:
-        piece: as the vocabulary has it.
+        piece: the token, as the vocabulary has it.
         similarity: the cosine of the angle between their vectors.
     """
 

@@ -81,7 +81,7 @@ MASKED_WORDS = PretrainingObjective(
 )
 REPLACED_TOKENS = PretrainingObjective(
     name="rtd",
-    predicts="which pieces a generator replaced, ELECTRA's",
+    predicts="which tokens a generator replaced, as in ELECTRA",
     make_model=_replaced_tokens_model,
     measured=lambda model, pairs: model.objective,
     baseline=_replaced_tokens_baseline,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class BuildVocabFlags:
     """Learns a vocabulary of Korean morphemes: vocab.txt, tokenizer_config.json, report.json.
 
-    The pieces are nouns, particles, endings and stems. With the package kiwipiepy (the extra
+    The tokens are nouns, particles, endings and stems. With the package kiwipiepy (the extra
     "korean") an analyser finds them in the text; the tokenizer that uses the vocabulary never needs
     one. With --compare it prints instead how vocabularies cut a few sentences.
     """
@@ -44,7 +44,7 @@ class BuildVocabFlags:
         is_path=True,
     )
     input_format: str = groups.FILES.optional(
-        "text: any number of lines. jsonl: a JSON object a line, whose key --text_key is read. "
+        "text: any number of lines. jsonl: one JSON object per line; its key --text_key is read. "
         "Default: jsonl for .jsonl, .ndjson and .json, text for other files.",
         choices=FORMATS,
     )
@@ -84,7 +84,7 @@ class BuildVocabFlags:
     )
     unknown: str = groups.VOCABULARY.flag(
         "character",
-        "What a character outside the vocabulary becomes. character: [UNK]. bytes: one piece for "
+        "What a character outside the vocabulary becomes. character: [UNK]. bytes: one token for "
         "each UTF-8 byte.",
         choices=("character", "bytes"),
     )
@@ -95,11 +95,11 @@ class BuildVocabFlags:
         most=LARGEST_VOCABULARY,
     )
     user_symbols: str = groups.VOCABULARY.optional(
-        "Pieces to keep whole in any text, separated by commas; ##X is the piece X inside a word."
+        "Tokens to keep whole in any text, separated by commas; ##X is the token X inside a word."
     )
     character_coverage: float = groups.VOCABULARY.flag(
         0.9995,
-        "The share of characters in the text that the vocabulary must cover, with pieces of "
+        "The share of characters in the text that the vocabulary must cover, with tokens of "
         "their own or spelled in jamo.",
         above=0,
         most=1,

@@ -126,15 +126,15 @@ class ClassifierFlags(TextFlags):
     )
     class_weights: str = groups.OPTIMIZER.flag(
         "none",
-        "balanced: give examples of rare classes more weight in the loss, as number of examples "
-        "/ (classes * examples of the class).",
+        "balanced: weight examples in the loss by number of examples / (classes * examples of the "
+        "class), so that rare classes count more.",
         choices=("none", "balanced"),
         kept=True,
         recorded=True,
     )
     export_dir: str = groups.EXPORT.output_folder(
         "Export the final model (the best one, if evaluations chose it) as a SavedModel of "
-        "tf.Examples into a new folder here."
+        "tf.Examples into a new folder in this one."
     )
     threshold_to_export: float = groups.EXPORT.optional(
         'A number that the SavedModel returns with its predictions, as "threshold".',

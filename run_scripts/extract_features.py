@@ -43,7 +43,7 @@ UNUSED = ("bert/pooler/",)
 class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     """Writes the outputs of the layers of BERT or ALBERT for texts.
 
-    --input_file has a sentence a line, or two with " ||| " between them. The output is Google's
+    --input_file has one sentence per line, or two with " ||| " between them. The output is Google's
     JSON lines, or arrays where --output_file ends in .npz; or what TensorBoard's projector shows
     (--projector_dir). With --word_embeddings it is the vectors of words out of context. Where no
     flag names a model, it is the one that comes with this project."""
@@ -54,7 +54,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     )
 
     input_file: str = groups.FILES.optional(
-        "UTF-8 text with a sentence or a pair a line; with --word_embeddings a word a line.",
+        "UTF-8 text, one sentence or pair per line; with --word_embeddings, one word per line.",
         is_input=True,
         is_path=True,
     )
@@ -71,15 +71,15 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         "-1 the last.",
     )
     pooling: str = groups.LAYERS.optional(
-        "For .npz: how the pieces of a line become one vector: their mean, their maximum, or the "
-        "vector of [CLS]; none keeps a vector for each piece. Default: as "
+        "For .npz: how the tokens of a line become one vector: their mean, their maximum, or the "
+        "vector of [CLS]; none keeps a vector for each token. Default: as "
         "run_similarity or sentence-transformers trained them, else mean.",
         choices=("mean", "cls", "max", "none"),
     )
     word_embeddings: bool = groups.LAYERS.flag(
         False,
         "Write rows of the embedding table for the words in --input_file, or for the whole "
-        "vocabulary without one. A word of several pieces gets their mean.",
+        "vocabulary without one. A word of several tokens gets their mean.",
     )
     init_checkpoint: str | None = redeclare(
         ModelFlags,
@@ -89,7 +89,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     )
     max_seq_length: int = groups.ROWS.flag(
         128,
-        "The most pieces of a line, with special tokens; the rest is cut off.",
+        "The most tokens of a line, special ones included; the rest is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
     )

@@ -54,7 +54,7 @@ class NerFlags(TextFlags):
         TextFlags,
         "predict_file",
         help="A file without tags to find entities in, with --do_predict: plain text, a "
-        "sentence a line, or tokens as in the training file. Default: none; "
+        "sentence per line, or tokens as in the training file. Default: none; "
         "--predict_split is predicted.",
     )
     predict_format: str = groups.PREDICTION.flag(
@@ -64,7 +64,7 @@ class NerFlags(TextFlags):
     )
     task_name: str = groups.TASK.optional(
         f"The format of the files: {', '.join(FORMATS)}. conll stands for train.txt, dev.txt and "
-        "test.txt with a token and its tag (B-X, I-X or O) a line."
+        "test.txt with a token and its tag (B-X, I-X or O) per line."
     )
     labels: str = groups.COLUMNS.optional(
         "All tags, separated by commas. Default: the format's, or the tags in the training file."

@@ -51,7 +51,7 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     task_name: str = groups.TASK.flag(
         PerModel("race"),
         "race: --data_dir holds RACE's folders train, dev and test. jsonl: it holds train.jsonl, "
-        "dev.jsonl and test.jsonl, an object a line with context, question, options (equally "
+        "dev.jsonl and test.jsonl, one object per line with context, question, options (equally "
         "many everywhere) and label (from 0, or a letter).",
         choices=("race", "jsonl"),
         changeable=ALWAYS,
@@ -64,11 +64,11 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     max_seq_length: int = shared(
         "max_seq_length",
         default=PerModel(512),
-        help="The most pieces of a row, with special tokens; the end of the text is cut off.",
+        help="The most tokens of a row, special ones included; the end of the text is cut off.",
     )
     max_qa_length: int = groups.ROWS.flag(
         PerModel(128),
-        "The most pieces of a question with an option; the beginning of a longer one is cut off.",
+        "The most tokens of a question with an option; the beginning of a longer one is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,

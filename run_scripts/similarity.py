@@ -137,7 +137,7 @@ class SimilarityFlags(FinetuneFlags):
     )
     pooling: str = groups.HEAD.flag(
         PerModel("mean"),
-        "How the pieces of a text become one vector: their mean, their maximum, or the vector of "
+        "How the tokens of a text become one vector: their mean, their maximum, or the vector of "
         "[CLS].",
         choices=POOLINGS,
     )

@@ -88,14 +88,14 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     max_query_length: int = groups.ROWS.flag(
         PerModel(64),
-        "The most pieces of a question; the rest is cut off.",
+        "The most tokens of a question; the rest is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
     )
     doc_stride: int = groups.ROWS.flag(
         PerModel(128),
-        "Pieces between the beginnings of two windows of a text.",
+        "The number of tokens between the beginnings of two windows of a text.",
         least=1,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
@@ -111,7 +111,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     max_seq_length: int = shared(
         "max_seq_length",
         default=PerModel(384),
-        help="The most pieces of a window, with special tokens.",
+        help="The most tokens of a window, special ones included.",
     )
     n_best_size: int = groups.ANSWERS.flag(
         PerModel(20),
@@ -122,7 +122,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     max_answer_length: int = groups.ANSWERS.flag(
         PerModel(30),
-        "The most pieces of an answer.",
+        "The most tokens of an answer.",
         least=1,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,

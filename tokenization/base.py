@@ -39,7 +39,7 @@ class TokenizerInterface:
         kind: the tokenizer's name in tokenizer_config.json.
         options_type: a frozen dataclass, which declares the tokenizer's options.
         options: an instance of it.
-        wordpiece: cuts words into pieces; a SentencePieceTokenizer has none.
+        wordpiece: cuts words into tokens; a SentencePieceTokenizer has none.
         vocab: the id of each token.
         inv_vocab: the token of each id.
         vocab_size: the largest id + 1, the number of rows that an embedding table needs.
@@ -83,11 +83,11 @@ class TokenizerInterface:
         return self._written_unknown
 
     def tokenize(self, text: str) -> list[str]:
-        """Cuts a text into pieces."""
+        """Cuts a text into tokens."""
         return [piece for word in self.tokenize_words(text) for piece in word]
 
     def encode(self, text: str) -> list[int]:
-        """Cuts a text into pieces and returns their ids; adds neither [CLS] nor [SEP]."""
+        """Cuts a text into tokens and returns their ids; adds neither [CLS] nor [SEP]."""
         return self.convert_tokens_to_ids(self.tokenize(text))
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
@@ -121,7 +121,7 @@ class TokenizerInterface:
         """Encodes texts as `encode_words` does, without its grouping.
 
         Returns:
-            int32 tf.RaggedTensor [B, (pieces)], each row as from `encode`.
+            int32 tf.RaggedTensor [B, (tokens)], each row as from `encode`.
         """
         return self.encode_words(texts).merge_dims(1, 2)
 
@@ -132,7 +132,7 @@ class TokenizerInterface:
             texts: an iterable of texts as for `encode`, or a string tensor [B].
 
         Returns:
-            int32 tf.RaggedTensor [B, (words), (pieces)], grouped as by `tokenize_words`.
+            int32 tf.RaggedTensor [B, (words), (tokens)], grouped as by `tokenize_words`.
 
         Raises:
             InputError: this tokenizer has no graph form (`tf_graph.graph.GraphTokenizer`).
@@ -149,13 +149,13 @@ class TokenizerInterface:
         return part.ids, part.spans
 
     def tokenize_words(self, text: str) -> list[list[str]]:
-        """Cuts a text into words, each a list of pieces."""
+        """Cuts a text into words, each a list of tokens."""
         raise NotImplementedError
 
     def encode_part(
         self, text: str, follows_mask: bool = False, precedes_mask: bool = False
     ) -> EncodedPart:
-        """Encodes a part of a text in which masks stand, with each piece's place in the part.
+        """Encodes a part of a text in which masks stand, with each token's place in the part.
 
         Args:
             text: the part.
@@ -172,7 +172,7 @@ class TokenizerInterface:
     def _cut_words(
         self, words: list["AlignedText"], continues: bool
     ) -> tuple[list[int], list[tuple[int, int]]]:
-        """Cuts `AlignedText` words by WordPiece; returns the pieces' ids and spans.
+        """Cuts `AlignedText` words by WordPiece; returns the tokens' ids and spans.
 
         With `continues` the first word is the rest of a word, if the vocabulary can continue one
         with it: punctuation it cannot.

@@ -1,4 +1,4 @@
-"""Turns pieces back into words that would be cut into the same pieces."""
+"""Turns tokens back into words that would be cut into the same tokens."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -29,10 +29,10 @@ def unknown_character(tokens: Iterable[str], candidates: Iterable[str] = UNKNOWN
 def words_by_prefix(
     wordpiece: "WordPiece", unknown: str, tokens: list[str], marker: str = ""
 ) -> list[str]:
-    """Joins pieces into words as WordPiece received them, including markers at their ends.
+    """Joins tokens into words as WordPiece received them, including markers at their ends.
 
-    A word begins at each piece without the prefix. An [UNK], for which `unknown` is written, is
-    joined to the word before it, whose pieces are the same either way, unless that ends with its
+    A word begins at each token without the prefix. An [UNK], for which `unknown` is written, is
+    joined to the word before it, whose tokens are the same either way, unless that ends with its
     marker.
     """
     prefix = wordpiece.continuation_prefix
@@ -55,10 +55,10 @@ def words_by_prefix(
 
 
 def words_by_marker(tokenizer: "KoreanTokenizer", tokens: list[str]) -> list[str]:
-    """Joins pieces that have no prefix into words, without their markers.
+    """Joins tokens that have no prefix into words, without their markers.
 
     A text may contain the marker itself, so a word ends only where cutting it again gives the same
-    pieces; the nearest such end is tried first.
+    tokens; the nearest such end is tried first.
     """
     marker, mark_final = tokenizer.options.word_end_marker, tokenizer.options.mark_final_word
     texts = [tokenizer.written_unknown if token == UNKNOWN_TOKEN else token for token in tokens]

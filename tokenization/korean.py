@@ -94,7 +94,7 @@ class KoreanTokenizer(TokenizerInterface):
         return text
 
     def tokenize_words(self, text: str) -> list[list[str]]:
-        """Cuts a text into pieces, grouped by word."""
+        """Cuts a text into tokens, grouped by word."""
         marker = self.options.word_end_marker
         if self.options.marks_eojeols:
             words = self._words_marked_at_eojeol_ends(text)
@@ -112,7 +112,7 @@ class KoreanTokenizer(TokenizerInterface):
         """As `TokenizerInterface.encode_part`.
 
         An [UNK] has the span of the unknown characters, a jamo the span of its syllable, a byte the
-        span of its character; a piece that is only the marker has an empty span after its word.
+        span of its character; a token that is only the marker has an empty span after its word.
         """
         options = self.options
         aligned = AlignedText(text).translate(self._cleaner)
@@ -148,7 +148,7 @@ class KoreanTokenizer(TokenizerInterface):
         With word-end markers at eojeol ends that is the normalized text itself: whitespace becomes
         single spaces, none at the ends, and an [UNK] is written as one character that the
         vocabulary lacks (`written_unknown`). Otherwise words, punctuation marks included, are
-        separated by spaces; without prefix and marker, pieces are. With unknown "bytes" nothing
+        separated by spaces; without prefix and marker, tokens are. With unknown "bytes" nothing
         else is lost: the text's own words come back.
         """
         tokens = self.wordpiece.join_bytes(self.convert_ids_to_tokens(ids))
@@ -174,7 +174,7 @@ class KoreanTokenizer(TokenizerInterface):
         return len(words) if self.options.mark_final_word else max(0, len(words) - 1)
 
     def _check_vocabulary(self, path: str) -> None:
-        """Raises InputError if the vocabulary lacks pieces that the options need."""
+        """Raises InputError if the vocabulary lacks tokens that the options need."""
         options, inside = self.options, self.wordpiece.inside
         prefix, marker = options.continuation_prefix, options.word_end_marker
         if marker and options.unknown != "word" and marker not in inside:
@@ -207,7 +207,7 @@ class KoreanTokenizer(TokenizerInterface):
         return words
 
     def _separate_pieces(self, tokens: list[str]) -> str:
-        """Joins pieces with spaces, but the jamo of one syllable without."""
+        """Joins tokens with spaces, but the jamo of one syllable without."""
         fallback, words, index = self.options.jamo_fallback, [], 0
         while index < len(tokens):
             for length in (3, 2) if fallback and tokens[index] in INITIALS else ():
@@ -224,7 +224,7 @@ class KoreanTokenizer(TokenizerInterface):
         return " ".join(words)
 
     def _join_eojeols(self, tokens: list[str]) -> str:
-        """Joins pieces without spaces, and replaces each marker by a space."""
+        """Joins tokens without spaces, and replaces each marker by a space."""
         prefix, parts, next_begins = self.options.continuation_prefix, [], False
         for token in reversed(tokens):
             continues = prefix and token != prefix and token.startswith(prefix)

@@ -35,25 +35,25 @@ class KoreanTokenizerOptions:
         normalization: "NFC"; "NFKC", which also replaces full-width letters and digits, circled
             numbers, ligatures and the like by the usual characters, but leaves compatibility jamo
             (ㅋㅋ, ㅠㅠ) alone; None to take the text as it is.
-        continuation_prefix: marks a piece that does not begin its word; "" for none.
+        continuation_prefix: marks a token that does not begin its word; "" for none.
         word_end_marker: appended to each word before WordPiece, such as "_"; "" for none.
         word_end_marker_at: "word" marks every word; "eojeol" only words before whitespace, so
-            that the pieces determine all spaces. That needs unknown="character" or "bytes", and a
+            that the tokens determine all spaces. That needs unknown="character" or "bytes", and a
             marker in the text is then read as a space.
         mark_final_word: False leaves the text's last word without `word_end_marker`.
         split_punctuation: make each punctuation mark a separate word; False also lets a text
             that spells "[MASK]" produce that special token.
         split_chinese_characters: make each Hanja a separate word.
-        unknown: "word" turns a word into one [UNK] if any part of it has no piece, or if it is
+        unknown: "word" turns a word into one [UNK] if any part of it has no token, or if it is
             longer than 200 characters, as google-research/bert does. "character" does so only
-            with the character at which greedy longest match finds no piece, and continues after
+            with the character at which greedy longest match finds no token, and continues after
             it; words may have any length. "bytes" does as "character", but instead of [UNK] the
-            character becomes the pieces of its UTF-8 bytes (`byte_pieces`), all of which the
+            character becomes the tokens of its UTF-8 bytes (`byte_pieces`), all of which the
             vocabulary must hold; so nothing is [UNK], and the joiners and tags inside emoji are
             kept. With both, a `word_end_marker` must be a single character, which the vocabulary
             holds by itself as a continuation.
-        jamo_fallback: a syllable at which no piece begins becomes its two or three conjoining
-            jamo (initial, vowel, final), each a piece. Finals have separate code points, so
+        jamo_fallback: a syllable at which no token begins becomes its two or three conjoining
+            jamo (initial, vowel, final), each a token. Finals have separate code points, so
             composing (NFC) restores exactly the original syllables. The vocabulary must hold all
             of these jamo; needs a normalization.
         fold_width: replace full-width forms by the usual ones ("Ａ" by "A", "￦" by "₩");

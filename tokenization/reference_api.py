@@ -164,7 +164,7 @@ class BasicTokenizer:
 
 
 class WordpieceTokenizer:
-    """Cuts words into the longest pieces that the vocabulary holds, from the left.
+    """Cuts words into the longest tokens that the vocabulary holds, from the left.
 
     Args:
         vocab: a container of tokens.
@@ -183,7 +183,7 @@ class WordpieceTokenizer:
         self.max_input_chars_per_word = max_input_chars_per_word
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Returns the pieces of words that whitespace separates."""
+        """Returns the tokens of words that whitespace separates."""
         return [
             piece
             for word in whitespace_tokenize(convert_to_unicode(text))
@@ -281,7 +281,7 @@ def encode_pieces(
 
 
 def encode_ids(sp_model: Any, text: str, sample: bool = False) -> list[int]:
-    """Returns the ids of the pieces of `encode_pieces`."""
+    """Returns the ids of the tokens of `encode_pieces`."""
     return [sp_model.PieceToId(piece) for piece in encode_pieces(sp_model, text, sample=sample)]
 
 

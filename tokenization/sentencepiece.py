@@ -88,10 +88,10 @@ class SentencePieceTokenizer(TokenizerInterface):
         self._use_vocabulary(vocab, model_bytes, special_tokens, unknown_becomes_id=model.unk_id())
 
     def tokenize_words(self, text: str) -> list[list[str]]:
-        """Cuts a text into pieces, grouped by eojeol, with punctuation marks as separate words.
+        """Cuts a text into tokens, grouped by eojeol, with punctuation marks as separate words.
 
-        A word begins at "▁"; a piece of punctuation only is a separate word. A lone "▁" belongs
-        to whatever piece follows it.
+        A word begins at "▁"; a token of punctuation only is a separate word. A lone "▁" belongs
+        to whatever token follows it.
         """
         return group_words(self._pieces(text))
 
@@ -99,7 +99,7 @@ class SentencePieceTokenizer(TokenizerInterface):
         """Encodes texts, not a tensor, with the library's own batch call.
 
         Returns:
-            int32 tf.RaggedTensor [B, (words), (pieces)], grouped as by `tokenize_words`.
+            int32 tf.RaggedTensor [B, (words), (tokens)], grouped as by `tokenize_words`.
         """
         import tensorflow as tf  # here: the other methods work without it
 
@@ -196,7 +196,7 @@ class SentencePieceTokenizer(TokenizerInterface):
 
 
 def split_numbers(model: "SentencePieceProcessor", pieces: list[str]) -> list[str]:
-    """Cuts pieces such as "▁199," so that numbers are cut alike with and without a comma."""
+    """Cuts tokens such as "▁199," so that numbers are cut alike with and without a comma."""
     split = []
     for piece in pieces:
         if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
@@ -210,7 +210,7 @@ def split_numbers(model: "SentencePieceProcessor", pieces: list[str]) -> list[st
 
 
 def group_words(pieces: list[str]) -> list[list[str]]:
-    """Groups pieces by word, as `SentencePieceTokenizer.tokenize_words` describes."""
+    """Groups tokens by word, as `SentencePieceTokenizer.tokenize_words` describes."""
     words: list[list[str]] = []
     after_punctuation = False
     for piece in pieces:

@@ -22,14 +22,14 @@ class WordPiece:
     """Cuts single words by greedy longest match, from the left.
 
     Args:
-        vocab: the id of each piece.
-        continuation_prefix: marks a piece that does not begin its word.
-        unknown: where no piece matches, "word" makes the whole word one [UNK], as Google does, and
+        vocab: the id of each token.
+        continuation_prefix: marks a token that does not begin its word.
+        unknown: where no token matches, "word" makes the whole word one [UNK], as Google does, and
             a word of more than `max_word_characters` too; "character" makes one [UNK] of the
             character there, continues after it, and does not limit the length of words; "bytes"
-            does so with the pieces of the character's UTF-8 bytes instead of [UNK].
-        jamo_fallback: where no piece matches a Hangul syllable, its two or three conjoining jamo
-            become the pieces.
+            does so with the tokens of the character's UTF-8 bytes instead of [UNK].
+        jamo_fallback: where no token matches a Hangul syllable, its two or three conjoining jamo
+            become the tokens.
         max_word_characters: the longest word that is cut, if unknown is "word".
         warns: whether to warn of words that spell Hangul in a form that the vocabulary lacks.
 
@@ -72,7 +72,7 @@ class WordPiece:
         self._cache: dict[str, tuple[str, ...]] = {}
 
     def pieces(self, word: str) -> tuple[str, ...]:
-        """Returns the word's pieces."""
+        """Returns the word's tokens."""
         pieces = self._cache.get(word)
         if pieces is None:
             pieces = tuple(piece for piece, _, _ in self.match(word))
@@ -83,14 +83,14 @@ class WordPiece:
         return pieces
 
     def continuation_pieces(self, word: str) -> tuple[str, ...]:
-        """Returns the pieces of the rest of a word whose beginning was cut already."""
+        """Returns the tokens of the rest of a word whose beginning was cut already."""
         return tuple(piece for piece, _, _ in self.match(word, continues=True))
 
     def match(self, word: str, continues: bool = False) -> list[tuple[str, int, int]]:
-        """Returns the pieces of a word with their positions in it, as (piece, start, end).
+        """Returns the tokens of a word with their positions in it, as (token, start, end).
 
         All jamo of a syllable and all bytes of a character have its position. With `continues`, the
-        first piece is a continuation too.
+        first token is a continuation too.
         """
         if self.unknown == "word" and len(word) > self.max_word_characters and not continues:
             return [(UNKNOWN_TOKEN, 0, len(word))]
@@ -123,7 +123,7 @@ class WordPiece:
         return matched
 
     def bytes_of(self, character: str, inside: bool) -> list[str]:
-        """Returns the pieces of a character's bytes, at the beginning of a word or inside one."""
+        """Returns the tokens of a character's bytes, at the beginning of a word or inside one."""
         # A vocabulary need not hold the marked forms of ASCII.
         marked = inside and character > "\x7f"
         return spell_by_bytes(character, self.continuation_prefix if marked else "")
@@ -195,7 +195,7 @@ class FullTokenizer(TokenizerInterface):
         return text.translate(SPACE_PUNCTUATION).split()
 
     def tokenize_words(self, text: str) -> list[list[str]]:
-        """Cuts a text into pieces, grouped by basic token."""
+        """Cuts a text into tokens, grouped by word (basic token)."""
         return [list(self.wordpiece.pieces(token)) for token in self.basic_tokens(text)]
 
     def encode_part(

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Package -> what it is for. Which names are public, and where they are, its __init__.py says.
 PACKAGES = {
-    "tokenization": "Tokenizers: from text to the pieces of a vocabulary.",
+    "tokenization": "Tokenizers: from text to the tokens of a vocabulary.",
     "bert_tf": "BERT, its heads, checkpoints and optimizers.",
     "albert_tf": "ALBERT: what differs from BERT.",
     "electra_tf": "ELECTRA: what differs from BERT, and its objective.",

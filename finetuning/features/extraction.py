@@ -1,6 +1,6 @@
 """Extracts features: the output vectors of an encoder's layers for texts.
 
-Shapes: B batch, T pieces of a row or a batch, L requested layers, H hidden.
+Shapes: B batch, T tokens of a row or a batch, L requested layers, H hidden.
 """
 
 import collections
@@ -42,13 +42,13 @@ MAX_VALUES = 2**27
 
 
 def mean_pooling(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """[B, T, L, H] -> [B, L, H]: the mean over all pieces, [CLS] and [SEP] included."""
+    """[B, T, L, H] -> [B, L, H]: the mean over all tokens, [CLS] and [SEP] included."""
     mask = tf.cast(mask, values.dtype)[:, :, None, None]  # [B, T, 1, 1]
     return tf.reduce_sum(values * mask, axis=1) / tf.reduce_sum(mask, axis=1)
 
 
 def max_pooling(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """[B, T, L, H] -> [B, L, H]: the maximum over all pieces, [CLS] and [SEP] included."""
+    """[B, T, L, H] -> [B, L, H]: the maximum over all tokens, [CLS] and [SEP] included."""
     mask = tf.cast(mask, tf.bool)[:, :, None, None]  # [B, T, 1, 1]
     return tf.reduce_max(tf.where(mask, values, values.dtype.min), axis=1)
 
@@ -66,7 +66,7 @@ def word_vectors(
 ) -> np.ndarray:
     """The vectors of words out of context: rows of the embedding table, of ALBERT at its width E.
 
-    A word of several pieces has the mean of their vectors, one without is refused.
+    A word of several tokens has the mean of their vectors, one without is refused.
 
     Returns:
         float32 [words, E].
@@ -141,7 +141,7 @@ def extract(
 
 
 def _batches(order, lengths, batch_size):
-    """Cuts the order of rows, the longest first, into batches of `batch_size`, or of pieces."""
+    """Cuts the order of rows, the longest first, into batches of `batch_size`, or of tokens."""
     batches, start = [], 0
     while start < len(order):
         size = batch_size or max(1, PIECES_OF_BATCH // lengths[order[start]])

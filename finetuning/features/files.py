@@ -1,6 +1,6 @@
 """Writes the features of texts as JSON lines, as arrays, or for TensorBoard's projector.
 
-Shapes: N rows, T pieces of a row, P pieces of all rows, L requested layers, H hidden, E embedding.
+Shapes: N rows, T tokens of a row, P tokens of all rows, L requested layers, H hidden, E embedding.
 """
 
 import glob
@@ -72,7 +72,7 @@ def write_arrays(
     """Writes an .npz file row by row, so that only one row need be in memory.
 
     With one vector per row (pooled): "features" [N, L, H] float32, "layers" [L]. With one vector
-    per piece: "features" [P, L, H], "layers", "row_splits" [N + 1] (row i is
+    per token: "features" [P, L, H], "layers", "row_splits" [N + 1] (row i is
     features[row_splits[i] : row_splits[i + 1]]), "input_ids" [P]. The layers have the indices that
     were requested. The file appears once it is complete.
     """

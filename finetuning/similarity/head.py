@@ -31,7 +31,7 @@ class SentenceEncoder(EncoderModel):
 
     Args:
         encoder: a `BertModel` or an `AlbertModel`.
-        pooling: "mean" or "max" over all pieces, [CLS] and [SEP] included, or "cls", the vector of
+        pooling: "mean" or "max" over all tokens, [CLS] and [SEP] included, or "cls", the vector of
             [CLS] (without the pooler).
         normalize: whether vectors have length 1.
         sizes: the sizes that a vector may be cut to; H is always among them.

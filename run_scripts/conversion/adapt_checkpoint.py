@@ -39,7 +39,7 @@ from tokenization.loading import Tokenizer
 class AdaptFlags:
     """Carries a model over to another vocabulary, to more words, or to more positions.
 
-    A piece that both vocabularies have keeps its row; a new one begins as the mean of the pieces
+    A token that both vocabularies have keeps its row; a new one begins as the mean of the tokens
     into which the model's own tokenizer cuts it. Everything else stays as it is. Pre-train the
     result further with run_pretraining --model_dir.
     """
@@ -62,12 +62,12 @@ class AdaptFlags:
         "The new vocabulary: a folder with tokenizer_config.json, as build_vocab writes it."
     )
     add_tokens: str = groups.RESIZING.input_file(
-        "A file of words to add to the vocabulary, one a line; ##X is the piece X inside a word. "
+        "A file of words to add to the vocabulary, one per line; ##X is the token X inside a word. "
         "[unused] rows are filled first."
     )
     new_rows: str = groups.RESIZING.flag(
         "mean",
-        "How the embeddings of new pieces begin. mean: as the mean of the old pieces that spell "
+        "How the embeddings of new tokens begin. mean: as the mean of the old tokens that spell "
         "them. random: like a typical old row.",
         choices=("mean", "random"),
     )

@@ -35,7 +35,7 @@ MOST_PASSES = 10_000
 
 @dataclasses.dataclass(frozen=True)
 class CreateDataFlags(TokenizerFlags):
-    """Turns text (UTF-8, one sentence a line, a blank line between documents) into records.
+    """Turns text (UTF-8, one sentence per line, a blank line between documents) into records.
 
     Runs on the CPU; a GPU does not help. If it is stopped or killed, the same command resumes the
     work.
@@ -55,8 +55,8 @@ class CreateDataFlags(TokenizerFlags):
         in_manifest=False,
     )
     input_format: str = groups.FILES.optional(
-        "text: a sentence a line, a blank line between documents. jsonl: a JSON object a line, "
-        "whose key --text_key holds a document with a sentence a line. Default: jsonl for "
+        "text: one sentence per line, a blank line between documents. jsonl: one JSON object per "
+        "line, whose key --text_key holds a document, one sentence per line. Default: jsonl for "
         ".jsonl, .ndjson and .json, text for other files.",
         choices=FORMATS,
     )
@@ -72,9 +72,9 @@ class CreateDataFlags(TokenizerFlags):
     )
     long_lines: str = groups.FILES.flag(
         "split",
-        "What happens to a line longer than a row. split: cut it at sentence ends, else between "
-        "words; with --objective=none into rows that hold the whole text. truncate: cut rows at "
-        "random ends, as Google's scripts do, and drop the rest.",
+        "What happens to a line with more tokens than a row. split: cut it at sentence ends, else "
+        "between words; with --objective=none into rows that hold the whole text. truncate: drop "
+        "what is too long, at random from either end, as Google's scripts do.",
         choices=LONG_LINES,
     )
     drop_duplicates: str = groups.FILES.flag(
@@ -103,12 +103,12 @@ class CreateDataFlags(TokenizerFlags):
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "The most pieces in an example, with special tokens.",
+        "The most tokens in an example, special ones included.",
         least=SHORTEST_SEQUENCE,
         most=LONGEST_SEQUENCE,
     )
     max_predictions_per_seq: int = groups.ROWS.optional(
-        "The most masked pieces in an example; max_seq_length * masked_lm_prob is enough. "
+        "The most masked tokens in an example; max_seq_length * masked_lm_prob is enough. "
         "Default: 20, or with --packing as many as full rows need.",
         least=1,
         most=LONGEST_SEQUENCE,
@@ -125,28 +125,28 @@ class CreateDataFlags(TokenizerFlags):
         choices=MASKINGS,
     )
     masked_lm_prob: float = groups.ROWS.flag(
-        0.15, "The share of the pieces to mask.", least=0, below=1
+        0.15, "The share of the tokens to mask.", least=0, below=1
     )
     mask_replace_prob: float = groups.ROWS.flag(
         0.8,
-        "The share of the pieces to predict that [MASK] replaces. 1 with --random_replace_prob=0: "
-        "all of them.",
+        "Of the tokens to predict, the share that become [MASK]. For all of them: 1, with "
+        "--random_replace_prob=0.",
         least=0,
         most=1,
     )
     random_replace_prob: float = groups.ROWS.flag(
         0.1,
-        "The share of the pieces to predict that a random piece replaces; the rest stays.",
+        "Of the tokens to predict, the share that become a random token; the rest stay.",
         least=0,
         most=1,
     )
     do_whole_word_mask: bool = groups.ROWS.flag(
         PerModel(False, {"albert": True}),
-        "Mask all pieces of a word at once.",
+        "Mask all tokens of a word at once.",
     )
     ngram: int = groups.ROWS.flag(
         PerModel(1, {"albert": 3}),
-        "The most words (or pieces) in a row to mask together.",
+        "The most consecutive words (or tokens) to mask together.",
         least=1,
         most=LONGEST_NGRAM,
     )
@@ -156,8 +156,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     do_permutation: bool = groups.ROWS.flag(
         PerModel(False),
-        "Also shuffle as many pieces as are masked, and predict them. Records then have room for "
-        "2 * max_predictions_per_seq predictions.",
+        "Also shuffle as many tokens as are masked, and predict these too. Records then have room "
+        "for 2 * max_predictions_per_seq predictions.",
     )
     random_next_sentence: bool = groups.ROWS.flag(
         PerModel(False),
@@ -165,7 +165,10 @@ class CreateDataFlags(TokenizerFlags):
         in_manifest=False,
     )
     short_seq_prob: float = groups.ROWS.flag(
-        0.1, "The share of passes over a document that make shorter examples.", least=0, most=1
+        0.1,
+        "The probability that a pass over a document aims at a random shorter length.",
+        least=0,
+        most=1,
     )
     dupe_factor: int = groups.ROWS.flag(
         PerModel(10, {"albert": 40}),

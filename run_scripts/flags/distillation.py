@@ -36,8 +36,8 @@ class TeacherFlags:
     )
     distillation_weight: float = groups.DISTILLATION.flag(
         0.5,
-        "The share w of the teacher in the loss: (1 - w) * loss of the labels + w * distance from "
-        "the teacher.",
+        "The teacher's share w of the loss: (1 - w) * loss of the labels + w * distance from the "
+        "teacher.",
         above=0,
         most=1,
         **_lasting,

@@ -56,7 +56,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "The most pieces of an example, with special tokens; the rest is cut off.",
+        "The most tokens of an example, special ones included; the rest is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
@@ -138,8 +138,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     max_train_examples: int = groups.RUNS.flag(
         0,
-        "Train on this many examples, drawn by --random_seed, each class about with its share. "
-        "0: all.",
+        "Train on this many examples, drawn by --random_seed in about the classes' shares. 0: all.",
         least=0,
         recorded=True,
     )

@@ -200,8 +200,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         least=0,
     )
     bucket_boundaries: str = groups.BATCHES.optional(
-        "Shorter lengths that batches may have, separated by commas, such as 128,256; a batch "
-        "holds examples of similar length. Not for packed records."
+        "Lengths below --max_seq_length that batches may also have, separated by commas, such as "
+        "128,256; a batch holds examples of similar length. Not for packed records."
     )
     mask_processes: int = groups.PROCESSES.optional(
         "Processes that draw the masks of --masking=dynamic; 0: the training process. The masks "
@@ -210,8 +210,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         most=MOST_PROCESSES,
     )
     export_dir: str = groups.EXPORT.output_folder(
-        "After training, also write weights without optimizer state, configuration and tokenizer "
-        "here."
+        "The folder to write configuration, tokenizer and weights (without optimizer state) to "
+        "after training."
     )
     masked_lm_budget: float = groups.COMPATIBILITY.flag(
         0.0, "Accepted at 0: it did nothing in Google's program.", least=0, most=1

@@ -22,7 +22,7 @@ class TokenizerFlags:
     """The flags that every program with a tokenizer has."""
 
     vocab_file: str = groups.TOKENIZER.input_file(
-        "The vocabulary, a piece a line.", in_manifest=False
+        "The vocabulary, one token per line.", in_manifest=False
     )
     spm_model_file: str = groups.TOKENIZER.input_file(
         "A SentencePiece model, instead of --vocab_file.", in_manifest=False

@@ -24,7 +24,7 @@ HIGHEST_PORT = 2**16 - 1
 class ExploreFlags(DeviceFlags):
     """Shows a model, pre-trained or fine-tuned, on a page in the browser.
 
-    Pieces, guesses for masked words, attention, neighbours and vectors of words; of a fine-tuned
+    Tokens, guesses for masked words, attention, neighbours and vectors of words; of a fine-tuned
     model the labels, entities or answers. The page is at 127.0.0.1, for this machine alone; from
     another one, ssh -L 8017:127.0.0.1:8017 leads to it."""
 

@@ -27,7 +27,7 @@ from run_scripts.flags.parser import run_program
 @dataclasses.dataclass(frozen=True)
 class RetrievalFlags(DeviceFlags):
     """Measures how well a model's vectors find the text that answers a query, beside BM25 on the
-    model's pieces and TF-IDF on characters: recall at 1, 10 and 100, MRR at 10, nDCG at 10.
+    model's tokens and TF-IDF on characters: recall at 1, 10 and 100, MRR at 10, nDCG at 10.
 
     The queries come from a folder in BEIR's form (queries.jsonl, corpus.jsonl, qrels), or the
     questions of a file in SQuAD's format, each of which looks for its text among all of them."""
@@ -45,7 +45,7 @@ class RetrievalFlags(DeviceFlags):
         "Questions in SQuAD's format, such as KorQuAD 1.0's, instead of --data_dir."
     )
     max_seq_length: int = groups.ROWS.optional(
-        "The most pieces of a text, with special tokens. Default: as many as the model was "
+        "The most tokens of a text, special ones included. Default: as many as the model was "
         "trained on.",
         least=3,
         most=LONGEST_SEQUENCE,

@@ -50,7 +50,7 @@ class SearchFlags(DeviceFlags):
         "comes with this project."
     )
     corpus: str = groups.FILES.input_file(
-        f"The texts to search: {', '.join(ENDINGS)}, or any other file with a text a line.",
+        f"The texts to search: {', '.join(ENDINGS)}, or any other file, one text per line.",
         required=True,
     )
     text_column: str = groups.COLUMNS.optional(

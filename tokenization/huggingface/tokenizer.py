@@ -81,7 +81,7 @@ class HuggingFaceTokenizer(TokenizerInterface):
         return text.translate(SPACE_PUNCTUATION).split()
 
     def tokenize_words(self, text: str) -> list[list[str]]:
-        """Cuts a text into pieces, grouped by basic token."""
+        """Cuts a text into tokens, grouped by word (basic token)."""
         return [list(self.wordpiece.pieces(token)) for token in self.basic_tokens(text)]
 
     def encode_part(

@@ -1,10 +1,10 @@
-"""Tokenizes text with TensorFlow operations, equal to the Python tokenizers piece for piece.
+"""Tokenizes text with TensorFlow operations, equal to the Python tokenizers token for token.
 
 For `tf.data` and exported models; a tokenizer's `encode_batch` and `encode_words` use it too. Text
 becomes code points, tables normalize and classify them, and words become strings again for
 tensorflow-text's linear-time WordPiece.
 
-Shapes: B texts, C characters, W words, P pieces.
+Shapes: B texts, C characters, W words, P tokens.
 """
 
 from typing import TYPE_CHECKING
@@ -40,7 +40,7 @@ class GraphTokenizer(tf.Module):
         tokenizer: the tokenizer to reproduce, with all of its options.
 
     Raises:
-        InputError: the tokenizer is of another kind, or its vocabulary has no [UNK] or a piece too
+        InputError: the tokenizer is of another kind, or its vocabulary has no [UNK] or a token too
             long for tensorflow-text.
     """
 
@@ -60,13 +60,13 @@ class GraphTokenizer(tf.Module):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def encode_words(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Cuts texts into pieces, grouped by word, as `tokenize_words` does.
+        """Cuts texts into tokens, grouped by word, as `tokenize_words` does.
 
         Args:
             texts: string [B], UTF-8; an invalid byte is read as U+FFFD, which is dropped.
 
         Returns:
-            int32 RaggedTensor [B, (words), (pieces)].
+            int32 RaggedTensor [B, (words), (tokens)].
         """
         # Every text ends in a space, so that words, runs and final sigmas end there.
         characters, row_splits = self._normalizer(tf.strings.join([texts, "\n"]))  # [C], [B + 1]
@@ -76,19 +76,19 @@ class GraphTokenizer(tf.Module):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def encode_batch(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Cuts texts as `encode_words` does, without grouping: int32 RaggedTensor [B, (pieces)]."""
+        """Cuts texts as `encode_words` does, without grouping: int32 RaggedTensor [B, (tokens)]."""
         return self.encode_words(texts).merge_dims(1, 2)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-        """Cuts texts as `encode_batch` does, and finds each piece in its text.
+        """Cuts texts as `encode_batch` does, and finds each token in its text.
 
         Args:
             texts: string [B], UTF-8; an invalid byte counts as one character.
 
         Returns:
-            int32 RaggedTensor [B, (pieces)]: ids; int32 RaggedTensor [B, (pieces), 2]: the first
-            character and the end of each piece, as the Python tokenizers' `encode_with_offsets`.
+            int32 RaggedTensor [B, (tokens)]: ids; int32 RaggedTensor [B, (tokens), 2]: the first
+            character and the end of each token, as the Python tokenizers' `encode_with_offsets`.
         """
         characters, row_splits, spans = self._normalizer.with_spans(
             tf.strings.join([texts, "\n"])
