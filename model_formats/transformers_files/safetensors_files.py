@@ -31,8 +31,8 @@ class StoredTensors:
     """The tensors of one safetensors file, or of all shards of one model."""
 
     source: str  # the file, or the index of the shards
-    shapes: dict[str, list[int]]  # a dict: name -> the tensor's shape, a list
-    files: dict[str, str]  # a dict: name -> the file that holds it
+    shapes: dict[str, list[int]]  # name -> the tensor's shape
+    files: dict[str, str]  # name -> the file that holds it
 
     def read(self, name: str) -> np.ndarray:
         """Reads one tensor, of a type in `DTYPES`, as a float32 array."""
