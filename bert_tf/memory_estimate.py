@@ -67,24 +67,17 @@ def estimate_bytes(
     networks: Sequence[EncoderConfig] = (),
     weights: int | None = None,
 ) -> float:
-    """The memory of one device while it trains.
+    """The memory of one device while it trains: in most cases within 20 %.
 
     The last block counts like the others, though it is run at the masked positions alone.
 
     Args:
-        batch: examples that it computes at once.
-        length: tokens of an example.
-        predictions: masked positions of an example.
-        precision: "float32", "bfloat16" or "float16".
-        recompute: "none" or "block".
+        batch: examples that it computes at once, of `length` tokens and so many masked positions.
         slots: how many numbers the optimizer keeps for each weight.
         blockwise: whether attention is `bert_tf.blockwise_attention`, which keeps no scores.
         token_dropping: the share of the tokens that skip the middle layers.
         networks: the configurations of all encoders that are trained; empty for this one.
         weights: how many there are; None for those that `count_weights` counts.
-
-    Returns:
-        Bytes: an estimate, in most cases within 20 %.
     """
     kept = sum(
         kept_bytes(network, batch, length, precision, recompute, blockwise)
@@ -164,14 +157,9 @@ def teacher_bytes(
 ) -> float:
     """The memory of a frozen teacher on a device that trains (`bert_tf.distillation`): estimated.
 
-    Args:
-        config: the teacher's.
-        batch: examples that it computes at once.
-        length: tokens of an example.
-        predictions: masked positions whose logits it computes.
-        relations: arrays [T, T] of each example, one for every head of every relation; there are
-            both softmaxes and the gradient of one.
-        precision: "float32", "bfloat16" or "float16"; weights are kept in float32.
+    `batch` are the examples that the device computes at once, `predictions` their masked positions
+    whose logits it computes, `relations` arrays [T, T] of each, one for every head of every
+    relation; there are both softmaxes and the gradient of one. Weights are kept in float32.
     """
     network = inference_bytes(config, batch, length, precision) - RUNTIME_BYTES
     head = WEIGHT_BYTES * count_parts(config)["heads"] if predictions else 0

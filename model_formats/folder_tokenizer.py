@@ -41,12 +41,8 @@ def find_tokenizer_files(
 ) -> dict[str, Any]:
     """The values of `TokenizerFlags` for the tokenizer of a model's folder.
 
-    Args:
-        folder: the folder with the configuration.
-        named: the folder as the user named it.
-        do_lower_case: the value of --do_lower_case, or None.
-        is_trained: whether a training of this project wrote the folder.
-        is_of_transformers: whether transformers wrote it.
+    The folder has the configuration; a user `named` it, or one around it. It was written by a
+    training of this project (`is_trained`) or by transformers, or it is neither.
 
     Returns:
         A dict from the name of a flag to its value; empty if there is no tokenizer.

@@ -209,9 +209,8 @@ class Session:
     ) -> None:
         """Restores a new state from the newest checkpoint or the job's; prints which.
 
-        Args:
-            reader: what opens the job's checkpoint; None for `open_weights`.
-            options: as for `bert_tf.training.state.restore`.
+        `reader` opens the job's checkpoint; None for `open_weights`. The options are of
+        `bert_tf.training.state.restore`.
         """
         start = job.flags.output_dir, job.model.checkpoint
         reader = reader or functools.partial(open_weights, folder=job.model.folder)

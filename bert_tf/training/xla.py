@@ -102,8 +102,6 @@ def compiled_by_all(
         make: a function of a `Compilation`.
         compile: a function of what `make` returned that has XLA compile it on every device of this
             worker, without changing anything and without any communication.
-        xla: "auto", "on" or "off".
-        precision: what the model computes in.
         what: what it is called in messages.
 
     Raises:

@@ -30,9 +30,7 @@ def _bits(keys, counters):
 def derive_keys(keys: ArrayLike, numbers: ArrayLike) -> np.ndarray:
     """Derives keys, uint64, that are independent of the given ones and of each other.
 
-    Args:
-        keys: uint64, of any shape.
-        numbers: non-negative integers, which are broadcast with the keys.
+    The numbers, non-negative integers, are broadcast with the keys, which have any shape.
     """
     with np.errstate(over="ignore"):  # wrapping is intended, but NumPy warns of it for scalars
         return _bits(_bits(keys, numbers), 0)

@@ -102,15 +102,11 @@ def _sign(number):
 def make_pairs(
     text: TokenizedText, index: int, rules: PairRules, balance: LengthBalance, rng: random.Random
 ) -> list[Pair]:
-    """Creates the pairs of one pass over one document.
+    """Creates the pairs of one pass over the document with this index in the text.
 
-    Args:
-        text: random sentences are drawn from its other documents, if any.
-        index: the document's number.
-        balance: the same for all documents; used by "sop" only.
-
-    Returns:
-        Pairs; none for a document of one word under "nsp" and "sop".
+    Random sentences are drawn from its other documents, if any. The balance is the same for all
+    documents, and used by "sop" alone. There are no pairs for a document of one word under "nsp"
+    and "sop".
     """
     return _OBJECTIVES[rules.objective](text, index, rules, balance, rng)
 

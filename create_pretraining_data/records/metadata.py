@@ -64,11 +64,8 @@ def describe_records(
 ) -> dict[str, Any]:
     """Creates the description of a data set, a dict of JSON values.
 
-    Args:
-        manifest: a flat dict of the settings that determined its bytes.
-        statistics: of the whole text.
-        shards: for each shard, its records and its size in bytes.
-        repeats: how much of the text repeats earlier text.
+    The manifest has the settings that determined its bytes; statistics and repeats are of the whole
+    text; of each shard there are its records and its size in bytes.
     """
     record_format = plan.settings.record_format
     positions = statistics.examples * record_format.max_seq_length

@@ -110,12 +110,8 @@ def fit_columns(
 def guess_test_label(dataset: Dataset, source: SplitSource) -> SplitSource:
     """The source of a user's own test file whose label is called otherwise than in training.
 
-    Args:
-        dataset: its labels are known.
-        source: the test file's, in which no label was found.
-
-    Returns:
-        `source`; with a label if a column is called so, and begins with a label of the data set.
+    In `source` no label was found. It gets one if a column is called so, and begins with a label of
+    the data set.
     """
     path = source.files[0]
     names = [] if isinstance(source.text, int) else column_names(path, source.encoding)

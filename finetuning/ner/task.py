@@ -241,11 +241,9 @@ def predict_tags(
     logits: Sequence[np.ndarray],
     tags: Sequence[str],
 ) -> list[PredictedTags]:
-    """Predicts the tags of every unit, with their probabilities.
+    """Predicts the tags of every unit of each sentence, with their probabilities.
 
-    Args:
-        alignments: for each sentence.
-        logits: an array [T or more, C] for each window.
+    The logits are [T or more, C] for each window.
 
     Returns:
         For each sentence U tags, valid IOB2, and U probabilities. All units of a piece have the

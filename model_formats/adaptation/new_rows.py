@@ -98,14 +98,8 @@ def new_output_bias(bias: np.ndarray, rows: Sequence[NewRow], typical: Sequence[
 
     An averaged row has the mean of its sources' biases, each less the logarithm of the number of
     rows that it is a source of: the new pieces share the probability of the old one. Otherwise
-    thousands of rare words would each be as probable as the frequent syllables in them.
-
-    Args:
-        bias: [V], the old ones.
-        rows, typical: as for `new_embeddings`.
-
-    Returns:
-        [W], of the bias's type; kept rows are bit-equal.
+    thousands of rare words would each be as probable as the frequent syllables in them. Kept rows
+    are bit-equal.
     """
     mean = bias[typical].astype(np.float64).mean()
     new = _fill(bias, rows, np.full(len(rows), mean))  # [W]

@@ -254,12 +254,7 @@ def is_given(flags: CreateDataFlags, name: str) -> bool:
 def choose_objective(
     flags: CreateDataFlags, folder: ModelFolder | None = None
 ) -> ObjectiveDefaults:
-    """Chooses the objective and its defaults by the flags that are given.
-
-    Args:
-        flags: as parsed, with `PerModel` values.
-        folder: the `ModelFolder` of --model_dir, or None.
-    """
+    """Chooses the objective and its defaults by the flags as parsed and the model's folder."""
     wants_random = flags.random_next_sentence
     if flags.objective:
         contradicted = is_given(flags, "random_next_sentence") and (

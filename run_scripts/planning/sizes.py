@@ -57,13 +57,7 @@ def print_tables(
     batch: int,
     token_dropping: float = 0.0,
 ) -> None:
-    """Prints all tables.
-
-    Args:
-        models: the configurations by name.
-        lengths: how many pieces rows have.
-        token_dropping: the share of the tokens that skip the middle layers in training.
-    """
+    """Prints all tables; with `token_dropping` that share of the tokens skips the middle layers."""
     print("Parameters in millions: of the encoder by part, and of the heads of pre-training\n")
     print_columns(parameter_rows(models))
     dropped = f", {token_dropping:.0%} dropped" if token_dropping else ""
@@ -176,23 +170,14 @@ def to_train(recompute: str) -> Memory:
     return memory
 
 
-def to_use(
-    config: EncoderConfig,
-    batch: int,
-    length: int,
-    precision: str,
-    both: bool,
-    token_dropping: float,
-) -> float:
-    """The `Memory` of a finished model: without its generator, with all tokens."""
-    return inference_bytes(config, batch, length, precision)
-
-
 # The end of each table's title -> its function.
 MEMORIES = {
     "to train": to_train("none"),
     "to train with --recompute=block": to_train("block"),
-    "to use": to_use,
+    # A finished model: without its generator, with all tokens.
+    "to use": lambda config, batch, length, precision, *_: inference_bytes(
+        config, batch, length, precision
+    ),
 }
 
 

@@ -25,7 +25,6 @@ def piece_spans(words: Words, owners: tf.Tensor, offsets: tf.Tensor, spans: tf.T
     """The first character and the end of each piece in its text, int32 [P, 2].
 
     Args:
-        words: `Words`.
         owners: the word of each piece, int64 [P].
         offsets: its first byte and its end in the spelled word, int64 [P, 2].
         spans: the first character and the end in its text of each character, int32 [C, 2].

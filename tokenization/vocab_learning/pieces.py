@@ -46,7 +46,6 @@ def choose_pieces(marked_words: MarkedWords, places: int, fixed: Iterable[str]) 
 
     Args:
         marked_words: the weight of each (word, marks).
-        places: the maximum number of pieces to choose.
         fixed: pieces that are in the vocabulary regardless of their worth, the other characters
             among them: only a syllable can be spelled with jamo.
 
@@ -182,13 +181,8 @@ def piece_worths(
 ) -> dict[str, float]:
     """Computes the worth of every piece: how much more greedy longest match would cost without it.
 
-    Args:
-        words: (word, marks, weight).
-        initial: the vocabulary's pieces that begin a word.
-        continuing: those that continue one.
-        absent_initial: candidates that begin a word but are not in the vocabulary; their worth is
-            how much less greedy longest match would cost with them.
-        absent_continuing: likewise, those that continue a word.
+    Words are (word, marks, weight). Pieces of the vocabulary, and absent candidates, whose worth is
+    how much less it would cost with them, begin a word or continue one.
 
     Returns:
         The worth of each piece with which any word is cut, or would be; negative if it does harm.

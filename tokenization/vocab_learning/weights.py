@@ -47,9 +47,7 @@ def spread_weights(
 ) -> dict[tuple[str, str], float]:
     """Weighs words; the words of one stem (what is before the first BOUNDARY) share 1 in a block.
 
-    Args:
-        marked_words: the (word, marks) of each place.
-        blocks: the places of the words that occur in each block.
+    Takes the (word, marks) of each place, and the places of the words in each block.
     """
     stems: dict[str, int] = {}
     stem_of = array("I")

@@ -61,15 +61,9 @@ def training_folders(
 ) -> Iterator[tuple[dict[str, TrainingFolder], str | None]]:
     """Locks the folders that a training writes to, in the worker that writes.
 
-    Args:
-        cluster: what `read_cluster` returned.
-
-    Yields:
-        A dict: path -> `TrainingFolder`, empty in the other workers; and why this worker must not
-        train, or None, for `raise_together`: the workers wait for one another.
-
-    Raises:
-        InputError: the only worker must not train.
+    Yields the folders by their paths, none in the other workers; and why this worker must not
+    train, or None, for `raise_together`: the workers wait for one another. A worker that is alone
+    is refused at once.
     """
     folders: dict[str, TrainingFolder] = {}
     refusal_reason = None
