@@ -103,12 +103,8 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
 def check_shapes(config: EncoderConfig, arrays: CheckpointArrays, stem: str) -> None:
     """Compares the sizes of a configuration with the shapes in a file, before a model is built.
 
-    `stem` is how Google's names of the encoder's weights begin.
-
-    A configuration that says a thousand million layers would take hours to build.
-
-    Raises:
-        InputError: the file is of another size.
+    A configuration that says a thousand million layers would take hours to build. `stem` is how
+    Google's names of the encoder's weights begin.
     """
     width = config.embedding_size
     expected = {
@@ -144,12 +140,10 @@ def check_shapes(config: EncoderConfig, arrays: CheckpointArrays, stem: str) -> 
 def make_model(
     task: str, encoder: keras.Model, settings: Mapping[str, Any], names: Collection[str] = ()
 ) -> tuple[EncoderModel, tuple[str, ...]]:
-    """The model of a task's name around an encoder, with random weights, and its labels.
+    """The model of a task around an encoder, with random weights, and its labels.
 
-    Args:
-        task: a key of `TASKS`, or "pretraining".
-        settings: what a fine-tuned model's folder records.
-        names: Google's names of the weights, which tell a pre-trained model's objective.
+    The task is a key of `TASKS`, or "pretraining"; `settings` are what a fine-tuned model's folder
+    records; Google's names of the weights tell a pre-trained model's objective.
     """
     if task not in TASKS:
         return objective_of(names).make_model(encoder, None), ()

@@ -338,12 +338,10 @@ def _find_checkpoint(directory):
 
 
 def earlier_stages(output_dir: str, checkpoint: str | None) -> list[Stage]:
-    """The stages before a run's own, a list.
+    """The stages before a run's own.
 
-    Args:
-        output_dir: the run's folder. If it holds checkpoints the run resumes, and its own stage is
-            the last one there.
-        checkpoint: what it starts from otherwise, or None.
+    If the run's folder holds checkpoints the run resumes, and its own stage is the last one there;
+    otherwise it starts from `checkpoint`, if there is one.
     """
     if latest_checkpoint(output_dir):
         return ModelFolder(output_dir).stages[:-1]
@@ -358,8 +356,7 @@ def stages_of(checkpoint: str | None) -> list[Stage]:
 def add_trained_positions(checkpoint: str | None, longest: int) -> int | None:
     """The number of positions that are trained once this run ends; None if unknown for its start.
 
-    Args:
-        checkpoint: what the training starts from, or None for new weights.
+    `checkpoint` is what the training starts from, or None for new weights.
     """
     if checkpoint is None:
         return longest

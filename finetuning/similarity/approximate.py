@@ -19,11 +19,7 @@ LINKS, CANDIDATES = 32, 64
 
 
 def imported_faiss() -> Any:
-    """FAISS.
-
-    Raises:
-        InputError: it is not installed.
-    """
+    """FAISS, which must be installed."""
     try:
         return importlib.import_module("faiss")
     except ImportError as error:
@@ -41,13 +37,7 @@ def make_index(vectors: np.ndarray) -> Any:
 
 
 def search_index(index: Any, queries: np.ndarray, top: int) -> Found:
-    """Finds about the texts with the highest cosines; K is at most N.
-
-    Args:
-        index: what `make_index` returned.
-        queries: vectors [Q, H].
-        top: how many to find for a query.
-    """
+    """Finds about the texts with the highest cosines with queries [Q, H]; K is at most N."""
     index.hnsw.efSearch = max(CANDIDATES, top)
     scores, places = index.search(unit_vectors(queries), min(top, index.ntotal))
     return Found(places, scores)

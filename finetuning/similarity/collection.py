@@ -19,18 +19,12 @@ class Collection(NamedTuple):
 
 
 def read_beir(queries: str, passages: str, relevance: str) -> Collection:
-    """Reads a collection in the form of BEIR.
+    """Reads a collection in the form of BEIR, of the queries that have a relevant passage.
 
     Args:
         queries: .jsonl with _id and text.
         passages: .jsonl with _id, text and perhaps a title, which comes before the text.
         relevance: tab-separated query-id, corpus-id and score, with a header.
-
-    Returns:
-        A `Collection` of the queries that have a passage with a score above 0.
-
-    Raises:
-        InputError: a file is missing or malformed, names what is not there, or has no such query.
     """
     texts, asked = _read_texts(passages), _read_texts(queries)
     numbers = {name: number for number, name in enumerate(texts)}

@@ -114,11 +114,7 @@ def known_dataset(name: str) -> SimilarityDataset:
 def folder_dataset(
     file_type: str, folder: str, columns: Columns, encoding: str | None = None
 ) -> SimilarityDataset:
-    """The data set of train, dev and test in a folder, as far as they exist.
-
-    Raises:
-        InputError: there is none of them, or as `own_source`.
-    """
+    """The data set of train, dev and test in a folder, as far as they exist."""
     paths = {split: os.path.join(folder, f"{split}.{file_type}") for split in SPLITS}
     present = {split: path for split, path in paths.items() if os.path.isfile(path)}
     if not present:
@@ -146,18 +142,11 @@ def with_files(
 
 
 def own_source(path: str, columns: Columns, encoding: str | None = None) -> SplitSource:
-    """The `SplitSource` of a user's own file, with the columns that were found in it.
+    """The source of a user's own file, with the columns that were given, or found in it.
 
     A .json file may be one in SQuAD's format (`is_of_questions`): of questions, whose partners are
-    the texts that they are about.
-
-    Args:
-        path: the file.
-        columns: those that are given.
-        encoding: a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
-
-    Raises:
-        InputError: the ending of its name is unknown, or columns must be given.
+    the texts that they are about. The encoding is a key of `bert_common.text_encoding.NAMES`; None:
+    it is recognized.
     """
     check_ending(path)
     source = SplitSource((os.path.abspath(path),), "question", "context", own=True)
@@ -182,14 +171,9 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
 
 
 def own_texts(path: str, column: str | None = None, encoding: str | None = None) -> list[str]:
-    """The texts of one column of a user's own file.
+    """The texts of one column of a user's own file; refuses an empty one.
 
-    Args:
-        path, encoding: as for `own_source`.
-        column: None: the only one with a name of a first text.
-
-    Raises:
-        InputError: as `own_source`; or a text is empty.
+    The column is by default the only one with a name of a first text.
     """
     check_ending(path)
     names = column_names(path, encoding)
@@ -240,8 +224,7 @@ def read_examples(
 ) -> tuple[list[SimilarityExample], dict[str, int]]:
     """Reads the examples of a split, and counts what was left out.
 
-    Raises:
-        InputError: as `finetuning.readers.read_split`; or a text is empty, or a score negative.
+    Refuses empty texts and negative scores.
     """
     if split in dataset.own:
         return _read_own(dataset.sources[split]), {}

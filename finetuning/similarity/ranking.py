@@ -91,13 +91,7 @@ def _best_of(scores: np.ndarray, top: int) -> Found:
 
 
 def _put_better(best: Found, products: np.ndarray, start: int) -> None:
-    """Puts the products of later texts [Q, N] that are higher among the best, in place.
-
-    Args:
-        best: of the texts before `start`, K of each query.
-        products: of the texts from there on.
-        start: the number of the first of them.
-    """
+    """Puts the higher products [Q, N] of texts from number `start` on among the best, in place."""
     better = products > best.scores[:, -1:]
     for row in np.flatnonzero(better.any(axis=1)):
         columns = np.flatnonzero(better[row])
@@ -169,11 +163,7 @@ def search_bm25(
 ) -> Found:
     """Searches by Okapi BM25; a word of n texts weighs log(1 + (N - n + 0.5) / (n + 0.5)).
 
-    That is Lucene's weight, which is never negative.
-
-    Args:
-        queries, corpus, top: see above.
-        words: a function of a text to its words, for example a tokenizer's `tokenize`.
+    That is Lucene's weight, which is never negative. `words` cuts a text, as a tokenizer does.
     """
     sparse = imported("scipy.sparse")
     counts = [collections.Counter(words(text)) for text in corpus]
