@@ -420,10 +420,11 @@ class TrainingStep:
             run_block = call_block
             if self.config.recompute == "block":
                 run_block = functools.partial(recompute_block, scope)
+            # Inside the dropping, which puts tokens back before the layer that a teacher watches.
+            run_block, watched = teacher.watch(run_block) if teacher else (run_block, dict)
             if self.token_dropping is not None:
                 calls = self.model.config.num_block_calls
                 run_block = self.token_dropping.run_block(run_block, batch, calls)
-            run_block, watched = teacher.watch(run_block) if teacher else (run_block, dict)
             outputs = self.model(batch, training=True, run_block=run_block)
             sums = self.objective.loss_sums({**outputs, **watched()}, batch)
             loss = total_loss(sums, denominators) * scale

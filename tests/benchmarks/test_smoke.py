@@ -153,6 +153,11 @@ RUNS = {
         "--data_dir={tasks}/KorSTS --model_dir={root}/reference_model --rounds=1 "
         "--contenders=embed", r"\| embed \| [0-9,]+ \(0%\) \| 1.00 \| 1.00000 \|",
     ),
+    "serving.similarity_training": Smoke(
+        "--text={train} --data_dir={tasks}/KorSTS --pairs=64 --batch_size=8 --length=16 --rounds=1",
+        r"(?s)\| ours \| [0-9,]+ \(0%\) \|.*\| theirs \| [0-9,]+ \(0%\) \| 1.00 \|",
+        needs=("sentence_transformers", "datasets", "accelerate"),
+    ),
 }  # fmt: skip
 
 # Tried by tests of their own; or no programs by themselves.

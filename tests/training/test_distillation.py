@@ -10,6 +10,7 @@ from bert_tf import BertConfig, BertModel, PretrainingModel
 from bert_tf.checkpoint import google_variables
 from bert_tf.distillation import OutputTeacher, RelationTeacher, soft_binary_divergence
 from bert_tf.training.step import StepConfig, TrainingStep
+from bert_tf.training.token_dropping import FEATURE, TokenDropping
 from bert_tf.training.xla import Compilation
 from finetuning.classification.head import SequenceClassifier
 from finetuning.multiple_choice.head import MultipleChoiceModel
@@ -81,13 +82,16 @@ def model_of(theirs, task, who):
     return model
 
 
-def step_with(model, teacher, strategy=None, xla=False, **config):
+def step_with(model, teacher, strategy=None, xla=False, dropped=None, **config):
     strategy = strategy or tf.distribute.get_strategy()
     with strategy.scope():
         optimizer = make_optimizer("adamw", model)
+        dropping = None if dropped is None else TokenDropping(dropped, model.config.vocab_size)
     compilation = Compilation(whole=xla, auto_clustering=False, update=xla)
-    settings = StepConfig(seed=0, **config)
-    return TrainingStep(model, optimizer, strategy, settings, compilation, teacher=teacher)
+    own = {"teacher": teacher, "token_dropping": dropping}
+    return TrainingStep(
+        model, optimizer, strategy, StepConfig(seed=0, **config), compilation, **own
+    )
 
 
 def sums_and_gradients(step, batch):
@@ -97,7 +101,7 @@ def sums_and_gradients(step, batch):
     names = {v.path: name for name, v in google_variables(step.model).items()}
     pairs = zip(step.weights, gradients, strict=True)
     found = {names[v.path]: g.numpy() for v, g in pairs if g is not None}
-    return {name: float(value) for name, value in sums.items()}, found
+    return {name: value.numpy() for name, value in sums.items()}, found
 
 
 @pytest.mark.parametrize("case", (*HEADS_OF_TASKS, *RELATIONS))
@@ -271,6 +275,31 @@ def test_one_device_and_two(float64, kind):
     np.testing.assert_allclose(two, one, atol=0, rtol=1e-9)
     assert_close(other, state, 1e-9, floor=1e-4)
     assert (one[1:] > 0).all() and (one[0] != one[1]).all()
+
+
+@pytest.mark.parametrize("kind", ("logits", "minilm"))
+def test_a_student_drops_tokens(float64, kind):
+    """The teacher reads all tokens; the losses and gradients are linear in its weight."""
+    one, state = trained(kind, steps=3, dropped=0.5)
+    two, other = trained(kind, devices=2, steps=3, dropped=0.5)
+    np.testing.assert_allclose(two, one, atol=0, rtol=1e-9)
+    assert_close(other, state, 1e-9, floor=1e-4)
+    whole, _ = trained(kind, steps=3)
+    assert (np.abs(whole - one) > 1e-9 * one).all()
+
+    found = {}
+    for weight in (0.0, 0.25, 1.0):
+        keras.utils.set_random_seed(3)
+        student = tiny_model(num_hidden_layers=4)
+        step = step_with(student, make_teacher(kind, student, weight), dropped=0.5)
+        average = tf.constant(step.token_dropping.losses)
+        batch = {**random_batch(0), FEATURE: average}
+        sums, found[weight] = sums_and_gradients(step, batch)
+    for name, gradient in found[0.25].items():
+        expected = 0.75 * found[0.0].get(name, 0) + 0.25 * found[1.0].get(name, 0)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-12)
+    names = [n for n in found[1.0] if n.endswith("query/kernel")]
+    assert names and all(np.abs(found[1.0][n]).max() > 1e-9 for n in names)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Memory does not grow: a run of 2,000 steps ends with as much as it had at step 1,000."""
 
+from statistics import median
+
 import pytest
 
 from tests.support.programs import DROPOUT, PretrainingJob, curves
@@ -10,6 +12,10 @@ STEPS, SAVE_EVERY = 2000, 50
 # Twenty checkpoints: each is written by a thread of its own, and glibc gives threads up to eight
 # arenas a core in turn, each of which keeps the memory of a copy of the weights.
 SETTLED = 1000
+
+# A copy of the weights kept by each of the later checkpoints would be 8 %. In a run of 5,000 steps
+# the points from 1,500 on rose and fell by 3 % around their median, which stayed.
+MOST_GROWTH = 1.05
 
 
 @pytest.mark.slow
@@ -36,7 +42,7 @@ def test_memory_stays(tmp_path, kind, xla):
     )
     assert run.returncode == 0, run.stderr
     memory = dict(curves(job.output)["memory/process_gib"])
-    print(
-        f"{kind}, XLA {xla}: {memory[SETTLED]:.4f} GiB at {SETTLED}, {memory[STEPS]:.4f} at {STEPS}"
-    )
-    assert memory[STEPS] == pytest.approx(memory[SETTLED], rel=0.02)
+    settled = median(memory[step] for step in range(SETTLED, SETTLED + 500, 50))
+    last = median(memory[step] for step in range(STEPS - 450, STEPS + 1, 50))
+    print(f"{kind}, XLA {xla}: {settled:.4f} GiB from {SETTLED}, {last:.4f} up to {STEPS}")
+    assert last < MOST_GROWTH * settled

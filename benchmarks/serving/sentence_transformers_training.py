@@ -1,0 +1,60 @@
+"""Trains vectors with sentence-transformers; the other side of `similarity_training`.
+
+A process without TensorFlow, which crashes beside datasets' own libraries.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+
+def main(path):
+    """Trains as the settings say, writes the texts' vectors; prints the seconds of training.
+
+    Args:
+        path: JSON with what `similarity_training.train_theirs` writes.
+    """
+    from datasets import Dataset
+    from sentence_transformers import (
+        SentenceTransformer,
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+        losses,
+        models,
+    )
+
+    settings = json.loads(Path(path).read_text(encoding="utf-8"))
+    lines = Path(settings["pairs"]).read_text(encoding="utf-8").splitlines()
+    pairs = Dataset.from_list([json.loads(line) for line in lines])
+    encoder = models.Transformer(
+        settings["folder"],
+        max_seq_length=settings["length"],
+        model_args={"trust_remote_code": True},
+        tokenizer_args={"trust_remote_code": True},
+    )
+    pooling = models.Pooling(encoder.get_embedding_dimension(), pooling_mode="mean")
+    model = SentenceTransformer(modules=[encoder, pooling], device="cpu")
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=settings["output"],
+        num_train_epochs=1,
+        per_device_train_batch_size=settings["batch_size"],
+        learning_rate=settings["learning_rate"],
+        warmup_steps=settings["warm_up"],
+        seed=settings["seed"],
+        save_strategy="no",
+        report_to="none",
+        use_cpu=True,
+        disable_tqdm=True,
+        dataloader_drop_last=True,
+    )
+    loss = losses.MultipleNegativesRankingLoss(model, scale=settings["scale"])
+    trainer = SentenceTransformerTrainer(model, arguments, train_dataset=pairs, loss=loss)
+    seconds = trainer.train().metrics["train_runtime"]
+    np.save(Path(settings["output"]) / "vectors.npy", model.encode(settings["texts"]))
+    print(seconds)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
