@@ -150,6 +150,9 @@ class Embeddings(keras.layers.Layer):
     bfloat16 would round at every addition and float16 has no room for.
     """
 
+    # Whether a training leaves the three tables as they are.
+    is_frozen = False
+
     def __init__(self, config: EncoderConfig, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.config = config
@@ -179,18 +182,22 @@ class Embeddings(keras.layers.Layer):
         training: bool | None = None,
     ) -> Any:
         """[B, T] each -> [B, T, E]; without position_ids they are 0, 1, 2, ..."""
-        words = ops.take(self.word_embeddings, input_ids, axis=0)  # [B, T, E]
+        words = ops.take(self._used(self.word_embeddings), input_ids, axis=0)  # [B, T, E]
         # A product with one-hot rows: as bert/modeling.py, an id outside the table adds
         # nothing, and the gradient is a dense sum instead of a scatter into two rows.
         count = self.config.type_vocab_size
         one_hot = ops.one_hot(segment_ids, count, dtype=self.variable_dtype)  # [B, T, types]
-        types = ops.matmul(one_hot, self.token_type_embeddings)  # [B, T, E]
+        types = ops.matmul(one_hot, self._used(self.token_type_embeddings))  # [B, T, E]
+        table = self._used(self.position_embeddings)
         if position_ids is None:
-            position_vectors = self.position_embeddings[: ops.shape(input_ids)[1]]  # [T, E]
+            position_vectors = table[: ops.shape(input_ids)[1]]  # [T, E]
         else:
-            position_vectors = ops.take(self.position_embeddings, position_ids, axis=0)  # [B, T, E]
+            position_vectors = ops.take(table, position_ids, axis=0)  # [B, T, E]
         x = words + types + position_vectors  # [B, T, E]
         return self.dropout(self.layer_norm(x), training=training)
+
+    def _used(self, table):
+        return ops.stop_gradient(table) if self.is_frozen else table
 
 
 class SelfAttention(keras.layers.Layer):

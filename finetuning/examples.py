@@ -21,6 +21,7 @@ from bert_tf.input.data_order import continue_order, number_of_boundaries
 from bert_tf.input.dataset_options import set_options
 from bert_tf.input.length_buckets import BUCKET, WINDOW
 from finetuning.inputs import Batch
+from finetuning.shares import Sources
 
 if TYPE_CHECKING:
     from bert_tf.training.loop import TrainingConfig
@@ -58,6 +59,8 @@ class Examples:
     epoch_size: int | None = None
     # The step and the position at which their `DataOrder` begins.
     order_start: tuple[int, int] = (0, 0)
+    # Where they are from, if every batch shall come from one of several sources.
+    sources: Sources | None = None
 
     @property
     def count(self) -> int:
@@ -70,6 +73,9 @@ class Examples:
         The order is stored in the restored state.
         """
         lengths = hashlib.sha256(self.lengths.astype("<i8").tobytes())
+        if self.sources is not None:
+            lengths.update(self.sources.numbers.astype("<i8").tobytes())
+            lengths.update(np.array(self.sources.shares, "<f8").tobytes())
         order_start = continue_order(
             state,
             config.train_batch_size,
@@ -98,7 +104,7 @@ class Examples:
             parts = (context.num_input_pipelines, -1, size)
 
             def draw(step):
-                indices = batch_indices(self.lengths, config, int(step), self.order_start)  # [G]
+                indices = self.indices(config, int(step))  # [G]
                 bucket = np.searchsorted(config.bucket_boundaries, self.lengths[indices].max())
                 local = indices.reshape(parts)[context.input_pipeline_id]  # [R, B]
                 batch = self.make_batch(local.reshape(-1), longest)  # [R * B, ...]
@@ -127,8 +133,22 @@ class Examples:
 
     def names(self, config: "TrainingConfig", step: int) -> list[str]:
         """The names of the examples in the batch that follows `step` batches."""
-        indices = batch_indices(self.lengths, config, step, self.order_start)
-        return [self.ids[i] for i in indices]
+        return [self.ids[i] for i in self.indices(config, step)]
+
+    def indices(self, config: "TrainingConfig", step: int) -> np.ndarray:
+        """The numbers of the examples in the global batch that follows `step` batches, [G].
+
+        With several sources each has an order of its own, as if its batches were all there are. An
+        order that does not begin with the run begins in each source where about its share of the
+        position is.
+        """
+        if self.sources is None:
+            return batch_indices(self.lengths, config, step, self.order_start)
+        first_step, first = self.order_start
+        source, number = self.sources.place(config.seed, step - first_step)
+        members = self.sources.members[source]
+        start = 0, int(first * self.sources.shares[source])
+        return members[batch_indices(self.lengths[members], config, number, start)]
 
     def explain_failure(self) -> None:
         """None: examples in memory were checked when they were read."""

@@ -3,6 +3,8 @@
 import dataclasses
 import functools
 import operator
+import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,9 +31,10 @@ from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
-from run_scripts.flags.finetune import FinetuneFlags, check_is_file
+from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, check_is_file
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.path_kinds import FILE
+from run_scripts.flags.paths import split_list
 
 if TYPE_CHECKING:
     from finetuning.similarity.task import Similarity
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
 shared = functools.partial(redeclare, FinetuneFlags)
 
 # Kept in step with `finetuning.similarity`, whose modules import TensorFlow.
-OBJECTIVES = ("cosine", "ranking", "simcse")
+OBJECTIVES = ("cosine", "ranking", "simcse", "both")
 POOLINGS = ("mean", "cls", "max")
 
 # The cosine of a right pair in units of this decides how sharply a wrong one is pushed away.
@@ -70,9 +73,17 @@ class SimilarityFlags(FinetuneFlags):
         None,
         "Your own training file: .csv, .tsv, .jsonl, .json or .parquet with a text and, if you "
         "have them, its partner and a score or a third text of another meaning; or a .json in "
-        "SQuAD's format, whose questions and texts are the pairs.",
+        "SQuAD's format, whose questions and texts are the pairs. Of several, separated by commas, "
+        "each batch comes from one; the name of --task_name is its own training split.",
         is_input=True,
         is_path=True,
+    )
+    train_shares: str = groups.FILES.flag(
+        None,
+        "How many of the batches come from each of several training files, such as 3,1. Default: "
+        "as many as it has examples.",
+        recorded=True,
+        kept=True,
     )
     dev_file: str = groups.FILES.flag(
         None,
@@ -151,6 +162,13 @@ class SimilarityFlags(FinetuneFlags):
         "first numbers a vector of their own (Matryoshka). Default: the whole vector.",
         recorded=True,
     )
+    freeze_embeddings: bool = groups.LAYERS.flag(
+        False,
+        "Leave the tables of pieces, positions and segments as they are, as an export with "
+        "--format=difference has no room for them.",
+        recorded=True,
+        kept=True,
+    )
     classifier_dropout: float = shared(
         "classifier_dropout",
         default=None,
@@ -169,16 +187,30 @@ def learn_vectors(values: SimilarityFlags) -> None:
     """Checks the flags that are run_similarity's own, and runs the program."""
     if values.task_name:
         values = dataclasses.replace(values, task_name=values.task_name.lower())
-    elif any(_own_files(values).values()) and not values.data_dir:
+    elif (values.train_file or _own_files(values)) and not values.data_dir:
         values = dataclasses.replace(values, task_name=OWN_FILES)
-    for name in ("train_file", "dev_file", "test_file"):
+    for name in ("dev_file", "test_file"):
         check_is_file(values, name)
+    names = train_names(values)
+    if len(names) == 1:
+        values = dataclasses.replace(values, train_file=names[0])
+    for path in names:
+        if len(names) == 1 or path != values.task_name:
+            check_is_file(dataclasses.replace(values, train_file=path), "train_file")
     finetune(values, PROGRAM)
 
 
+def train_names(values: SimilarityFlags) -> list[str]:
+    """The files of --train_file; among several may be the name of --task_name."""
+    path = values.train_file
+    return [path] if not path or os.path.exists(path) else split_list(path)
+
+
 def _own_files(values: SimilarityFlags) -> dict[str, str]:
-    """Split -> path, of the flags that name files."""
-    files = {"train": values.train_file, "dev": values.dev_file, "test": values.test_file}
+    """Split -> path, of the flags that name one file."""
+    several = len(train_names(values)) > 1
+    train = None if several else values.train_file
+    files = {"train": train, "dev": values.dev_file, "test": values.test_file}
     return {split: path for split, path in files.items() if path}
 
 
@@ -193,7 +225,7 @@ def read_data(values: SimilarityFlags) -> SimilarityDataset:
             f"--task_name must be one of {', '.join((*INFERENCES, *SCORED, *FILE_TYPES))}. "
             f"Received: {name or 'none'}"
         )
-    if not values.data_dir and not files:
+    if not (values.data_dir or files or values.train_file):
         raise InputError(
             "--data_dir must be given, or --train_file, --dev_file or --test_file with your own "
             "file. Received: none"
@@ -204,26 +236,95 @@ def read_data(values: SimilarityFlags) -> SimilarityDataset:
     elif values.data_dir and name != OWN_FILES:
         dataset = known_dataset(name)
     dataset = with_files(dataset, files, columns, values.encoding)
-    if values.do_train and "train" in dataset.sources:
+    if len(train_names(values)) > 1:
+        dataset = with_parts(dataset, values, columns)
+    elif values.train_shares:
+        raise InputError(
+            "--train_shares needs several files in --train_file, separated by commas. Received: "
+            f"{values.train_file or 'none'}"
+        )
+    if values.do_train and "train" in dataset.splits:
         check_objective(values, dataset)
     return dataset
 
 
+def with_parts(
+    dataset: SimilarityDataset, values: SimilarityFlags, columns: Columns
+) -> SimilarityDataset:
+    """The data set with the files of --train_file, several, as its training examples.
+
+    Raises:
+        InputError: a file cannot be trained on, or --train_shares does not fit them.
+    """
+    names, parts = train_names(values), []
+    for name in names:
+        if name == dataset.name and "train" in dataset.sources:
+            sources = {"train": dataset.sources["train"]}
+            parts.append(dataclasses.replace(dataset, sources=sources))
+        else:
+            empty = SimilarityDataset(name, {})
+            parts.append(with_files(empty, {"train": name}, columns, values.encoding))
+    shares = read_shares(values.train_shares, names)
+    evaluates = values.eval_every_steps and "dev" not in dataset.sources
+    if values.do_train and (values.eval_on == TRAIN_PART or evaluates):
+        raise InputError(
+            "several files in --train_file need --dev_file to evaluate on, as none of them is "
+            f"split. Received: --eval_on={values.eval_on}, no dev"
+        )
+    sources = {"train": parts[0].sources["train"], **dataset.sources}
+    return dataclasses.replace(dataset, sources=sources, parts=tuple(parts), shares=shares)
+
+
+def read_shares(text: str | None, names: Sequence[str]) -> tuple[float, ...]:
+    """The shares of --train_shares, which add up to 1; none without the flag.
+
+    Raises:
+        InputError: they are not one number above 0 for each file.
+    """
+    if text is None:
+        return ()
+    parts = [part.strip() for part in text.split(",")]
+    numbers = [float(p) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", p) else 0.0 for p in parts]
+    if len(numbers) != len(names) or not all(numbers):
+        raise InputError(
+            f"--train_shares must be a number above 0 for each of the {len(names)} files of "
+            f"--train_file, separated by commas. Received: {text}"
+        )
+    return tuple(number / sum(numbers) for number in numbers)
+
+
 def check_objective(values: SimilarityFlags, dataset: SimilarityDataset) -> None:
     """Refuses an objective that the training examples cannot serve."""
-    form = dataset.form("train")
-    if values.objective not in (None, form.objective, "simcse"):
-        needed = {"cosine": "pairs with scores", "ranking": "pairs or triples without scores"}
+    found = {form.objective for form in dataset.forms}
+    kinds = ", ".join(dict.fromkeys(map(str, dataset.forms)))
+    if values.objective == "both" and not ("cosine" in found and len(found) > 1):
         raise InputError(
-            f"--objective={values.objective} needs {needed[values.objective]} to train on. "
-            f"Received: {form}"
+            "--objective=both needs training files with scores and others without. Received: "
+            f"{kinds}"
         )
+    needed = {"cosine": "pairs with scores", "ranking": "pairs or triples without scores"}
+    chosen = values.objective or suited_objective(dataset)
+    fits = {"cosine": found == {"cosine"}, "ranking": "cosine" not in found and found != {"simcse"}}
+    if not fits.get(chosen, True):
+        raise InputError(
+            f"--objective={chosen} needs {needed[chosen]} to train on. Received: {kinds}"
+        )
+
+
+def suited_objective(dataset: SimilarityDataset) -> str:
+    """The objective of the training examples where no flag says another."""
+    found = {form.objective for form in dataset.forms}
+    if len(found) == 1:
+        return found.pop()
+    return "both" if "cosine" in found else "ranking"
 
 
 def read_split(
     dataset: SimilarityDataset, split: str, data_dir: str
 ) -> tuple[list[SimilarityExample], dict[str, int]]:
-    """Reads the examples of a split, and counts what was left out."""
+    """Reads the examples of a split, and counts what was left out, or each file has."""
+    if split == "train" and dataset.parts:
+        return read_parts(dataset, data_dir)
     source = dataset.sources[split]
     if split in dataset.own and is_of_questions(source):
         path = source.files[0]
@@ -233,13 +334,31 @@ def read_split(
     return read_examples(dataset, split, data_dir)
 
 
+def read_parts(
+    dataset: SimilarityDataset, data_dir: str
+) -> tuple[list[SimilarityExample], dict[str, int]]:
+    """Reads the training examples of several files, and counts those of each file."""
+    examples, counts = [], {}
+    for number, part in enumerate(dataset.parts):
+        found, left_out = read_split(part, "train", data_dir)
+        examples += [example._replace(source=number) for example in found]
+        share = dataset.shares[number] if dataset.shares else None
+        counts[part.name] = len(found), share, left_out
+    shown: dict[str, int] = {}
+    for name, (count, share, left_out) in counts.items():
+        share = count / len(examples) if share is None else share
+        shown[f"of {os.path.basename(name)} ({share:.1%} of the batches)"] = count
+        shown |= {f"{what} of {os.path.basename(name)}": n for what, n in left_out.items()}
+    return examples, shown
+
+
 def make_task(job: DownstreamJob[SimilarityFlags, SimilarityDataset]) -> "Similarity":
     """The task of a `DownstreamJob` as a `Similarity`."""
     from finetuning.similarity.task import Similarity
 
     flags, objective = job.flags, job.flags.objective
     if objective is None and "train" in job.dataset.sources:
-        objective = job.dataset.form("train").objective
+        objective = suited_objective(job.dataset)
     if flags.do_train and objective == "simcse":
         check_dropout(job.config)
     return Similarity(
@@ -251,6 +370,7 @@ def make_task(job: DownstreamJob[SimilarityFlags, SimilarityDataset]) -> "Simila
         sizes=read_sizes(flags.embedding_sizes, job.config.hidden_size),
         objective=objective or "ranking",
         temperature=flags.temperature,
+        freeze_embeddings=flags.freeze_embeddings,
     )
 
 

@@ -47,6 +47,7 @@ class SimilarityExample(NamedTuple):
     texts: tuple[str, ...]
     score: float | None = None
     where: str = ""  # its file and line
+    source: int = 0  # which of several files of a training it is from
 
     @property
     def text(self) -> str:
@@ -90,6 +91,9 @@ class SimilarityDataset:
         str, SplitSource
     ]  # split -> its files; of a row of `DATASETS` as they are there
     own: tuple[str, ...] = ()  # the splits whose files are the user's own
+    # The files of a training on several, each as a data set with this file as its "train".
+    parts: tuple["SimilarityDataset", ...] = ()
+    shares: tuple[float, ...] = ()  # of each part in the batches; empty: as it has examples
 
     @property
     def splits(self) -> dict[str, bool]:
@@ -98,11 +102,19 @@ class SimilarityDataset:
 
     def form(self, split: str) -> Form:
         """What the examples of a split consist of."""
+        if split == "train" and self.parts:
+            forms = self.forms
+            return Form(max(form.texts for form in forms), all(form.scored for form in forms))
         source = self.sources[split]
         if split not in self.own and self.name in INFERENCES:
             return Form(3, False)
         count = sum(c is not None for c in (source.text, source.second, source.third))
         return Form(count, source.label is not None)
+
+    @property
+    def forms(self) -> list[Form]:
+        """What the training examples consist of, of each of several files."""
+        return [part.form("train") for part in self.parts] or [self.form("train")]
 
 
 def known_dataset(name: str) -> SimilarityDataset:
@@ -138,7 +150,7 @@ def with_files(
     found = {split: own_source(path, columns, encoding) for split, path in files.items()}
     sources = {**dataset.sources, **found}
     ordered = {split: sources[split] for split in (*SPLITS, *sources) if split in sources}
-    return SimilarityDataset(dataset.name, ordered, (*dataset.own, *found))
+    return dataclasses.replace(dataset, sources=ordered, own=(*dataset.own, *found))
 
 
 def own_source(path: str, columns: Columns, encoding: str | None = None) -> SplitSource:

@@ -37,6 +37,8 @@ class SentenceEncoder(EncoderModel):
         sizes: the sizes that a vector may be cut to; H is always among them.
         training: a key of `finetuning.similarity.losses.OBJECTIVES`.
         temperature: see `finetuning.similarity.losses.make_objective`.
+        freeze_embeddings: whether a training leaves the encoder's tables of pieces, positions and
+            segments as they are.
 
     Example:
         model = SentenceEncoder(BertModel(config))
@@ -54,6 +56,7 @@ class SentenceEncoder(EncoderModel):
         *,
         training: str = "ranking",
         temperature: float = TEMPERATURE,
+        freeze_embeddings: bool = False,
         name: str = "similarity",
         **kwargs: Any,
     ) -> None:
@@ -63,6 +66,7 @@ class SentenceEncoder(EncoderModel):
         self.sizes = tuple(sorted({self.config.hidden_size, *sizes}, reverse=True))
         self.training = training
         self.temperature = temperature
+        self.encoder.embeddings.is_frozen = self.freeze_embeddings = freeze_embeddings
         self.build()
 
     @property
@@ -117,6 +121,7 @@ class SentenceEncoder(EncoderModel):
             "sizes": self.sizes,
             "training": self.training,
             "temperature": self.temperature,
+            "freeze_embeddings": self.freeze_embeddings,
         }
 
 

@@ -4,6 +4,7 @@ Shapes: B examples of a part of a batch, G of the global batch, S texts of an ex
 C candidates, (S - 1) * G.
 """
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,11 +14,17 @@ from keras import ops
 from bert_tf.objective import OWN_ROWS, WHOLE, Loss, Objective
 from finetuning.heads import weighted_sums
 
-OBJECTIVES = ("cosine", "ranking", "simcse")
+OBJECTIVES = ("cosine", "ranking", "simcse", "both")
 
 # What a batch has beside the encoder's inputs: scores of 0 to 1, the weight of each example, and
 # the number of each text, [B, S], by which equal texts are known.
 SCORES, WEIGHTS, TEXT_NUMBERS = "label_ids", "label_weights", "text_numbers"
+
+# The weight of each example's score, where `WEIGHTS` are those of ranking.
+SCORE_WEIGHTS = "score_weights"
+
+# The number of a text that an example lacks, because other examples have more texts.
+NO_TEXT = -1
 
 _COSINE_LOSSES = {"cosine": Loss((SCORES,), WEIGHTS, ("loss", "weight"))}
 _RANKING_LOSSES = {
@@ -27,6 +34,9 @@ _RANKING_LOSSES = {
         curves={"accuracy": "share of the texts whose partner is nearer than all others"},
     )
 }
+
+# Added to the sum of the weights of a loss that a batch may have no example of.
+_EPSILON = 1e-6
 
 # Longer than no vector: the gradient of the length of a zero vector has no value.
 _SHORTEST = 1e-12
@@ -38,7 +48,9 @@ def make_objective(
     """The `Objective` of a key of `OBJECTIVES`.
 
     Args:
-        name: "simcse" is "ranking" of texts that are their own partners.
+        name: "simcse" is "ranking" of texts that are their own partners. "both" is "cosine" of
+            examples with a score, whose loss counts 1 / temperature times, and "ranking" of
+            others: as ranking divides by the temperature, so that neither outweighs the other.
         temperature: what similarities are divided by; for ranking alone.
         sizes: how many of the first numbers of a vector are a vector too, each with a loss of its
             own; the loss is the mean over them (arXiv:2205.13147, equation 1 with equal weights).
@@ -47,6 +59,17 @@ def make_objective(
     if name == "cosine":
         return Objective(_COSINE_LOSSES, functools.partial(cosine_sums, sizes))
     sums = functools.partial(ranking_sums, sizes, temperature, normalize)
+    if name == "both":
+        cosine = Loss((SCORES,), SCORE_WEIGHTS, ("loss", "weight"), _EPSILON, 1 / temperature)
+        ranking = dataclasses.replace(_RANKING_LOSSES["ranking"], epsilon=_EPSILON)
+        return Objective(
+            {"ranking": ranking, "cosine": cosine},
+            lambda outputs, batch: {
+                **sums(outputs, batch),
+                **cosine_sums(sizes, outputs, {**batch, WEIGHTS: batch[SCORE_WEIGHTS]}),
+            },
+            shared=("vectors", TEXT_NUMBERS, WEIGHTS),
+        )
     return Objective(_RANKING_LOSSES, sums, shared=("vectors", TEXT_NUMBERS, WEIGHTS))
 
 
@@ -63,7 +86,7 @@ def cosine_sums(
 
     Args:
         sizes: as for `make_objective`.
-        outputs: "vectors" [B, 2, H].
+        outputs: "vectors" [B, S, H], of which the first two are compared.
         batch: `SCORES` and `WEIGHTS`, [B].
     """
     vectors, losses = outputs["vectors"], []
@@ -126,7 +149,7 @@ def ranking_losses(
 
     Args:
         vectors: [G, S, H], S at least 2.
-        numbers: [G, S], equal where texts are.
+        numbers: [G, S], equal where texts are; `NO_TEXT` is a third text that is not there.
         weights: [G]; the texts of an example of weight 0 are no candidates.
         sizes, temperature, normalize: as for `make_objective`.
 
@@ -138,6 +161,7 @@ def ranking_losses(
     candidates = _in_a_row(numbers[:, 1:])  # [C]
     own = numbers[:, :2, None]  # [G, 2, 1]
     left_out = ops.any(ops.equal(own, candidates[None, None]), axis=1)  # [G, C]
+    left_out = ops.logical_or(left_out, ops.equal(candidates, NO_TEXT)[None])
     left_out = ops.logical_or(left_out, ops.equal(ops.tile(weights, numbers.shape[1] - 1), 0)[None])
     partner = ops.equal(ops.arange(count)[:, None], ops.arange(ops.shape(candidates)[0])[None])
     left_out = ops.logical_and(left_out, ops.logical_not(partner))  # [G, C]

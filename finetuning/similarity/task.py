@@ -14,15 +14,17 @@ import keras
 import numpy as np
 
 from bert_common.atomic_write import atomic_write
+from bert_common.errors import InputError
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
 from finetuning.class_report import as_line
 from finetuning.examples import Examples, Outputs
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.metrics import score
+from finetuning.shares import Sources
 from finetuning.similarity.collection import of_pairs
 from finetuning.similarity.data import SimilarityDataset, SimilarityExample
 from finetuning.similarity.head import TEMPERATURE, SentenceEncoder
-from finetuning.similarity.losses import SCORES, TEXT_NUMBERS, WEIGHTS
+from finetuning.similarity.losses import NO_TEXT, SCORE_WEIGHTS, SCORES, TEXT_NUMBERS, WEIGHTS
 from finetuning.similarity.ranking import (
     DEEPEST,
     TfIdf,
@@ -53,6 +55,7 @@ class Similarity:
     sizes: tuple[int, ...] = ()
     objective: str = "ranking"
     temperature: float = TEMPERATURE
+    freeze_embeddings: bool = False
 
     settings: ClassVar[dict[str, Any]] = {}
 
@@ -77,18 +80,30 @@ class Similarity:
             self.sizes,
             training=self.objective,
             temperature=self.temperature,
+            freeze_embeddings=self.freeze_embeddings,
         )
 
     def encode(self, raw: Sequence[SimilarityExample], training: bool) -> Examples:
-        """Encodes examples; for training by simcse every text of them is an example, twice."""
+        """Encodes examples; for training by simcse every text of them is an example, twice.
+
+        So is a single text where others have a partner. An example that has fewer texts than
+        others gets an empty one, whose number is `NO_TEXT`.
+        """
         if training and self.objective == "simcse":
-            every = dict.fromkeys(text for example in raw for text in example.texts)
-            raw = [SimilarityExample(str(i), (text, text)) for i, text in enumerate(every)]
+            raw = [of_text for each in _by_source(raw) for of_text in _texts_twice(each)]
+        elif training and self.dataset.parts:
+            raw = [e._replace(texts=e.texts * 2) if len(e.texts) == 1 else e for e in raw]
         texts = list(dict.fromkeys(text for example in raw for text in example.texts))
-        rows = encode_pairs(self.tokenizer, [(text, None) for text in texts], self.max_length)
+        rows = encode_pairs(
+            self.tokenizer, [*((text, None) for text in texts), ("", None)], self.max_length
+        )
         numbers = {text: number for number, text in enumerate(texts)}
-        of_texts = np.array([[numbers[text] for text in e.texts] for e in raw], np.int32)  # [N, S]
-        scores = scaled_scores(raw)
+        most = max((len(example.texts) for example in raw), default=0)
+        of_texts = np.full((len(raw), most), NO_TEXT, np.int32)  # [N, S]; the last row is empty
+        for own, example in zip(of_texts, raw, strict=True):
+            own[: len(example.texts)] = [numbers[text] for text in example.texts]
+        scores, scored = scaled_scores(raw), np.array([e.score is not None for e in raw])  # [N]
+        both = training and self.objective == "both"
 
         def make_batch(indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
             chosen = of_texts[indices]  # [B, S]
@@ -97,10 +112,28 @@ class Similarity:
             batch[WEIGHTS] = np.ones(len(indices), np.float32)
             # In float32, in which sums over devices are: whole numbers up to 2**24 are exact.
             batch[TEXT_NUMBERS] = chosen.astype(np.float32)
+            if both:
+                batch[SCORE_WEIGHTS] = scored[indices].astype(np.float32)
+                batch[WEIGHTS] -= batch[SCORE_WEIGHTS]
             return batch if scores is None else {**batch, SCORES: scores[indices]}
 
         lengths = np.array([len(row.ids) for row in rows])[of_texts].max(axis=1)  # [N]
-        return Examples(lengths, make_batch, [example.id for example in raw], raw)
+        sources = self._sources(raw) if training and self.dataset.parts else None
+        return Examples(lengths, make_batch, [e.id for e in raw], raw, sources=sources)
+
+    def _sources(self, raw: Sequence[SimilarityExample]) -> Sources:
+        """The `Sources` of training examples from several files.
+
+        Raises:
+            InputError: no example of a file is left.
+        """
+        numbers = np.array([example.source for example in raw], np.int32)  # [N]
+        counts = np.bincount(numbers, minlength=len(self.dataset.parts))
+        if not counts.all():
+            name = self.dataset.parts[int(np.argmin(counts))].name
+            raise InputError(f"--max_train_examples must leave some of each file. Received: {name}")
+        shares = np.array(self.dataset.shares or counts, np.float64)
+        return Sources(numbers, tuple((shares / shares.sum()).tolist()))
 
     def measure(
         self, model: SentenceEncoder, examples: Examples, outputs: Outputs
@@ -162,12 +195,36 @@ class Similarity:
 
 
 def scaled_scores(raw: Sequence[SimilarityExample]) -> np.ndarray | None:
-    """The scores of examples as cosines, float32 [N]; None where they have none.
+    """The scores of examples as cosines, float32 [N]; None where none has one, 0 where it lacks.
 
-    The highest score, rounded up, is a cosine of 1: of scores of 0 to 5 a fifth.
+    The highest score of a file, rounded up, is a cosine of 1: of scores of 0 to 5 a fifth.
     """
-    scores = np.array([example.score for example in raw if example.score is not None], np.float32)
-    return scores / max(1, math.ceil(scores.max())) if len(scores) else None
+    highest: dict[int, float] = {}
+    for example in raw:
+        if example.score is not None:
+            highest[example.source] = max(highest.get(example.source, 0.0), example.score)
+    if not highest:
+        return None
+    largest = {source: max(1, math.ceil(score)) for source, score in highest.items()}
+    scores = np.array([example.score or 0.0 for example in raw], np.float32)
+    return scores / np.array([largest.get(e.source, 1) for e in raw], np.float32)
+
+
+def _by_source(raw: Sequence[SimilarityExample]) -> list[list[SimilarityExample]]:
+    """The examples of each file."""
+    found: dict[int, list[SimilarityExample]] = {}
+    for example in raw:
+        found.setdefault(example.source, []).append(example)
+    return list(found.values())
+
+
+def _texts_twice(raw: Sequence[SimilarityExample]) -> list[SimilarityExample]:
+    """Every text of the examples of a file, once, as an example that is its own partner."""
+    every = dict.fromkeys(text for example in raw for text in example.texts)
+    return [
+        SimilarityExample(str(i), (text, text), source=raw[0].source)
+        for i, text in enumerate(every)
+    ]
 
 
 def _measure_vectors(raw: Sequence[SimilarityExample], vectors: np.ndarray) -> dict[str, float]:

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import BertConfig, BertModel
+from bert_tf.objective import total_loss
 from finetuning.similarity import losses
 from finetuning.similarity.head import SentenceEncoder
 from tests.support.paths import PYTHONPATH
@@ -103,6 +104,43 @@ def test_cosine_is_its_formula():
         expected += np.sum((cosines - scores) ** 2 * WEIGHTS) / 2
     np.testing.assert_allclose(sums["cosine_loss"], expected, atol=1e-12)
     assert float(sums["cosine_weight"]) == 5
+
+
+def test_pairs_among_triples_lose_what_pairs_alone_do():
+    """A third text that is not there is no candidate of any text."""
+    vectors, numbers = random_vectors(3), NUMBERS.copy()
+    numbers[:, 2] = losses.NO_TEXT
+    options = tf.constant(WEIGHTS), (H, 4), TEMPERATURE, True
+    padded, _ = losses.ranking_losses(tf.constant(vectors), tf.constant(numbers), *options)
+    pairs, _ = losses.ranking_losses(
+        tf.constant(vectors[:, :2]), tf.constant(numbers[:, :2]), *options
+    )
+    np.testing.assert_allclose(padded, pairs, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("scored", [True, False])
+def test_both_is_the_objective_that_suits_the_batch(float64, scored):
+    """Cosine counts 1 / temperature times, and the other loss and its gradient are 0."""
+    batch = {
+        "label_ids": tf.constant(np.linspace(0, 1, G)),
+        "text_numbers": tf.constant(NUMBERS),
+        "label_weights": tf.constant(WEIGHTS * (not scored)),
+        "score_weights": tf.constant(WEIGHTS * scored),
+    }
+    alone = {**batch, "label_weights": tf.constant(WEIGHTS)}
+    found = []
+    for name, features in (("both", batch), ("cosine" if scored else "ranking", alone)):
+        objective = losses.make_objective(name, TEMPERATURE, (H,), True)
+        with tf.GradientTape() as tape:
+            values = tf.constant(random_vectors(4))
+            tape.watch(values)
+            sums = objective.loss_sums({"vectors": values}, features)
+            loss = total_loss(sums, objective.denominators(objective.weight_sums(features)))
+        found.append((float(loss), tape.gradient(loss, values).numpy()))
+    factor = 1 / TEMPERATURE if scored else 1
+    np.testing.assert_allclose(found[0][0], factor * found[1][0], rtol=1e-6)
+    np.testing.assert_allclose(found[0][1], factor * found[1][1], rtol=1e-6, atol=1e-12)
+    assert np.abs(found[0][1]).max() > 1e-3
 
 
 # === Batches in parts ===

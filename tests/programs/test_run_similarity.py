@@ -1,6 +1,7 @@
 """The program run_similarity: trains vectors, measures them, predicts, resumes."""
 
 import json
+import re
 import signal
 
 import numpy as np
@@ -134,6 +135,136 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, monkeypatch, 
     assert set(one) == set(two) and any(name.endswith("/adam_v") for name in one)
     for name, value in one.items():
         assert value.tobytes() == two[name].tobytes(), name
+
+
+# === Several training files ===
+
+
+def write_several(job, *forms):
+    """Files of training examples; returns --train_file."""
+    paths = [job.folder / f"{form}.tsv" for form in forms]
+    for seed, (form, path) in enumerate(zip(forms, paths, strict=True)):
+        write_table(path, HEADERS[form], rows_of(form, 40, seed))
+    return ",".join(map(str, paths))
+
+
+SEVERAL = {"task_name": "files", "data_dir": None}
+
+
+@pytest.fixture
+def several(tmp_path):
+    """A job on pairs, triples, scored pairs and texts, with dropout."""
+    rates = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+    job = write(SimilarityJob(tmp_path, **rates))
+    job.files = {
+        **SEVERAL,
+        "train_file": write_several(job, "pairs", "triples", "scored", "texts"),
+        "train_shares": "3,2,4,1",
+        "dev_file": job.data / "dev.tsv",
+    }
+    return job
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_several_files_resume_to_the_last_bit(several, monkeypatch, parts):
+    flags = {"train_step": 9, "save_checkpoints_steps": 4, "gradient_accumulation_steps": parts}
+    flags |= several.files
+    assert several.run(**flags, output_dir=several.folder / "whole") == 0
+    assert several.stop(monkeypatch, signal.SIGTERM, 5, **flags) == 0
+    assert list_checkpoints(several.output)[-1] < 9
+    assert several.run(**flags) == 0
+    assert_same(arrays(several.output, 9), arrays(several.folder / "whole", 9))
+
+
+def test_several_files_are_announced_and_learned(several, capsys):
+    flags = {"do_train": True, "do_eval": True, "train_step": 100, "eval_batch_size": 16}
+    assert several.run(**several.files, **flags) == 0
+    printed = capsys.readouterr().out
+    assert "train: 160 examples, 40 of pairs.tsv (30.0% of the batches)" in printed
+    assert "40 of scored.tsv (40.0% of the batches)" in printed
+    assert results(several.output)["eval_spearman"] > 0.8
+
+
+def test_without_shares_files_come_as_they_have_examples(several, capsys):
+    flags = {**several.files, "train_shares": None, "train_step": 1, "do_train": True}
+    assert several.run(**flags) == 0
+    assert "40 of texts.tsv (25.0% of the batches)" in capsys.readouterr().out
+
+
+def test_one_file_and_a_list_of_one_are_the_same(several):
+    one = {"train_step": 3, "train_file": several.folder / "triples.tsv", "train_shares": None}
+    flags = {**several.files, **one, "do_train": True}
+    assert several.run(**flags) == 0
+    flags["train_file"] = f"{flags['train_file']},"
+    assert several.run(**flags, output_dir=several.folder / "list") == 0
+    assert_same(arrays(several.output, 3), arrays(several.folder / "list", 3))
+
+
+def test_the_training_split_of_a_known_set_beside_a_file(several, capsys):
+    """Its triples, by its name."""
+    kinds = ("entailment", "contradiction")
+    rows = [
+        {"guid": f"{i}-{k}", "premise": text, "hypothesis": other, "gold_label": k}
+        for i, (text, *others) in enumerate(rows_of("triples", 20))
+        for k, other in zip(kinds, others, strict=True)
+    ]
+    (several.data / "klue-nli-v1.1_train.json").write_text(json.dumps(rows))
+    flags = {"task_name": "klue-nli", "data_dir": several.data, "train_shares": "1,1"}
+    flags["train_file"] = f"klue-nli,{several.folder / 'pairs.tsv'}"
+    assert several.run(**{**several.files, **flags}, do_train=True, train_step=2) == 0
+    assert "of klue-nli (50.0% of the batches)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"train_shares": "3,1"}, "--train_shares must be a number above 0 for each of the 4"),
+        ({"train_shares": "3,1,0,1"}, "Received: 3,1,0,1"),
+        ({"train_shares": "3,1,-1,1"}, "Received: 3,1,-1,1"),
+        ({"train_shares": "3,1,nan,1"}, "Received: 3,1,nan,1"),
+        ({"train_shares": "3,1,,1"}, "Received: 3,1,,1"),
+        ({"objective": "ranking"}, "--objective=ranking needs pairs or triples without scores"),
+        ({"objective": "cosine"}, "Received: pairs, triples, scored pairs, texts"),
+        ({"eval_on": "train_part"}, "several files in --train_file need --dev_file"),
+        ({"dev_file": None, "eval_every_steps": 1}, "need --dev_file to evaluate on"),
+    ],
+)
+def test_what_several_files_refuse(several, capsys, flags, message):
+    assert several.run(**{**several.files, **flags}, do_train=True) == 1
+    assert message in one_line(capsys)
+
+
+def test_files_that_cannot_be_several(several, capsys):
+    one = several.folder / "pairs.tsv"
+    for flags, message in (
+        ({"train_file": one}, "--train_shares needs several files in --train_file"),
+        ({"train_file": f"{one},missing.tsv"}, "--train_file must be a file. Received: missing"),
+        ({"train_file": one, "train_shares": None, "objective": "both"}, "--objective=both needs"),
+    ):
+        assert several.run(**{**several.files, **flags}, do_train=True) == 1
+        assert message in one_line(capsys)
+
+
+def test_a_training_keeps_its_shares(several, capsys):
+    flags = {**several.files, "do_train": True, "train_step": 1}
+    assert several.run(**flags) == 0
+    capsys.readouterr()
+    assert several.run(**{**flags, "train_shares": "1,1,1,1", "train_step": 2}) == 1
+    assert "--train_shares must be 3,2,4,1" in one_line(capsys)
+
+
+def test_frozen_embeddings_stay(several):
+    flags = {**several.files, "do_train": True, "save_checkpoints_steps": 1}
+    assert several.run(**flags, train_step=1) == 0
+    start = arrays(several.output, 1)
+    flags |= {"output_dir": several.folder / "frozen", "init_checkpoint": several.output}
+    assert several.run(**flags, train_step=4, freeze_embeddings=True) == 0
+    end = arrays(several.folder / "frozen", 4)
+    tables = [name for name in start if re.fullmatch(r"bert/embeddings/\w+", name)]
+    assert len(tables) == 3
+    for name, value in end.items():
+        if name.startswith("bert/") and "pooler" not in name and "adam" not in name:
+            assert (value.tobytes() == start[name].tobytes()) is (name in tables), name
 
 
 @pytest.mark.slow
