@@ -28,6 +28,7 @@ from bert_tf.checkpoint_files import (
 )
 from bert_tf.config import EncoderConfig
 from model_formats.config_file import ConfigFile
+from model_formats.difference_files import Difference
 from model_formats.encoders import ALBERT, ENCODERS, Encoder
 from model_formats.folder_tokenizer import find_tokenizer_files, open_tokenizer_files
 from model_formats.task_records import SETTINGS_FILE, TASK_KEY, find_task, read_settings_file
@@ -49,6 +50,10 @@ POSITIONS_FILE, POSITIONS_KEY = "pretraining.json", "trained_positions"
 # The model that comes with this project, at the root of a checkout and beside the packages of an
 # installation: what `export_model.py --format=huggingface --precision=float16` wrote.
 REFERENCE_MODEL = os.path.join(os.path.dirname(os.path.dirname(__file__)), "reference_model")
+
+# What turns it into a model of vectors to search and compare with: what
+# `export_model.py --format=difference --precision=float16` wrote.
+REFERENCE_VECTORS = os.path.join(os.path.dirname(REFERENCE_MODEL), "reference_vectors")
 
 # Where a module of TensorFlow Hub has its configuration and vocabulary, and its checkpoint.
 HUB_ASSETS, HUB_VARIABLES = "assets", "variables"
@@ -122,14 +127,40 @@ class ModelFolder:
         return cls(folder, folder, checkpoint)
 
     @functools.cached_property
+    def difference(self) -> Difference | None:
+        """The `Difference` that the folder holds in the place of all weights, or None."""
+        return Difference.of(self.path)
+
+    @functools.cached_property
+    def base(self) -> "ModelFolder":
+        """The folder with configuration and tokenizer: of a difference its base, else this one.
+
+        Raises:
+                InputError: a difference's base holds no model, or is a difference itself.
+        """
+        if self.difference is None:
+            return self
+        directory = self.difference.base
+        if Difference.of(directory) is not None:
+            raise InputError(
+                f"the base of {self.path} must hold all weights. Received: {directory}, a "
+                "difference itself"
+            )
+        return ModelFolder.open(directory, what=f"the base of {self.path}")
+
+    @functools.cached_property
     def transformers_config(self) -> ConfigFile | None:
         """The `ConfigFile` of the config.json that transformers wrote, or None."""
+        if self.difference is not None:
+            return self.base.transformers_config
         file = ConfigFile(os.path.join(self.path, CONFIG_FILE))
         return file if os.path.isfile(file.path) and file.is_of_transformers else None
 
     @functools.cached_property
     def config_files(self) -> list[ConfigFile]:
         """The `ConfigFile`s of the folder: one, unless it is no model's."""
+        if self.difference is not None:
+            return self.base.config_files
         files = [
             ConfigFile(os.path.join(self.path, encoder.config_file), encoder.name)
             for encoder in ENCODERS.values()
@@ -165,14 +196,20 @@ class ModelFolder:
     @functools.cached_property
     def checkpoint(self) -> str:
         """The checkpoint that stands for the model: its prefix, or a safetensors file."""
+        if self.chosen is None and self.difference is not None:
+            return self.difference.weights
         return self.chosen or _find_checkpoint(self.path)
 
     def check(self) -> tuple[EncoderConfig, str]:
         """Raises what is wrong with configuration or checkpoint, before TensorFlow is imported."""
+        if self.difference is not None:
+            self.difference.check_base(self.base.checkpoint)
         return self.config, self.checkpoint
 
     def tokenizer_files(self, do_lower_case: bool | None = None) -> dict[str, Any]:
         """The files of the tokenizer, and whether it lower-cases; see `find_tokenizer_files`."""
+        if self.difference is not None:
+            return self.base.tokenizer_files(do_lower_case)
         is_trained = any(self._holds(name) for name in (POSITIONS_FILE, SETTINGS_FILE))
         is_of_transformers = self.transformers_config is not None
         return find_tokenizer_files(
@@ -197,7 +234,7 @@ class ModelFolder:
     def transformers_settings(self) -> dict[str, Any]:
         """The task that the files of transformers describe; {} of a pre-trained model."""
         file = self.transformers_config
-        if file is None:
+        if file is None or self.difference is not None:
             return {}
         try:
             modules = read_sentence_modules(self.path)
@@ -211,7 +248,7 @@ class ModelFolder:
         path = os.path.join(self.path, SETTINGS_FILE)
         if self.is_fine_tuned:
             return path, read_settings_file(path)
-        if self.transformers_config in self.config_files:
+        if self.transformers_config in self.config_files and self.difference is None:
             return self.transformers_config.path, self.transformers_settings
         return path, {}
 
@@ -276,12 +313,23 @@ class ModelFolder:
             stages: how it was trained, as `training_record` has it.
         """
         write_json(os.path.join(directory, ENCODERS[model_type].config_file), config.to_dict())
-        write_trained_positions(directory, positions)
         if tokenizer is not None:
             save_tokenizer(tokenizer, directory)
-        if task != "pretraining":
-            write_json(os.path.join(directory, SETTINGS_FILE), {TASK_KEY: task, **(settings or {})})
-        write_stages(directory, stages)
+        _write_records(directory, positions, task, settings, stages)
+
+
+def _write_records(directory, positions, task, settings, stages):
+    """Writes what describes a training."""
+    write_trained_positions(directory, positions)
+    if task != "pretraining":
+        write_json(os.path.join(directory, SETTINGS_FILE), {TASK_KEY: task, **(settings or {})})
+    write_stages(directory, stages)
+
+
+def write_task(loaded: "LoadedModel", directory: str) -> None:
+    """Writes task and training of a `LoadedModel`, without configuration and tokenizer."""
+    stages = ModelFolder(loaded.folder).stages
+    _write_records(directory, loaded.trained_positions, loaded.task, loaded.settings, stages)
 
 
 def write_description(loaded: "LoadedModel", directory: str) -> None:

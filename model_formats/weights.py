@@ -3,6 +3,7 @@
 PREFIX.index                          a checkpoint of Google or of this project, or of the
                                       Model Garden
 model.safetensors, ...index.json      one of transformers, config.json beside it
+difference.safetensors                what a model adds to its base (`model_formats.difference`)
 a folder                              one of these inside
 """
 
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from bert_common.errors import InputError
 from bert_common.folders import kind_of_path
 from bert_tf.checkpoint_files import exists
+from model_formats.difference_files import WEIGHTS_FILE, Difference
 from model_formats.encoders import ENCODERS
 from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import OBJECTIVES
@@ -49,6 +51,14 @@ def check_weights(path: str) -> None:
     path = find_weights(path)
     if path.endswith(_SAFETENSORS) and not exists(path):
         open_tensors(path)
+    if difference := _difference(path):
+        difference.check_base(ModelFolder(difference.folder).base.checkpoint)
+
+
+def _difference(path: str) -> Difference | None:
+    """The `Difference` whose weights a path names, or None."""
+    folder, name = os.path.split(path)
+    return Difference.of(folder) if name == WEIGHTS_FILE else None
 
 
 def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArrays":
@@ -59,6 +69,12 @@ def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArr
     from bert_tf.checkpoint import google_arrays, open_checkpoint
 
     path = find_weights(path)
+    if difference := _difference(path):
+        from model_formats.difference import join
+
+        base = ModelFolder(difference.folder).base
+        difference.check_base(base.checkpoint)
+        return join(path, open_weights(base.checkpoint, base), base.encoder.stem)
     if not exists(path):
         from model_formats.transformers_files.weights import open_huggingface
 

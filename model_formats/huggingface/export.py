@@ -11,6 +11,7 @@ from bert_tf.checkpoint import google_variables
 from finetuning.serving.signatures import longest_row
 from finetuning.tasks import TransformersClass
 from model_formats.encoders import ENCODERS
+from model_formats.float16 import as_float16
 from model_formats.huggingface.architectures import (
     ENCODER,
     OTHER_FORMATS,
@@ -20,7 +21,7 @@ from model_formats.huggingface.architectures import (
 )
 from model_formats.huggingface.card import make_card
 from model_formats.huggingface.tokenizer_files import write_tokenizer
-from model_formats.huggingface.write_weights import as_float16, write_weights
+from model_formats.huggingface.write_weights import write_weights
 from model_formats.load_folder import load_folder
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import ModelFolder, write_trained_positions

@@ -42,6 +42,9 @@ FORMATS = {
         {"safetensors": "safetensors"},
     ),
     "keras": Format("model_formats.keras_file"),
+    "difference": Format(
+        "model_formats.difference_export", ("base_dir", "rank"), ("float32", "float16")
+    ),
     "saved_model": Format(
         "model_formats.saved_model.export", libraries={"tensorflow_text": "tensorflow-text"}
     ),
@@ -58,6 +61,9 @@ FORMATS = {
 }
 
 
+# More than the width of any model.
+HIGHEST_RANK = 2**20
+
 # As transformers reads --max_shard_size: powers of 1000, with an i of 1024.
 _UNITS = {
     "": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
@@ -71,7 +77,8 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     google: the checkpoint, configuration and vocabulary that google-research's programs read.
     huggingface: a folder for transformers. keras: a .keras file. saved_model: a SavedModel for
     TensorFlow Serving, with the tokenizer inside. onnx, litert: the graph from ids to outputs, for
-    ONNX Runtime and LiteRT."""
+    ONNX Runtime and LiteRT. difference: what a fine-tuned model adds to the model in --base_dir, as
+    matrices of low rank, which this project's programs read."""
 
     EXAMPLE = "--model_dir=output/model --output_dir=output/transformers --format=huggingface"
 
@@ -93,7 +100,8 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "Export the generator of an ELECTRA, which fills masks, instead of its discriminator.",
     )
     precision: str = groups.DEVICES.optional(
-        "The type of the stored weights. float16 (huggingface, onnx, litert) halves the file. "
+        "The type of the stored weights. float16 (huggingface, difference, onnx, litert) halves "
+        "the file. "
         "int8 (onnx, litert) quantizes the matrices and computes in integers. Default: float32.",
         choices=("float32", "float16", "int8"),
     )
@@ -103,6 +111,15 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     card_file: str = groups.EXPORT.input_file(
         "For huggingface: a Markdown file that replaces the title of the model card. Lines "
         "between two --- at its top become metadata."
+    )
+    base_dir: str = groups.EXPORT.input_folder(
+        "For difference: the folder of the model that the training began with. The export needs it "
+        "at the same place from its own folder."
+    )
+    rank: int = groups.EXPORT.optional(
+        "For difference: the rank of what is kept of each matrix. Default: 24.",
+        least=1,
+        most=HIGHEST_RANK,
     )
     max_size: str = groups.EXPORT.optional(
         "Refuse an export larger than this, such as 20MB. Default: no limit."
@@ -133,6 +150,8 @@ def export_model(values: ExportFlags) -> None:
 
     module = importlib.import_module(form.module)
     loaded = load(folder, tokenizer)
+    if values.generator and values.format == "difference":
+        raise InputError("--generator must be off with --format=difference. Received: on")
     if values.generator:
         from model_formats.electra_generator import generator_alone
 

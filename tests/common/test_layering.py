@@ -43,6 +43,7 @@ FLOORS = {
         "load_folder",
         "",
         "model_folder",
+        "difference_files",
         "folder_tokenizer",
         "training_record",
         "pretraining_objectives",
@@ -234,7 +235,7 @@ def test_benchmarks_stand_outside():
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     packages = {name.split(".")[0] for name in run.stdout.split()}
-    assert packages == {*WHEEL, "reference_model"}
+    assert packages == {*WHEEL, "reference_model", "reference_vectors"}
 
 
 def test_the_model_knows_of_no_other_package():

@@ -1,0 +1,107 @@
+"""Which files a folder of a low-rank difference holds, and which base it is from.
+
+It needs no TensorFlow; `model_formats.difference` has the weights.
+"""
+
+import dataclasses
+import hashlib
+import os
+import re
+from typing import Self
+
+from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
+from bert_tf.checkpoint_files import exists
+from model_formats.transformers_files.safetensors_files import open_tensors
+
+DESCRIPTION_FILE, WEIGHTS_FILE = "difference.json", "difference.safetensors"
+VERSION = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """What difference.json says.
+
+    Attributes:
+        folder: where it is.
+        base: the folder of the base.
+        digest: of the base's weights, as `digest_of` has it.
+        rank: of the matrices.
+    """
+
+    folder: str
+    base: str
+    digest: str
+    rank: int
+
+    @property
+    def weights(self) -> str:
+        """The file with the weights."""
+        return os.path.join(self.folder, WEIGHTS_FILE)
+
+    @classmethod
+    def of(cls, folder: str) -> Self | None:
+        """Reads the difference of a folder; None where there is none.
+
+        Raises:
+            InputError: the file holds something else.
+        """
+        path = os.path.join(folder, DESCRIPTION_FILE)
+        if not os.path.isfile(path):
+            return None
+        content = read_json(read_bytes(path), path)
+        content = content if isinstance(content, dict) else {}
+        if content.get("version") != VERSION:
+            raise InputError(
+                f"{path} must hold version {VERSION}. Received: {content.get('version')!r:.60}"
+            )
+        base, digest, rank = (content.get(name) for name in ("base", "base_sha256", "rank"))
+        if (
+            not (isinstance(base, str) and isinstance(digest, str) and type(rank) is int)
+            or not re.fullmatch(r"[0-9a-f]{64}", digest)
+            or os.path.isabs(base)
+            or "\0" in base
+        ):
+            raise InputError(
+                f"{path} must hold base, a path from its folder, base_sha256 and rank. Received: "
+                f"{content!r:.200}"
+            )
+        return cls(folder, os.path.normpath(os.path.join(folder, base)), digest, rank)
+
+    def check_base(self, checkpoint: str) -> None:
+        """Refuses a base whose weights are not those that the difference was made from.
+
+        Raises:
+            InputError: as above.
+        """
+        found = digest_of(checkpoint)
+        if found != self.digest:
+            raise InputError(
+                f"the base of {self.folder} must have the weights that it was made from, sha256 "
+                f"{self.digest[:12]}…. Received: {checkpoint}, {found[:12]}…"
+            )
+
+
+def digest_of(checkpoint: str) -> str:
+    """The SHA-256 of a model's weights: of its file, or of the digests of all its files.
+
+    Args:
+        checkpoint: a checkpoint's prefix, a safetensors file or the index of shards.
+    """
+    if exists(checkpoint):
+        folder, name = os.path.split(checkpoint)
+        pattern = re.compile(re.escape(name) + r"\.data-\d{5}-of-\d{5}")
+        names = sorted(filter(pattern.fullmatch, os.listdir(folder or ".")))
+        paths = [os.path.join(folder, each) for each in names]
+    elif checkpoint.endswith(".json"):
+        paths = sorted(set(open_tensors(checkpoint).files.values()))
+    else:
+        paths = [checkpoint]
+    digests = []
+    for path in paths:
+        with open(path, "rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return (
+        digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+    )

@@ -1,0 +1,271 @@
+"""A fine-tuned model as a low-rank difference from its base: what it holds, what it refuses."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint import google_variables
+from finetuning.tasks import TASKS
+from korean_bert import load_model
+from model_formats import difference_export
+from model_formats.difference_files import DESCRIPTION_FILE, WEIGHTS_FILE, digest_of
+from model_formats.load_folder import load_folder
+from model_formats.model_folder import ModelFolder
+from run_scripts.conversion.export_model import main as export_model
+from tests.support.models.model_folders import write_folder
+from tests.support.paths import PYTHONPATH, ROOT
+from tests.support.programs import one_line
+
+# Of every matrix of a tiny model: no matrix has more rows and columns.
+FULL = 64
+
+
+def weights(folder):
+    """The model's weights by Google's names."""
+    return {n: v.numpy() for n, v in google_variables(load_folder(str(folder)).model).items()}
+
+
+def write_pair(folder, task="similarity", kind="bert"):
+    """A base, and a model that differs from it in all weights that both have."""
+    write_folder(folder / "base", kind)
+    write_folder(folder / "trained", kind, task)
+    return folder
+
+
+def export(folder, *flags, output="out", status=0):
+    """Writes the difference of `write_pair`; returns its folder."""
+    argv = ["export_model.py", f"--model_dir={folder}/trained", f"--base_dir={folder}/base"]
+    argv += [f"--output_dir={folder}/{output}", "--format=difference", *flags]
+    assert export_model(argv) == status
+    return folder / output
+
+
+@pytest.fixture
+def pair(tmp_path):
+    return write_pair(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["bert", "albert", "electra"])
+@pytest.mark.parametrize("task", TASKS)
+def test_at_full_rank_it_is_the_model(tmp_path, task, kind):
+    """Of every task: weights, task, settings, tokenizer, positions."""
+    if (task, kind) == ("multiple_choice", "electra"):
+        pytest.skip("no such head")
+    folder = export(write_pair(tmp_path, task, kind), f"--rank={FULL}")
+    found, expected = weights(folder), weights(tmp_path / "trained")
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, atol=1e-6, rtol=0, err_msg=name)
+    opened, trained = ModelFolder.open(str(folder)), ModelFolder.open(str(tmp_path / "trained"))
+    assert (opened.task, opened.settings) == (trained.task, trained.settings)
+    assert opened.trained_positions == trained.trained_positions
+    assert opened.tokenizer.vocab == trained.tokenizer.vocab
+    assert not {p.name for p in folder.iterdir()} & {"vocab.txt", "bert_config.json"}
+
+
+def test_vectors_are_the_models(pair):
+    texts = ["the book is red", "나는 학교에 갔다"]
+    expected = load_model(pair / "trained").embed(texts)
+    found = load_model(export(pair, f"--rank={FULL}")).embed(texts)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    base = load_model(pair / "base").embed(texts)
+    assert np.abs(base - expected).max() > 0.01
+
+
+def test_a_higher_rank_loses_less(pair, capsys):
+    """As the singular values say, and in a larger file."""
+    expected, base = weights(pair / "trained"), weights(pair / "base")
+    name = "bert/encoder/layer_0/intermediate/dense/kernel"
+    values = np.linalg.svd(expected[name] - base[name], compute_uv=False)
+    sizes = []
+    for rank in (1, 4, 16):
+        folder = export(pair, f"--rank={rank}", output=f"rank{rank}")
+        lost = np.linalg.norm(weights(folder)[name] - expected[name])
+        np.testing.assert_allclose(lost, np.sqrt(np.sum(values[rank:] ** 2)), rtol=1e-4)
+        sizes.append((folder / WEIGHTS_FILE).stat().st_size)
+        assert f"rank {rank}, float32: {sizes[-1]:,} bytes" in capsys.readouterr().out
+    assert sizes == sorted(sizes) and sizes[0] < sizes[-1]
+
+
+def test_float16_halves_it(pair):
+    whole, half = (
+        export(pair, "--rank=4", f"--precision={p}", output=p) for p in ("float32", "float16")
+    )
+    stored = [load_file(folder / WEIGHTS_FILE) for folder in (whole, half)]
+    assert {a.dtype for a in stored[1].values()} == {np.dtype(np.float16)}
+    assert sum(a.nbytes for a in stored[0].values()) == 2 * sum(
+        a.nbytes for a in stored[1].values()
+    )
+    one, two = weights(whole), weights(half)
+    for name, value in one.items():
+        np.testing.assert_allclose(two[name], value, atol=2e-3, err_msg=name)
+
+
+def test_what_did_not_change_is_not_stored(pair, monkeypatch):
+    """Tables that a training left alone, for example."""
+    kept = "embeddings/word_embeddings"
+    google = difference_export.google_variables
+
+    def same(model):
+        found = google(model)
+        name = next(n for n in found if n.endswith(kept))
+        found[name].assign(weights(pair / "base")[name])
+        return found
+
+    monkeypatch.setattr(difference_export, "google_variables", same)
+    stored = load_file(export(pair) / WEIGHTS_FILE)
+    assert stored and not any(kept in name for name in stored)
+
+
+def test_it_is_exported_and_fine_tuned_like_others(pair, tmp_path):
+    folder = export(pair, f"--rank={FULL}")
+    again = [f"--model_dir={folder}", f"--output_dir={tmp_path}/google", "--format=google"]
+    assert export_model(["export_model.py", *again]) == 0
+    expected = weights(pair / "trained")
+    for name, value in weights(tmp_path / "google").items():
+        if name in expected:
+            np.testing.assert_allclose(value, expected[name], atol=1e-6, err_msg=name)
+
+
+def test_a_folder_may_be_moved_with_its_base(pair, tmp_path):
+    export(pair)
+    shutil.copytree(pair / "base", tmp_path / "new/base")
+    shutil.copytree(pair / "out", tmp_path / "new/out")
+    assert weights(tmp_path / "new/out").keys() == weights(pair / "trained").keys()
+    shutil.rmtree(tmp_path / "new/base")
+    with pytest.raises(InputError, match="the base of .*new/out must be a folder"):
+        load_folder(str(tmp_path / "new/out"))
+
+
+def test_another_base_is_refused(pair, capsys):
+    folder = export(pair)
+    capsys.readouterr()
+    checkpoint = ModelFolder.open(str(pair / "base")).checkpoint
+    path = f"{checkpoint}.data-00000-of-00001"
+    content = bytearray(Path(path).read_bytes())
+    content[100] ^= 1
+    Path(path).write_bytes(content)
+    with pytest.raises(InputError, match="must have the weights that it was made from, sha256"):
+        load_folder(str(folder))
+    argv = [f"--model_dir={folder}", f"--output_dir={pair}/x", "--format=google"]
+    assert export_model(["export_model.py", *argv]) == 1
+    assert "must have the weights that it was made from" in one_line(capsys)
+
+
+def test_a_digest_is_of_all_shards(tmp_path):
+    for name, value in (("a", 1.0), ("b", 2.0)):
+        save_file({name: np.full(2, value, np.float32)}, tmp_path / f"{name}.safetensors")
+    index = {"weight_map": {"a": "a.safetensors", "b": "b.safetensors"}}
+    path = tmp_path / "model.safetensors.index.json"
+    path.write_text(json.dumps(index))
+    before = digest_of(str(path))
+    save_file({"b": np.full(2, 3.0, np.float32)}, tmp_path / "b.safetensors")
+    assert digest_of(str(path)) != before
+    assert digest_of(str(tmp_path / "a.safetensors")) != before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "must hold version 1. Received: None"),
+        ('{"version": 2}', "must hold version 1. Received: 2"),
+        ('{"version": 1, "base": "../base", "rank": 3}', "must hold base, a path"),
+        ('{"version": 1, "base": "/base", "rank": 3, "base_sha256": "%s"}' % ("0" * 64), "a path"),
+    ],
+)
+def test_bad_descriptions(pair, text, message):
+    folder = export(pair)
+    (folder / DESCRIPTION_FILE).write_text(text)
+    with pytest.raises(InputError, match=message):
+        load_folder(str(folder))
+
+
+def test_a_base_holds_all_weights(pair):
+    folder = export(pair)
+    description = json.loads((folder / DESCRIPTION_FILE).read_text())
+    (folder / DESCRIPTION_FILE).write_text(json.dumps({**description, "base": "."}))
+    with pytest.raises(InputError, match="must hold all weights. Received: .*a difference itself"):
+        load_folder(str(folder))
+
+
+def test_weights_that_fit_no_base(pair):
+    folder = export(pair, "--rank=3")
+    stored = load_file(folder / WEIGHTS_FILE)
+    left = next(name for name in stored if name.endswith("/left"))
+    for name, array in (
+        (left, stored[left][:, :2].copy()),
+        ("nothing/whole", np.zeros(3, np.float32)),
+        (left.replace("/left", "/new"), np.zeros(3, np.float32)),
+    ):
+        save_file({**stored, name: array}, folder / WEIGHTS_FILE)
+        with pytest.raises(InputError, match="must hold what fits its base"):
+            load_folder(str(folder))
+
+
+# === What is refused ===
+
+
+def test_what_no_difference_is_made_of(pair, tmp_path, capsys):
+    trained, base = f"--model_dir={pair}/trained", f"--base_dir={pair}/base"
+    out = ["--format=difference", f"--output_dir={tmp_path}/refused"]
+    first = export(pair)
+    write_folder(tmp_path / "wide", sizes={"intermediate_size": 96})
+    write_folder(tmp_path / "other")
+    vocabulary = tmp_path / "other/vocab.txt"
+    vocabulary.write_text(vocabulary.read_text().replace("book", "news"))
+    capsys.readouterr()
+    for flags, message in (
+        ([trained], "needs --base_dir. Received: none"),
+        ([f"--model_dir={pair}/base", base], "needs a fine-tuned model"),
+        ([trained, base, "--generator"], "--generator must be off with --format=difference"),
+        ([trained, f"--base_dir={first}"], "a difference itself"),
+        ([trained, f"--base_dir={tmp_path}/wide"], "the same configuration"),
+        ([trained, f"--base_dir={tmp_path}/other"], "the same vocabulary"),
+        ([trained, base, "--rank=0"], "--rank must be"),
+        ([trained, base, "--precision=int8"], "--precision=int8 must be given with"),
+    ):
+        assert export_model(["export_model.py", *flags, *out]) == 1
+        assert message in one_line(capsys)
+        assert not (tmp_path / "refused").exists()
+
+
+KILLED = """
+import os, signal, sys
+from model_formats import difference_export
+from run_scripts.conversion.export_model import main
+
+write = difference_export.save_file
+
+def killed(arrays, path):
+    write(arrays, path)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+difference_export.save_file = killed
+main(["export_model.py", *sys.argv[1:]])
+"""
+
+
+def test_one_that_is_killed_leaves_nothing(pair):
+    """Amid the weights; an earlier export stays whole."""
+    folder = export(pair, "--rank=2")
+    before = (folder / WEIGHTS_FILE).read_bytes()
+    flags = [f"--model_dir={pair}/trained", f"--base_dir={pair}/base", f"--output_dir={folder}"]
+    run = subprocess.run(
+        [sys.executable, "-c", KILLED, *flags, "--format=difference", "--rank=4"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
+        capture_output=True,
+        check=False,
+    )
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    assert (folder / WEIGHTS_FILE).read_bytes() == before
+    assert weights(folder).keys() == weights(pair / "trained").keys()
