@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import operator
 import os
-import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
 from run_scripts.flags.distillation import TeacherFlags
-from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags
+from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, read_articles
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_SHOWN
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.path_kinds import FILE, NOTHING
@@ -210,7 +209,7 @@ def check_squad_flags(values: SquadFlags) -> None:
         )
     needed = {"train_file": "--do_train"} if values.do_train else {}
     for name in ("train_articles", "predict_articles"):
-        read_articles(values, name)
+        read_articles(getattr(values, name), name)
     if (values.do_eval or values.do_predict) and values.eval_on != TRAIN_PART:
         needed["predict_file"] = "--do_predict" if values.do_predict else "--do_eval"
     for name, switch in needed.items():
@@ -222,20 +221,6 @@ def check_squad_flags(values: SquadFlags) -> None:
             raise InputError(
                 f"--{name} must be a file that this program wrote, or a new one. Received: {path}"
             )
-
-
-def read_articles(values: SquadFlags, name: str) -> tuple[int, int] | None:
-    """(first, end) of the articles that a flag names; None for all of them."""
-    text = getattr(values, name)
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text)
-    first, end = map(int, match.groups()) if match else (0, 0)
-    if first >= end:
-        raise InputError(
-            f"--{name} must be two numbers, the first smaller, such as 0:100. Received: {text}"
-        )
-    return first, end
 
 
 def is_archive(path: str) -> bool:
@@ -259,7 +244,7 @@ def read_data(values: SquadFlags) -> QuestionDataset:
         )
     null, questions = values.version_2_with_negative, {}
     if values.do_train:
-        articles = read_articles(values, "train_articles")
+        articles = read_articles(values.train_articles, "train_articles")
         path = path_of(values, "train_file")
         bad = "leave out" if values.skip_bad_answers else "refuse"
         questions["train"] = read_questions(path, null, articles=articles, bad_answers=bad)
@@ -267,7 +252,7 @@ def read_data(values: SquadFlags) -> QuestionDataset:
     if values.predict_file and evaluates and values.eval_on != TRAIN_PART:
         path = path_of(values, "predict_file")
         answered = has_answers(path)
-        articles = read_articles(values, "predict_articles")
+        articles = read_articles(values.predict_articles, "predict_articles")
         split = "dev" if answered else "test"
         bad = "keep" if values.skip_bad_answers else "refuse"
         questions[split] = read_questions(path, null, answered, articles, bad)

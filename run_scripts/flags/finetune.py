@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import os
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -321,6 +322,19 @@ def read_boundaries(text: str, longest: int) -> tuple[int, ...] | None:
             f"Received: {text}, --max_seq_length={longest}"
         )
     return tuple(sorted({*lengths, longest}))
+
+
+def read_articles(text: str | None, name: str) -> tuple[int, int] | None:
+    """(first, end) of the articles that the flag `name` names; None for all of them."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text)
+    first, end = map(int, match.groups()) if match else (0, 0)
+    if first >= end:
+        raise InputError(
+            f"--{name} must be two numbers, the first smaller, such as 0:100. Received: {text}"
+        )
+    return first, end
 
 
 def head_options(

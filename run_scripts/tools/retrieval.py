@@ -18,8 +18,10 @@ from finetuning.similarity.ranking import (
     search_tf_idf,
     unit_vectors,
 )
+from model_formats.model_folder import REFERENCE_VECTORS
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
+from run_scripts.flags.finetune import read_articles
 from run_scripts.flags.limits import LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
 
@@ -35,7 +37,7 @@ class RetrievalFlags(DeviceFlags):
     EXAMPLE = "--model_dir=output/vectors --questions=data/KorQuAD_v1.0_dev.json"
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of a model. Default: the model that comes with this project."
+        "The folder of a model. Default: reference_vectors, which comes with this project."
     )
     data_dir: str = groups.FILES.input_folder("A folder in BEIR's format.")
     split: str = groups.FILES.flag(
@@ -43,6 +45,10 @@ class RetrievalFlags(DeviceFlags):
     )
     questions: str = groups.FILES.input_file(
         "Questions in SQuAD's format, such as KorQuAD 1.0's, instead of --data_dir."
+    )
+    articles: str = groups.FILES.optional(
+        "The articles of --questions to take, by number from 0: 100:140 are 40 of them. Default: "
+        "all."
     )
     max_seq_length: int = groups.ROWS.optional(
         "The most tokens of a text, special ones included. Default: as many as the model was "
@@ -70,7 +76,7 @@ def measure_retrieval(values: RetrievalFlags) -> None:
     start_tensorflow(values)
     from korean_bert.loading import load_model
 
-    model = load_model(values.model_dir)
+    model = load_model(values.model_dir or REFERENCE_VECTORS)
     queries, corpus = collection.queries, collection.corpus
 
     def find_by_vectors() -> Found:
@@ -92,9 +98,12 @@ def measure_retrieval(values: RetrievalFlags) -> None:
 
 def read_collection(values: RetrievalFlags) -> Collection:
     """The queries and texts of the flags."""
+    articles = read_articles(values.articles, "articles")
+    if values.data_dir and articles:
+        raise InputError(f"--articles needs --questions. Received: --articles={values.articles}")
     if values.data_dir:
         return read_beir(*beir_files(values.data_dir, values.split))
-    questions, _ = read_questions(values.questions, with_answers=False)
+    questions, _ = read_questions(values.questions, with_answers=False, articles=articles)
     return of_pairs([(entry.question, entry.context) for entry in questions])
 
 

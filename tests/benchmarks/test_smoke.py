@@ -149,6 +149,11 @@ RUNS = {
         "--vectors=300 --size=16 --queries=20 --rounds=1 --ways=search,numpy",
         r"\| numpy \| [0-9.]+ \(0%\) \| 100.0% \|",
     ),
+    "quality.similarity_sources": Smoke(
+        "--question_pair={tasks}/question_pair.csv --parakqc={tasks}/parakqc.txt "
+        "--questions={questions} --articles=1 --output_dir={out}",
+        r"question_pair = 1\nparakqc = 60\nparakqc_pairs = 60\nquestions = [1-9]", slow=False,
+    ),
     "serving.similarity": Smoke(
         "--data_dir={tasks}/KorSTS --model_dir={root}/reference_model --rounds=1 "
         "--contenders=embed", r"\| embed \| [0-9,]+ \(0%\) \| 1.00 \| 1.00000 \|",
@@ -218,6 +223,14 @@ def write_tasks(folder):
     for split in ("train", "dev", "test"):
         text = "\n".join([header, *lines, ""])
         (folder / "KorSTS" / f"sts-{split}.tsv").write_text(text, encoding="utf-8")
+    same = (
+        "id,qid1,qid2,question1,question2,is_duplicate\n1,1,2,비가 와,비 온다,0\n2,3,4,비가,해가,1"
+    )
+    (folder / "question_pair.csv").write_text(f"\ufeff{same}\n", encoding="utf-8")
+    wordings = [
+        f"0\t1\t질문 {group}의 {number}번째 말\n" for group in "가나" for number in range(10)
+    ]
+    (folder / "parakqc.txt").write_text("".join(wordings), encoding="utf-8")
     entries = [
         {"guid": str(i), "sentence1": a, "sentence2": b, "labels": {"label": y, "real-label": y}}
         for i, (y, a, b) in enumerate(pairs)

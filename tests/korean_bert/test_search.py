@@ -12,6 +12,7 @@ from korean_bert import load_model
 from korean_bert.results import Hit
 from run_scripts.tools import search as search_program
 from run_scripts.tools.retrieval import main as retrieval
+from tests.support.programs import one_line
 from tests.support.task_data import squad_content, write_questions
 
 TEXTS = ["배송이 너무 늦어요", "날씨가 좋네요", "택배가 안 와요", "배송이 너무 늦어요", "비가 온다"]
@@ -142,6 +143,23 @@ def test_retrieval_of_questions(tmp_path, capsys):
     assert rows[0][1:3] == ["recall_at_1", "recall_at_10"]
     assert all(row[2] == "100.0" for row in rows[1:])  # of two texts
     assert retrieval(["retrieval"]) == 1
+
+
+def test_retrieval_among_some_articles(tmp_path, capsys):
+    """Their questions among their texts."""
+    content = squad_content()
+    (first,) = content["data"]
+    content["data"].append({"title": "u", "paragraphs": first["paragraphs"][1:]})
+    path = write_questions(tmp_path / "q.json", content)
+    assert retrieval(["retrieval", f"--questions={path}", "--articles=1:2"]) == 0
+    assert "1 queries, 1 texts" in capsys.readouterr().out
+    for flags, message in (
+        ([f"--questions={path}", "--articles=2:1"], "--articles must be two numbers"),
+        ([f"--questions={path}", "--articles=1:3"], "must have at least 3 articles"),
+        ([f"--data_dir={tmp_path}", "--articles=0:1"], "--articles needs --questions"),
+    ):
+        assert retrieval(["retrieval", *flags]) == 1
+        assert message in one_line(capsys)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("faiss") is None, reason="needs the extra 'search'")

@@ -1,0 +1,140 @@
+"""Writes the files from which reference_vectors was trained, of published data.
+
+    python -m benchmarks.quality.similarity_sources --question_pair=data/kor_pair_train.csv \\
+        --parakqc=data/paraKQC_v1.txt --questions=data/KorQuAD_v1.0_dev.json --articles=100 \\
+        --output_dir=data/sources
+
+question_pair.tsv: the pairs of github.com/songys/Question_pair that ask the same (is_duplicate is
+0 there). parakqc.tsv: triples of github.com/warnikchow/paraKQC, a wording, another one of the same
+question or command, and one of another of its topic and kind; parakqc_pairs.tsv is without the
+third. questions.tsv: a question of the first --articles, the sentence with its answer, and a
+sentence of another paragraph of the article; questions_pairs.tsv is without the third. All are
+drawn by fixed seeds.
+"""
+
+import csv
+import io
+import random
+import re
+import sys
+from pathlib import Path
+
+from benchmarks.common import argument_parser, write_results
+from bert_common.atomic_write import atomic_write
+from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
+
+WORDINGS = 10  # of each question or command of ParaKQC
+PARTNERS = 3  # other wordings that each is paired with
+LONGEST = 110  # characters of a sentence that are kept, around the answer
+SEEDS = {"parakqc": 1, "questions": 2}
+
+_END = re.compile(r"[.?!][\"”')]*\s+")
+
+
+def same_questions(path):
+    """The pairs of Question_pair that ask the same in other words."""
+    rows = csv.DictReader(io.StringIO(Path(path).read_text(encoding="utf-8-sig")))
+    same = [
+        (row["question1"], row["question2"]) for row in rows if row["is_duplicate"].strip() == "0"
+    ]
+    return [pair for pair in same if len({re.sub(r"\W", "", text) for text in pair}) == 2]
+
+
+def wordings(path):
+    """Triples of ParaKQC."""
+    draw = random.Random(SEEDS["parakqc"])
+    lines = [line.split("\t") for line in Path(path).read_text(encoding="utf-8").split("\n")]
+    lines = [line for line in lines if len(line) == 3]
+    groups = [lines[start : start + WORDINGS] for start in range(0, len(lines), WORDINGS)]
+    alike = {}
+    for number, group in enumerate(groups):
+        kinds = {(topic, kind) for topic, kind, _ in group}
+        if len(kinds) != 1 or len(group) != WORDINGS:
+            raise InputError(
+                f"{path} must hold {WORDINGS} lines for each question. Received: "
+                f"{len(group)} of {len(kinds)} kinds at line {number * WORDINGS + 1}"
+            )
+        alike.setdefault(kinds.pop(), []).append(number)
+    triples = []
+    for number, group in enumerate(groups):
+        texts = [text for *_, text in group]
+        draw.shuffle(texts)
+        others = [n for n in alike[tuple(group[0][:2])] if n != number]
+        for first in range(WORDINGS):
+            for step in range(1, PARTNERS + 1):
+                other = groups[draw.choice(others)]
+                triple = texts[first], texts[(first + step) % WORDINGS]
+                triples.append((*triple, draw.choice([text for *_, text in other])))
+    draw.shuffle(triples)
+    return triples
+
+
+def sentences(text):
+    """(first character, end) of the sentences of a text."""
+    cuts = [0, *(match.end() for match in _END.finditer(text)), len(text)]
+    return [(start, end) for start, end in zip(cuts[:-1], cuts[1:], strict=True) if end > start]
+
+
+def about(text, start, end, place):
+    """At most `LONGEST` characters of a sentence, around a place."""
+    if end - start > LONGEST:
+        start = max(start, min(place - LONGEST // 2, end - LONGEST))
+        end = start + LONGEST
+    return text[start:end]
+
+
+def questions(path, count):
+    """A question, the sentence with its answer, a sentence of another paragraph of the article."""
+    draw, triples = random.Random(SEEDS["questions"]), []
+    for article in read_json(read_bytes(path), path)["data"][:count]:
+        texts = [paragraph["context"] for paragraph in article["paragraphs"]]
+        for number, paragraph in enumerate(article["paragraphs"]):
+            text = paragraph["context"]
+            for entry in paragraph["qas"]:
+                place = entry["answers"][0]["answer_start"]
+                start, end = next(s for s in sentences(text) if s[0] <= place < s[1])
+                chosen = [n for n in range(len(texts)) if n != number]
+                other = draw.choice(chosen) if chosen else number
+                left = [s for s in sentences(texts[other]) if (other, s) != (number, (start, end))]
+                first, last = draw.choice(left or [(0, 60)])
+                wrong = about(texts[other], first, last, (first + last) // 2)
+                triples.append((entry["question"], about(text, start, end, place), wrong))
+    draw.shuffle(triples)
+    return triples
+
+
+def write(path, rows):
+    """Writes texts, one to three in a row; returns how many rows."""
+    header = ("text", "second", "third")[: len(rows[0])]
+    lines = ("\t".join(" ".join(cell.split()) for cell in row) for row in (header, *rows))
+    with atomic_write(str(path)) as file:
+        file.write("".join(f"{line}\n" for line in lines).encode())
+    return len(rows)
+
+
+def main():
+    """Writes the files, then their numbers of rows into eval_results.txt."""
+    parser = argument_parser(__doc__)
+    for name in ("question_pair", "parakqc", "questions"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--articles", type=int, default=100)
+    parser.add_argument("--output_dir", required=True, type=Path)
+    options = parser.parse_args()
+    try:
+        options.output_dir.mkdir(parents=True, exist_ok=True)
+        made = {"question_pair": same_questions(options.question_pair)}
+        for name, triples in (
+            ("parakqc", wordings(options.parakqc)),
+            ("questions", questions(options.questions, options.articles)),
+        ):
+            made |= {name: triples, f"{name}_pairs": [triple[:2] for triple in triples]}
+        counts = {n: write(options.output_dir / f"{n}.tsv", rows) for n, rows in made.items()}
+    except InputError as error:
+        sys.exit(f"error: {error}")
+    write_results(options.output_dir, counts)
+
+
+if __name__ == "__main__":
+    main()
