@@ -18,8 +18,9 @@ OUTSIDE = ("benchmarks", "benchmarks.*", "tests", "tests.*")
 # What the programs read beside their code.
 DATA = {
     "run_scripts": ["flagfiles/*", "benchmark.sh", "run_glue.sh", "run_korean.sh"],
-    # The model that comes with the project; a folder without code of the project's.
+    # The models that come with the project; folders without code of the project's.
     "reference_model": ["*"],
+    "reference_vectors": ["*"],
     # That these have types.
     **dict.fromkeys(
         (
@@ -181,7 +182,7 @@ setup(
     keywords=KEYWORDS,
     python_requires=">=3.11,<3.14",
     classifiers=CLASSIFIERS,
-    packages=[*find_packages(HERE, exclude=OUTSIDE), "reference_model"],
+    packages=[*find_packages(HERE, exclude=OUTSIDE), "reference_model", "reference_vectors"],
     package_data=DATA,
     install_requires=DEPENDENCIES,
     extras_require=EXTRAS,

@@ -24,6 +24,7 @@ from finetuning.similarity.approximate import (
 )
 from finetuning.similarity.data import own_texts
 from finetuning.tables import ENDINGS, TABLE_ENDINGS, read_lines
+from model_formats.model_folder import REFERENCE_VECTORS
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.limits import MOST_SHOWN
@@ -46,8 +47,8 @@ class SearchFlags(DeviceFlags):
     EXAMPLE = "--model_dir=output/vectors --corpus=faq.csv --query='환불은 언제 되나요?'"
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of a model, ideally one that run_similarity trained. Default: the model that "
-        "comes with this project."
+        "The folder of a model, ideally one that run_similarity trained. Default: "
+        "reference_vectors, which comes with this project."
     )
     corpus: str = groups.FILES.input_file(
         f"The texts to search: {', '.join(ENDINGS)}, or any other file, one text per line.",
@@ -84,7 +85,7 @@ def search(values: SearchFlags) -> None:
     start_tensorflow(values)
     from korean_bert.loading import load_model
 
-    model = load_model(values.model_dir)
+    model = load_model(values.model_dir or REFERENCE_VECTORS)
     find = make_search(model, values, texts)
     queries = [values.query] if values.query else (line.strip() for line in sys.stdin)
     for query in filter(None, queries):
