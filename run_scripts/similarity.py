@@ -164,7 +164,7 @@ class SimilarityFlags(FinetuneFlags):
     )
     freeze_embeddings: bool = groups.LAYERS.flag(
         False,
-        "Leave the tables of pieces, positions and segments as they are, as an export with "
+        "Leave the tables of tokens, positions and segments as they are, as an export with "
         "--format=difference has no room for them.",
         recorded=True,
         kept=True,
