@@ -337,7 +337,7 @@ def read_split(
 def read_parts(
     dataset: SimilarityDataset, data_dir: str
 ) -> tuple[list[SimilarityExample], dict[str, int]]:
-    """Reads the training examples of several files, and counts those of each file."""
+    """Reads the training examples of several files, and counts how many each file has."""
     examples, counts = [], {}
     for number, part in enumerate(dataset.parts):
         found, left_out = read_split(part, "train", data_dir)

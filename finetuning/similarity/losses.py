@@ -20,7 +20,7 @@ OBJECTIVES = ("cosine", "ranking", "simcse", "both")
 # the number of each text, [B, S], by which equal texts are known.
 SCORES, WEIGHTS, TEXT_NUMBERS = "label_ids", "label_weights", "text_numbers"
 
-# The weight of each example's score, where `WEIGHTS` are those of ranking.
+# The weight of each example's score, where `WEIGHTS` are the weights of ranking.
 SCORE_WEIGHTS = "score_weights"
 
 # The number of a text that an example lacks, because other examples have more texts.
