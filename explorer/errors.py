@@ -10,13 +10,13 @@ from korean_bert.errors import TooManyPiecesError
 MESSAGES = {
     "text_too_long": "{name} must have at most {most} characters. Received: {received}",
     "not_unicode": "{name} must be Unicode text. Received: half of a surrogate pair",
-    "too_many_pieces": "a text must have at most {most} pieces with [CLS] and [SEP]. "
+    "too_many_pieces": "a text must have at most {most} tokens with [CLS] and [SEP]. "
     "Received: {received}",
     "too_many_masks": "a text must have at most {most} [MASK]. Received: {received}",
     "too_many_options": "{name} must be a list of 2 to {most} strings. Received: {received}",
     "too_many_lines": "{name} must be a list of 1 to {most} strings. Received: {received}",
     "word_not_in_sentence": "both sentences must hold {word!r}. Received: {sentence!r}",
-    "word_without_pieces": "the word must have pieces. Received: {word!r}",
+    "word_without_pieces": "the word must have tokens. Received: {word!r}",
     "too_large": "a request must have at most {most} bytes. Received: {received}",
     "late": "a request must arrive within {seconds} seconds",
     "queue_full": "at most {most} requests may wait for the model. Received: one more; try again "

@@ -16,11 +16,12 @@ def wait_until_ready(browser):
 
 def picture(browser, path):
     """Saves the whole page, not only what a screen shows."""
-    height = browser.execute_script("return document.documentElement.scrollHeight")
     width = browser.execute_script("return document.documentElement.clientWidth")
+    for _ in range(2):  # a long field grows with the screen, and the page with the field
+        height = browser.execute_script("return document.documentElement.scrollHeight")
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     path.write_bytes(photograph(browser, clip))
 
 

@@ -56,6 +56,8 @@ OF_PRETRAINED = (
     Picture("explore_senses.png", "senses", "en", "light", 400),
     Picture("explore_attention.ko.png", "attention", "ko", "dark", 1000, True),
     Picture("explore_senses.ko.png", "senses", "ko", "light", 400),
+    Picture("explore_search.png", "search", "en", "light", 1000),
+    Picture("explore_search.ko.png", "search", "ko", "light", 1000),
 )
 
 

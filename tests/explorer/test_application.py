@@ -77,7 +77,7 @@ GOOD = json.dumps({"text": "나는"}).encode()
         ("POST", "/api/guesses", b'{"text": "a", "top": 1e9}', 400, "top must be an integer from"),
         ("POST", "/api/guesses", b'{"text": "a", "top": NaN}', 400, "top must be an integer from"),
         ("POST", "/api/attention", b'{"text": "a", "layer": -1}', 400, "layer must be an integer"),
-        ("POST", "/api/attention", b'{"text": "' + b"a " * 40 + b'"}', 400, "at most 32 pieces"),
+        ("POST", "/api/attention", b'{"text": "' + b"a " * 40 + b'"}', 400, "at most 32 tokens"),
         ("POST", "/api/prediction", GOOD, 400, "prediction needs a fine-tuned model"),
         ("POST", "/api/prediction", b'{"text": "a", "options": ["a"]}', 400, "list of 2 to 20"),
         ("POST", "/api/search", b'{"query": "a", "lines": []}', 400, "list of 1 to 1000"),

@@ -237,7 +237,7 @@ def test_languages_and_colours(page):
     Select(page.find_element(By.ID, "language")).select_by_value("en")
     assert page.find_element(By.TAG_NAME, "h1").text == "Inside a model"
     assert page.find_element(By.TAG_NAME, "html").get_attribute("lang") == "en"
-    assert find(page, "#pieces .note")[0].text.startswith("9 pieces")
+    assert find(page, "#pieces .note")[0].text.startswith("9 tokens")
     set_screen(page, 1000, scheme="dark")
     dark = background()
     assert dark != light
@@ -272,7 +272,7 @@ def test_refusals_in_the_page_s_language(page, model, monkeypatch):
     assert "토큰이 42개입니다" in shown.text and "32개까지" in shown.text
     Select(page.find_element(By.ID, "language")).select_by_value("en")
     (shown,) = find(page, "#attention .error")
-    assert shown.text.startswith("The text has 42 pieces") and "at most 32." in shown.text
+    assert shown.text.startswith("The text has 42 tokens") and "at most 32." in shown.text
     nearest = model.nearest
     monkeypatch.setattr(model, "nearest", lambda *_: 1 / 0)
     open_tab(page, "neighbours")

@@ -33,6 +33,16 @@ def test_languages_say_the_same():
     assert different == []
 
 
+def test_texts_have_the_words_of_the_table():
+    """A token is called so, and no word is there that CONTRIBUTING.md's table has out."""
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Words\n")[1]
+    for name, language, more in (("en", "English", "piece"), ("ko", "Korean", "조각")):
+        rows = re.findall(rf"^\| {language} \| [^|]+ \| ([^|]+) \|$", table, re.MULTILINE)
+        out = [more, *(word for words in rows for word in words.split(", "))]
+        shown = [re.sub(r"\{\w+\}", "", text) for text in TEXTS[name].values()]
+        assert [text for text in shown for word in out if word in text.lower()] == []
+
+
 def test_every_text_is_used_and_every_used_one_exists():
     used = set(re.findall(r'data-(?:text|label)="(\w+)"', HTML)) | MADE | ERRORS
     strings = {text for script in SCRIPTS.values() for text in re.findall(r'"(\w+)"', script)}
