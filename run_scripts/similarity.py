@@ -33,7 +33,6 @@ from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, check_is_file
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE
 from run_scripts.flags.paths import split_list
 
 if TYPE_CHECKING:
@@ -69,8 +68,7 @@ class SimilarityFlags(FinetuneFlags):
         "--test_file.",
         required=False,
     )
-    train_file: str = groups.FILES.flag(
-        None,
+    train_file: str = groups.FILES.optional(
         "Your own training file: .csv, .tsv, .jsonl, .json or .parquet with a text and, if you "
         "have them, its partner and a score or a third text of another meaning; or a .json in "
         "SQuAD's format, whose questions and texts are the pairs. Of several, separated by commas, "
@@ -78,57 +76,43 @@ class SimilarityFlags(FinetuneFlags):
         is_input=True,
         is_path=True,
     )
-    train_shares: str = groups.FILES.flag(
-        None,
+    train_shares: str = groups.FILES.optional(
         "How many of the batches come from each of several training files, such as 3,1. Default: "
         "as many as it has examples.",
         recorded=True,
         kept=True,
     )
-    dev_file: str = groups.FILES.flag(
-        None,
-        "Your own evaluation file, in any of these formats with pairs.",
-        is_input=True,
-        takes=(FILE,),
+    dev_file: str = groups.FILES.input_file(
+        "Your own evaluation file, in any of these formats with pairs."
     )
-    test_file: str = groups.FILES.flag(
-        None, "Your own test file, in the same formats.", is_input=True, takes=(FILE,)
-    )
-    task_name: str = groups.TASK.flag(
-        None,
+    test_file: str = groups.FILES.input_file("Your own test file, in the same formats.")
+    task_name: str = groups.TASK.optional(
         f"The data set: {', '.join(INFERENCES)}, which give triples (a sentence, one that it "
         f"entails, one that contradicts it); {', '.join(SCORED)}, which have scores; or csv, tsv "
         "or jsonl for your own train, dev and test files in --data_dir. Default: files, if "
         "--train_file or the like is given.",
         changeable=ALWAYS,
     )
-    text_column: str = groups.COLUMNS.flag(
-        None,
+    text_column: str = groups.COLUMNS.optional(
         "For your own files: the column of the text. Default: the one called text, sentence1, "
-        "query, question or the like.",
+        "query, question or the like."
     )
-    second_column: str = groups.COLUMNS.flag(
-        None,
+    second_column: str = groups.COLUMNS.optional(
         "For your own files: the column of the text's partner. Default: the one called second, "
-        "sentence2, positive, passage or the like, if any.",
+        "sentence2, positive, passage or the like, if any."
     )
-    third_column: str = groups.COLUMNS.flag(
-        None,
+    third_column: str = groups.COLUMNS.optional(
         "For your own files: the column of a text that means something else. Default: the one "
-        "called third, negative or the like, if any.",
+        "called third, negative or the like, if any."
     )
-    label_column: str = groups.COLUMNS.flag(
-        None,
+    label_column: str = groups.COLUMNS.optional(
         "For your own files: the column of the score. Default: the one called score, label or "
-        "the like, if any.",
+        "the like, if any."
     )
-    encoding: str = groups.COLUMNS.flag(
-        None,
-        "The encoding of your own files. Default: recognized for each file.",
-        choices=tuple(NAMES),
+    encoding: str = groups.COLUMNS.optional(
+        "The encoding of your own files. Default: recognized for each file.", choices=tuple(NAMES)
     )
-    objective: str = groups.OPTIMIZER.flag(
-        None,
+    objective: str = groups.OPTIMIZER.optional(
         "cosine: the cosine of a pair becomes its score (the highest score is a cosine of 1). "
         "ranking: a text's partner ranks before all other texts of the batch. simcse: a text is "
         "its own partner, under another dropout. Default: cosine for scored pairs, ranking for "
@@ -156,8 +140,7 @@ class SimilarityFlags(FinetuneFlags):
         PerModel(True),
         "Give vectors the length 1; off, ranking compares dot products instead of cosines.",
     )
-    embedding_sizes: str = groups.HEAD.flag(
-        None,
+    embedding_sizes: str = groups.HEAD.optional(
         "Sizes that vectors can be cut to, such as 256,128,64: a loss for each size makes its "
         "first numbers a vector of their own (Matryoshka). Default: the whole vector.",
         recorded=True,
