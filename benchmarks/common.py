@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: configurations, batches, contenders in processes, tables."""
+"""The frame of the benchmarks: their command lines, rounds in turns, tables, programs' results."""
 
 import argparse
 import dataclasses
@@ -9,12 +9,14 @@ import re
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 
 from albert_tf.config import AlbertConfig
-from bert_common.atomic_write import atomic_write
+from bert_common.atomic_write import atomic_write, write_json
+from bert_common.errors import InputError
 from bert_tf.config import BertConfig
 
 ROOT = Path(__file__).parents[1]
@@ -30,58 +32,77 @@ ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
 }
 
+# What `print_table` has printed, for --out.
+_tables = []
 
-@functools.cache
-def refuse_mixed_cuda(*folders):
-    """Ends the program if CUDA libraries of two releases are installed into the same paths.
 
-    TensorFlow's extra "and-cuda" installs one release of them, PyPI's torch another;
-    both then load those that were installed last. Packages are looked for in `folders`, or in all
-    of `sys.path`.
+def launch(main, doc, flags, rounds=None):
+    """Runs a benchmark from its command line, and ends the process.
+
+    Args:
+        main: a function of the parsed arguments that returns None or an exit status. An
+            `InputError` or a lost file ends it in one line.
+        doc: the docstring of its file, which --help shows as it is written.
+        flags: name -> default value, or a type where there is none, or a `flag`.
+        rounds: the default of --rounds; None: the benchmark has none.
     """
-    releases = {}
-    for distribution in importlib.metadata.distributions(path=list(folders) or sys.path):
-        name = distribution.metadata["Name"] or ""
-        if match := re.fullmatch(r"(nvidia-.+)-cu\d+", name.lower()):
-            releases.setdefault(match[1], set()).add(name)
-    for names in releases.values():
-        if len(names) > 1:
-            sys.exit(
-                "error: the extras bench and gpu must be installed into separate environments "
-                "(or torch for CPUs with bench): their CUDA libraries replace each other. "
-                f"Received: {' and '.join(sorted(names))}"
-            )
+    arguments = parser_of(doc, flags, rounds).parse_args()
+    os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
+    try:
+        status = main(arguments)
+    except (InputError, OSError, UnicodeDecodeError) as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt as error:
+        sys.exit(f"error: {str(error) or 'interrupted'}")
+    if arguments.out:
+        write_json(arguments.out, _tables)
+    sys.exit(status)
 
 
-def run(program, *flags):
-    """Runs one of the project's programs, which must succeed."""
-    refuse_mixed_cuda()
-    command = [sys.executable, str(ROOT / program), *flags]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(
-            f"error: {program} {' '.join(flags)}\n{done.stdout[-1000:]}\n{done.stderr[-2000:]}"
-        )
+def parser_of(doc, flags, rounds=None):
+    """The parser of a command line; the arguments are as for `launch`."""
+    parser = argument_parser(doc)
+    for name, value in flags.items():
+        described = value if isinstance(value, dict) else flag(value)
+        parser.add_argument(name if "nargs" in described else f"--{name}", **described)
+    if rounds is not None:
+        help = "in which all take turns"
+        parser.add_argument("--rounds", type=positive(int), default=rounds, help=help)
+    parser.add_argument("--out", help="a JSON file for the tables")
+    return parser
+
+
+def flag(default, help=None, **more):
+    """Describes a flag of `launch`.
+
+    Args:
+        default: the default value, whose type the flag has; a type or a function of a text makes
+            the flag required.
+        help: a text for --help.
+        **more: what else `add_argument` takes.
+    """
+    if callable(default):
+        return {"type": default, "required": True, "help": help, **more}
+    if default is False:
+        return {"action": "store_true", "help": help, **more}
+    if default is not None and "type" not in more:
+        more["type"] = whole_numbers if isinstance(default, list) else type(default)
+    return {"default": default, "help": help, **more}
+
+
+# The flags of a program that trains, after a `--`.
+PASSED_ON = flag(None, "flags for the training, after --", nargs="*")
+
+
+def some_of(default, choices):
+    """A `flag` of several of the choices, separated by commas."""
+    return flag(list(default), type=one_of(*choices))
 
 
 def argument_parser(description):
     """A parser whose --help shows the description as it is written."""
     formatter = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(description=description, formatter_class=formatter)
-
-
-def write_results(folder, results):
-    """Writes a dict of numbers as eval_results.txt, and prints it."""
-    os.makedirs(folder, exist_ok=True)
-    text = "".join(f"{name} = {value}\n" for name, value in results.items())
-    with atomic_write(os.path.join(folder, "eval_results.txt")) as file:
-        file.write(text.encode())
-    print(text, end="")
-
-
-def child_environment():
-    """For the processes of contenders that serve a model: quiet, and with this checkout."""
-    return {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT)}
 
 
 def one_of(*choices):
@@ -114,13 +135,159 @@ def whole_numbers(text):
     return [int(number) for number in text.split(",")]
 
 
-def add_model_flags(parser):
-    """Defines the flags for model and precision."""
-    parser.add_argument("--model", choices=CONFIGS, default="bert")
-    parser.add_argument("--config", help="its JSON file; without it the base size")
-    parser.add_argument(
-        "--precision", type=one_of("float32", "bfloat16"), default=["float32", "bfloat16"]
-    )
+def take_turns(runs, rounds, warm_up=0):
+    """Runs everything in turn, round after round: A B C A B C ...
+
+    The speed of a shared machine drifts, so only numbers of the same round should be compared.
+
+    Args:
+        runs: name -> a function without arguments.
+        rounds: how often each is called.
+        warm_up: rounds before those, whose results are dropped.
+
+    Returns:
+        A dict: name -> a list of what its function returned, round by round.
+    """
+    found = {name: [] for name in runs}
+    for _ in range(warm_up + rounds):
+        for name, run in runs.items():
+            found[name].append(run())
+    return {name: values[warm_up:] for name, values in found.items()}
+
+
+def seconds_of(run, *arguments):
+    """How long a call of a function takes."""
+    start = time.perf_counter()
+    run(*arguments)
+    return time.perf_counter() - start
+
+
+def ratios(values, base):
+    """The ratios of two lists of numbers, round by round."""
+    return [a / b for a, b in zip(values, base, strict=True)]
+
+
+def median_and_spread(values):
+    """The median of some values, and the interquartile range divided by it."""
+    if len(values) == 1:
+        return values[0], 0.0
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return median, (high - low) / median
+
+
+def cells(values, form=".3g"):
+    """Median and spread of some values, as two cells of a table."""
+    median, spread = median_and_spread(values)
+    return [f"{median:{form}}", f"{spread:.0%}"]
+
+
+def cell(values, form=".3g"):
+    """Median and spread of some values, as one cell of a table."""
+    return "{} ({})".format(*cells(values, form))
+
+
+def print_table(headings, rows):
+    """Prints a Markdown table, each row as soon as `rows` yields it."""
+    kept = []
+    _tables.append({"headings": list(headings), "rows": kept})
+    print(f"| {' | '.join(headings)} |\n|{'---|' * len(headings)}", flush=True)
+    for row in rows:
+        kept.append(list(row))
+        print(f"| {' | '.join(row)} |", flush=True)
+    print(flush=True)
+
+
+@functools.cache
+def refuse_mixed_cuda(*folders):
+    """Ends the program if CUDA libraries of two releases are installed into the same paths.
+
+    TensorFlow's extra "and-cuda" installs one release of them, PyPI's torch another;
+    both then load those that were installed last. Packages are looked for in `folders`, or in all
+    of `sys.path`.
+    """
+    releases = {}
+    for distribution in importlib.metadata.distributions(path=list(folders) or sys.path):
+        name = distribution.metadata["Name"] or ""
+        if match := re.fullmatch(r"(nvidia-.+)-cu\d+", name.lower()):
+            releases.setdefault(match[1], set()).add(name)
+    for names in releases.values():
+        if len(names) > 1:
+            sys.exit(
+                "error: the extras bench and gpu must be installed into separate environments "
+                "(or torch for CPUs with bench): their CUDA libraries replace each other. "
+                f"Received: {' and '.join(sorted(names))}"
+            )
+
+
+def child_environment():
+    """For processes that the benchmarks start: quiet, and with this checkout."""
+    return {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT)}
+
+
+def typed(flags):
+    """Flags as they are typed.
+
+    Args:
+        flags: name -> value; True for a flag without one, None or False to leave it out.
+    """
+    given = {
+        name: value for name, value in flags.items() if value is not None and value is not False
+    }
+    return [f"--{name}" if value is True else f"--{name}={value}" for name, value in given.items()]
+
+
+def run(program, *given, environment=None, **flags):
+    """Runs one of the project's programs, which must succeed.
+
+    Args:
+        program: the name of its file.
+        *given: flags as they are typed.
+        environment: variables to add to the environment, a dict.
+        **flags: as for `typed`.
+
+    Returns:
+        What it printed, both streams.
+    """
+    refuse_mixed_cuda()
+    command = command_of(program, *given, **flags)
+    done = subprocess.run(
+        command, env={**child_environment(), **(environment or {})},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    if done.returncode:
+        sys.exit(f"error: {' '.join(command)}\n{done.stdout[-3000:]}")
+    return done.stdout
+
+
+def command_of(program, *given, **flags):
+    """The command line of one of the project's programs; the arguments are as for `run`."""
+    return [sys.executable, str(ROOT / program), *typed(flags), *given]
+
+
+def results_of(program, output_dir, *given, **flags):
+    """The numbers that a program writes into its folder; it is run unless they are there."""
+    from bert_tf.training.evaluation import read_results
+
+    if not read_results(output_dir):
+        run(program, *given, output_dir=output_dir, **flags)
+    return read_results(output_dir)
+
+
+def write_results(folder, results):
+    """Writes a dict of numbers as eval_results.txt, and prints it."""
+    os.makedirs(folder, exist_ok=True)
+    text = "".join(f"{name} = {value}\n" for name, value in results.items())
+    with atomic_write(os.path.join(folder, "eval_results.txt")) as file:
+        file.write(text.encode())
+    print(text, end="")
+
+
+# The flags of model and precision.
+MODEL_FLAGS = {
+    "model": flag("bert", choices=CONFIGS),
+    "config": flag(None, "its JSON file; without it the base size"),
+    "precision": some_of(("float32", "bfloat16"), ("float32", "bfloat16")),
+}
 
 
 def read_config(model, path=None):
@@ -130,6 +297,11 @@ def read_config(model, path=None):
         config = kind.from_json_file(path)
     else:
         config = kind.from_preset("base", vocab_size=VOCAB_SIZES[model])
+    return with_dropout(config)
+
+
+def with_dropout(config):
+    """A configuration with `DROPOUT`."""
     return dataclasses.replace(
         config, hidden_dropout_prob=DROPOUT, attention_probs_dropout_prob=DROPOUT
     )
@@ -149,33 +321,3 @@ def random_batch(config, batch, length, predictions):
         "next_sentence_labels": rng.integers(0, 2, (batch, 1), np.int32),
         "next_sentence_weights": np.ones(batch, np.float32),
     }
-
-
-def take_turns(contenders, rounds, steps):
-    """Runs the contenders in turn, round after round: A B C A B C ...
-
-    The speed of a shared machine drifts, so only times of the same round should be compared.
-
-    Returns:
-        For every contender the seconds per step in every round: a list of lists.
-    """
-    for _ in range(rounds):
-        for contender in contenders:
-            contender.run(steps)
-    return [contender.seconds[-rounds:] for contender in contenders]
-
-
-def median_and_spread(values):
-    """The median of some values, and the interquartile range divided by it."""
-    if len(values) == 1:
-        return values[0], 0.0
-    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
-    return median, (high - low) / median
-
-
-def print_table(headings, rows):
-    """Prints a Markdown table, each row as soon as `rows` yields it."""
-    print(f"| {' | '.join(headings)} |\n|{'---|' * len(headings)}", flush=True)
-    for row in rows:
-        print(f"| {' | '.join(row)} |", flush=True)
-    print(flush=True)

@@ -8,20 +8,16 @@ itself.
 """
 
 import json
-import sys
 import time
 
-from benchmarks.common import argument_parser, print_table
+from benchmarks.common import flag, launch, print_table
 from run_scripts.tools.check_devices.tasks import precisions, tiny_rows
 
 ENCODERS = {"BERT": "plain", "ALBERT": "albert"}  # with the option of check_devices
 
 
-def main():
+def main(arguments):
     """Prints the two tables; exit status 1 if a step differs."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--report", help="a JSON file to write the answers to")
-    arguments = parser.parse_args()
     start = time.perf_counter()
     import tensorflow as tf
 
@@ -81,4 +77,4 @@ def row(answer):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    launch(main, __doc__, {"report": flag(None, "a JSON file to write the answers to")})

@@ -14,29 +14,27 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.common import ROOT, argument_parser, print_table
+from benchmarks.common import ROOT, command_of, flag, launch, print_table, run
 
 LENGTH, PREDICTIONS = 128, 20
 SECONDS = 0.2  # between two looks for the first checkpoint
+FLAGS = {
+    "text": str(ROOT / "sample_corpus" / "heldout.txt"),
+    "tokenizer_dir": str(ROOT / "reference_model"),
+    "config": str(ROOT / "run_scripts" / "flagfiles" / "bert_mini.json"),
+    "precision": "bfloat16",
+    "updates": 200,
+    "batch": 32,
+    "report": flag(None, "a JSON file to write the numbers to"),
+}
 
 
-def main():
+def main(arguments):
     """Trains, kills, resumes, evaluates; prints a table."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--text", default=str(ROOT / "sample_corpus" / "heldout.txt"))
-    parser.add_argument("--tokenizer_dir", default=str(ROOT / "reference_model"))
-    default = ROOT / "run_scripts" / "flagfiles" / "bert_mini.json"
-    parser.add_argument("--config", default=str(default))
-    parser.add_argument("--precision", default="bfloat16")
-    parser.add_argument("--updates", type=int, default=200)
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--report", help="a JSON file to write the numbers to")
-    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         numbers = compare(arguments, Path(folder))
     print_table(("what", "value"), [(name, str(value)) for name, value in numbers.items()])
@@ -47,29 +45,29 @@ def main():
 
 def compare(arguments, folder):
     """The numbers of the table."""
-    records = folder / "records.tfrecord"
-    shape = (
-        f"--tokenizer_dir={arguments.tokenizer_dir}",
-        f"--max_seq_length={LENGTH}",
-        f"--max_predictions_per_seq={PREDICTIONS}",
-    )
+    records, updates = folder / "records.tfrecord", arguments.updates
+    shape = {
+        "tokenizer_dir": arguments.tokenizer_dir,
+        "max_seq_length": LENGTH,
+        "max_predictions_per_seq": PREDICTIONS,
+    }
     run(
-        "create_pretraining_data.py", *shape,
-        f"--input_file={arguments.text}", f"--output_file={records}", "--dupe_factor=2",
+        "create_pretraining_data.py", input_file=arguments.text, output_file=records,
+        dupe_factor=2, **shape,
     )  # fmt: skip
-    training = (
-        "run_pretraining.py", *shape,
-        f"--input_file={records}", f"--bert_config_file={arguments.config}", "--do_train",
-        f"--train_batch_size={arguments.batch}", f"--num_train_steps={arguments.updates}",
-        f"--num_warmup_steps={arguments.updates // 10}", f"--precision={arguments.precision}",
-        f"--save_checkpoints_steps={arguments.updates // 4}", "--save_summary_steps=10",
-    )  # fmt: skip
-    whole, killed = folder / "whole", folder / "killed"
+    training = {
+        **shape, "input_file": records, "bert_config_file": arguments.config,
+        "train_batch_size": arguments.batch, "precision": arguments.precision,
+        "num_train_steps": updates, "num_warmup_steps": updates // 10,
+        "save_checkpoints_steps": updates // 4, "save_summary_steps": 10,
+    }  # fmt: skip
+    program, whole, killed = "run_pretraining.py", folder / "whole", folder / "killed"
     start = time.perf_counter()
-    run(*training, f"--output_dir={whole}")
+    run(program, do_train=True, output_dir=whole, **training)
     seconds = time.perf_counter() - start
-    step = kill_after_checkpoint(command(*training, f"--output_dir={killed}"), killed)
-    resumed = run(*training, f"--output_dir={killed}")
+    command = command_of(program, do_train=True, output_dir=killed, **training)
+    step = kill_after_checkpoint(command, killed)
+    resumed = run(program, do_train=True, output_dir=killed, **training)
     found = re.search(r"resum\w+ \D*(\d+)", resumed, re.IGNORECASE)
     losses = {
         "loss, left alone": evaluate(training, whole, {}),
@@ -83,23 +81,6 @@ def compare(arguments, folder):
         **distances(whole, killed),
         **losses,
     }
-
-
-def command(program, *flags):
-    """The command line of one of the project's programs."""
-    return [sys.executable, str(ROOT / program), *flags]
-
-
-def run(*arguments, environment=None):
-    """Runs a program, which must succeed; what it printed, both streams."""
-    done = subprocess.run(
-        command(*arguments),
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env={**os.environ, **(environment or {})},
-    )  # fmt: skip
-    if done.returncode:
-        sys.exit(f"error: {' '.join(arguments)}\n{done.stdout[-3000:]}")
-    return done.stdout
 
 
 def kill_after_checkpoint(arguments, folder):
@@ -148,11 +129,13 @@ def distances(whole, killed):
 
 def evaluate(training, folder, environment):
     """The loss of masked words on the records."""
-    flags = [flag for flag in training if flag != "--do_train"]
-    run(*flags, "--nodo_train", "--do_eval", f"--output_dir={folder}", environment=environment)
+    run(
+        "run_pretraining.py", environment=environment, nodo_train=True, do_eval=True,
+        output_dir=folder, **training,
+    )  # fmt: skip
     text = (folder / "eval_results.txt").read_text(encoding="utf-8")
     return float(re.search(r"^masked_lm_loss = (\S+)$", text, re.MULTILINE)[1])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    launch(main, __doc__, FLAGS)

@@ -20,13 +20,16 @@ from pathlib import Path
 from benchmarks.common import (
     CONFIGS,
     VOCAB_SIZES,
-    argument_parser,
-    median_and_spread,
+    cells,
+    flag,
+    launch,
     one_of,
     print_table,
-    whole_numbers,
+    some_of,
+    with_dropout,
 )
-from benchmarks.speed.contender import Contender, ContenderFailed
+from benchmarks.contender import ContenderFailed
+from benchmarks.speed import contenders as processes
 from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import estimate_bytes
 from create_pretraining_data.instances.packing import row_predictions
@@ -69,25 +72,23 @@ VARIANTS = {
     "cudnn_attention": Variant(xla_flags="--xla_gpu_enable_cudnn_fmha=true"),
     "without_command_buffers": Variant(xla_flags="--xla_gpu_enable_command_buffer="),
 }
+MODELS = ("bert-tiny", "bert-base", "bert-large", "albert-base", "albert-large")
+FLAGS = {
+    "models": some_of(("bert-base", "bert-large"), MODELS),
+    "lengths": [128, 512],
+    "precisions": some_of(["bfloat16"], ("bfloat16", "float32")),
+    "rows": flag(None, "of a batch; without it as many as fit", type=int),
+    "vary": False,
+    "only": flag(None, "of the variants or peers", type=one_of(*VARIANTS, *PEERS)),
+    "steps": flag(10, "of each contender in a round"),
+    "matrix": MATRIX,
+    "seconds": flag(220.0, "after which none is begun"),
+    "report": flag(None, "a JSON file to write the numbers to"),
+}
 
 
-def main():
+def main(arguments):
     """Prints the table row by row; --report also keeps it as JSON."""
-    parser = argument_parser(__doc__)
-    names = [f"{kind}-{size}" for kind in CONFIGS for size in ("tiny", "base", "large")]
-    names.remove("albert-tiny")
-    parser.add_argument("--models", type=one_of(*names), default=["bert-base", "bert-large"])
-    parser.add_argument("--lengths", type=whole_numbers, default=[128, 512])
-    parser.add_argument("--precisions", type=one_of("bfloat16", "float32"), default=["bfloat16"])
-    parser.add_argument("--rows", type=int, help="of a batch; without it as many as fit")
-    parser.add_argument("--vary", action="store_true")
-    parser.add_argument("--only", type=one_of(*VARIANTS, *PEERS), help="of the variants or peers")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=10, help="of each contender in a round")
-    parser.add_argument("--matrix", type=int, default=MATRIX)
-    parser.add_argument("--seconds", type=float, default=220, help="after which none is begun")
-    parser.add_argument("--report", help="a JSON file to write the numbers to")
-    arguments = parser.parse_args()
     numbers = []
 
     def rows():
@@ -125,7 +126,7 @@ def in_turns(arguments, model, length, precision, others):
         "precision": precision,
         "flops": training_flops(config, length, task["predictions"]),
     }
-    matrix = Contender("matrix", {**task, "size": arguments.matrix})
+    matrix = processes.start("matrix", {**task, "size": arguments.matrix})
     contenders, answers = {}, []
     for name, variant in (PLAIN | others).items():
         try:
@@ -155,7 +156,7 @@ def describe(arguments, model, length, precision):
     """The configuration of a model, and the task of its plain step."""
     kind, size = model.split("-")
     config = CONFIGS[kind].from_preset(size, vocab_size=VOCAB_SIZES[kind])
-    config = dataclasses.replace(config, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    config = with_dropout(config)
     task = {
         "model": kind, "config": dataclasses.asdict(config), "length": length,
         "batch": arguments.rows or max(8, TOKENS // length), "precision": precision, "xla": "auto",
@@ -170,7 +171,9 @@ def start(task, variant):
     task = {**task, **variant.task, "config": {**task["config"], **variant.config}}
     while True:
         try:
-            return Contender(variant.contender, {**task, "environment": with_own_flags(flags)})
+            return processes.start(
+                variant.contender, {**task, "environment": with_own_flags(flags)}
+            )
         except ContenderFailed as error:
             if not error.out_of_memory or task["batch"] == 1:
                 raise
@@ -195,15 +198,15 @@ def row(answer):
     head = [answer["model"], str(answer["length"]), answer["precision"], answer["contender"]]
     if "error" in answer:
         return [*head, answer["error"][:80], *[""] * (len(HEADINGS) - len(head) - 1)]
-    seconds, spread = median_and_spread(answer["seconds"])
-    speed = answer["rows"] / seconds
+    seconds = [1000 * each for each in answer["seconds"]]
+    speed = 1000 * answer["rows"] / statistics.median(seconds)
     ratio = f"{statistics.median(answer['ratios']):.3f}" if answer["ratios"] else ""
     return [
-        *head, str(answer["rows"]), f"{1000 * seconds:.4g}", f"{spread:.0%}", f"{speed:.4g}",
+        *head, str(answer["rows"]), *cells(seconds, ".4g"), f"{speed:.4g}",
         f"{speed * answer['flops'] / answer['product']:.0%}",
         f"{answer['memory']:.1f} ({answer['estimate']:.1f})", ratio,
     ]  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    launch(main, __doc__, FLAGS, rounds=5)

@@ -1,1 +1,1 @@
-"""How well models learn, by what they were trained with; open records first."""
+"""How well models learn, by what they were trained with; open ladder first."""

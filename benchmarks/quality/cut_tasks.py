@@ -8,12 +8,10 @@ as dev its test part; as test KLUE-STS's dev part.
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
-from benchmarks.common import argument_parser, write_results
+from benchmarks.common import flag, launch, write_results
 from bert_common.atomic_write import atomic_write
-from bert_common.errors import InputError
 from finetuning.datasets import DATASETS
 from finetuning.readers import find_file, read_split
 
@@ -48,23 +46,14 @@ def join_sts(tasks_dir, folder):
     return counts
 
 
-def main():
+def main(arguments):
     """Writes the folders, then their numbers into eval_results.txt."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--tasks_dir", required=True, help="the tasks' folders, as published")
-    parser.add_argument("--output_dir", required=True, type=Path)
-    arguments = parser.parse_args()
     tasks_dir, folder = arguments.tasks_dir, arguments.output_dir
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        counts = {
-            "nsmc_30k": cut_nsmc(tasks_dir, folder / "nsmc-30k"),
-            **join_sts(tasks_dir, folder / "sts"),
-        }
-        write_results(folder, counts)
-    except (InputError, OSError, UnicodeDecodeError) as error:
-        sys.exit(f"error: {error}")
+    folder.mkdir(parents=True, exist_ok=True)
+    counts = {"nsmc_30k": cut_nsmc(tasks_dir, folder / "nsmc-30k")}
+    write_results(folder, {**counts, **join_sts(tasks_dir, folder / "sts")})
 
 
 if __name__ == "__main__":
-    main()
+    flags = {"tasks_dir": flag(str, "the tasks' folders, as published"), "output_dir": Path}
+    launch(main, __doc__, flags)

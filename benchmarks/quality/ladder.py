@@ -17,11 +17,19 @@ import os
 import statistics
 from pathlib import Path
 
-from benchmarks.common import argument_parser, one_of, positive, print_table, run, whole_numbers
+from benchmarks.common import (
+    PASSED_ON,
+    flag,
+    launch,
+    positive,
+    print_table,
+    results_of,
+    run,
+    some_of,
+)
 from bert_common.progress import with_progress
 from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import count_weights
-from bert_tf.training.evaluation import read_results
 from create_pretraining_data.records.metadata import read_sidecar
 from electra_tf import costs as costs_of_both
 from electra_tf.config import ElectraConfig
@@ -46,8 +54,8 @@ class Rung:
     width: float = 1.0  # times its hidden size
     objective: str = "mlm"
     token_dropping: float = 0.0
-    records: tuple[str, ...] = ()  # flags of create_pretraining_data
-    training: tuple[str, ...] = ()  # flags of run_pretraining
+    records: dict = dataclasses.field(default_factory=dict)  # flags of create_pretraining_data
+    training: dict = dataclasses.field(default_factory=dict)  # flags of run_pretraining
 
 
 RUNGS = {
@@ -55,11 +63,28 @@ RUNGS = {
     "replaced_tokens": Rung(objective="rtd"),
     "shallow": Rung(depth=1 / 3),
     "wide": Rung(depth=1 / 2, width=1.5),  # about as many weights
-    "sentence_order": Rung(records=("--objective=sop",)),
-    "all_masks": Rung(records=("--mask_replace_prob=1", "--random_replace_prob=0")),
-    "no_dropout": Rung(training=("--encoder_dropout=0",)),
+    "sentence_order": Rung(records={"objective": "sop"}),
+    "packed": Rung(records={"packing": True}),
+    "static_masks": Rung(records={"masking": "static", "dupe_factor": 5}),
+    "all_masks": Rung(records={"mask_replace_prob": 1, "random_replace_prob": 0}),
+    "no_dropout": Rung(training={"encoder_dropout": 0}),
     "token_dropping": Rung(token_dropping=0.5),
-    "bias_correction": Rung(training=("--bias_correction",)),
+    "bias_correction": Rung(training={"bias_correction": True}),
+}
+FLAGS = {
+    "text": str,
+    "tokenizer_dir": str,
+    "tasks_dir": str,
+    "work_dir": Path,
+    "rungs": some_of(RUNGS, RUNGS),
+    "tasks": some_of(TASKS, BENCHMARKS["korean"]),
+    "seeds": [1, 2, 3],
+    "petaflops": flag(100.0, type=positive(float)),
+    "layers": 12,
+    "hidden": 256,
+    "batch": 128,
+    "learning_rate": 5e-4,
+    "flags": PASSED_ON,
 }
 
 
@@ -89,67 +114,41 @@ def updates_of(arguments, rung, config):
 
 def make_records(arguments, rung):
     """Makes the rung's records unless they exist; rungs without flags of their own share them."""
-    name = "-".join(flag.strip("-").replace("=", "_") for flag in rung.records) or "records"
+    name = "-".join(f"{name}_{value}" for name, value in rung.records.items()) or "records"
     records = arguments.work_dir / f"{name}.tfrecord"
     if read_sidecar(str(records)) is None:
-        own = (
-            () if any(f.startswith("--objective") for f in rung.records) else ("--objective=none",)
-        )
-        run(
-            "create_pretraining_data.py",
-            f"--input_file={arguments.text}",
-            f"--output_file={records}",
-            f"--tokenizer_dir={arguments.tokenizer_dir}",
-            "--masking=dynamic",
-            f"--max_seq_length={LENGTH}",
-            f"--max_predictions_per_seq={PREDICTIONS}",
-            *own,
-            *rung.records,
-        )
+        run("create_pretraining_data.py", **{
+            "input_file": arguments.text, "output_file": records, "objective": "none",
+            "tokenizer_dir": arguments.tokenizer_dir, "masking": "dynamic",
+            "max_seq_length": LENGTH, "max_predictions_per_seq": PREDICTIONS, **rung.records,
+        })  # fmt: skip
     return records
 
 
-def pretrain(arguments, rung, config, records, output, seed):
-    """Trains a rung unless that is done."""
+def pretrain(arguments, rung, config, output, seed):
+    """Trains a rung; a training that is done stays as it is."""
     updates = updates_of(arguments, rung, config)
     file = arguments.work_dir / f"{output.name}_electra_config.json"
     file.write_text(json.dumps(dataclasses.asdict(config)), encoding="utf-8")
-    dropping = (f"--token_dropping={rung.token_dropping}",) if rung.token_dropping else ()
     run(
-        "run_pretraining.py",
-        f"--config_file={file}",
-        f"--objective={rung.objective}",
-        f"--input_file={records}",
-        f"--output_dir={output}",
-        "--do_train",
-        f"--train_batch_size={arguments.batch}",
-        f"--learning_rate={arguments.learning_rate}",
-        f"--num_train_steps={updates}",
-        f"--num_warmup_steps={updates // 10}",
-        f"--save_checkpoints_steps={max(1, updates // CHECKPOINTS)}",
-        "--keep_checkpoint_max=1",
-        f"--random_seed={seed}",
-        *dropping,
-        *rung.training,
-    )
+        "run_pretraining.py", config_file=file, objective=rung.objective, do_train=True,
+        input_file=make_records(arguments, rung), output_dir=output, random_seed=seed,
+        train_batch_size=arguments.batch, learning_rate=arguments.learning_rate,
+        num_train_steps=updates, num_warmup_steps=updates // 10, keep_checkpoint_max=1,
+        save_checkpoints_steps=max(1, updates // CHECKPOINTS),
+        token_dropping=rung.token_dropping or None, **rung.training,
+    )  # fmt: skip
 
 
-def fine_tune(arguments, config, task, model, output, seed):
+def fine_tune(arguments, config, task, model, seed):
     """Fine-tunes on a task unless that is done; returns its first score, times 100 as tables do."""
     known = find_task(task)
-    if not read_results(output):
-        run(
-            f"{known.program}.py",
-            f"--flagfile={find_flagfile('korean', 'electra', config.hidden_size, task)}",
-            f"--task_name={task}",
-            f"--data_dir={os.path.join(arguments.tasks_dir, known.folder)}",
-            f"--model_dir={model}",
-            f"--output_dir={output}",
-            "--num_seeds=1",
-            f"--random_seed={seed}",
-            *arguments.flags,
-        )
-    return known.scale * read_results(output)[f"eval_{known.metrics[0]}"]
+    results = results_of(
+        f"{known.program}.py", model / task, *arguments.flags, task_name=task, model_dir=model,
+        flagfile=find_flagfile("korean", "electra", config.hidden_size, task),
+        data_dir=os.path.join(arguments.tasks_dir, known.folder), num_seeds=1, random_seed=seed,
+    )  # fmt: skip
+    return known.scale * results[f"eval_{known.metrics[0]}"]
 
 
 def mean_and_deviation(values):
@@ -164,40 +163,22 @@ def climb(arguments, vocab_size):
     scores = {(name, task): [] for name in arguments.rungs for task in arguments.tasks}
     jobs = [(seed, name) for seed in arguments.seeds for name in arguments.rungs]
     for seed, name in with_progress(jobs, "ladder", "trainings"):
-        rung, config = RUNGS[name], configs[name]
-        model = arguments.work_dir / f"{name}-{seed}"
-        tasks = {task: model / task for task in arguments.tasks}
-        if not all(read_results(folder) for folder in tasks.values()):
-            pretrain(arguments, rung, config, make_records(arguments, rung), model, seed)
-        for task, folder in tasks.items():
-            scores[name, task].append(fine_tune(arguments, config, task, model, folder, seed))
+        model, config = arguments.work_dir / f"{name}-{seed}", configs[name]
+        if not all((model / task / "eval_results.txt").exists() for task in arguments.tasks):
+            pretrain(arguments, RUNGS[name], config, model, seed)
+        for task in arguments.tasks:
+            scores[name, task].append(fine_tune(arguments, config, task, model, seed))
     for name, config in configs.items():
         yield [
-            name,
-            f"{config.num_hidden_layers} x {config.hidden_size}",
+            name, f"{config.num_hidden_layers} x {config.hidden_size}",
             f"{count_weights(config) / 1e6:.1f}",
             f"{updates_of(arguments, RUNGS[name], config):,}",
             *(mean_and_deviation(scores[name, task]) for task in arguments.tasks),
-        ]
+        ]  # fmt: skip
 
 
-def main():
+def main(arguments):
     """Trains what is missing, and prints the table."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--text", required=True)
-    parser.add_argument("--tokenizer_dir", required=True)
-    parser.add_argument("--tasks_dir", required=True)
-    parser.add_argument("--work_dir", required=True, type=Path)
-    parser.add_argument("--rungs", type=one_of(*RUNGS), default=list(RUNGS))
-    parser.add_argument("--tasks", type=one_of(*BENCHMARKS["korean"]), default=TASKS)
-    parser.add_argument("--seeds", type=whole_numbers, default=[1, 2, 3])
-    parser.add_argument("--petaflops", type=positive(float), default=100.0)
-    parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--hidden", type=int, default=256)
-    parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--learning_rate", type=float, default=5e-4)
-    parser.add_argument("flags", nargs="*")
-    arguments = parser.parse_args()
     arguments.work_dir.mkdir(parents=True, exist_ok=True)
     rows = climb(arguments, load_tokenizer(arguments.tokenizer_dir).vocab_size)
     print_table(["rung", "size", "million weights", "updates", *arguments.tasks], rows)
@@ -205,4 +186,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    launch(main, __doc__, FLAGS)

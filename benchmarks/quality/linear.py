@@ -14,11 +14,10 @@ how it did on the tenth. Needs the extra "finetune".
 """
 
 import operator
-import sys
 
 import numpy as np
 
-from benchmarks.common import argument_parser, positive, write_results
+from benchmarks.common import flag, launch, positive, write_results
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS
 from finetuning.metrics import METRICS, imported, score
@@ -35,6 +34,21 @@ ANALYSERS = {
 # C of the logistic regression, 1 / alpha of the ridge regression; the first while the longest
 # n-gram is chosen.
 STRENGTHS = (1.0, 0.3, 3.0, 10.0, 30.0)
+
+KNOWN = [
+    name
+    for name, dataset in DATASETS.items()
+    if not dataset.multi_label and set(dataset.metrics) <= set(METRICS)
+]
+FLAGS = {
+    "task_name": flag(str, choices=KNOWN),
+    "data_dir": str,
+    "features": flag("characters", choices=LONGEST),
+    "longest_ngram": flag(None, "instead of the one that is chosen", type=positive(int)),
+    "other_task": flag(None, "to be scored by the same model", choices=KNOWN),
+    "other_data_dir": flag(None),
+    "output_dir": str,
+}
 
 
 class LinearModel:
@@ -102,13 +116,9 @@ def pair_features(first, second):
 
 
 def choose(dataset, features, longest_ones, examples):
-    """Chooses the longest n-gram and the regularization on a part of the training examples.
+    """Chooses the longest n-gram, of `longest_ones`, and the regularization.
 
-    Args:
-        dataset: a row of `DATASETS`.
-        features: a key of `LONGEST`.
-        longest_ones: lengths of the longest n-gram to choose from.
-        examples: the training examples.
+    A part of the training examples is held out for it.
 
     Returns:
         A dict of "longest_ngram", "strength", "held_out_examples" and "held_out_METRIC".
@@ -163,40 +173,15 @@ def evaluate(arguments):
     return results
 
 
-def parse(arguments=None):
-    """The command line."""
-    parser = argument_parser(__doc__)
-    known = [
-        name
-        for name, dataset in DATASETS.items()
-        if not dataset.multi_label and set(dataset.metrics) <= set(METRICS)
-    ]
-    parser.add_argument("--task_name", choices=known, required=True)
-    parser.add_argument("--data_dir", required=True)
-    parser.add_argument("--features", choices=LONGEST, default="characters")
-    parser.add_argument(
-        "--longest_ngram", type=positive(int), help="instead of the one that is chosen"
-    )
-    parser.add_argument("--other_task", choices=known, help="to be scored by the same model")
-    parser.add_argument("--other_data_dir")
-    parser.add_argument("--output_dir", required=True)
-    return parser.parse_args(arguments)
-
-
-def main():
-    """The program."""
-    arguments = parse()
-    try:
-        if bool(arguments.other_task) != bool(arguments.other_data_dir):
-            raise InputError(
-                "--other_task and --other_data_dir must be given together. Received: "
-                f"--other_task={arguments.other_task}, --other_data_dir={arguments.other_data_dir}"
-            )
-        results = evaluate(arguments)
-        write_results(arguments.output_dir, results)
-    except (InputError, OSError) as error:
-        sys.exit(f"error: {error}")
+def main(arguments):
+    """Measures, and writes eval_results.txt."""
+    if bool(arguments.other_task) != bool(arguments.other_data_dir):
+        raise InputError(
+            "--other_task and --other_data_dir must be given together. Received: "
+            f"--other_task={arguments.other_task}, --other_data_dir={arguments.other_data_dir}"
+        )
+    write_results(arguments.output_dir, evaluate(arguments))
 
 
 if __name__ == "__main__":
-    main()
+    launch(main, __doc__, FLAGS)

@@ -11,16 +11,11 @@ of right answers on "all" rows, on those with a "beginning" and on the "others".
 half right.
 """
 
-import os
-import sys
 from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.common import ENVIRONMENT, argument_parser, write_results
-
-os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
-
+from benchmarks.common import flag, launch, write_results
 from benchmarks.reference.text import documents
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
@@ -204,21 +199,18 @@ def measure(model_dir, path, held_out):
     return compare(rows, beginnings, model_scores(rows, loaded.model))
 
 
-def main():
+def main(arguments):
     """Writes eval_results.txt, and prints it."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--model_dir", required=True)
-    parser.add_argument("--input_file", required=True, help="records")
-    parser.add_argument("--held_out", required=True, help="the text of the records")
-    parser.add_argument("--output_dir", required=True)
-    arguments = parser.parse_args()
-    try:
-        make_writable(arguments.output_dir, "--output_dir must be a directory that can be written")
-        results = measure(arguments.model_dir, arguments.input_file, arguments.held_out)
-        write_results(arguments.output_dir, results)
-    except (InputError, OSError) as error:
-        sys.exit(f"error: {error}")
+    make_writable(arguments.output_dir, "--output_dir must be a directory that can be written")
+    results = measure(arguments.model_dir, arguments.input_file, arguments.held_out)
+    write_results(arguments.output_dir, results)
 
 
 if __name__ == "__main__":
-    main()
+    flags = {
+        "model_dir": str,
+        "input_file": flag(str, "records"),
+        "held_out": flag(str, "the text of the records"),
+        "output_dir": str,
+    }
+    launch(main, __doc__, flags)

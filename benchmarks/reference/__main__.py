@@ -1,11 +1,7 @@
 """Starts the reference run: python -m benchmarks.reference."""
 
-import sys
-
-from bert_common.startup import begin
+from benchmarks.common import launch
+from benchmarks.reference import program
 
 if __name__ == "__main__":
-    begin()
-    from benchmarks.reference.program import main
-
-    sys.exit(main())
+    launch(program.main, program.__doc__, program.FLAGS)

@@ -9,19 +9,12 @@ counted, and the number of the masked pieces, which the model sees, costs nothin
 with the same vocabulary compare; benchmarks/vocabularies/bits.py compares vocabularies.
 """
 
-import dataclasses
 import math
-import sys
 
+from benchmarks.common import flag, launch, positive, typed
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
-from bert_common.startup import begin
 from create_pretraining_data.records.metadata import tokenizer_beside
-from run_scripts.flags import groups
-from run_scripts.flags.devices import DeviceFlags
-from run_scripts.flags.limits import LARGEST_BATCH
-from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FOLDER, NOTHING
 from run_scripts.flags.paths import expand_globs
 from tokenization import load_tokenizer
 from tokenization.comparison import open_vocabulary
@@ -29,63 +22,43 @@ from tokenization.comparison import open_vocabulary
 # Larger than any number of batches: all are measured.
 ALL_BATCHES = 1_000_000
 
-
-@dataclasses.dataclass(frozen=True)
-class HeldOutFlags(DeviceFlags):
-    """Measures a pre-trained model on held-out records; writes eval_results.txt."""
-
-    EXAMPLE = (
-        "--model_dir=output/model --input_file=output/heldout.tfrecord --output_dir=output/heldout"
-    )
-
-    model_dir: str = groups.MODEL.flag(
-        None, "The model's folder.", required=True, is_input=True, takes=(FOLDER,)
-    )
-    input_file: str = groups.FILES.flag(
-        None,
-        "Records of create_pretraining_data.py --masking=static: paths or globs, comma-separated.",
-        required=True,
-        is_input=True,
-        is_path=True,
-    )
-    output_dir: str = groups.OUTPUT.flag(
-        None, "The folder for eval_results.txt.", required=True, takes=(FOLDER, NOTHING)
-    )
-    eval_batch_size: int = groups.EVALUATION.flag(
-        64, "Examples in a step.", least=1, most=LARGEST_BATCH
-    )
+# Flags of run_pretraining.
+FLAGS = {
+    "model_dir": flag(str, "the model's folder"),
+    "input_file": flag(
+        str, "records of create_pretraining_data.py --masking=static: paths or globs"
+    ),
+    "output_dir": flag(str, "the folder for eval_results.txt"),
+    "eval_batch_size": flag(64, "examples in a step", type=positive(int)),
+    "device": flag("auto", choices=("auto", "cpu")),
+    "ignore_compute_capability": False,
+}
 
 
-def main(argv=None):
-    """The program; returns the exit status."""
-    return run_program(measure_held_out, HeldOutFlags, argv)
-
-
-def measure_held_out(flags):
+def main(arguments):
     """Evaluates the model, then adds the bits per character to its results."""
     from run_scripts.flags.parser import parse
     from run_scripts.flags.pretrain import PretrainFlags
     from run_scripts.pretrain import pretrain
 
-    files = expand_globs(flags.input_file, "input_file")
+    files = expand_globs(arguments.input_file, "input_file")
     folder = next(filter(None, map(tokenizer_beside, files)), None)
     if folder is None:
         raise InputError(f"a tokenizer must lie beside the records. Received: none at {files[0]}")
     tokenizer = load_tokenizer(folder)
-    make_writable(flags.output_dir, "--output_dir must be a directory that can be written")
-    values = dataclasses.asdict(flags)  # `PretrainFlags` has them all
-    given = [f"--{name}={value}" for name, value in values.items() if value is not None]
+    make_writable(arguments.output_dir, "--output_dir must be a directory that can be written")
+    given = typed({name: getattr(arguments, name) for name in FLAGS})
     given += [f"--max_eval_steps={ALL_BATCHES}", "--do_eval", "--nodo_train"]
     pretrain(parse(PretrainFlags, ["held_out", *given]))
 
     from bert_tf.training.evaluation import read_results, write_results
 
-    results = read_results(flags.output_dir)
+    results = read_results(arguments.output_dir)
     lengths = characters_of(tokenizer, open_vocabulary(folder).plain)
     pieces, characters = count_masked(files, lengths)
     loss = results["masked_lm_loss"]
     results["bits_per_character"] = bits_per_character(loss, pieces, characters)
-    path = write_results(flags.output_dir, results)
+    path = write_results(arguments.output_dir, results)
     print(f"bits per character of masked text: {results['bits_per_character']:.4f} ({path})")
 
 
@@ -151,5 +124,4 @@ def characters_of(tokenizer, plain):
 
 
 if __name__ == "__main__":
-    begin()
-    sys.exit(main())
+    launch(main, __doc__, FLAGS)

@@ -18,7 +18,6 @@ from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.json_text import read_json
-from bert_common.stop_signals import SIGNALS
 from run_scripts.tools.glue_table import read_results
 
 ROOT = Path(__file__).parents[2]
@@ -89,11 +88,11 @@ def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None):
         return run
     make_writable(work_dir, "the folder of a measured run must be writable")
     path = os.path.join(work_dir, f"{name.replace('/', '+')}.cost.json")
-    with _signals_kept() as received, _orphans_adopted():
+    with _orphans_adopted():
         earlier = _read_cost(path, command, code_version())
-        cost, status = _run_child(arguments, earlier, path, received)
+        cost, status, stopped = _run_child(arguments, earlier, path)
     scores = {} if status else read_scores()
-    if status and not received:
+    if status and not stopped:
         if status > 0 and cost.seconds < SAVE_INTERVAL:
             os.remove(path)  # as after a wrong flag: the right command may take its place
         raise InputError(f"{command} must end with exit status 0. Received: {status}")
@@ -113,7 +112,7 @@ def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None):
     )
     append_run(ledger, run)
     os.remove(path)
-    if received:
+    if stopped:
         raise KeyboardInterrupt(f"stopped after {name}: the same command resumes from here")
     return run
 
@@ -128,12 +127,7 @@ def _score(value):
 
 
 def _read_cost(path, command, code):
-    """The `Cost` of the earlier starts of a run: none without a file.
-
-    Args:
-        path: the file.
-        command: the run's.
-        code: the version of the start that is to come.
+    """The `Cost` of the earlier starts of a run, in a file; none without it.
 
     Raises:
         InputError: the earlier starts had another command, whose checkpoints this one would resume.
@@ -153,53 +147,42 @@ def _read_cost(path, command, code):
     return Cost(**values)
 
 
-def _run_child(arguments, earlier, path, received):
-    """Runs a command to its end, and writes its cost to a file on the way.
+def _run_child(arguments, earlier, path):
+    """Runs a command to its end, and writes its cost to the file `path` on the way.
 
-    Args:
-        arguments: as for `measure`.
-        earlier: the `Cost` of the starts before this one.
-        path: the file.
-        received: a list that grows by each signal to pass on.
+    Ctrl-C reaches the program too, as it is in the terminal's group; it is waited for.
 
     Returns:
-        The `Cost` of all starts, and the exit status; negative for a signal.
+        The `Cost` of all starts, `earlier` included; the exit status, negative for a signal;
+        whether there was a Ctrl-C.
     """
     program = [sys.executable if a == "python" else a for a in arguments[:1]] + arguments[1:]
     started = saved = time.monotonic()
     try:
-        # In a group of its own: otherwise Ctrl-C would reach it twice, and the second ends a
-        # program that is saving its work.
-        child = subprocess.Popen(
-            program,
-            stdin=subprocess.DEVNULL,
-            process_group=0,
-            preexec_fn=_end_with_parent,
-        )
+        child = subprocess.Popen(program, stdin=subprocess.DEVNULL, preexec_fn=_end_with_parent)
     except OSError as error:
         raise InputError(f"{arguments[0]} must start. Received: {error.strerror}") from None
-    passed_on, peak = 0, 0.0
-    while True:
-        for number in received[passed_on:]:
-            # Not send_signal, which would notice that the child has ended, and take its costs away.
-            os.kill(child.pid, number)
-            passed_on += 1
-        peak = max(peak, _present_peak_gib(child.pid))
-        process, status, usage = os.wait4(child.pid, os.WNOHANG)
-        now = time.monotonic()
-        if process:
-            break
-        if now - saved >= SAVE_INTERVAL:
-            write_json(path, dataclasses.asdict(earlier.plus(now - started)))
-            saved = now
-        time.sleep(POLL_INTERVAL)
+    peak, process, stopped = 0.0, 0, False
+    while not process:
+        try:
+            peak = max(peak, _present_peak_gib(child.pid))
+            process, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if time.monotonic() - saved >= SAVE_INTERVAL:
+                saved = time.monotonic()
+                write_json(path, dataclasses.asdict(earlier.plus(saved - started)))
+            time.sleep(0 if process else POLL_INTERVAL)
+        except KeyboardInterrupt:
+            stopped = True
+    seconds = time.monotonic() - started
     child.returncode = os.waitstatus_to_exitcode(status)
-    left_behind = list(_left_behind(child.pid))
-    cpu_seconds = sum(each.ru_utime + each.ru_stime for each in [usage, *left_behind])
-    memory = max([_peak_gib(usage, peak), *map(_largest_gib, left_behind)])
-    cost = earlier.plus(now - started, cpu_seconds, memory)
+    ended = [usage, *_left_behind()]
+    cpu_seconds = sum(each.ru_utime + each.ru_stime for each in ended)
+    # A fork counts as the child, with the memory of this process: no more than that says nothing.
+    own = _largest_gib(resource.getrusage(resource.RUSAGE_SELF))
+    memory = max([peak, *(gib for gib in map(_largest_gib, ended) if gib > own or not peak)])
+    cost = earlier.plus(seconds, cpu_seconds, memory)
     write_json(path, dataclasses.asdict(cost))
-    return cost, child.returncode
+    return cost, child.returncode, stopped
 
 
 @contextlib.contextmanager
@@ -216,16 +199,15 @@ def _orphans_adopted():
         set_option(PR_SET_CHILD_SUBREAPER, 0)  # other orphans are not its to wait for
 
 
-def _left_behind(group):
+def _left_behind():
     """Yields the `resource.struct_rusage` of each process that a program left behind, as it ends.
 
-    Args:
-        group: the process group of the program, which has ended.
+    The program has ended, and its processes are this one's children now.
     """
     end = time.monotonic() + LEFT_BEHIND_WAIT
     while time.monotonic() < end:
         try:
-            process, _, usage = os.wait4(-group, os.WNOHANG)
+            process, _, usage = os.wait3(os.WNOHANG)
         except ChildProcessError:
             return
         if process:
@@ -250,39 +232,10 @@ def _present_peak_gib(pid):
     return int(kib[0]) / 2**20 if kib else 0.0
 
 
-def _peak_gib(usage, seen):
-    """The peak memory of the largest process of a child that has ended, in GiB.
-
-    Args:
-        usage: its `resource.struct_rusage`. A fork counts as the child, with the memory of this
-            process, so what is no more than this process's peak says nothing.
-        seen: what `_present_peak_gib` returned at most.
-    """
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if usage.ru_maxrss <= own and seen:
-        return seen
-    return _largest_gib(usage)
-
-
 def _largest_gib(usage):
+    """The peak memory of the largest process of some that have ended, in GiB."""
     unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, KiB on Linux
     return usage.ru_maxrss * unit / 2**30
-
-
-@contextlib.contextmanager
-def _signals_kept():
-    """Collects the signals that would stop this process, in the list that it yields."""
-    received = []
-    handlers = {
-        number: signal.signal(number, lambda number, frame: received.append(number))
-        for number in SIGNALS
-        if signal.getsignal(number) != signal.SIG_IGN
-    }
-    try:
-        yield received
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
 
 
 def code_version():

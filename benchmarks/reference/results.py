@@ -18,7 +18,7 @@ import statistics
 import string
 from pathlib import Path
 
-from benchmarks.common import argument_parser, print_table
+from benchmarks.common import flag, launch, print_table
 from benchmarks.reference.ledger import LEDGER, read_runs
 from benchmarks.reference.stages import BEGINNINGS
 from bert_common.progress import format_duration
@@ -61,13 +61,8 @@ MOVED = {
 }  # fmt: skip
 
 
-def main():
-    """The program."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--ledger", default=str(LEDGER))
-    parser.add_argument("--runs", default="", help="the beginning of the runs' names")
-    parser.add_argument("--commands", action="store_true", help="print commands, no tables")
-    arguments = parser.parse_args()
+def main(arguments):
+    """Prints the tables, or the commands."""
     runs = {n: r for n, r in read_runs(arguments.ledger).items() if n.startswith(arguments.runs)}
     if arguments.commands:
         print("\n".join(commands(runs)))
@@ -223,4 +218,9 @@ def score_text(score, runs):
 
 
 if __name__ == "__main__":
-    main()
+    flags = {
+        "ledger": str(LEDGER),
+        "runs": flag("", "the beginning of the runs' names"),
+        "commands": flag(False, "print commands, no tables"),
+    }
+    launch(main, __doc__, flags)

@@ -11,11 +11,13 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from benchmarks.common import typed
 from benchmarks.reference import scores
 from benchmarks.reference.measure import read_scores
-from benchmarks.reference.sizes import FOLDER
+from benchmarks.reference.sizes import FOLDER, SIZES, Size
 from benchmarks.reference.tasks import find_tasks
-from benchmarks.reference.work import make_work
+from model_formats.model_folder import ModelFolder
+from run_scripts.flags.training import ascending_numbers
 from run_scripts.tools.glue_plan import find_flagfile
 
 # Updates of the trial that measures how long one takes, and between two points of its curve.
@@ -38,6 +40,58 @@ EVALUATION_BATCHES = 30
 BEGINNINGS = {"model": True, "random_weights": False}
 
 
+class Work(NamedTuple):
+    """A reference run: what is trained, from what, and where everything lies."""
+
+    flags: object  # `program.FLAGS`
+    size: Size
+    phases: tuple  # of `Phase`: the size's phases to run, with their shares of the hours
+
+    def out(self, *names):
+        """A path in the folder of the run."""
+        return os.path.join(self.flags.output_dir, *names)
+
+    @property
+    def tokenizer_dir(self):
+        """The folder of the vocabulary: of the model to begin with, or one of its own."""
+        return self.flags.begin_with or self.out("vocabulary")
+
+    @property
+    def model_dir(self):
+        """The folder of the model to measure: of the last phase, if there is one."""
+        return self.weights_before(len(self.phases))
+
+    def weights_before(self, number):
+        """The folder of the weights that there are before a phase; None: there are none."""
+        if number:
+            return self.out("pretraining", str(self.phases[number - 1].length))
+        return self.flags.begin_with
+
+    def lacks_positions(self, number):
+        """Whether the rows of a phase are longer than all that its weights were trained on."""
+        trained = 0
+        if self.flags.begin_with:
+            trained = ModelFolder(self.flags.begin_with).trained_positions
+        if number and trained is not None:  # None: not known, so all of them
+            trained = max(trained, self.phases[number - 1].length)
+        return bool(trained) and trained < self.phases[number].length
+
+    def start_of(self, number):
+        """The folder of the weights that a phase starts from; None: from random ones."""
+        if self.lacks_positions(number):
+            return self.out("positions", str(self.phases[number].length))
+        return self.weights_before(number)
+
+
+def make_work(flags):
+    """Makes the `Work` of `program.FLAGS`: all phases of the size, or the ones in --lengths."""
+    size = SIZES[flags.size]
+    lengths = ascending_numbers(flags.lengths) if flags.lengths else [p.length for p in size.phases]
+    phases = [p for p in size.phases if flags.hours and p.length in lengths]
+    whole = sum(phase.share for phase in phases)
+    return Work(flags, size, tuple(p._replace(share=p.share / whole) for p in phases))
+
+
 class Stage(NamedTuple):
     """A command of the reference run."""
 
@@ -57,21 +111,16 @@ class Stage(NamedTuple):
 
 
 def make_stages(flags):
-    """The stages of a reference run.
-
-    Args:
-        flags: `ReferenceFlags`.
-
-    Returns:
-        A list of `Stage`.
-    """
+    """The stages of a reference run, a list of `Stage`, by the flags of `program.FLAGS`."""
     work = make_work(flags)
-    held_out = held_out_lengths(work.size)
+    # A phase is measured on rows as long as its own: on longer rows, with positions not yet
+    # trained, another checkpoint would be its best one.
+    held_out = sorted({phase.length for phase in work.size.phases})
     return [
         _text(work),
         *([] if flags.begin_with else [_vocabulary(work)]),
-        *(_records(work, phase) for phase in work.phases),
-        *(_held_out_records(work, length) for length in held_out),
+        *(_records(work, "train", phase.length, phase.predictions) for phase in work.phases),
+        *(_records(work, "heldout", length, round(MASKED_SHARE * length)) for length in held_out),
         *(_trial(work, phase) for phase in work.phases),
         *_training(work),
         *(_held_out(work, length) for length in held_out),
@@ -80,51 +129,35 @@ def make_stages(flags):
     ]
 
 
-def held_out_lengths(size):
-    """The lengths of held-out rows: a phase is measured on rows as long as its own.
-
-    On longer rows, with positions not yet trained, another checkpoint would be its best one.
-    """
-    return sorted({phase.length for phase in size.phases})
-
-
-def _program(name, *arguments):
+def _program(name, **flags):
     """The command of a program in the project's folder, a list."""
-    return ["python", f"{name}.py", *arguments]
+    return ["python", f"{name}.py", *typed(flags)]
 
 
-def _module(name, *arguments):
+def _module(name, **flags):
     """The command of a program of this package, a list."""
-    return ["python", "-m", f"benchmarks.reference.{name}", *arguments]
+    return ["python", "-m", f"benchmarks.reference.{name}", *typed(flags)]
 
 
 def _text(work):
-    flags = work.flags
-    names = ("corpus", "held_out", "reviews", "tasks_dir")
-    given = {name: getattr(flags, name) for name in names}
-    arguments = [f"--{name}={value}" for name, value in given.items() if value]
-    if flags.reviews:
-        arguments.append(f"--repeat_reviews={flags.repeat_reviews}")
+    names, folder = ("corpus", "held_out", "reviews", "tasks_dir"), work.out("text")
+    given = {name: getattr(work.flags, name) or None for name in names}
+    repeat = work.flags.repeat_reviews if work.flags.reviews else None
     return Stage(
         "text",
         "the text, divided into that to train on and that to measure on",
-        _module("text", *arguments, f"--output_dir={work.out('text')}"),
-        functools.partial(scores.read_text, work.out("text")),
+        _module("text", **given, repeat_reviews=repeat, output_dir=folder),
+        functools.partial(scores.read_text, folder),
     )
 
 
 def _vocabulary(work):
-    pieces = work.size.vocabulary_size
+    pieces, text, folder = work.size.vocabulary_size, work.out("text/train.txt"), work.tokenizer_dir
     return Stage(
         "vocabulary",
         f"a vocabulary of at most {pieces:,} pieces",
-        _program(
-            "build_vocab",
-            f"--input_file={work.out('text', 'train.txt')}",
-            f"--vocab_size={pieces}",
-            f"--output_dir={work.tokenizer_dir}",
-        ),
-        functools.partial(scores.read_vocabulary, work.tokenizer_dir),
+        _program("build_vocab", input_file=text, vocab_size=pieces, output_dir=folder),
+        functools.partial(scores.read_vocabulary, folder),
     )
 
 
@@ -132,57 +165,36 @@ def _record_file(work, kind, length):
     return work.out("records", f"{kind}_{length}.tfrecord")
 
 
-def _record_command(work, kind, flagfile, length):
+def _records(work, kind, length, predictions):
+    """Text of a kind, "train" or "heldout", to records."""
+    path, held_out = _record_file(work, kind, length), kind == "heldout"
+    return Stage(
+        f"records/{'heldout-' if held_out else ''}{length}",
+        f"{'held-out ' if held_out else ''}text to records: rows of {length} pieces",
+        _program(
+            "create_pretraining_data",
+            flagfile=f"{FOLDER}/reference_{'heldout' if held_out else 'data'}.flags",
+            input_file=work.out("text", f"{kind}.txt"), tokenizer_dir=work.tokenizer_dir,
+            max_seq_length=length, output_file=path, max_predictions_per_seq=predictions,
+        ),
+        functools.partial(scores.read_records, path),
+    )  # fmt: skip
+
+
+def _train(work, phase, **flags):
+    """The command of a training with rows of a phase."""
     return _program(
-        "create_pretraining_data",
-        f"--flagfile={FOLDER}/{flagfile}.flags",
-        f"--input_file={work.out('text', f'{kind}.txt')}",
-        f"--tokenizer_dir={work.tokenizer_dir}",
-        f"--max_seq_length={length}",
-        f"--output_file={_record_file(work, kind, length)}",
-    )
-
-
-def _records(work, phase):
-    return Stage(
-        f"records/{phase.length}",
-        f"text to records: rows of {phase.length} pieces",
-        [
-            *_record_command(work, "train", "reference_data", phase.length),
-            f"--max_predictions_per_seq={phase.predictions}",
-        ],
-        functools.partial(scores.read_records, _record_file(work, "train", phase.length)),
-    )
-
-
-def _held_out_records(work, length):
-    return Stage(
-        f"records/heldout-{length}",
-        f"held-out text to records: rows of {length} pieces",
-        [
-            *_record_command(work, "heldout", "reference_heldout", length),
-            f"--max_predictions_per_seq={round(MASKED_SHARE * length)}",
-        ],
-        functools.partial(scores.read_records, _record_file(work, "heldout", length)),
-    )
-
-
-def _training_flags(work, phase):
-    """The flags that the trial of a phase and the phase itself share."""
-    return [
-        f"--flagfile={work.size.flagfile(phase)}",
-        f"--input_file={_record_file(work, 'train', phase.length)}",
-        f"--eval_input_file={_record_file(work, 'heldout', phase.length)}",
-        "--do_train",
-        "--do_eval",
-        *_devices(work.flags),
-    ]
+        "run_pretraining", flagfile=work.size.flagfile(phase),
+        input_file=_record_file(work, "train", phase.length),
+        eval_input_file=_record_file(work, "heldout", phase.length),
+        do_train=True, do_eval=True, **_devices(work.flags), **flags,
+    )  # fmt: skip
 
 
 def _devices(flags):
     """The flags of `DeviceFlags`, as every program with a model has them."""
-    ignored = ["--ignore_compute_capability"] if flags.ignore_compute_capability else []
-    return [f"--device={flags.device}", *ignored]
+    names = ("device", "ignore_compute_capability")
+    return {name: getattr(flags, name) for name in names}
 
 
 def _trial(work, phase):
@@ -190,18 +202,13 @@ def _trial(work, phase):
     return Stage(
         f"trial/{phase.length}",
         f"how long an update takes with rows of {phase.length} pieces",
-        _program(
-            "run_pretraining",
-            *_training_flags(work, phase),
-            f"--output_dir={folder}",
-            f"--num_train_steps={TRIAL_UPDATES}",
-            "--num_warmup_steps=1",
-            f"--save_summary_steps={TRIAL_POINTS}",
-            "--max_eval_steps=1",
+        _train(
+            work, phase, output_dir=folder, num_train_steps=TRIAL_UPDATES, num_warmup_steps=1,
+            save_summary_steps=TRIAL_POINTS, max_eval_steps=1,
         ),
         functools.partial(scores.read_trial, folder),
         leaves=(os.path.join(folder, "model.ckpt-*"),),
-    )
+    )  # fmt: skip
 
 
 def _training(work):
@@ -225,13 +232,11 @@ def _positions(work, number):
         f"positions/{phase.length}",
         f"positions for rows of {phase.length} pieces: those that are trained, repeated",
         _program(
-            "adapt_checkpoint",
-            f"--model_dir={work.weights_before(number)}",
-            f"--max_position_embeddings={work.size.positions}",
-            f"--output_dir={folder}",
+            "adapt_checkpoint", model_dir=work.weights_before(number),
+            max_position_embeddings=work.size.positions, output_dir=folder,
         ),
         functools.partial(scores.read_positions, folder),
-    )
+    )  # fmt: skip
 
 
 def _pretraining(work, number):
@@ -242,19 +247,12 @@ def _pretraining(work, number):
     def command(found):
         seconds = found[f"trial/{phase.length}"]["seconds_per_update"]
         updates = max(FEWEST_UPDATES, round(hours * 3600 / seconds))
-        every = max(1, updates // EVALUATIONS)
-        arguments = [
-            *_training_flags(work, phase),
-            f"--output_dir={folder}",
-            f"--num_train_steps={updates}",
-            f"--num_warmup_steps={round(updates * phase.warmup)}",
-            f"--eval_every_steps={every}",
-            f"--max_eval_steps={EVALUATION_BATCHES}",
-            f"--random_seed={seed}",
-        ]
-        if weights := work.start_of(number):
-            arguments.append(f"--init_checkpoint={weights}")
-        return _program("run_pretraining", *arguments)
+        return _train(
+            work, phase, output_dir=folder, num_train_steps=updates,
+            num_warmup_steps=round(updates * phase.warmup),
+            eval_every_steps=max(1, updates // EVALUATIONS), max_eval_steps=EVALUATION_BATCHES,
+            random_seed=seed, init_checkpoint=work.start_of(number),
+        )  # fmt: skip
 
     return Stage(
         f"pretraining/{phase.length}",
@@ -267,19 +265,16 @@ def _pretraining(work, number):
 
 
 def _held_out(work, length):
-    folder = work.out("heldout", str(length))
+    folder, records = work.out("heldout", str(length)), _record_file(work, "heldout", length)
     return Stage(
         f"heldout/{length}",
         f"the model on all held-out text, rows of {length} pieces",
         _module(
-            "held_out",
-            f"--model_dir={work.model_dir}",
-            f"--input_file={_record_file(work, 'heldout', length)}",
-            f"--output_dir={folder}",
-            *_devices(work.flags),
+            "held_out", model_dir=work.model_dir, input_file=records, output_dir=folder,
+            **_devices(work.flags),
         ),
         functools.partial(read_scores, folder),
-    )
+    )  # fmt: skip
 
 
 def _export(work):
@@ -288,14 +283,11 @@ def _export(work):
         "export",
         "the model as a folder for transformers",
         _program(
-            "export_model",
-            "--format=huggingface",
-            "--precision=float16",
-            f"--model_dir={work.model_dir}",
-            f"--output_dir={folder}",
+            "export_model", format="huggingface", precision="float16", model_dir=work.model_dir,
+            output_dir=folder,
         ),
         functools.partial(scores.read_export, folder),
-    )
+    )  # fmt: skip
 
 
 def _tasks(work):
@@ -318,27 +310,19 @@ def _task(work, beginning, name, task, seed):
     folder = work.out("tasks", beginning, name, f"seed{seed}")
     flagfile = find_flagfile("korean", size.model_type, size.hidden_size, name).name
     if BEGINNINGS[beginning]:
-        model = [f"--model_dir={work.model_dir}"]
+        model = {"model_dir": work.model_dir}
     else:
-        model = [
-            f"--{size.model_type}_config_file={size.config_file}",
-            f"--tokenizer_dir={work.tokenizer_dir}",
-        ]
+        config = f"{size.model_type}_config_file"
+        model = {config: size.config_file, "tokenizer_dir": work.tokenizer_dir}
     return Stage(
         f"{beginning}/{name}/seed{seed}",
         f"{name}, {beginning.replace('_', ' ')}, seed {seed} of {flags.seeds}",
         _program(
-            task.program,
-            f"--flagfile={FOLDER}/{flagfile}",
-            f"--task_name={name}",
-            f"--data_dir={os.path.join(flags.tasks_dir, task.folder)}",
-            f"--output_dir={folder}",
-            *model,
-            f"--random_seed={seed}",
-            "--keep_checkpoint_max=1",
-            *_devices(flags),
+            task.program, flagfile=f"{FOLDER}/{flagfile}", task_name=name,
+            data_dir=os.path.join(flags.tasks_dir, task.folder), output_dir=folder, **model,
+            random_seed=seed, keep_checkpoint_max=1, **_devices(flags),
         ),
         functools.partial(read_scores, folder),
         seed=seed,
         leaves=(os.path.join(folder, "model.ckpt-*"),),
-    )
+    )  # fmt: skip

@@ -9,21 +9,16 @@ least 24 letters (`tasks.WINDOW`), is a part of a text of a task's dev or test p
 passage of 48 letters with it; of shorter common passages some are found.
 """
 
-import dataclasses
 import json
 import os
-import sys
 
+from benchmarks.common import flag, launch, positive
 from benchmarks.reference.tasks import MeasuredTexts, measured_texts
 from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.progress import progress
-from bert_common.startup import begin
 from create_pretraining_data.engine.plain_text import TEXT_KEY, open_plain, recognise
-from run_scripts.flags import groups
-from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FOLDER, NOTHING
 from run_scripts.flags.paths import expand_globs
 
 TRAIN, HELD_OUT, REPORT = "train.txt", "heldout.txt", "report.json"
@@ -40,62 +35,34 @@ COUNTED = (
 NSMC_HEADER = ["id", "document", "label"]
 
 
-@dataclasses.dataclass(frozen=True)
-class TextFlags:
-    """Divides a corpus into text to train on, reviews included, and held-out text."""
-
-    EXAMPLE = "--corpus='data/*.gz' --reviews=data/nsmc/ratings_train.txt --output_dir=output/text"
-
-    corpus: str = groups.TASK.flag(
+FLAGS = {
+    "corpus": flag(
+        str,
+        "text files, plain or gzip, one sentence a line, a blank line between documents: paths or "
+        "globs, comma-separated",
+    ),
+    "held_out": flag(
         None,
-        "Text files, plain or gzip, one sentence a line, a blank line between documents: paths or "
-        "globs, comma-separated.",
-        required=True,
-        is_input=True,
-        is_path=True,
-    )
-    held_out: str = groups.TASK.flag(
-        None,
-        "Likewise, text to measure on; documents of the corpus that are in it are left out. "
-        f"Default: one document in {HELD_OUT_EVERY} of the corpus.",
-        is_input=True,
-        is_path=True,
-    )
-    reviews: str = groups.TASK.flag(
-        None,
-        "More text to train on, plain or gzip: a document a line, or NSMC's columns id, document, "
-        "label below a header.",
-        is_input=True,
-        is_path=True,
-    )
-    repeat_reviews: int = groups.TASK.flag(
-        1, "How often the reviews are written, for their weight beside the corpus.", least=1,
-        most=1000)  # fmt: skip
-    tasks_dir: str = groups.TASK.flag(
-        None,
-        "The folder with the Korean tasks' folders as they are published (see run_korean.sh): "
-        "documents and reviews that share text with a dev or test part are left out.",
-        is_input=True,
-        takes=(FOLDER,),
-    )
-    output_dir: str = groups.OUTPUT.flag(
-        None, "The folder to write to.", required=True, takes=(FOLDER, NOTHING)
-    )
+        "likewise, text to measure on, whose documents the corpus loses; without it one document "
+        f"in {HELD_OUT_EVERY} of the corpus",
+    ),
+    "reviews": flag(
+        None, "more text to train on: a document a line, or NSMC's columns id, document, label"
+    ),
+    "repeat_reviews": flag(1, "how often the reviews are written", type=positive(int)),
+    "tasks_dir": flag(None, "the Korean tasks' folders as they are published (see run_korean.sh)"),
+    "output_dir": flag(str, "the folder to write to"),
+}
 
 
-def main(argv=None):
-    """The program; returns the exit status."""
-    return run_program(divide_text, TextFlags, argv)
-
-
-def divide_text(flags):
+def main(arguments):
     """Writes the two texts and the report."""
-    corpus = expand_globs(flags.corpus, "corpus")
-    held_out = expand_globs(flags.held_out, "held_out") if flags.held_out else []
-    reviews = expand_globs(flags.reviews, "reviews") if flags.reviews else []
-    make_writable(flags.output_dir, "--output_dir must be a folder that can be written to")
-    measured = MeasuredTexts(measured_texts(flags.tasks_dir) if flags.tasks_dir else ())
-    train_path, held_out_path = (os.path.join(flags.output_dir, n) for n in (TRAIN, HELD_OUT))
+    corpus = expand_globs(arguments.corpus, "corpus")
+    held_out = expand_globs(arguments.held_out, "held_out") if arguments.held_out else []
+    reviews = expand_globs(arguments.reviews, "reviews") if arguments.reviews else []
+    make_writable(arguments.output_dir, "--output_dir must be a folder that can be written to")
+    measured = MeasuredTexts(measured_texts(arguments.tasks_dir) if arguments.tasks_dir else ())
+    train_path, held_out_path = (os.path.join(arguments.output_dir, n) for n in (TRAIN, HELD_OUT))
     counts = dict.fromkeys(COUNTED, 0)
     with atomic_write(train_path) as train, atomic_write(held_out_path) as kept:
         known, trained = set(), set()  # held-out documents; of the many others, hashes
@@ -111,7 +78,7 @@ def divide_text(flags):
             else:
                 trained.add(hash(document))
                 counts["documents"] += write_document(train, document)
-        for _ in range(flags.repeat_reviews if reviews else 0):
+        for _ in range(arguments.repeat_reviews if reviews else 0):
             for review in read_reviews(reviews):
                 if measured.share_text_with(review):
                     counts["left_out_reviews"] += 1
@@ -125,7 +92,7 @@ def divide_text(flags):
             )
     sizes = (os.path.getsize(train_path), os.path.getsize(held_out_path))
     write_json(
-        os.path.join(flags.output_dir, REPORT),
+        os.path.join(arguments.output_dir, REPORT),
         {**counts, "megabytes": sizes[0] / 1e6, "held_out_megabytes": sizes[1] / 1e6},
     )
     print(", ".join(f"{name.replace('_', ' ')}: {count:,}" for name, count in counts.items()))
@@ -196,5 +163,4 @@ def read_lines(path):
 
 
 if __name__ == "__main__":
-    begin()
-    sys.exit(main())
+    launch(main, __doc__, FLAGS)

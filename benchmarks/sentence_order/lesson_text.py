@@ -8,9 +8,8 @@ The result is what `python -m benchmarks.gpu_step train --text` draws its rows f
 """
 
 import os
-import sys
 
-from benchmarks.common import argument_parser
+from benchmarks.common import flag, launch
 from benchmarks.reference.text import documents
 from benchmarks.sentence_order.text_file import SPECIAL, WORD_START, TextFile, write_text
 from bert_common.errors import InputError
@@ -28,12 +27,14 @@ def tokenize(path, tokenizer):
     return tokenize_documents(with_progress(found, "tokenizing", "documents"), tokenizer)
 
 
-def write(arguments):
+def main(arguments):
     """Writes the file.
 
     Raises:
         InputError: a text without documents, or a vocabulary that is too large.
     """
+    folder = os.path.dirname(os.path.abspath(arguments.output_file))
+    make_writable(folder, "--output_file must be in a directory that can be written")
     tokenizer = load_tokenizer(arguments.tokenizer_dir)
     if tokenizer.vocab_size > WORD_START:
         raise InputError(
@@ -49,21 +50,11 @@ def write(arguments):
     print(f"{len(train.ids):,} pieces, {size:.1f} MB: {arguments.output_file}")
 
 
-def main():
-    """Writes the file."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--input_file", required=True, help="a text to train on")
-    parser.add_argument("--held_out", required=True, help="a text to measure on")
-    parser.add_argument("--tokenizer_dir", required=True)
-    parser.add_argument("--output_file", required=True)
-    arguments = parser.parse_args()
-    folder = os.path.dirname(os.path.abspath(arguments.output_file))
-    try:
-        make_writable(folder, "--output_file must be in a directory that can be written")
-        write(arguments)
-    except (InputError, OSError) as error:
-        sys.exit(f"error: {error}")
-
-
 if __name__ == "__main__":
-    main()
+    flags = {
+        "input_file": flag(str, "a text to train on"),
+        "held_out": flag(str, "a text to measure on"),
+        "tokenizer_dir": str,
+        "output_file": str,
+    }
+    launch(main, __doc__, flags)

@@ -22,7 +22,6 @@ import functools
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,41 +29,22 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import (
-    ROOT,
-    argument_parser,
-    child_environment,
-    median_and_spread,
-    one_of,
-    print_table,
-    take_turns,
-)
+from benchmarks.common import ROOT, cell, flag, launch, print_table, ratios, some_of, take_turns
+from benchmarks.contender import Contender, is_contender, serve
 from benchmarks.serving.requests import export
 from model_formats.model_folder import REFERENCE_MODEL
 
-MODULE = "benchmarks.serving.embedding"  # this file, as its own child processes run it
-
-KINDS = ("embed", "by_length", "in_order", "sentence")
 SIZES = ("reference", "tiny", "mini", "base")
 BATCH_SIZE = 32  # of embed and of sentence-transformers, where nothing else is said
 MAX_LENGTH = 128  # pieces: no review is cut
 MOST_DIFFERENCE = 1e-4  # between the vectors of two contenders, whose values are about 1
 
 
-def main():
+def main(options):
     """Measures each size, prints a table."""
-    installed = importlib.util.find_spec("sentence_transformers") is not None
-    parser = argument_parser(__doc__)
-    parser.add_argument("--sizes", type=one_of(*SIZES), default=["reference", "base"])
-    parser.add_argument("--texts", required=True, help="a text a line, or NSMC's ratings_*.txt")
-    parser.add_argument("--count", type=int, default=20_000, help="of texts, from the first")
-    parser.add_argument("--tokenizer_dir", default=str(ROOT / "tests/data/sample_tokenizer"))
-    parser.add_argument("--rounds", type=int, default=3)
-    kinds = list(KINDS if installed else KINDS[:-1])
-    parser.add_argument("--contenders", type=one_of(*KINDS), default=kinds)
-    options = parser.parse_args()
-    ratios = [f"{options.contenders[0]} to {name}" for name in options.contenders[1:]]
-    headings = ["size", "texts", *options.contenders, *ratios, "largest difference"]
+    first, *others = options.contenders
+    compared = [f"{first} to {name}" for name in others]
+    headings = ["size", "texts", *options.contenders, *compared, "largest difference"]
     print("Texts a second: median over rounds (spread), and the median of their ratios.\n")
     print_table(headings, rows(options))
 
@@ -78,18 +58,16 @@ def rows(options):
             if size != "reference":
                 export(size, options.tokenizer_dir, folder, "transformers")
                 model = os.path.join(folder, "transformers")
-            path = os.path.join(folder, "texts.json")
-            Path(path).write_text(json.dumps(texts), encoding="utf-8")
-            running = [Contender(kind, model, path) for kind in options.contenders]
-            difference = largest_difference(running)
-            seconds = np.array(take_turns(running, options.rounds, 1))  # [contenders, rounds]
-            for contender in running:
-                contender.close()
-        speeds = len(texts) / seconds
-        cells = [f"{m:.0f} ({s:.0%})" for m, s in map(median_and_spread, speeds)]
-        pairs = [median_and_spread(speeds[0] / other) for other in speeds[1:]]
-        cells += [f"{ratio:.2f} ({spread:.0%})" for ratio, spread in pairs]
-        yield size, f"{len(texts):,}", *cells, f"{difference:.1e}"
+            vectors, speeds = embed_in_turns(
+                "benchmarks.serving.embedding", options.contenders, model, texts, options.rounds
+            )
+        first = options.contenders[0]
+        others = {name: ratios(speeds[first], speeds[name]) for name in options.contenders[1:]}
+        yield [
+            size, f"{len(texts):,}", *(cell(speed, ".0f") for speed in speeds.values()),
+            *(cell(values, ".2f") for values in others.values()),
+            f"{largest_difference(vectors):.1e}",
+        ]  # fmt: skip
 
 
 def read_texts(path, count):
@@ -100,75 +78,65 @@ def read_texts(path, count):
     return [line for line in lines if line.strip()][:count]
 
 
-class Contender:
-    """A process that has loaded the model and the texts; `module` is a file with a `serve`."""
+def embed_in_turns(program, names, model, texts, rounds):
+    """Turns texts into vectors by contenders that take turns.
 
-    def __init__(self, kind, folder, texts, module=MODULE):
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", module, "--serve", kind, folder, texts],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**child_environment(), "TOKENIZERS_PARALLELISM": "true"},
-            text=True,
-        )
-        self.kind, self.seconds = kind, []
+    Args:
+        program: the module whose contenders they are.
+        names: of the contenders.
+        model: its folder.
+        texts: a list.
+        rounds: after a first one, which warms up.
 
-    def ask(self, line):
-        print(line, file=self.process.stdin, flush=True)
-        answer = self.process.stdout.readline()
-        if not answer:
-            sys.exit(f"error: the contender {self.kind} has ended, see above")
-        return json.loads(answer)
-
-    def run(self, times):
-        """Turns all texts into vectors some times; records the seconds of each."""
-        self.seconds += [self.ask("run") for _ in range(times)]
-
-    def vectors(self):
-        """The vectors of all texts, computed in a run that is not timed: it warms up."""
-        with tempfile.TemporaryDirectory() as folder:
-            self.ask(path := os.path.join(folder, "vectors.npy"))
-            return np.load(path)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+    Returns:
+        Name -> vectors, [N, H]; name -> texts a second, in each round.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "texts.json")
+        Path(path).write_text(json.dumps(texts), encoding="utf-8")
+        environment = {"TOKENIZERS_PARALLELISM": "true"}
+        task = {"model": str(model), "texts": path, "environment": environment}
+        running = {name: Contender(program, name, task) for name in names}
+        vectors = {}
+        for name, contender in running.items():
+            contender.ask(os.path.join(folder, "vectors.npy"))
+            vectors[name] = np.load(os.path.join(folder, "vectors.npy"))
+        runs = {name: lambda c=c: len(texts) / c.ask(None)[0] for name, c in running.items()}
+        speeds = take_turns(runs, rounds)
+        for contender in running.values():
+            contender.close()
+    return vectors, speeds
 
 
-def largest_difference(running):
+def largest_difference(vectors):
     """The largest difference between the first contender's vectors and the others'."""
-    first, *others = running
-    expected, largest = first.vectors(), 0.0
-    for other in others:
-        found = float(np.abs(other.vectors() - expected).max())
-        if found > MOST_DIFFERENCE:
+    (first, expected), *others = vectors.items()
+    largest = 0.0
+    for other, found in others:
+        difference = float(np.abs(found - expected).max())
+        if difference > MOST_DIFFERENCE:
             sys.exit(
-                f"error: the vectors of {first.kind} and {other.kind} must be equal. "
-                f"Received: a difference of {found:.1e}"
+                f"error: the vectors of {first} and {other} must be equal. "
+                f"Received: a difference of {difference:.1e}"
             )
-        largest = max(largest, found)
+        largest = max(largest, difference)
     return largest
 
 
-def serve(load, folder, texts):
-    """Computes for each line: "run" answers the seconds, anything else is a file to write.
+def make_embedding(loaders, kind, task):
+    """What a contender's process answers: seconds; vectors go to the file that is asked for."""
+    texts = json.loads(Path(task["texts"]).read_text(encoding="utf-8"))
+    embed = loaders[kind](task["model"])
 
-    Args:
-        load: a function of the folder that returns a function of texts to vectors.
-        folder: the model's.
-        texts: a JSON file with their list.
-    """
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print must not come among the answers
-    texts = json.loads(Path(texts).read_text(encoding="utf-8"))
-    embed = load(folder)
-    for line in sys.stdin:
+    def answer(path):
         start = time.perf_counter()
         vectors = embed(texts)  # [B, H]
         seconds = time.perf_counter() - start
-        if line.strip() != "run":
-            np.save(line.strip(), vectors)
-        print(json.dumps(seconds), file=answers, flush=True)
+        if path:
+            np.save(path, vectors)
+        return seconds
+
+    return answer
 
 
 def load_embed(folder):
@@ -259,8 +227,22 @@ CONTENDERS = {
 }
 
 
+INSTALLED = [
+    name
+    for name in CONTENDERS
+    if name != "sentence" or importlib.util.find_spec("sentence_transformers")
+]
+FLAGS = {
+    "sizes": some_of(("reference", "base"), SIZES),
+    "texts": flag(str, "a text a line, or NSMC's ratings_*.txt"),
+    "count": flag(20_000, "of texts, from the first"),
+    "tokenizer_dir": str(ROOT / "tests/data/sample_tokenizer"),
+    "contenders": some_of(INSTALLED, CONTENDERS),
+}
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--serve"]:
-        serve(CONTENDERS[sys.argv[2]], *sys.argv[3:])
+    if is_contender():
+        serve(functools.partial(make_embedding, CONTENDERS))
     else:
-        main()
+        launch(main, __doc__, FLAGS, rounds=3)

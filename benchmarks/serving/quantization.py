@@ -14,13 +14,20 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import ROOT, argument_parser, one_of, print_table
+from benchmarks.common import ROOT, flag, launch, print_table, some_of
 
 FORMATS = ("onnx", "litert")
 PRECISIONS = ("float32", "float16", "int8")
 MASKED_SHARE = 0.15
 
 HEADINGS = ["format", "precision", "MB", "share", "export s", "difference", "same", "ms"]
+FLAGS = {
+    "model_dir": flag(str, "the folder of a pre-trained model"),
+    "texts": flag(str(ROOT / "sample_corpus/heldout.txt"), "one a line"),
+    "sentences": 200,
+    "formats": some_of(FORMATS, FORMATS),
+    "precisions": some_of(PRECISIONS, PRECISIONS),
+}
 
 
 def masked_inputs(loaded, sentences):
@@ -47,15 +54,8 @@ def masked_logits(run, rows, dtype):
     return np.concatenate(logits), milliseconds  # [positions, V]
 
 
-def main():
+def main(arguments):
     """Exports, measures and prints the table."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--model_dir", required=True, help="the folder of a pre-trained model")
-    parser.add_argument("--texts", default=ROOT / "sample_corpus/heldout.txt", help="one a line")
-    parser.add_argument("--sentences", type=int, default=200)
-    parser.add_argument("--formats", type=one_of(*FORMATS), default=FORMATS)
-    parser.add_argument("--precisions", type=one_of(*PRECISIONS), default=PRECISIONS)
-    arguments = parser.parse_args()
     from model_formats.load_folder import load_folder
     from model_formats.runtimes import litert_model, onnx_model
     from model_formats.runtimes.ids_graph import make_graph
@@ -94,4 +94,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    launch(main, __doc__, FLAGS)

@@ -8,7 +8,6 @@ after round, on all cores that this process may use. Their probabilities must be
 transformers side needs the extra "bench".
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -20,13 +19,15 @@ import numpy as np
 
 from benchmarks.common import (
     ROOT,
-    argument_parser,
+    cell,
     child_environment,
-    median_and_spread,
-    one_of,
+    launch,
     print_table,
-    whole_numbers,
+    ratios,
+    some_of,
+    take_turns,
 )
+from benchmarks.contender import Contender, is_contender, serve
 
 MODULE = "benchmarks.serving.requests"  # this file, as its own child processes run it
 
@@ -34,21 +35,20 @@ KINDS = ("saved_model", "transformers")
 MAX_LENGTH = 512
 LINES = {"sentences": 1, "paragraphs": 8}  # how many lines of the file a text has
 SECONDS = 1.0  # about how long a contender runs in a round
+FLAGS = {
+    "sizes": some_of(("mini", "base"), ("tiny", "mini", "base")),
+    "batches": [1, 32],
+    "texts": some_of(LINES, LINES),
+    "file": str(ROOT / "sample_corpus/heldout.txt"),
+    "tokenizer_dir": str(ROOT / "tests/data/sample_tokenizer"),
+    "contenders": some_of(KINDS, KINDS),
+}
 
 
-def main():
+def main(options):
     """Exports the models, measures, prints a table."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--sizes", type=one_of("tiny", "mini", "base"), default=["mini", "base"])
-    parser.add_argument("--batches", type=whole_numbers, default=[1, 32])
-    parser.add_argument("--texts", type=one_of(*LINES), default=list(LINES))
-    parser.add_argument("--file", default=str(ROOT / "sample_corpus/heldout.txt"))
-    parser.add_argument("--tokenizer_dir", default=str(ROOT / "tests/data/sample_tokenizer"))
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--contenders", type=one_of(*KINDS), default=list(KINDS))
-    options = parser.parse_args()
-    ratios = [f"{options.contenders[0]} to {name}" for name in options.contenders[1:]]
-    headings = ["size", "texts", "batch", *options.contenders, *ratios]
+    compared = [f"{options.contenders[0]} to {name}" for name in options.contenders[1:]]
+    headings = ["size", "texts", "batch", *options.contenders, *compared]
     print("Requests a second: median over rounds (spread), and the median of their ratios.\n")
     print_table(headings, rows(options))
 
@@ -59,16 +59,20 @@ def rows(options):
     for size in options.sizes:
         with tempfile.TemporaryDirectory() as folder:
             export(size, options.tokenizer_dir, folder, *options.contenders)
-            running = [start(kind, folder, texts) for kind in options.contenders]
+            running = {
+                kind: Contender(MODULE, kind, {"model": f"{folder}/{kind}", "texts": texts})
+                for kind in options.contenders
+            }
             for name in texts:
                 for batch in options.batches:
-                    speeds = measure(running, name, batch, options.rounds)
-                    cells = [f"{m:.1f} ({s:.0%})" for m, s in map(median_and_spread, speeds)]
-                    ratios = [np.median(np.divide(speeds[0], other)) for other in speeds[1:]]
-                    yield size, name, str(batch), *cells, *(f"{ratio:.2f}" for ratio in ratios)
-            for process in running:
-                process.stdin.close()
-                process.wait()
+                    first, *others = measure(running, name, batch, options.rounds)
+                    middles = [np.median(ratios(first, other)) for other in others]
+                    yield [
+                        size, name, str(batch), *(cell(each, ".1f") for each in (first, *others)),
+                        *(f"{middle:.2f}" for middle in middles),
+                    ]  # fmt: skip
+            for contender in running.values():
+                contender.close()
 
 
 def read_texts(path, lines):
@@ -118,67 +122,41 @@ def write_exports(size, tokenizer_dir, folder, *kinds):
         writers[kind](loaded, os.path.join(folder, kind))
 
 
-def start(kind, folder, texts):
-    """A process that has loaded an export; it runs the requests that it is told to."""
-    return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            MODULE,
-            "--serve",
-            kind,
-            os.path.join(folder, kind),
-            json.dumps(texts),
-        ],  # fmt: skip
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=child_environment(),
-        text=True,
-    )
-
-
 def measure(running, texts, batch, rounds):
-    """Requests a second in every round, for each process; the first, untimed round compares."""
-    shares = []
-    for process in running:
-        answer = ask(process, texts, batch, 0)
-        shares.append(np.array(answer["probabilities"]))
-    for other in shares[1:]:
-        if not np.allclose(shares[0], other, atol=1e-4):
-            sys.exit(f"error: probabilities must be equal. Received: {shares[0][0]}, {other[0]}")
-    speeds = [[] for _ in running]
-    for _ in range(rounds):
-        for process, of_process in zip(running, speeds, strict=True):
-            answer = ask(process, texts, batch, SECONDS)
-            of_process.append(answer["requests"] / answer["seconds"])
-    return speeds
+    """Requests a second in every round, for each contender; the first, untimed round compares."""
+    first, *others = [np.array(one.ask([texts, batch, 0])[0]) for one in running.values()]
+    for other in others:
+        if not np.allclose(first, other, atol=1e-4):
+            sys.exit(f"error: probabilities must be equal. Received: {first[0]}, {other[0]}")
+    runs = {
+        kind: lambda contender=contender: contender.ask([texts, batch, SECONDS])[0]
+        for kind, contender in running.items()
+    }
+    return take_turns(runs, rounds).values()
 
 
-def ask(process, *request):
-    """A line to a process, and its answer."""
-    print(json.dumps(request), file=process.stdin, flush=True)
-    return json.loads(process.stdout.readline())
+def make_answers(kind, task):
+    """What a contender's process answers to [name of texts, batch, seconds].
 
-
-def serve(kind, folder, texts):
-    """Answers requests: [name of texts, batch, seconds]; 0 seconds returns probabilities."""
+    Requests a second; with 0 seconds, the probabilities of all texts.
+    """
     load = {"saved_model": load_saved_model, "transformers": load_transformers}[kind]
-    predict, texts = load(folder), json.loads(texts)
-    for line in sys.stdin:
-        name, batch, seconds = json.loads(line)
-        chosen = np.resize(texts[name], -(-len(texts[name]) // batch) * batch)
+    predict = load(task["model"])
+
+    def answer(request):
+        name, batch, seconds = request
+        texts = task["texts"][name]
+        chosen = np.resize(texts, -(-len(texts) // batch) * batch)
         batches = [part.tolist() for part in np.split(chosen, len(chosen) // batch)]
         if not seconds:
-            found = [predict(part) for part in batches]
-            print(json.dumps({"probabilities": np.concatenate(found).tolist()}), flush=True)
-            continue
+            return np.concatenate([predict(part) for part in batches]).tolist()
         count, start = 0, time.perf_counter()
         while time.perf_counter() - start < seconds or count < 2:
             predict(batches[count % len(batches)])
             count += 1
-        answer = {"requests": count, "seconds": time.perf_counter() - start}
-        print(json.dumps(answer), flush=True)
+        return count / (time.perf_counter() - start)
+
+    return answer
 
 
 def load_saved_model(folder):
@@ -217,7 +195,7 @@ def load_transformers(folder):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--serve"]:
-        serve(*sys.argv[2:])
+    if is_contender():
+        serve(make_answers)
     else:
-        main()
+        launch(main, __doc__, FLAGS, rounds=9)

@@ -17,7 +17,14 @@ import time
 
 import numpy as np
 
-from benchmarks.common import argument_parser, median_and_spread, one_of, print_table, take_turns
+from benchmarks.common import (
+    cell,
+    launch,
+    print_table,
+    seconds_of,
+    some_of,
+    take_turns,
+)
 from finetuning.similarity.ranking import search, unit_vectors
 
 TOP = 10
@@ -25,34 +32,9 @@ MOST_PRODUCTS = 2**28  # 1 GB in float32
 NOISE = 0.5  # its length beside a vector of length 1
 
 
-class Way:
-    """A way to search, and the seconds of its runs."""
-
-    def __init__(self, make, corpus, queries):
-        start = time.perf_counter()
-        self.find, self.queries, self.seconds = make(corpus), queries, []
-        self.making = time.perf_counter() - start
-
-    def run(self, times):
-        for _ in range(times):
-            start = time.perf_counter()
-            self.places = self.find(self.queries)
-            self.seconds.append(time.perf_counter() - start)
-
-
-def main():
+def main(options):
     """Prints a line for each way."""
-    has_faiss = importlib.util.find_spec("faiss") is not None
-    parser = argument_parser(__doc__)
-    parser.add_argument("--vectors", type=int, default=1_000_000)
-    parser.add_argument("--size", type=int, default=256)
-    parser.add_argument("--queries", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=3)
-    known = list(WAYS) if has_faiss else [name for name in WAYS if "faiss" not in name]
-    parser.add_argument("--ways", type=one_of(*WAYS), default=known)
-    options = parser.parse_args()
-    headings = ["way", "ms a query", "of the ten nearest", "made in s"]
-    print_table(headings, rows(options))
+    print_table(["way", "ms a query", "of the ten nearest", "made in s"], rows(options))
 
 
 def rows(options):
@@ -62,13 +44,19 @@ def rows(options):
     near = corpus[draw.integers(options.vectors, size=options.queries)]
     noise = unit_vectors(draw.standard_normal(near.shape, np.float32))
     queries = unit_vectors(near + NOISE * noise)
-    ways = {name: Way(WAYS[name], corpus, queries) for name in options.ways}
-    milliseconds = 1000 * np.array(take_turns(list(ways.values()), options.rounds, 1))
-    true = np.sort(ways[options.ways[0]].places)
-    for (name, way), each in zip(ways.items(), milliseconds / options.queries, strict=True):
-        middle, spread = median_and_spread(each)
-        share = np.mean([np.isin(a, b).mean() for a, b in zip(true, way.places, strict=True)])
-        yield [name, f"{middle:.3f} ({spread:.0%})", f"{share:.1%}", f"{way.making:.1f}"]
+    ways, making = {}, {}
+    for name in options.ways:
+        start = time.perf_counter()
+        ways[name] = WAYS[name](corpus)
+        making[name] = time.perf_counter() - start
+    runs = {name: lambda find=find: seconds_of(find, queries) for name, find in ways.items()}
+    seconds = take_turns(runs, options.rounds)
+    places = {name: find(queries) for name, find in ways.items()}
+    true = places[options.ways[0]]
+    for name, found in places.items():
+        share = np.mean([np.isin(a, b).mean() for a, b in zip(true, found, strict=True)])
+        each = [1000 * taken / options.queries for taken in seconds[name]]
+        yield [name, cell(each, ".3f"), f"{share:.1%}", f"{making[name]:.1f}"]
 
 
 def make_search(corpus):
@@ -114,5 +102,14 @@ WAYS = {
 }
 
 
+HAS_FAISS = importlib.util.find_spec("faiss") is not None
+FLAGS = {
+    "vectors": 1_000_000,
+    "size": 256,
+    "queries": 1000,
+    "ways": some_of([name for name in WAYS if HAS_FAISS or "faiss" not in name], WAYS),
+}
+
+
 if __name__ == "__main__":
-    main()
+    launch(main, __doc__, FLAGS, rounds=3)

@@ -15,7 +15,6 @@ with that of `embed`, and Spearman's correlation of cosines and scores. Needs th
 
 import functools
 import importlib.util
-import json
 import os
 import sys
 import tempfile
@@ -23,61 +22,37 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import (
-    argument_parser,
-    median_and_spread,
-    one_of,
-    print_table,
-    take_turns,
-)
-from benchmarks.serving.embedding import BATCH_SIZE, Contender, load_embed, serve
+from benchmarks.common import cell, flag, launch, median_and_spread, print_table, ratios, some_of
+from benchmarks.contender import is_contender, serve
+from benchmarks.serving.embedding import BATCH_SIZE, embed_in_turns, load_embed, make_embedding
 from finetuning.datasets import DATASETS
 from finetuning.metrics import score
 from finetuning.readers import read_split
 
-MODULE = "benchmarks.serving.similarity"  # this file, as its own child processes run it
+HEADINGS = ["vectors", "texts a second", "to embed", "least cosine", "Spearman, test"]
 LIBRARIES = {"sentence": "sentence_transformers", "onnx": "tf2onnx", "litert": "ai_edge_litert"}
 
 
-def main():
+def main(options):
     """Prints a line for each contender."""
-    installed = [
-        name
-        for name in CONTENDERS
-        if name == "embed" or importlib.util.find_spec(LIBRARIES[name.partition("_")[0]])
-    ]
-    parser = argument_parser(__doc__)
-    parser.add_argument("--model_dir", required=True, help="a folder that run_similarity wrote")
-    parser.add_argument("--data_dir", required=True, help="KorSTS, as it is published")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--contenders", type=one_of(*CONTENDERS), default=installed)
-    options = parser.parse_args()
-    headings = ["vectors", "texts a second", "to embed", "least cosine", "Spearman, test"]
-    print_table(headings, rows(options))
+    print_table(HEADINGS, rows(options))
 
 
 def rows(options):
     """Yields the rows of the table."""
     pairs, _ = read_split(DATASETS["korsts"], "test", options.data_dir)
     texts = [pair.text for pair in pairs] + [pair.second for pair in pairs]
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "texts.json")
-        Path(path).write_text(json.dumps(texts), encoding="utf-8")
-        names = ["embed", *(name for name in options.contenders if name != "embed")]
-        running = [Contender(name, options.model_dir, path, MODULE) for name in names]
-        vectors = [contender.vectors() for contender in running]
-        speeds = len(texts) / np.array(take_turns(running, options.rounds, 1))  # [names, rounds]
-        for contender in running:
-            contender.close()
-    scores = np.array([pair.label for pair in pairs])
-    for name, found, speed in zip(names, vectors, speeds, strict=True):
-        (middle, spread), (ratio, _) = (
-            median_and_spread(values) for values in (speed, speed / speeds[0])
-        )
-        spearman = score(("spearman",), scores, cosines(*np.split(found, 2)))["spearman"]
-        least = cosines(found, vectors[0]).min()
+    names = ["embed", *(name for name in options.contenders if name != "embed")]
+    vectors, speeds = embed_in_turns(
+        "benchmarks.serving.similarity", names, options.model_dir, texts, options.rounds
+    )
+    labels = np.array([pair.label for pair in pairs])
+    for name, found in vectors.items():
+        ratio, _ = median_and_spread(ratios(speeds[name], speeds["embed"]))
+        spearman = score(("spearman",), labels, cosines(*np.split(found, 2)))["spearman"]
+        least = cosines(found, vectors["embed"]).min()
         yield [
-            name, f"{middle:,.0f} ({spread:.0%})", f"{ratio:.2f}", f"{least:.5f}",
+            name, cell(speeds[name], ",.0f"), f"{ratio:.2f}", f"{least:.5f}",
             f"{100 * spearman:.1f}",
         ]  # fmt: skip
 
@@ -154,8 +129,20 @@ CONTENDERS = {
 }
 
 
+INSTALLED = [
+    name
+    for name in CONTENDERS
+    if name == "embed" or importlib.util.find_spec(LIBRARIES[name.partition("_")[0]])
+]
+FLAGS = {
+    "model_dir": flag(str, "a folder that run_similarity wrote"),
+    "data_dir": flag(str, "KorSTS, as it is published"),
+    "contenders": some_of(INSTALLED, CONTENDERS),
+}
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--serve"]:
-        serve(CONTENDERS[sys.argv[2]], *sys.argv[3:])
+    if is_contender():
+        serve(functools.partial(make_embedding, CONTENDERS))
     else:
-        main()
+        launch(main, __doc__, FLAGS, rounds=3)

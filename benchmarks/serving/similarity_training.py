@@ -12,6 +12,7 @@ part after the pass. Needs the extras "finetune" and "bench", datasets and accel
 
 import itertools
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,18 +20,25 @@ import time
 from pathlib import Path
 
 import numpy as np
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.util.tensor_util import make_ndarray
 
 from benchmarks.common import (
     ROOT,
-    argument_parser,
+    cell,
     child_environment,
+    flag,
+    launch,
     median_and_spread,
     positive,
     print_table,
+    ratios,
+    results_of,
+    run,
+    take_turns,
 )
-from benchmarks.quality.fine_tuning import rate_of
 from benchmarks.serving.similarity import cosines
-from bert_tf.training.evaluation import read_results
+from bert_common.errors import InputError
 from finetuning.datasets import DATASETS
 from finetuning.metrics import score
 from finetuning.readers import read_split
@@ -43,49 +51,39 @@ TEMPERATURE = 0.05  # 1 / 20, the scale that sentence-transformers has by defaul
 WARM_UP = 0.1
 
 
-def main():
+def main(options):
     """Prints a line for each side."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--text", required=True, help="a sentence a line, a blank line between")
-    parser.add_argument("--data_dir", required=True, help="KorSTS, as it is published")
-    parser.add_argument("--pairs", type=positive(int), default=20_000)
-    parser.add_argument("--batch_size", type=positive(int), default=128)
-    parser.add_argument("--length", type=positive(int), default=64)
-    parser.add_argument("--learning_rate", type=positive(float), default=1e-4)
-    parser.add_argument("--rounds", type=positive(int), default=3)
-    options = parser.parse_args()
     print_table(HEADINGS, rows(options))
 
 
 def rows(options):
     """Yields the rows of the table."""
+    pairs = neighbours(options.text, options.pairs)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pairs.jsonl"
-        with path.open("w", encoding="utf-8") as file:
-            for first, second in neighbours(options.text, options.pairs):
-                file.write(json.dumps({"first": first, "second": second}) + "\n")
-        run(["export_model.py", *their_folder(folder)])
-        found = {train_ours: [], train_theirs: []}
-        for seed in range(options.rounds):
-            for train, results in found.items():
-                start = time.perf_counter()
-                rate, spearman = train(options, seed, path, f"{folder}/{train.__name__}-{seed}")
-                results.append((rate, time.perf_counter() - start, spearman))
-    rates = {train: np.array(results)[:, 0] for train, results in found.items()}
-    for train, results in found.items():
-        (middle, spread), (ratio, _), (seconds, _) = (
-            median_and_spread(values)
-            for values in (
-                rates[train],
-                rates[train] / rates[train_theirs],
-                [r[1] for r in results],
-            )
-        )
-        yield [
-            train.__name__.removeprefix("train_"), f"{middle:,.0f} ({spread:.0%})",
-            f"{ratio:.2f}", f"{seconds:.0f}",
-            " ".join(f"{100 * spearman:.1f}" for *_, spearman in results),
-        ]  # fmt: skip
+        lines = [json.dumps({"first": first, "second": second}) + "\n" for first, second in pairs]
+        path.write_text("".join(lines), encoding="utf-8")
+        bert = {"model_dir": "reference_model", "output_dir": f"{folder}/bert"}
+        run("export_model.py", format="huggingface", **bert)
+        seeds = {name: itertools.count() for name in SIDES}
+        runs = {
+            name: lambda name=name: timed(SIDES[name], options, next(seeds[name]), path)
+            for name in SIDES
+        }
+        found = take_turns(runs, options.rounds)
+    rates = {name: [rate for rate, *_ in results] for name, results in found.items()}
+    for name, results in found.items():
+        ratio, _ = median_and_spread(ratios(rates[name], rates["theirs"]))
+        seconds = statistics.median(seconds for *_, seconds in results)
+        scores = " ".join(f"{100 * spearman:.1f}" for _, spearman, _ in results)
+        yield [name, cell(rates[name], ",.0f"), f"{ratio:.2f}", f"{seconds:.0f}", scores]
+
+
+def timed(train, options, seed, path):
+    """What a training returns, and the seconds of its whole process."""
+    start = time.perf_counter()
+    found = train(options, seed, path, f"{path.parent}/{train.__name__}-{seed}")
+    return *found, time.perf_counter() - start
 
 
 def neighbours(path, count):
@@ -97,61 +95,53 @@ def neighbours(path, count):
                 pairs.append((first, second))
             if len(pairs) == count:
                 return pairs
-    sys.exit(f"error: --text has {len(pairs)} pairs of sentences. Received: --pairs={count}")
-
-
-def run(arguments):
-    """Runs a program of the project, or this file with `-m`; returns its last printed line."""
-    command = [sys.executable, *arguments]
-    done = subprocess.run(
-        command, cwd=ROOT, env=child_environment(), capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        sys.exit(f"error: {' '.join(command)} failed:\n{done.stderr[-2000:]}")
-    return done.stdout.strip().rpartition("\n")[2]
+    raise InputError(f"--text has {len(pairs)} pairs of sentences. Received: --pairs={count}")
 
 
 def train_ours(options, seed, pairs, output):
     """One pass of run_similarity; returns (pairs a second, Spearman)."""
+    length = {"max_seq_length": options.length}
     run(
-        [
-            "run_similarity.py",
-            "--task_name=jsonl",
-            f"--train_file={pairs}",
-            "--text_column=first",
-            "--second_column=second",
-            "--model_dir=reference_model",
-            f"--output_dir={output}",
-            "--objective=ranking",
-            "--do_train",
-            "--num_train_epochs=1",
-            f"--train_batch_size={options.batch_size}",
-            f"--learning_rate={options.learning_rate}",
-            f"--warmup_proportion={WARM_UP}",
-            f"--temperature={TEMPERATURE}",
-            f"--max_seq_length={options.length}",
-            f"--random_seed={seed}",
-            "--save_summary_steps=10",
-        ]
+        "run_similarity.py",
+        task_name="jsonl",
+        train_file=pairs,
+        text_column="first",
+        second_column="second",
+        model_dir="reference_model",
+        output_dir=output,
+        objective="ranking",
+        do_train=True,
+        num_train_epochs=1,
+        train_batch_size=options.batch_size,
+        learning_rate=options.learning_rate,
+        warmup_proportion=WARM_UP,
+        temperature=TEMPERATURE,
+        random_seed=seed,
+        save_summary_steps=10,
+        **length,
     )
-    run(
-        [
-            "run_similarity.py",
-            "--task_name=korsts",
-            f"--data_dir={Path(options.data_dir).resolve()}",
-            f"--model_dir={output}",
-            f"--output_dir={output}/dev",
-            "--do_train=false",
-            "--do_eval",
-            f"--max_seq_length={options.length}",
-        ]
+    found = results_of(
+        "run_similarity.py",
+        f"{output}/dev",
+        "--do_train=false",
+        task_name="korsts",
+        data_dir=Path(options.data_dir).resolve(),
+        model_dir=output,
+        do_eval=True,
+        **length,
     )
-    return rate_of(output), read_results(f"{output}/dev")["eval_spearman"]
+    return rate_of(output), found["eval_spearman"]
 
 
-def their_folder(folder):
-    """The flags that export reference_model for transformers."""
-    return ["--model_dir=reference_model", f"--output_dir={folder}/bert", "--format=huggingface"]
+def rate_of(output):
+    """The median of the examples per second over a training's curve."""
+    events = EventAccumulator(str(output), size_guidance={"tensors": 0})  # 0: all points
+    events.Reload()
+    points = events.Tensors("throughput/examples_per_second")
+    # Without the first half, in which lengths are compiled.
+    return statistics.median(
+        float(make_ndarray(point.tensor_proto)) for point in points[len(points) // 2 :]
+    )
 
 
 def train_theirs(options, seed, pairs, output):
@@ -172,12 +162,30 @@ def train_theirs(options, seed, pairs, output):
     }
     path = Path(f"{output}.json")
     path.write_text(json.dumps(settings), encoding="utf-8")
-    seconds = float(run(["-m", "benchmarks.serving.sentence_transformers_training", str(path)]))
+    command = [sys.executable, "-m", "benchmarks.serving.sentence_transformers_training", str(path)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=child_environment(), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise InputError(f"sentence-transformers must train. Received: {done.stderr[-2000:]}")
+    seconds = float(done.stdout.strip().rpartition("\n")[2])
     vectors = np.load(f"{output}/vectors.npy")
     scores = np.array([pair.label for pair in scored])
     spearman = score(("spearman",), scores, cosines(*np.split(vectors, 2)))["spearman"]
     return options.pairs / seconds, spearman
 
 
+SIDES = {"ours": train_ours, "theirs": train_theirs}
+
+FLAGS = {
+    "text": flag(str, "a sentence a line, a blank line between documents"),
+    "data_dir": flag(str, "KorSTS, as it is published"),
+    "pairs": flag(20_000, type=positive(int)),
+    "batch_size": flag(128, type=positive(int)),
+    "length": flag(64, type=positive(int)),
+    "learning_rate": flag(1e-4, type=positive(float)),
+}
+
+
 if __name__ == "__main__":
-    main()
+    launch(main, __doc__, FLAGS, rounds=3)

@@ -1,19 +1,22 @@
 """The process of one contender of the benchmarks: this project's step, a peer's, or its products.
 
-    python -m benchmarks.speed.contenders KIND JSON
+    python -m benchmarks.speed.contenders --serve KIND JSON
 
-is started by `contender.Contender`. It prints a line of JSON once it is warm, then one
-for every line "STEPS" that it reads: the seconds per step and the peak of memory in GiB.
+is started by `start`. It answers a number of steps by the seconds per step and the peak of memory
+in GiB.
 
 A kind is a function of `contender_steps`. It takes the task, a dict, and returns a function of the
 number of steps that returns the seconds per step. A task has "model", "config" (its sizes),
 "batch", "length", "predictions", "precision", and "xla": "auto", "on" or "off".
 """
 
-import json
+import contextlib
+import functools
 import os
 import sys
 
+from benchmarks.common import take_turns
+from benchmarks.contender import Contender, serve
 from benchmarks.speed.contender_steps.matrix_products import matrix, products
 from benchmarks.speed.contender_steps.peers import kerashub, transformers
 from benchmarks.speed.contender_steps.project import project, update
@@ -25,6 +28,44 @@ KINDS = {
     function.__name__: function
     for function in (project, kerashub, transformers, torch_bert, products, update, matrix)
 }
+
+# Starts a `Contender` of a kind and a task.
+start = functools.partial(Contender, "benchmarks.speed.contenders")
+
+
+def in_turns(contenders, rounds, steps):
+    """Lets contenders run some steps in turn: for each the seconds of one, in every round."""
+    runs = {number: functools.partial(one.run, steps) for number, one in enumerate(contenders)}
+    return list(take_turns(runs, rounds).values())
+
+
+def compare(tasks, rounds, steps):
+    """Lets this project's step do several tasks in turn.
+
+    Args:
+        tasks: name -> task.
+        rounds, steps: as for `in_turns`.
+
+    Returns:
+        Name -> the seconds of a step, in each round; name -> the peak of memory.
+    """
+    with contextlib.ExitStack() as stack:
+        running = [
+            stack.enter_context(contextlib.closing(start("project", task)))
+            for task in tasks.values()
+        ]
+        seconds = in_turns(running, rounds, steps)
+    memory = [contender.memory for contender in running]
+    return dict(zip(tasks, seconds, strict=True)), dict(zip(tasks, memory, strict=True))
+
+
+def make(kind, task):
+    """The warm contender of a task: a function of a number of steps."""
+    if "cores" in task:
+        os.sched_setaffinity(0, task["cores"])
+    run = KINDS[kind](task)
+    run(task.get("warm_up", WARM_UP))
+    return lambda steps: {"seconds": run(steps), "memory": peak_memory()}
 
 
 def peak_memory():
@@ -40,21 +81,5 @@ def peak_memory():
     return int(fields["VmHWM"].split()[0]) / 2**20
 
 
-def main():
-    """Answers "STEPS" by JSON until the input ends."""
-    kind, task = sys.argv[1], json.loads(sys.argv[2])
-    # Libraries print: what they print must not come among the answers.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    if "cores" in task:
-        os.sched_setaffinity(0, task["cores"])
-    run = KINDS[kind](task)
-    run(task.get("warm_up", WARM_UP))
-    print("{}", file=answers, flush=True)
-    for line in sys.stdin:
-        answer = {"seconds": run(int(line)), "memory": peak_memory()}
-        print(json.dumps(answer), file=answers, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(make)

@@ -9,31 +9,41 @@ processes take turns, round after round. Masks must be equal, whatever the numbe
 
 import concurrent.futures
 import contextlib
+import functools
 import sys
 import time
 
 import numpy as np
 
-from benchmarks.common import argument_parser, median_and_spread, print_table, whole_numbers
+from benchmarks.common import cells, flag, launch, print_table, ratios, take_turns
 from bert_common.cpu import available_cores
 from create_pretraining_data.instances.dynamic_masking import draw_masks
 from create_pretraining_data.instances.mask_processes import MaskProcesses
 from create_pretraining_data.instances.packing import MAX_SEQUENCES, row_predictions
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 
+MASKED_SHARE = 0.15
 VOCAB_SIZE = 32_000
 WORDS = 0.55  # the share of pieces that begin a word, as in Korean text
 SEQUENCES = 3  # of a packed row
+HEADINGS = ["processes", "rows/s", "spread", "to the first", "spread", "s to start"]
+FLAGS = {
+    "processes": [0, 1, 2],
+    "length": 512,
+    "rows": flag(128, "that are masked at a time"),
+    "packed": False,
+    "batches": flag(24, "for each process in a round"),
+}
 
 
-def dynamic_format(length, packed):
+def dynamic_format(length, packed, ngram=3):
     """The `RecordFormat` of records without masks, with 15 % of the pieces to predict."""
-    places = row_predictions(length, 0.15)
+    places = row_predictions(length, MASKED_SHARE)
     rules = MaskingRules(
-        masked_lm_prob=0.15,
+        masked_lm_prob=MASKED_SHARE,
         max_predictions_per_seq=places,
         do_whole_word_mask=True,
-        ngram=3,
+        ngram=ngram,
         favor_shorter_ngram=True,
         do_permutation=False,
         mask_id=4,
@@ -71,7 +81,7 @@ class Masking:
         self.record_format = dynamic_format(arguments.length, arguments.packed)
         self.names = sorted(self.record_format.with_masks().features())
         self.stored = random_records(arguments.rows, self.record_format)
-        self.draw, self.rates = draw_masks, []
+        self.draw = draw_masks
         start = time.perf_counter()
         if count:
             self.draw = stack.enter_context(MaskProcesses(count)).draw_masks
@@ -79,61 +89,52 @@ class Masking:
         # As the pipeline has it: one more batch is ready for the first process that has none.
         self.threads = stack.enter_context(concurrent.futures.ThreadPoolExecutor(count + 1))
 
-    def batch(self, number):
+    def batch(self, number, draw=None):
         """The features of a batch of other positions each time."""
         positions = np.arange(len(self.stored["input_ids"])) + number * 1000
-        return self.draw(self.stored, positions, self.record_format, 1, self.names)
+        return (draw or self.draw)(self.stored, positions, self.record_format, 1, self.names)
 
     def measure(self, batches):
-        """Masks some batches; records rows a second."""
+        """Masks some batches: the rows a second."""
         start = time.perf_counter()
         for _ in self.threads.map(self.batch, range(batches)):
             pass
-        self.rates.append(batches * len(self.stored["input_ids"]) / (time.perf_counter() - start))
+        return batches * len(self.stored["input_ids"]) / (time.perf_counter() - start)
 
 
-def main():
+def main(arguments):
     """Measures, and prints the table."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--processes", type=whole_numbers, default=[0, 1, 2])
-    parser.add_argument("--length", type=int, default=512)
-    parser.add_argument("--rows", type=int, default=128, help="that are masked at a time")
-    parser.add_argument("--packed", action="store_true")
-    parser.add_argument("--batches", type=int, default=24, help="for each process in a round")
-    parser.add_argument("--rounds", type=int, default=7)
-    arguments = parser.parse_args()
     with contextlib.ExitStack() as stack:
         kinds = {n: Masking(n, arguments, stack) for n in arguments.processes}
-        expected = draw_masks(*_arguments_of(next(iter(kinds.values()))))
+        expected = next(iter(kinds.values())).batch(1, draw_masks)
         for kind in kinds.values():
-            for one, other in zip(kind.batch(1), expected, strict=True):
-                if one.tobytes() != other.tobytes():
-                    sys.exit("error: masks must not depend on the number of processes")
-        for _ in range(arguments.rounds):
-            for count, kind in kinds.items():
-                kind.measure(arguments.batches * max(count, 1))
+            pairs = zip(expected, kind.batch(1), strict=True)
+            if any(one.tobytes() != other.tobytes() for one, other in pairs):
+                sys.exit("error: masks must not depend on the number of processes")
+        rates = take_turns(
+            {
+                count: functools.partial(kind.measure, arguments.batches * max(count, 1))
+                for count, kind in kinds.items()
+            },
+            arguments.rounds,
+        )
     print(
         f"{arguments.rows} {'packed ' if arguments.packed else ''}rows of {arguments.length} at a "
         f"time, {available_cores()} cores, {arguments.rounds} rounds; spread: the quartiles' "
         "distance over the median. All masks are equal.\n"
     )
-    first = next(iter(kinds.values()))
-    rows = []
-    for count, kind in kinds.items():
-        ratio, spread = median_and_spread(
-            [one / other for one, other in zip(kind.rates, first.rates, strict=True)]
-        )
-        rate, rate_spread = median_and_spread(kind.rates)
-        cells = [f"{rate:,.0f}", f"{rate_spread:.0%}", f"{ratio:.2f}", f"{spread:.0%}"]
-        rows.append([f"{count}", *cells, f"{kind.starting:.2f}"])
-    headings = ["processes", "rows/s", "spread", "to the first", "spread", "s to start"]
-    print_table(headings, rows)
-
-
-def _arguments_of(kind):
-    positions = np.arange(len(kind.stored["input_ids"])) + 1000
-    return kind.stored, positions, kind.record_format, 1, kind.names
+    of_first = rates[arguments.processes[0]]
+    print_table(
+        HEADINGS,
+        (
+            [
+                str(count), *cells(rates[count], ",.0f"),
+                *cells(ratios(rates[count], of_first), ".2f"), f"{kind.starting:.2f}",
+            ]
+            for count, kind in kinds.items()
+        ),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    launch(main, __doc__, FLAGS, rounds=7)

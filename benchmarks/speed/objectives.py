@@ -11,14 +11,15 @@ machine drifts.
 import dataclasses
 
 from benchmarks.common import (
-    DROPOUT,
-    argument_parser,
-    median_and_spread,
+    cells,
+    flag,
+    launch,
     positive,
     print_table,
-    take_turns,
+    ratios,
+    with_dropout,
 )
-from benchmarks.speed.contender import Contender
+from benchmarks.speed import contenders
 from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import count_weights
 from electra_tf import costs
@@ -42,49 +43,35 @@ COSTS = {
 }
 
 
-def compare(task, config, rounds, steps):
-    """Rows of the table.
+FLAGS = {
+    "config": flag(None, "an electra_config.json; without it 4 layers of 256"),
+    "batch": flag(32, type=positive(int)),
+    "length": flag(128, type=positive(int)),
+    "predictions": flag(20, type=positive(int)),
+    "precision": flag("float32", choices=("float32", "bfloat16")),
+    "xla": flag("auto", choices=("auto", "on", "off")),
+    "steps": flag(2, "of each in a round", type=positive(int)),
+}
 
-    Args:
-        task: see `benchmarks.speed.contenders`, without "objective".
-        config: its `ElectraConfig`.
-        rounds, steps: as for `take_turns`.
-    """
-    contenders = [Contender("project", {**task, "objective": name}) for name in COSTS]
-    times = take_turns(contenders, rounds, steps)
-    for contender in contenders:
-        contender.close()
-    for (name, functions), contender, seconds in zip(COSTS.items(), contenders, times, strict=True):
-        weights, flops = functions
-        median, spread = median_and_spread(seconds)
-        ratio, ratio_spread = median_and_spread(
-            [mine / first for mine, first in zip(seconds, times[0], strict=True)]
-        )
+
+def rows(task, config, rounds, steps):
+    """Rows of the table; the task, see `contenders`, is without "objective"."""
+    tasks = {name: {**task, "objective": name} for name in COSTS}
+    times, memory = contenders.compare(tasks, rounds, steps)
+    for name, (weights, flops) in COSTS.items():
         operations = task["batch"] * flops(config, task["length"], task["predictions"])
         yield [
-            name, f"{weights(config):,}", f"{operations / 1e9:.0f}", f"{median:.3g}",
-            f"{spread:.0%}", f"{ratio:.2f}", f"{ratio_spread:.0%}", f"{contender.memory:.2f}",
+            name, f"{weights(config):,}", f"{operations / 1e9:.0f}", *cells(times[name]),
+            *cells(ratios(times[name], times[MASKED_WORDS.name]), ".2f"), f"{memory[name]:.2f}",
         ]  # fmt: skip
 
 
-def main():
+def main(given):
     """Measures, and prints the table."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--config", help="an electra_config.json; without it 4 layers of 256")
-    parser.add_argument("--batch", type=positive(int), default=32)
-    parser.add_argument("--length", type=positive(int), default=128)
-    parser.add_argument("--predictions", type=positive(int), default=20)
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
-    parser.add_argument("--xla", choices=("auto", "on", "off"), default="auto")
-    parser.add_argument("--rounds", type=positive(int), default=9)
-    parser.add_argument("--steps", type=positive(int), default=2, help="of each in a round")
-    given = parser.parse_args()
     config = ElectraConfig(vocab_size=VOCABULARY, num_hidden_layers=LAYERS)
     if given.config:
         config = ConfigFile(given.config, ELECTRA.name).config_with(VOCABULARY)
-    config = dataclasses.replace(
-        config, hidden_dropout_prob=DROPOUT, attention_probs_dropout_prob=DROPOUT
-    )
+    config = with_dropout(config)
     names = ("batch", "length", "predictions", "precision", "xla")
     task = {"model": "electra", "config": dataclasses.asdict(config)}
     task |= {name: getattr(given, name) for name in names}
@@ -95,8 +82,8 @@ def main():
         f"masked, {given.precision}, XLA {given.xla}; {given.rounds} x {given.steps} steps\n",
         flush=True,
     )
-    print_table(HEADINGS, compare(task, config, given.rounds, given.steps))
+    print_table(HEADINGS, rows(task, config, given.rounds, given.steps))
 
 
 if __name__ == "__main__":
-    main()
+    launch(main, __doc__, FLAGS, rounds=9)

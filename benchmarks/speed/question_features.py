@@ -4,24 +4,24 @@
         --input_file=KorQuAD_v1.0_dev.json --tokenizer_dir=VOCAB
 
 VOCAB is a folder with tokenizer_config.json and a "##" vocabulary. The tokenizer of transformers
-gets the same pieces without this project's Korean switches (see tokenization.py), and makes
-windows as in its SQuAD example: return_overflowing_tokens, stride, return_offsets_mapping. It
-tokenizes a text again for each question about it. All its windows overlap by the same number of
-pieces; here that is the number for which they begin doc_stride apart for a question of mean length.
+gets the same pieces without this project's Korean switches, and makes windows as in its SQuAD
+example: return_overflowing_tokens, stride, return_offsets_mapping. It tokenizes a text again for
+each question about it. All its windows overlap by the same number of pieces; here that is the
+number for which they begin doc_stride apart for a question of mean length.
 
 The contenders take turns, round after round, in one process; the one with two processes starts them
 each time. Prints a Markdown table: the median of the rounds, the spread (interquartile range over
 the median), questions per second, windows.
 """
 
-import argparse
+import functools
 import os
+import statistics
 
 # Before the import of the libraries that read it.
 os.environ["RAYON_NUM_THREADS"] = "2"
 
-from benchmarks.common import median_and_spread, print_table
-from benchmarks.speed.tokenization import hugging_face, take_turns
+from benchmarks.common import cells, launch, print_table, seconds_of, take_turns
 from finetuning.question_answering.data import read_questions
 from finetuning.question_answering.windows import SPECIALS, encode_questions, make_windows
 from tokenization import load_tokenizer
@@ -80,35 +80,44 @@ def theirs(tokenizer, questions, threads):
     return run
 
 
-def report(path, folder, rounds):
+def hugging_face(vocabulary):
+    """Hugging Face's WordPiece tokenizer with BERT's normalizer, which keeps case and accents."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    ids = {token: index for index, token in enumerate(vocabulary)}
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=200))
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.NFC(), normalizers.BertNormalizer(lowercase=False, strip_accents=False)]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer
+
+
+def main(arguments):
     """Measures, and prints the table."""
-    tokenizer = load_tokenizer(folder)
-    questions, _ = read_questions(path, version_2_with_negative=True)
+    tokenizer = load_tokenizer(arguments.tokenizer_dir)
+    questions, _ = read_questions(arguments.input_file, version_2_with_negative=True)
     runs = {
         "this project, one process": ours(tokenizer, questions, 1),
         "this project, two processes": ours(tokenizer, questions, 2),
         "transformers, one thread": theirs(tokenizer, questions, 1),
         "transformers, two threads": theirs(tokenizer, questions, 2),
     }
-    seconds, windows = take_turns(runs, rounds)
-    print(f"{len(questions):,} questions, {rounds} rounds\n", flush=True)
-    rows = []
-    for name, taken in seconds.items():
-        median, spread = median_and_spread(taken)
-        rate = f"{len(questions) / median:,.0f}"
-        rows.append([name, f"{median:.2f}", f"{spread:.0%}", rate, f"{windows[name]:,}"])
-    print_table(HEADINGS, rows)
-
-
-def main():
-    """The program."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--input_file", required=True, help="questions in SQuAD's format")
-    parser.add_argument("--tokenizer_dir", required=True)
-    parser.add_argument("--rounds", type=int, default=5)
-    arguments = parser.parse_args()
-    report(arguments.input_file, arguments.tokenizer_dir, arguments.rounds)
+    windows = {name: run() for name, run in runs.items()}  # warms up
+    timed = {name: functools.partial(seconds_of, run) for name, run in runs.items()}
+    seconds = take_turns(timed, arguments.rounds)
+    print(f"{len(questions):,} questions, {arguments.rounds} rounds\n", flush=True)
+    print_table(
+        HEADINGS,
+        (
+            [
+                name, *cells(taken, ".2f"), f"{len(questions) / statistics.median(taken):,.0f}",
+                f"{windows[name]:,}",
+            ]
+            for name, taken in seconds.items()
+        ),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    launch(main, __doc__, {"input_file": str, "tokenizer_dir": str}, rounds=5)

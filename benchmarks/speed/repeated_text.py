@@ -1,4 +1,4 @@
-"""Measures what counting repeated text costs, and leaving it out; and whether kills change a byte.
+"""Measures create_pretraining_data, and what counting and leaving out repeated text costs.
 
     python -m benchmarks.speed.repeated_text \\
         --input_file='data/*.gz' --tokenizer_dir=reference_model
@@ -6,19 +6,19 @@
 
 Joins the texts (plain or gzip), runs the whole program for each choice of --drop_duplicates, by
 turns, and prints a Markdown table with the median and the spread (interquartile range over the
-median) of the seconds, and the largest memory (PSS of all processes). A checkout named by
---baseline runs beside them with the same flags but that one, for example a version that counts
-nothing. Then, unless --kills=0, a run is killed three times (SIGKILL to all processes) and started
-again, and its files are compared with the files of an undisturbed run.
+median) of the seconds, and the largest memory: of all processes (PSS, which counts shared memory
+once), sampled several times a second. A checkout named by --baseline runs beside them with the same
+flags but that one, for example a version that counts nothing.
 """
 
 import contextlib
+import functools
 import glob
 import gzip
 import os
 import re
 import shutil
-import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,15 +26,26 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.common import ROOT, argument_parser, median_and_spread, print_table
-from benchmarks.speed.data_creation import INTERVAL, memory_of_group
+from benchmarks.common import ROOT, cells, flag, launch, print_table, take_turns
 
+INTERVAL = 0.2  # seconds between two samples of the memory, which cost a few milliseconds each
 CHOICES = ("none", "documents", "lines")
 HEADINGS = [
     "`--drop_duplicates`", "documents", "examples", "seconds", "spread", "of the seconds without",
     "peak memory GiB",
 ]  # fmt: skip
 WITHOUT = "without counting"
+FLAGS = {
+    "input_file": flag(str, "names or globs, comma-separated"),
+    "tokenizer_dir": str,
+    "baseline": flag(None, "a checkout of another version, to run beside this one"),
+    "objective": "sop",
+    "length": 128,
+    "dupe_factor": 5,
+    "workers": os.cpu_count(),
+    "work_dir": flag(None, "where there is room; the system's folder without it"),
+    "flags": flag("", "more flags of create_pretraining_data"),
+}
 
 
 class Run(NamedTuple):
@@ -57,141 +68,80 @@ def join_texts(names, target):
     return os.path.getsize(target)
 
 
-def command(arguments, text, folder, choice, program=ROOT):
-    """The command line of a run, without the choice for another version."""
-    return [
-        sys.executable,
-        str(Path(program) / "create_pretraining_data.py"),
-        f"--input_file={text}",
-        f"--tokenizer_dir={os.path.abspath(arguments.tokenizer_dir)}",
-        f"--output_file={folder}/out.tfrecord",
-        f"--objective={arguments.objective}",
-        f"--max_seq_length={arguments.length}",
-        f"--max_predictions_per_seq={round(0.15 * arguments.length)}",
-        f"--dupe_factor={arguments.dupe_factor}",
-        f"--num_workers={arguments.workers}",
-        *([] if choice == WITHOUT else [f"--drop_duplicates={choice}"]),
-        *arguments.flags.split(),
-    ]
-
-
-def start(parts, program=ROOT):
-    """Starts the program in a process group of its own, by which its workers are found."""
-    environment = {**os.environ, "PYTHONPATH": str(program)}
-    return subprocess.Popen(
-        parts, cwd=program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, process_group=0,
-    )  # fmt: skip
-
-
-def run(parts, program=ROOT):
-    """Runs the program to its end: a `Run`."""
-    began, peak = time.perf_counter(), 0
-    process = start(parts, program)
-    while process.poll() is None:
-        peak = max(peak, memory_of_group(process.pid))
-        time.sleep(INTERVAL)
-    seconds = time.perf_counter() - began
-    output = process.stdout.read()
+def run(arguments, text, choice, checkout):
+    """Runs a checkout's program in an empty folder, as finished work is not repeated: a `Run`."""
+    checkout = Path(checkout).resolve()
+    with tempfile.TemporaryDirectory(dir=arguments.work_dir) as folder:
+        command = [
+            sys.executable,
+            str(checkout / "create_pretraining_data.py"),
+            f"--input_file={text}",
+            f"--tokenizer_dir={os.path.abspath(arguments.tokenizer_dir)}",
+            f"--output_file={folder}/out.tfrecord",
+            f"--objective={arguments.objective}",
+            f"--max_seq_length={arguments.length}",
+            f"--max_predictions_per_seq={round(0.15 * arguments.length)}",
+            f"--dupe_factor={arguments.dupe_factor}",
+            f"--num_workers={arguments.workers}",
+            *([] if choice == WITHOUT else [f"--drop_duplicates={choice}"]),
+            *arguments.flags.split(),
+        ]
+        began, peak = time.perf_counter(), 0
+        # In a new process group, by which its workers are found.
+        process = subprocess.Popen(
+            command, cwd=checkout, env={**os.environ, "PYTHONPATH": str(checkout)},
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, process_group=0,
+        )  # fmt: skip
+        while process.poll() is None:
+            peak = max(peak, memory_of_group(process.pid))
+            time.sleep(INTERVAL)
+        seconds = time.perf_counter() - began
     if process.returncode:
-        sys.exit(f"error: {' '.join(parts)} ended with status {process.returncode}")
-    return Run(seconds, peak / 2**30, output)
+        sys.exit(f"error: {' '.join(command)} ended with status {process.returncode}")
+    return Run(seconds, peak / 2**30, process.stdout.read())
 
 
-def measure(arguments, text):
-    """Runs all choices by turns: choice -> its runs."""
-    versions = {WITHOUT: arguments.baseline} if arguments.baseline else {}
-    versions |= dict.fromkeys(CHOICES, ROOT)
-    runs = {choice: [] for choice in versions}
-    for _ in range(arguments.repeats):
-        for choice, program in versions.items():
-            program = Path(program).resolve()
-            with tempfile.TemporaryDirectory(dir=arguments.work_dir) as folder:
-                parts = command(arguments, text, folder, choice, program)
-                runs[choice].append(run(parts, program))
-    return runs
+def memory_of_group(group):
+    """The memory of a group of processes in bytes (PSS)."""
+    total = 0
+    for entry in os.listdir("/proc"):
+        # A process may have ended since it was listed.
+        with contextlib.suppress(OSError):
+            if entry.isdigit() and os.getpgid(int(entry)) == group:
+                text = Path(f"/proc/{entry}/smaps_rollup").read_text(encoding="ascii")
+                total += int(re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE).group(1)) * 1024
+    return total
 
 
 def rows(runs):
     """A row of the table for each choice."""
-    medians = {
-        choice: median_and_spread([one.seconds for one in done]) for choice, done in runs.items()
-    }
-    first = next(iter(medians))
+    seconds = {choice: [one.seconds for one in done] for choice, done in runs.items()}
+    first = statistics.median(next(iter(seconds.values())))
     for choice, done in runs.items():
-        median, spread = medians[choice]
-        output = done[0].output
         yield [
             choice,
-            re.search(r"([\d,]+) documents", output).group(1),
-            re.search(r"([\d,]+) examples", output).group(1),
-            f"{median:.1f}",
-            f"{spread:.0%}",
-            f"{median / medians[first][0]:.3f}",
+            *(re.search(rf"([\d,]+) {of}", done[0].output)[1] for of in ("documents", "examples")),
+            *cells(seconds[choice], ".1f"),
+            f"{statistics.median(seconds[choice]) / first:.3f}",
             f"{max(one.memory for one in done):.2f}",
         ]
 
 
-# Files of the work folder and the share of the chunks that have one when a run is killed: while
-# lines are hashed, while examples are made, soon before the record files are written.
-MOMENTS = (("hashes", 0.3), ("chunk", 0.4), ("chunk", 0.9))
-
-
-def check_kills(arguments, text, chunks):
-    """Kills a run three times, starts it again, and compares: the rows of a table."""
-    with contextlib.ExitStack() as stack:
-        whole, killed = (
-            Path(stack.enter_context(tempfile.TemporaryDirectory(dir=arguments.work_dir)))
-            for _ in "ab"
-        )
-        run(command(arguments, text, whole, "lines"))
-        moments = []
-        for name, share in MOMENTS:
-            process = start(command(arguments, text, killed, "lines"))
-            found = 0
-            while process.poll() is None and found < share * chunks:
-                time.sleep(0.005)
-                found = len(list(killed.glob(f".*.work/{name}-??????")))
-            with contextlib.suppress(ProcessLookupError):  # it has ended
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            moments.append(f"{found} of {chunks} files of {name}")
-        run(command(arguments, text, killed, "lines"))
-        same = all(
-            (killed / name).read_bytes() == (whole / name).read_bytes()
-            for name in ("out.tfrecord", "out.json")
-        )
-    return [["; ".join(moments), "equal" if same else "DIFFERENT"]]
-
-
-def main():
-    """Measures, and prints the tables."""
-    parser = argument_parser(__doc__)
-    parser.add_argument("--input_file", required=True, help="names or globs, comma-separated")
-    parser.add_argument("--tokenizer_dir", required=True)
-    parser.add_argument("--baseline", help="a checkout of another version, to run beside this one")
-    parser.add_argument("--objective", default="sop")
-    parser.add_argument("--length", type=int, default=128)
-    parser.add_argument("--dupe_factor", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--kills", type=int, choices=(0, 3), default=3)
-    parser.add_argument("--work_dir", help="where there is room; the system's folder without it")
-    parser.add_argument("--flags", default="", help="more flags of create_pretraining_data")
-    arguments = parser.parse_args()
+def main(arguments):
+    """Measures, and prints the table."""
     with tempfile.TemporaryDirectory(dir=arguments.work_dir) as folder:
         text = os.path.join(folder, "text.txt")
         print(f"{join_texts(arguments.input_file, text) / 1e6:.1f} MB of text\n", flush=True)
-        runs = measure(arguments, text)
-        print_table(HEADINGS, rows(runs))
-        print(f"\n{runs['lines'][0].output.splitlines()[-2]}")
-        if arguments.kills:
-            chunks = int(
-                re.search(r"in ([\d,]+) chunk", runs["lines"][0].output)[1].replace(",", "")
-            )
-            print()
-            print_table(["killed at", "files"], check_kills(arguments, text, chunks))
+        checkouts = {WITHOUT: arguments.baseline} if arguments.baseline else {}
+        checkouts |= dict.fromkeys(CHOICES, ROOT)
+        runs = {
+            choice: functools.partial(run, arguments, text, choice, checkout)
+            for choice, checkout in checkouts.items()
+        }
+        done = take_turns(runs, arguments.rounds)
+    print_table(HEADINGS, rows(done))
+    print(f"\n{done['lines'][0].output.splitlines()[-2]}")
 
 
 if __name__ == "__main__":
-    main()
+    launch(main, __doc__, FLAGS, rounds=3)

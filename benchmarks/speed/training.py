@@ -4,7 +4,6 @@
     python -m benchmarks.speed.training --model=albert --batch=16 --precision=bfloat16
     python -m benchmarks.speed.training --peers=none --config=FILE          this project alone
     python -m benchmarks.speed.training --devices                           one device against two
-    python -m benchmarks.speed.training --baseline=FOLDER --steps=20        another checkout's step
 
 The peers, KerasHub and transformers, come with `pip install -e '.[bench]'`; one that is not
 installed is left out. All compute the same: forward with dropout, the losses of masked words and
@@ -25,16 +24,20 @@ import statistics
 
 from benchmarks.common import (
     DROPOUT,
-    add_model_flags,
-    argument_parser,
+    MODEL_FLAGS,
+    cells,
+    flag,
+    launch,
     median_and_spread,
-    one_of,
     print_table,
+    ratios,
     read_config,
-    take_turns,
+    some_of,
 )
-from benchmarks.speed.contender import Contender, ContenderFailed
+from benchmarks.contender import ContenderFailed
+from benchmarks.speed import contenders
 from benchmarks.speed.contender_steps.matrix_products import MATRIX
+from bert_common.errors import InputError
 
 PEERS = {"kerashub": "keras_hub", "transformers": "transformers"}  # with their modules
 SETTINGS = {
@@ -47,13 +50,24 @@ HEADINGS = [
     "contender", "precision", "s/step", "spread", "examples/s", "its time / this project's",
     "spread", "peak memory GiB",
 ]  # fmt: skip
-CHECKOUT_HEADINGS = ["step of", "s/step", "spread", "steps/s", "time / this checkout's", "spread"]
 DEVICE_HEADINGS = ["devices", "s/step", "spread", "time / one device's", "spread"]
 
 OPTIMIZERS = {
     "bert": "AdamW everywhere (KerasHub: keras.optimizers.AdamW, transformers: torch's, fused)",
     "albert": "LAMB here and in KerasHub (keras.optimizers.Lamb); AdamW (torch's, fused) in "
     "transformers, which is less work",
+}
+
+
+FLAGS = {
+    **MODEL_FLAGS,
+    "batch": 8,
+    "length": 128,
+    "predictions": 20,
+    "peers": some_of(PEERS, (*PEERS, "none")),
+    "xla": some_of(("auto", "off"), ("auto", "on", "off")),
+    "steps": flag(1, "of each contender in a round"),
+    "devices": flag(False, "compare numbers of devices instead"),
 }
 
 
@@ -64,36 +78,24 @@ def best_of(kind, tasks, rounds, steps):
         The fastest, and pairs of each of the others, closed, with the ratios of its times to the
         fastest's.
     """
-    contenders = [Contender(kind, task) for task in tasks]
-    if len(contenders) == 1:
-        return contenders[0], []
-    times = take_turns(contenders, rounds, steps)
-    pairs = sorted(zip(contenders, times, strict=True), key=lambda p: statistics.median(p[1]))
+    running = [contenders.start(kind, task) for task in tasks]
+    times = contenders.in_turns(running, rounds if len(running) > 1 else 0, steps)
+    pairs = sorted(zip(running, times, strict=True), key=lambda p: statistics.median(p[1] or [0]))
     (best, best_times), *others = pairs
     for contender, _ in others:
         contender.close()
     return best, [(contender, ratios(seconds, best_times)) for contender, seconds in others]
 
 
-def ratios(times, base):
-    """The ratios of two lists of times, round by round."""
-    return [a / b for a, b in zip(times, base, strict=True)]
-
-
-def describe(contender, kind, task, relative):
+def describe(contender, relative):
     """A row of the table."""
-    seconds, spread = median_and_spread(contender.seconds[-len(relative) :])
-    ratio, ratio_spread = median_and_spread(relative)
+    (task,) = contender.tasks
+    seconds = contender.seconds[-len(relative) :]
     return [
-        SETTINGS[kind].format(**task),
-        task["precision"],
-        f"{seconds:.3g}",
-        f"{spread:.0%}",
-        f"{task['batch'] / seconds:.3g}",
-        f"{ratio:.2f}",
-        f"{ratio_spread:.0%}",
+        SETTINGS[contender.kind].format(**task), task["precision"], *cells(seconds),
+        f"{task['batch'] / statistics.median(seconds):.3g}", *cells(relative, ".2f"),
         f"{contender.memory:.2f}",
-    ]
+    ]  # fmt: skip
 
 
 def compare(task, peers, settings, rounds, steps):
@@ -105,23 +107,24 @@ def compare(task, peers, settings, rounds, steps):
         task: see `contenders`, without "xla".
         peers: keys of `PEERS`.
         settings: of this project's --xla.
-        rounds, steps: as for `take_turns`.
+        rounds, steps: how often each runs how many steps.
 
     Returns:
         Rows of the table, and notes to print under it.
     """
     variants = [{**task, "xla": xla} for xla in ("on", "off")]
     project, others = best_of("project", [{**task, "xla": xla} for xla in settings], rounds, steps)
-    rows = [describe(c, "project", c.tasks[0], relative) for c, relative in others]
-    notes, rivals = [], {}
+    rows = [describe(*pair) for pair in others]
+    notes, rivals = [], []
     for peer in peers:
         # transformers has no such setting.
         tasks = variants if peer == "kerashub" else variants[-1:]
         try:
-            rivals[peer], slower = best_of(peer, tasks, TRIAL_ROUNDS, steps)
+            rival, slower = best_of(peer, tasks, TRIAL_ROUNDS, steps)
         except ContenderFailed as error:
             notes.append(f"{task['precision']}: {peer} failed: {error.last_line}")
             continue
+        rivals.append(rival)
         for loser, relative in slower:
             notes.append(
                 f"{task['precision']}: {SETTINGS[peer].format(**loser.tasks[0])} took "
@@ -129,12 +132,12 @@ def compare(task, peers, settings, rounds, steps):
             )
     if task["precision"] != "float32":
         float32 = {**task, "precision": "float32", "xla": settings[0]}
-        rivals["project"] = Contender("project", float32)
-    times = take_turns([project, *rivals.values()], rounds, steps)
-    for (peer, rival), seconds in zip(rivals.items(), times[1:], strict=True):
-        rows.append(describe(rival, peer, rival.tasks[0], ratios(seconds, times[0])))
+        rivals.append(contenders.start("project", float32))
+    own, *theirs = contenders.in_turns([project, *rivals], rounds, steps)
+    for rival, seconds in zip(rivals, theirs, strict=True):
+        rows.append(describe(rival, ratios(seconds, own)))
         rival.close()
-    rows.insert(0, describe(project, "project", project.tasks[0], [1.0] * rounds))
+    rows.insert(0, describe(project, [1.0] * rounds))
     notes.append(share_of_products(task, project, variants, rounds, steps))
     project.close()
     return rows, notes
@@ -145,14 +148,13 @@ def share_of_products(task, project, variants, rounds, steps):
     products, _ = best_of("products", variants, TRIAL_ROUNDS, steps)
     update, _ = best_of("update", variants, TRIAL_ROUNDS, steps)
     kinds = ("float32", "bfloat16")
-    matrices = [Contender("matrix", {**task, "precision": kind}) for kind in kinds]
-    group = [project, products, update, *matrices]
-    times = take_turns(group, rounds, steps)
-    shares = [(p + u) / s for s, p, u in zip(*times[:3], strict=True)]
-    step, products_s, update_s, *matrices_s = map(statistics.median, times)
-    share, spread = median_and_spread(shares)
-    for contender in group[1:]:
+    matrices = [contenders.start("matrix", {**task, "precision": kind}) for kind in kinds]
+    others = [products, update, *matrices]
+    times = contenders.in_turns([project, *others], rounds, steps)
+    for contender in others:
         contender.close()
+    share, spread = median_and_spread([(p + u) / s for s, p, u in zip(*times[:3], strict=True)])
+    step, products_s, update_s, *matrices_s = map(statistics.median, times)
     speeds = [f"{2 * MATRIX**3 / seconds / 1e9:.0f}" for seconds in matrices_s]
     return (
         f"{task['precision']}: the step's matrix products alone {products_s:.3g} s, its update "
@@ -178,32 +180,14 @@ def compare_devices(task, rounds, steps):
         "two processes, MultiWorkerMirroredStrategy": worker_tasks,
     }
     rows = []
-    one = Contender("project", task)
+    one = contenders.start("project", task)
     for name, tasks in contests.items():
-        two = Contender("project", tasks)
-        times = take_turns([one, two], rounds, steps)
+        two = contenders.start("project", tasks)
+        of_one, of_two = contenders.in_turns([one, two], rounds, steps)
         two.close()
-        rows.append([name, *numbers(times[1]), *numbers(ratios(times[1], times[0]))])
+        rows.append([name, *cells(of_two), *cells(ratios(of_two, of_one))])
     one.close()
-    return [["one device", *numbers(one.seconds), "1", ""], *rows]
-
-
-def compare_checkouts(task, baseline, rounds, steps):
-    """Makes rows for this project's step and for another checkout's."""
-    names = {"this checkout": None, baseline: baseline}
-    contenders = [Contender("project", task, checkout) for checkout in names.values()]
-    times = take_turns(contenders, rounds, steps)
-    for contender in contenders:
-        contender.close()
-    for name, seconds in zip(names, times, strict=True):
-        speed = 1 / statistics.median(seconds)
-        yield [name, *numbers(seconds), f"{speed:.3g}", *numbers(ratios(seconds, times[0]))]
-
-
-def numbers(values):
-    """Median and spread as text."""
-    median, spread = median_and_spread(values)
-    return f"{median:.3g}", f"{spread:.0%}"
+    return [["one device", *cells(one.seconds), "1", ""], *rows]
 
 
 def free_ports(count):
@@ -213,22 +197,10 @@ def free_ports(count):
         return [stack.enter_context(server).getsockname()[1] for server in servers]
 
 
-def main():
-    """Measures, prints the table and the note under it."""
-    parser = argument_parser(__doc__)
-    add_model_flags(parser)
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--length", type=int, default=128)
-    parser.add_argument("--predictions", type=int, default=20)
-    parser.add_argument("--peers", type=one_of(*PEERS, "none"), default=list(PEERS))
-    parser.add_argument("--xla", type=one_of("auto", "on", "off"), default=["auto", "off"])
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--steps", type=int, default=1, help="of each contender in a round")
-    parser.add_argument("--devices", action="store_true", help="compare numbers of devices instead")
-    parser.add_argument("--baseline", metavar="FOLDER", help="compare with this checkout instead")
-    arguments = parser.parse_args()
+def main(arguments):
+    """Measures, prints the table and the notes under it."""
     if arguments.devices and not hasattr(os, "sched_setaffinity"):
-        parser.error("--devices needs Linux: other systems cannot bind a process to cores")
+        raise InputError("--devices must be on Linux, which binds a process to cores")
     config = read_config(arguments.model, arguments.config)
     task = {
         "model": arguments.model,
@@ -243,13 +215,8 @@ def main():
         "quartiles over the median.\n",
         flush=True,
     )
-    first = {"precision": arguments.precision[0], "xla": arguments.xla[0]}
-    if arguments.baseline:
-        rows = compare_checkouts({**task, **first}, arguments.baseline, *effort)
-        print_table(CHECKOUT_HEADINGS, rows)
-        return
     if arguments.devices:
-        task |= first
+        task |= {"precision": arguments.precision[0], "xla": arguments.xla[0]}
         print_table(DEVICE_HEADINGS, compare_devices(task, *effort))
         print(
             f"{task['precision']}, XLA {task['xla']}; the batch is over all "
@@ -277,4 +244,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    launch(main, __doc__, FLAGS, rounds=9)

@@ -13,27 +13,18 @@ A VOCAB is anything that `build_vocab.py --compare` takes. The treebank has each
 * pieces per word over all words; words with [UNK], and how many of them are Hangul.
 
 Words without a letter or digit are left out. Each word is tokenized by itself.
-
-With --speed=TEXT, a second table shows how fast the lines of a text are tokenized with each
-WordPiece vocabulary, beside Hugging Face tokenizers and tensorflow-text (see
-`benchmarks/speed/tokenization.py`).
 """
 
-import argparse
-import sys
 import unicodedata
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.common import print_table
+from benchmarks.common import flag, launch, print_table
 from bert_common.errors import InputError
 from tokenization.comparison import boundaries, open_vocabulary
 
 # Halves to tune on and to report: every second sentence.
 HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
-
-# With so many lines each contender takes about a second; the rounds are enough for a median.
-SPEED_TEXTS, SPEED_ROUNDS = 20_000, 5
 
 HEADINGS = [
     "vocabulary", "kind", "pieces", "precision", "recall", "F1", "contracted F1",
@@ -186,28 +177,17 @@ def rows(cutters, sentences):
         yield [cutter.name, cutter.kind, str(cutter.size), *shares, *words]
 
 
-def main():
+def main(arguments):
     """Measures, and prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--conllu", required=True, help="a treebank with morphemes as lemmas")
-    parser.add_argument("--vocabs", required=True, help="vocabularies, separated by commas")
-    parser.add_argument("--sentences", choices=HALVES, default="all", help="every second, or all")
-    parser.add_argument("--speed", metavar="TEXT", help="UTF-8, one text a line")
-    arguments = parser.parse_args()
-    vocabs = arguments.vocabs.split(",")
-    try:
-        sentences = read_conllu(arguments.conllu)[HALVES[arguments.sentences]]
-        cutters = [open_vocabulary(path) for path in vocabs]
-    except (InputError, OSError) as error:
-        sys.exit(f"error: {error}")
+    sentences = read_conllu(arguments.conllu)[HALVES[arguments.sentences]]
+    cutters = [open_vocabulary(path) for path in arguments.vocabs.split(",")]
     print_table(HEADINGS, rows(cutters, sentences))
-    if arguments.speed:
-        from benchmarks.speed import tokenization as speed  # here: it imports TensorFlow
-
-        texts = speed.read_texts(arguments.speed, None, SPEED_TEXTS)
-        wordpiece = [path for path, c in zip(vocabs, cutters, strict=True) if c.kind == "WordPiece"]
-        speed.report(wordpiece, texts, SPEED_ROUNDS)
 
 
 if __name__ == "__main__":
-    main()
+    flags = {
+        "conllu": flag(str, "a treebank with morphemes as lemmas"),
+        "vocabs": flag(str, "vocabularies, separated by commas"),
+        "sentences": flag("all", "every second, or all", choices=HALVES),
+    }
+    launch(main, __doc__, flags)

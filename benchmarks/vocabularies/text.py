@@ -2,22 +2,17 @@
 
 Examples are defined by characters: an example is a passage of whole eojeols (the words between
 spaces), and spans of characters in it are masked, the smallest ones that all vocabularies write in
-whole pieces. Only the ends of spans and the limits on lengths depend on pieces, of all
-vocabularies.
+whole pieces. Only the ends of spans depend on pieces, of all vocabularies.
 
 Shapes: T pieces of a row, P predictions.
 """
 
 import functools
-import random
 import unicodedata
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 MASKED = 0.15  # of an example's characters at least, as BERT masks pieces
-LIMIT_QUANTILE = 0.99  # of examples that are as long in pieces as their characters let them be
 
 
 class Span(NamedTuple):
@@ -110,7 +105,7 @@ class SharedSpans(dict):
 
 
 class Limits(NamedTuple):
-    """The limits on an example in one vocabulary."""
+    """What the longest of some examples needs in one vocabulary."""
 
     length: int  # pieces, [CLS] and [SEP] included
     predictions: int  # masked pieces
@@ -139,37 +134,34 @@ def read_eojeols(path):
     return [document for document in documents if document]
 
 
-def passages(documents, all_cuts, characters, limits=None):
+def passages(documents, all_cuts, characters):
     """Cuts documents into runs of whole eojeols.
 
     Args:
         documents: lists of eojeols.
         all_cuts: a `Cuts` for every vocabulary.
         characters: the most in a run, counting a space before each eojeol.
-        limits: `Limits` for every vocabulary; a run ends before it exceeds any of them.
 
     Yields:
         Lists of eojeols. An eojeol that is too long by itself, or has no piece in some vocabulary
         (an invisible character), is left out.
     """
-    room = [characters, *(limit.length - 2 for limit in limits or ())]
     for document in documents:
-        passage, used = [], [0] * len(room)
+        passage, used = [], 0
         for eojeol in document:
-            pieces = [len(cuts[eojeol]) for cuts in all_cuts]
-            sizes = [len(eojeol) + 1, *pieces][: len(room)]
-            if not all(pieces) or any(map(int.__gt__, sizes, room)):
+            size = len(eojeol) + 1
+            if size > characters or not all(cuts[eojeol] for cuts in all_cuts):
                 continue
-            if any(u + size > r for u, size, r in zip(used, sizes, room, strict=True)):
+            if used + size > characters:
                 yield passage
-                passage, used = [], [0] * len(room)
+                passage, used = [], 0
             passage.append(eojeol)
-            used = [u + size for u, size in zip(used, sizes, strict=True)]
+            used += size
         if passage:
             yield passage
 
 
-def choose_masked(eojeols, spans, rng, limits=None):
+def choose_masked(eojeols, spans, rng):
     """Chooses the spans of a passage that are to be predicted.
 
     They are drawn in random order until they have enough characters, so the length of a span does
@@ -179,13 +171,11 @@ def choose_masked(eojeols, spans, rng, limits=None):
         eojeols: the passage.
         spans: `SharedSpans`; spans of an eojeol that is [UNK] in some vocabulary are not chosen.
         rng: a `random.Random`.
-        limits: `Limits` for every vocabulary; a span that would exceed any of them is skipped.
 
     Returns:
         An `Example`.
     """
     wanted = MASKED * sum(map(len, eojeols))
-    left = [limit.predictions for limit in limits or ()]
     known = [
         Span(number, start, end)
         for number, eojeol in enumerate(eojeols)
@@ -196,27 +186,17 @@ def choose_masked(eojeols, spans, rng, limits=None):
     for span in rng.sample(known, len(known)):
         if characters >= wanted:
             break
-        if limits:
-            pieces = [len(cuts.pieces(eojeols, span)) for cuts in spans.all_cuts]
-            if any(map(int.__gt__, pieces, left)):
-                continue
-            left = [rest - used for rest, used in zip(left, pieces, strict=True)]
         masked.append(span)
         characters += span.end - span.start
     return Example(eojeols, sorted(masked))
 
 
-def find_limits(documents, spans, characters):
-    """The `Limits` that nearly all examples of so many characters need, for each vocabulary."""
-    lengths, predictions, rng = [], [], random.Random(0)
-    for eojeols in passages(documents, spans.all_cuts, characters):
-        masked = choose_masked(eojeols, spans, rng).masked
-        lengths.append([2 + sum(len(cuts[e]) for e in eojeols) for cuts in spans.all_cuts])
-        predictions.append(
-            [sum(len(cuts.pieces(eojeols, span)) for span in masked) for cuts in spans.all_cuts]
-        )
-    needed = np.quantile([lengths, predictions], LIMIT_QUANTILE, axis=1)  # [2, vocabularies]
-    return [Limits(int(length), int(places)) for length, places in np.ceil(needed).T]
+def limits_of(examples, cuts):
+    """The `Limits` of examples in a vocabulary."""
+    return Limits(
+        2 + max(sum(len(cuts[eojeol]) for eojeol in example.eojeols) for example in examples),
+        max(sum(len(cuts.pieces(e.eojeols, span)) for span in e.masked) for e in examples),
+    )
 
 
 def row(example, cuts, limit, asked=None):

@@ -9,11 +9,11 @@ be [UNK]. Vocabularies of less than 16,000 pieces get fewer characters, since mo
 one for the beginning of a word. The folder that it writes can be given as `--tokenizer_dir`.
 """
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
+from benchmarks.common import flag, launch
 from run_scripts.flags.paths import expand_globs
 from tokenization import FullTokenizer, InputError, save_tokenizer
 
@@ -31,9 +31,7 @@ def trainer_options(vocab_size):
 
 
 def learn(files, output_dir, vocab_size):
-    """Learns a vocabulary; writes vocab.txt and tokenizer_config.json.
-
-    Returns the `FullTokenizer` of the vocabulary.
+    """Learns a vocabulary; writes vocab.txt and tokenizer_config.json; the `FullTokenizer` of it.
 
     Raises:
         InputError: tokenizers is not installed.
@@ -45,13 +43,9 @@ def learn(files, output_dir, vocab_size):
             "the package tokenizers must be installed. Received: no such package"
         ) from None
     theirs = BertWordPieceTokenizer(lowercase=False, strip_accents=False)
-    theirs.train(
-        list(files),
-        vocab_size=vocab_size,
-        show_progress=sys.stderr.isatty(),
-        **trainer_options(vocab_size),
-    )
-    output_dir = Path(output_dir)
+    progress = sys.stderr.isatty()
+    options = trainer_options(vocab_size)
+    theirs.train(list(files), vocab_size=vocab_size, show_progress=progress, **options)
     output_dir.mkdir(parents=True, exist_ok=True)
     theirs.save_model(str(output_dir))  # vocab.txt
     tokenizer = FullTokenizer(output_dir / "vocab.txt", do_lower_case=False)
@@ -59,21 +53,14 @@ def learn(files, output_dir, vocab_size):
     return tokenizer
 
 
-def main():
-    """The program."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--input_file", required=True, help="text: paths or globs, comma-separated")
-    parser.add_argument("--output_dir", required=True)
-    parser.add_argument("--vocab_size", type=int, default=32000)
-    arguments = parser.parse_args()
-    try:
-        files = expand_globs(arguments.input_file, "input_file")
-        tokenizer = learn(files, arguments.output_dir, arguments.vocab_size)
-    except (InputError, OSError) as error:
-        sys.exit(f"error: {error}")
+def main(arguments):
+    """Learns, and prints the size."""
+    files = expand_globs(arguments.input_file, "input_file")
+    tokenizer = learn(files, arguments.output_dir, arguments.vocab_size)
     options = trainer_options(arguments.vocab_size)
     print(json.dumps({"pieces": tokenizer.vocab_size, **options}))
 
 
 if __name__ == "__main__":
-    main()
+    texts = flag(str, "text: paths or globs, comma-separated")
+    launch(main, __doc__, {"input_file": texts, "output_dir": Path, "vocab_size": 32000})

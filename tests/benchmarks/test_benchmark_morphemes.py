@@ -78,17 +78,3 @@ def test_scores(treebank):
     assert scores.contracted_f1 == 1
     assert scores.pieces_per_word == pytest.approx(7 / 3)
     assert (scores.unknown_words, scores.unknown_hangul_words) == (0, 0)
-
-
-def test_places_within_a_contraction_are_not_counted():
-    sentences = [[Word("도와서는", ("돕", "아서", "는"))]]
-    assert benchmark.score(cutter({"도와서는": "도|와|서|는"}), sentences).contracted_f1 == 1
-    assert benchmark.score(cutter({"도와서는": "도와서는"}), sentences).contracted_f1 == 0
-
-
-def test_an_unknown_word_is_counted(treebank):
-    table = {"학교에서는": "학교|에서|는", "했다": "", "나라": "나라"}
-    scores = benchmark.score(cutter(table), benchmark.read_conllu(treebank))
-    assert scores.f1 == 1
-    assert scores.unknown_words == pytest.approx(1 / 3)
-    assert scores.unknown_hangul_words == 1

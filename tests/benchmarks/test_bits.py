@@ -2,12 +2,11 @@
 
 import collections
 import math
-import random
 
 import numpy as np
 import pytest
 
-from benchmarks.vocabularies import measures
+from benchmarks.vocabularies import bits as measures
 from benchmarks.vocabularies import text as vocabulary_text
 from benchmarks.vocabularies.text import Cuts, Example, Limits, SharedSpans, Span
 from bert_tf.checkpoint import save_google_checkpoint
@@ -46,12 +45,10 @@ def filled(row):
     return row["masked_lm_positions"][:places], row["masked_lm_ids"][:places]
 
 
-def test_an_example_ends_before_it_is_too_long_for_any_vocabulary():
+def test_a_passage_ends_before_it_has_too_many_characters():
     documents = [["ab", "cd", "ef"], ["gh"]]
     expected = [["ab", "cd"], ["ef"], ["gh"]]
     assert list(vocabulary_text.passages(documents, [ONE, TWO], 6)) == expected
-    tight = [Limits(6, 0), Limits(99, 0)]  # four pieces of one letter
-    assert list(vocabulary_text.passages(documents, [ONE, TWO], 99, tight)) == expected
 
 
 def test_clean_places():
@@ -78,27 +75,6 @@ def test_shared_spans():
     assert BOTH["~a~b~c~"] == ((0, 4), (4, 7))
 
 
-def test_what_one_vocabulary_does_not_know_is_masked_in_none():
-    eojeols = ["a?"] + ["bc"] * 6
-    unknown_to_one = Cuts(Letters(2))
-    unknown_to_one["a?"] = (500,)
-    unknown_to_one.places["a?"] = {0: 0, 2: 1}
-    spans = SharedSpans([unknown_to_one, ONE])
-    for seed in range(50):
-        example = vocabulary_text.choose_masked(eojeols, spans, random.Random(seed))
-        assert len(example.masked) == 2  # two letters of 14 are less than 15 %
-        assert example.masked[0].eojeol > 0
-
-
-def test_masked_spans_fit_all_vocabularies():
-    eojeols = ["abcdefgh", "ij", "kl", "mn", "op", "qr", "st"] * 3
-    for seed in range(20):
-        limits = [Limits(99, 8), Limits(99, 3)]
-        example = vocabulary_text.choose_masked(eojeols, BOTH, random.Random(seed), limits)
-        assert len(example.masked) == 3  # 15 % of 60 characters would be 5
-        assert sum(len(TWO.pieces(eojeols, span)) for span in example.masked) == 3
-
-
 def test_a_row_by_hand():
     example = Example(["ab", "cdefg", "h"], [Span(0, 0, 2), Span(1, 2, 4), Span(1, 4, 5)])
     a, b, c, d, e, f, g, h = (100 + ord(letter) for letter in "abcdefgh")
@@ -109,6 +85,7 @@ def test_a_row_by_hand():
     row = vocabulary_text.row(example, TWO, LIMIT)
     assert list(row["input_ids"])[:7] == [2, 4, c, 4, 4, h, 3]
     assert filled(row) == ([1, 3, 4], [a, e, g])
+    assert vocabulary_text.limits_of([example, Example(["ab"], [])], TWO) == Limits(7, 3)
 
 
 def test_pieces_that_were_asked_for_are_shown():

@@ -3,12 +3,11 @@
 import contextlib
 import dataclasses
 import math
-import sys
 
 import pytest
 
-from benchmarks import common
-from benchmarks.speed import contender, contenders, training
+from benchmarks import common, contender
+from benchmarks.speed import contenders, training
 from benchmarks.speed.contender_steps import matrix_products
 from tests.support.benchmark_programs import table
 from tests.support.tiny_models import SIZES
@@ -48,10 +47,9 @@ def test_cuda_libraries_of_two_releases_are_refused(tmp_path):
     assert message.endswith("Received: nvidia-cudnn-cu12 and nvidia-cudnn-cu13")
 
 
-def call_main(module, monkeypatch, capsys, *arguments):
+def call_main(module, capsys, *arguments):
     """What a program prints."""
-    monkeypatch.setattr(sys, "argv", [module.__name__, *arguments])
-    module.main()
+    module.main(common.parser_of("", module.FLAGS, 9).parse_args(arguments))
     return capsys.readouterr().out
 
 
@@ -82,6 +80,7 @@ class Scripted:
         now = len(self.seconds)
         seconds = self.seconds_of[self.kind, self.tasks[0].get("xla", "off")]
         self.seconds.append(seconds * self.drift**now)
+        return self.seconds[-1]
 
     def close(self):
         self.alive.remove(self)
@@ -91,7 +90,7 @@ class Scripted:
 def scripted(monkeypatch):
     monkeypatch.setattr(Scripted, "alive", [], raising=False)
     monkeypatch.setattr(Scripted, "most_alive", [], raising=False)
-    monkeypatch.setattr(training, "Contender", Scripted)
+    monkeypatch.setattr(contenders, "start", Scripted)
     monkeypatch.setattr(training.importlib.util, "find_spec", lambda name: True)
     return Scripted
 
@@ -99,7 +98,7 @@ def scripted(monkeypatch):
 def test_ratios_are_taken_within_a_round(scripted, monkeypatch, capsys):
     # Trial rounds have been run by some contenders and not by others, so drift is per round.
     monkeypatch.setattr(scripted, "drift", 1.0)
-    out = call_main(training, monkeypatch, capsys, "--precision=float32", "--rounds=5")
+    out = call_main(training, capsys, "--precision=float32", "--rounds=5")
     rows = {row[0]: row for row in table(out)}
     ratio = training.HEADINGS.index("its time / this project's")
     assert {name: row[ratio] for name, row in rows.items()} == {
@@ -175,7 +174,7 @@ def test_peers_run(kind, module, model, precision):
     # Each in its own process, as in a benchmark: torch's Triton crashes beside TensorFlow.
     pytest.importorskip(module)
     with contextlib.closing(
-        contender.Contender(kind, tiny_task(model, precision=precision))
+        contenders.start(kind, tiny_task(model, precision=precision))
     ) as running:
         running.run(2)
     assert running.seconds[0] > 0
@@ -184,7 +183,7 @@ def test_peers_run(kind, module, model, precision):
 
 def test_a_contender_that_fails_says_why():
     with pytest.raises(contender.ContenderFailed, match="KeyError: 'nonsense'") as failure:
-        contender.Contender("nonsense", {})
+        contenders.start("nonsense", {})
     assert failure.value.last_line == "KeyError: 'nonsense'"
     assert not failure.value.out_of_memory
     assert contender.ContenderFailed("", [-9]).out_of_memory

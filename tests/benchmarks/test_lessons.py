@@ -11,7 +11,6 @@ from benchmarks.sentence_order.lesson_rows import LessonRows
 from benchmarks.sentence_order.lessons import Lesson, read_lessons
 from benchmarks.sentence_order.text_file import SPECIAL, TextFile, read_text
 from bert_common.errors import InputError
-from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.text import tokenize_documents
 from tests.support.benchmark_programs import output_of
 from tests.support.paths import ROOT
@@ -105,18 +104,6 @@ def test_natural_segments_are_in_their_order_unless_swapped(content, rows):
         assert any(sizes[document_of(text, start)] > 1 for start in starts)
 
 
-def test_single_sentences_have_masks_but_no_order(content, rows):
-    features = block_of(rows, {"single": 1.0})
-    assert not features["next_sentence_weights"].any()
-    assert features["masked_lm_weights"].sum(axis=1).min() > 0
-    sizes = np.diff(content.train.documents)
-    for (first, _), _, _ in sequences_of(features):
-        assert any(
-            sizes[document_of(content.train, start)] == 1
-            for start in place_of(first, content.train)
-        )
-
-
 def test_rows_are_full_masked_and_of_the_shares(rows):
     features = block_of(rows, {"natural": 0.9, "single": 0.1})
     assert {name: values.shape for name, values in features.items()} == {
@@ -133,47 +120,6 @@ def test_rows_are_full_masked_and_of_the_shares(rows):
     pieces = [sum(map(len, segments)) + 3 for segments, _, _ in found]
     single = sum(n for n, (_, _, weight) in zip(pieces, found, strict=True) if not weight)
     assert abs(single / sum(pieces) - 0.1) < 0.05
-
-
-def test_a_block_depends_on_seed_and_number_alone(content, rows):
-    shares = {"natural": 0.95, "single": 0.05}
-    one = block_of(rows, shares, 3)
-    again = LessonRows(content, LENGTH, PREDICTIONS, SLOTS, 16000, SEED)
-    other = LessonRows(content, LENGTH, PREDICTIONS, SLOTS, 16000, SEED + 1)
-    for name, values in block_of(again, shares, 3).items():
-        np.testing.assert_array_equal(values, one[name])
-    drawn = segments_of(one)
-    for different in (block_of(again, shares, 4), block_of(other, shares, 3)):
-        # Whole short documents are in both.
-        assert len(drawn & segments_of(different)) < 0.5 * len(drawn)
-
-
-def test_whole_words_are_masked(content, rows):
-    continuing = np.unique(content.train.ids[~content.train.word_starts])
-    features, masked_words = block_of(rows, {"natural": 1.0}), 0
-    for row in range(ROWS):
-        fields = {name: values[row] for name, values in features.items()}
-        ids, masked = fields["input_ids"].copy(), np.zeros(LENGTH, bool)
-        places = fields["masked_lm_positions"][: int(fields["masked_lm_weights"].sum())]
-        ids[places], masked[places] = fields["masked_lm_ids"][: len(places)], True
-        inside = np.isin(ids[1:], continuing)  # a word goes on from the piece before
-        inside &= ~np.isin(ids[:-1], list(content.special.values()))
-        np.testing.assert_array_equal(masked[1:][inside], masked[:-1][inside])
-        masked_words += masked[1:][inside].sum()
-    assert masked_words > ROWS
-
-
-def test_masks_of_blocks_have_keys_of_their_own(rows, monkeypatch):
-    drawn = []
-
-    def note_keys(seed, numbers):
-        drawn.append(set(numbers.tolist()))
-        return derive_keys(seed, numbers)
-
-    monkeypatch.setattr("benchmarks.sentence_order.lesson_rows.derive_keys", note_keys)
-    for number in range(2):
-        block_of(rows, {"natural": 1.0}, number)
-    assert drawn[0] and not drawn[0] & drawn[1]
 
 
 @pytest.mark.parametrize("beginning", [True, False])

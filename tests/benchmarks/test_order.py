@@ -6,12 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.quality.order import Row, accuracy, beginnings_of, read_rows
+from benchmarks.quality.order import Row, accuracy, beginnings_of
 from bert_tf.training.evaluation import read_results
-from create_pretraining_data.records.reader import read_format
 from tests.support.benchmark_programs import output_of
 from tests.support.paths import ROOT
-from tokenization import load_tokenizer
 
 TEXT = ROOT / "sample_corpus" / "heldout.txt"
 MODEL = ROOT / "reference_model"
@@ -63,25 +61,6 @@ def make_records(path, *flags):
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     return make_records(tmp_path_factory.mktemp("order") / "sop.tfrecord", "--objective=sop")
-
-
-def test_rows_are_pieces_of_the_text(records):
-    tokenizer = load_tokenizer(MODEL)
-    texts = TEXT.read_text(encoding="utf-8").strip().split("\n\n")
-    documents = [
-        [piece for line in text.split("\n") for piece in tokenizer.tokenize(line)] for text in texts
-    ]
-    ids = [" ".join(map(str, tokenizer.convert_tokens_to_ids(pieces))) for pieces in documents]
-    rows = read_rows(str(records), read_format(str(records)))
-    assert {each.swapped for each in rows} == {False, True}
-    for each in rows:
-        starts = [f" {' '.join(map(str, start))} " for start in each.starts]
-        if each.swapped:
-            starts.reverse()
-        # Both are in one document, one after the other.
-        found = [f" {text} " for text in ids if all(start in f" {text} " for start in starts)]
-        assert found
-        assert any(text.find(starts[0]) < text.rfind(starts[1]) for text in found)
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from benchmarks.speed.cards import find_card
+from benchmarks.speed.devices.models import find_card
 from bert_tf import BertConfig
 from bert_tf.costs.cards import CARDS
 from bert_tf.costs.flops import forward_flops, training_flops

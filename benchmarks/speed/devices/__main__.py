@@ -14,12 +14,26 @@ it to one JSON file: for what could not be measured here, null with the reason.
 import sys
 
 from benchmarks.common import argument_parser, one_of
-from benchmarks.speed.devices import tables, tasks
+from benchmarks.speed.devices import tasks
+from benchmarks.speed.devices.products import PRODUCT_SIZES
 from bert_tf.config import PRESETS
 from run_scripts.tools.check_devices.machine import describe_machine, print_machine
 from run_scripts.tools.check_devices.processes import run_groups
 from run_scripts.tools.check_devices.report import finish, has_folder, section
 from run_scripts.tools.check_devices.tables import print_table
+
+PRODUCT_HEADINGS = ("device", "what", "precision", "speed", "result")
+MODEL_HEADINGS = (
+    "model", "devices", "rows", "XLA", "precision", "steps/s", "rows/s", "utilisation",
+    "memory (estimate)", "result",
+)  # fmt: skip
+PART_HEADINGS = (
+    "model", "devices", "forward and backward", "reduction", "update", "idle", "step",
+    "checkpoint: training waits", "written in",
+)  # fmt: skip
+PIPELINE_HEADINGS = (
+    "rows of", "processes for masks", "input pipeline", "the models' need on all devices", "result",
+)  # fmt: skip
 
 GPU_MODELS = ("base", "large")
 
@@ -67,8 +81,8 @@ def run_speeds(gpus, models, xla, machine):
         A dict of sections: "products", "models", "scaling", "pipeline".
     """
     products = run_groups([(tasks.product_tasks(gpus), lambda: [{}])], "matrix products")
-    rows = map(tables.product_row, products)
-    print_table("Matrix products:", tables.PRODUCT_HEADINGS, rows)
+    rows = map(product_row, products)
+    print_table("Matrix products:", PRODUCT_HEADINGS, rows)
     if gpus:
         print("\nfloat32 on GPUs: TF32, TensorFlow's default, is off where compared.")
     sizes, reason = models
@@ -97,7 +111,7 @@ def run_alone(listed, title):
     """Runs each task in a process of its own: a list of (task, answer)."""
     pairs = []
     for task in listed:
-        name = f"{title}: {tables.model_name(task)}"
+        name = f"{title}: {model_name(task)}"
         pairs += run_groups([([task], lambda: [{}])], name)
     return pairs
 
@@ -117,17 +131,83 @@ def print_models(trained, scaled, piped):
     """Prints the tables about models."""
     both = trained + scaled
     title = "Training, at the largest batch that fits on a GPU:"
-    print_table(title, tables.MODEL_HEADINGS, map(tables.model_row, both))
+    print_table(title, MODEL_HEADINGS, map(model_row, both))
     title = "The parts of a step, each timed alone (idle: the rest of the step), and a checkpoint:"
-    print_table(title, tables.PART_HEADINGS, map(tables.part_row, both))
+    print_table(title, PART_HEADINGS, map(part_row, both))
     demands = {}
     for task, answer in both:
         if "rows_per_second" in answer:
-            name = f"{tables.model_name(task)} on {answer['devices']}"
+            name = f"{model_name(task)} on {answer['devices']}"
             demands.setdefault(task["length"], []).append((name, answer["rows_per_second"]))
-    rows = (tables.pipeline_row(pair, demands) for pair in piped)
+    rows = (pipeline_row(pair, demands) for pair in piped)
     title = "The input pipeline, packed rows with masks drawn while training:"
-    print_table(title, tables.PIPELINE_HEADINGS, rows)
+    print_table(title, PIPELINE_HEADINGS, rows)
+
+
+def product_row(pair):
+    """A row about a matrix product from (task, answer)."""
+    task, answer = pair
+    size = PRODUCT_SIZES[task["device"][:3]]
+    speed = f"{answer['speed'] / 1e12:.3g} TFLOP/s" if "speed" in answer else ""
+    what = f"matrix product, {size} x {size}"
+    return task["device"], what, task["precision"], speed, answer["result"]
+
+
+def model_row(pair):
+    """A row about the training of a model from (task, answer)."""
+    task, answer = pair
+    name = model_name(task)
+    if "rows" not in answer:
+        return (name, "", "", "", task["precision"], "", "", "", "", answer["result"])
+    used = answer["utilisation"]
+    memory = f"{answer['memory'] / 2**30:.1f}" if answer["memory"] else "?"
+    return (
+        name,
+        str(answer["devices"]),
+        f"{answer['rows']} each",
+        answer["xla"],
+        task["precision"],
+        f"{answer['steps_per_second']:.3g}",
+        f"{answer['rows_per_second']:.4g}",
+        "" if used is None else f"{used:.0%}",
+        f"{memory} GiB ({answer['estimated_memory'] / 2**30:.1f})",
+        answer["result"],
+    )
+
+
+def part_row(pair):
+    """A row about the parts of a step and a checkpoint from (task, answer)."""
+    task, answer = pair
+    if not answer.get("parts"):
+        return None
+    parts, checkpoint = answer["parts"], answer["checkpoint"]
+    names = ("forward and backward", "reduction", "update", "idle", "step")
+    return (
+        model_name(task),
+        str(answer["devices"]),
+        *(f"{1000 * parts[name]:.3g} ms" for name in names),
+        f"{checkpoint['copy']:.3g} s",
+        f"{checkpoint['write']:.3g} s, {checkpoint['bytes'] / 1e9:.3g} GB",
+    )
+
+
+def pipeline_row(pair, demands):
+    """A row about the input pipeline from (task, answer).
+
+    Args:
+        pair: as for the others.
+        demands: length -> a list of (model, rows a second that it trains).
+    """
+    task, answer = pair
+    speed = f"{answer['rows_per_second']:,.0f} rows/s" if "rows_per_second" in answer else ""
+    needs = ", ".join(f"{name} {rows:,.0f}" for name, rows in demands.get(task["length"], ()))
+    count = str(task["mask_processes"])
+    return str(task["length"]), count, speed, needs or "not measured", answer["result"]
+
+
+def model_name(task):
+    """For example "BERT-base, 128"."""
+    return f"BERT-{task['size']}, {task['length']}"
 
 
 def gpu_memory(machine):

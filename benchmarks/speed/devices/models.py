@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.speed.cards import find_card
-from benchmarks.speed.devices.parts import time_parts
 from bert_tf.config import BertConfig
+from bert_tf.costs.cards import CARDS, Card
 from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import estimate_bytes
 from model_formats.encoders import BERT
@@ -30,6 +29,9 @@ STEPS = {"CPU": 2, "GPU": 20}
 
 # Rows on a CPU, and on a GPU whose memory is not known.
 ROWS = {"CPU": 8, "GPU": 32}
+
+# Words of names whose chips have another peak, or, with MIG, a part of one.
+OTHER_CHIPS = {"LAPTOP", "TI", "MAX", "D", "MIG"}
 
 
 def measure_model(task):
@@ -157,12 +159,90 @@ def time_checkpoint(parts):
     return {"copy": copied - start, "write": written - copied, "bytes": size}
 
 
+def time_parts(step, batch, whole, count):
+    """Seconds of each part of a step.
+
+    Args:
+        step: a `bert_tf.training.step.TrainingStep` that has run.
+        batch: a batch as its strategy distributes them.
+        whole: seconds of a whole step, in the loop.
+        count: how often each part is run.
+
+    Returns:
+        A dict of seconds: "forward and backward", "reduction", "update", "step", and "idle", what
+        the step takes beyond the three. It is negative where parts of the step overlap.
+    """
+    import tensorflow as tf
+
+    from bert_tf.training.replicas import all_reduce, graph
+
+    def replica_gradients(batch):
+        context = tf.distribute.get_replica_context()
+        objective = step.model.objective
+        denominators = objective.denominators(objective.weight_sums(batch))
+        sums, gradients = step.forward_backward(
+            [v.value for v in step.weights],
+            tf.convert_to_tensor(step.optimizer.iterations.value),
+            tf.convert_to_tensor(context.replica_id_in_sync_group, tf.int32),
+            batch,
+            denominators,
+            tf.constant(1.0, step.dtype),
+        )
+        return sums, denominators, gradients
+
+    def replica_reduction(gradients):
+        return all_reduce(tf.distribute.get_replica_context(), gradients)
+
+    def replica_update(sums, denominators, gradients):
+        context = tf.distribute.get_replica_context()
+        trained = tuple(range(len(gradients)))
+        return step.update(context, trained, (sums, denominators, gradients))
+
+    strategy = step.strategy
+    runs = [
+        graph(lambda *arguments, part=part: strategy.run(part, args=arguments))
+        for part in (replica_gradients, replica_reduction, replica_update)
+    ]
+    sums, denominators, gradients = runs[0](batch)
+    arguments = ((batch,), (gradients,), (sums, denominators, gradients))
+    names = ("forward and backward", "reduction", "update")
+    seconds = {
+        name: _seconds(run, given, count)
+        for name, run, given in zip(names, runs, arguments, strict=True)
+    }
+    return {**seconds, "step": whole, "idle": whole - sum(seconds.values())}
+
+
+def _seconds(run, arguments, count):
+    """How long a call takes, the first one, which compiles it, not counted."""
+    import tensorflow as tf
+
+    run(*arguments)
+    tf.test.experimental.sync_devices()
+    start = time.perf_counter()
+    for _ in range(count):
+        run(*arguments)
+    tf.test.experimental.sync_devices()
+    return (time.perf_counter() - start) / count
+
+
 def gpu_name():
     """The name of the first GPU."""
     import tensorflow as tf
 
     details = tf.config.experimental.get_device_details(tf.config.list_physical_devices("GPU")[0])
     return details.get("device_name", "")
+
+
+def find_card(device_name: str) -> Card | None:
+    """The `Card` of a device's name, such as "NVIDIA A100-SXM4-80GB"; None if it is not listed."""
+    words = device_name.upper().replace("-", " ").split()
+    # The most words first, so that "H100 PCIe" comes before "H100 SXM".
+    for card in sorted(CARDS.values(), key=lambda card: -len(card.name.split())):
+        wanted = card.name.upper().split()
+        if all(word in words for word in wanted) and not OTHER_CHIPS & set(words):
+            return card
+    return CARDS["h100"] if "H100" in words and "HBM3" in words else None
 
 
 def peak_memory(device, kind):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import multiprocessing
 import os
 
 import pytest
@@ -47,22 +46,6 @@ def test_what_is_written_is_read_again(tmp_path):
         append_run(path, RUN)
 
 
-def _append_many(path, worker):
-    for i in range(10):
-        append_run(path, dataclasses.replace(RUN, name=f"worker{worker}/{i}"))
-
-
-def test_processes_that_append_together_lose_no_line(tmp_path):
-    path = tmp_path / "runs.jsonl"
-    context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=_append_many, args=(path, i)) for i in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert sorted(read_runs(path)) == sorted(f"worker{w}/{i}" for w in range(4) for i in range(10))
-
-
 def changed(**values):
     line = json.loads(json.dumps(dataclasses.asdict(RUN)))
     line.update(values)
@@ -71,15 +54,10 @@ def changed(**values):
 
 BAD_LINES = {
     "an unknown key": (changed(color="red"), "exactly the keys .* Received: .*'color'"),
-    "no seconds": (changed(seconds="remove"), "exactly the keys"),
     "an unknown key of the machine": (changed(machine={"cpu": 1}), "line 1, machine must have"),
     "half a line": (changed()[:40], "line 1, must hold JSON"),
-    "no object": ("[]", r"exactly the keys .* Received: \[\]"),
     "a score in words": (changed(scores={"a": "good"}), "scores .* must be numbers.*a='good'"),
-    "a list of scores": (changed(scores=[1]), r"scores must be an object. Received: \[1\]"),
     "negative seconds": (changed(seconds=-1), "at least 0. Received"),
-    "a name with a space": (changed(name="a b"), "line 1, a run's name must be parts"),
-    "no text as its name": (changed(name=1), "line 1, must hold a run"),
     "a name twice": (f"{changed()}\n{changed()}", "line 2, must name each run once"),
 }
 

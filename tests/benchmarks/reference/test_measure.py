@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -79,13 +78,15 @@ def test_failed_program_leaves_no_run(tmp_path):
 
 
 STOPPED = """
-import functools, sys
+import sys
 from benchmarks.reference import measure
-measure.SAVE_INTERVAL = 0.2
 child = '''
 import os, signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: sys.exit("saved"))
-open(sys.argv[1] + "/pid", "w").write(str(os.getpid()))
+def save(*_):
+    print("saved", file=sys.stderr)
+    sys.exit(1)
+signal.signal(signal.SIGINT, save)
+open(sys.argv[1] + "/pid", "w").write("ready")
 time.sleep(60)
 '''
 folder = sys.argv[1]
@@ -93,40 +94,20 @@ measure.measure("a", ["python", "-c", child, folder], dict, ledger=folder + "/r"
 """
 
 
-def start_stopped(tmp_path):
-    """Starts a process that measures a sleeping child; returns both, once the child runs."""
+def test_ctrl_c_lets_the_program_save(tmp_path):
     parent = subprocess.Popen(
-        [sys.executable, "-c", STOPPED, str(tmp_path)], stderr=subprocess.PIPE, text=True
-    )
-    pid = tmp_path / "pid"
-    wait_until(lambda: (tmp_path / "a.cost.json").exists() and pid.exists() and pid.read_text())
-    return parent, int(pid.read_text())
-
-
-def wait_until(condition):
-    end = time.monotonic() + 30
-    while not condition():
+        [sys.executable, "-c", STOPPED, str(tmp_path)], stderr=subprocess.PIPE, text=True,
+        process_group=0,
+    )  # fmt: skip
+    end = time.monotonic() + 60
+    while not (tmp_path / "pid").exists():
         assert time.monotonic() < end
         time.sleep(0.02)
-
-
-def is_alive(process):
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    status = Path(f"/proc/{process}/stat")  # killed, but not waited for by anybody
-    return not (status.exists() and ") Z " in status.read_text())
-
-
-def test_signals_are_passed_on_to_the_program(tmp_path):
-    parent, child = start_stopped(tmp_path)
-    parent.send_signal(signal.SIGTERM)
-    _, errors = parent.communicate(timeout=30)
+    os.killpg(parent.pid, signal.SIGINT)
+    _, errors = parent.communicate(timeout=60)
     assert "saved" in errors and "KeyboardInterrupt: a was stopped" in errors
-    assert not is_alive(child)
     assert not (tmp_path / "r").exists()
-    assert json.loads((tmp_path / "a.cost.json").read_text())["seconds"] > 0.2
+    assert json.loads((tmp_path / "a.cost.json").read_text())["seconds"] > 0
 
 
 def test_an_unfinished_run_is_of_one_command(tmp_path):
@@ -139,24 +120,3 @@ def test_an_unfinished_run_is_of_one_command(tmp_path):
         measure_module._read_cost(str(path), "other", "2")
     missing = str(tmp_path / "b.cost.json")
     assert measure_module._read_cost(missing, "other", "2") == measure_module.Cost("other", "2")
-
-
-def test_a_wrong_flag_at_the_start_can_be_mended(tmp_path, monkeypatch):
-    """A program that refuses its flags has written nothing; after a while it may have."""
-
-    def start(program):
-        ledger, folder = tmp_path / "runs.jsonl", str(tmp_path)
-        return measure(
-            "a", ["python", "-c", program], lambda: {"b": 1}, ledger=ledger, work_dir=folder
-        )
-
-    with pytest.raises(InputError, match="exit status 0. Received: 1"):
-        start("import sys; sys.exit(1)")
-    assert not (tmp_path / "a.cost.json").exists()
-    monkeypatch.setattr(measure_module, "SAVE_INTERVAL", 0)
-    with pytest.raises(InputError, match="exit status 0. Received: 1"):
-        start("import sys; sys.exit(1)")
-    with pytest.raises(InputError, match="must be finished by its own command"):
-        start("")
-    (tmp_path / "a.cost.json").unlink()
-    assert start("").scores == {"b": 1}

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from benchmarks.reference.held_out import bits_per_character, characters_of, count_masked
-from benchmarks.reference.scores import read_vocabulary
 from benchmarks.reference.sizes import FOLDER, SIZES
 from bert_common.errors import InputError
 from run_scripts.create_data import CreateDataFlags, choose_objective
@@ -46,14 +45,6 @@ def test_flag_files_of_the_records(monkeypatch):
         values = parse(CreateDataFlags, ["x", *given])
         assert choose_objective(values).objective == "sop"
         assert (values.masking, values.packing) == (("dynamic", "static")[static], not static)
-
-
-def test_a_vocabulary_is_known_by_its_checksum(tmp_path):
-    (tmp_path / "vocab.txt").write_text("123456789\n")
-    assert read_vocabulary(str(tmp_path)) == {}  # not whole yet
-    (tmp_path / "tokenizer_config.json").touch()
-    # printf '123456789\n' | gzip -c | tail -c8 | od -An -N4 -tx4
-    assert read_vocabulary(str(tmp_path)) == {"pieces": 1, "crc32": 0xE0117757}
 
 
 def test_bits_per_character():

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from benchmarks.common import parser_of
 from benchmarks.reference import measure, program
 from benchmarks.reference.ledger import read_runs
-from benchmarks.reference.program import ReferenceFlags, keep_to_one_name, main, run_stages
+from benchmarks.reference.program import keep_to_one_name, run_stages
 from benchmarks.reference.stages import make_stages
 from bert_common.errors import InputError
 from tests.support.paths import PYTHONPATH, ROOT
@@ -60,6 +61,12 @@ else:
 """
 
 
+def flags(**given):
+    """The parsed command line of a reference run."""
+    typed = [f"--{name}={value}" for name, value in given.items()]
+    return parser_of(program.__doc__, program.FLAGS).parse_args(typed)
+
+
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
     """Runs the stages of the mini model with `FAKE`, in a folder; returns a function for it."""
@@ -70,7 +77,7 @@ def fake(tmp_path, monkeypatch):
     (tmp_path / "corpus.txt").write_text("가\n")
     write_events(tmp_path / "events", [0.5, 0.25, 0.125])
     write_nsmc(tmp_path / "tasks")
-    flags = ReferenceFlags(
+    given = flags(
         corpus="corpus.txt", size="mini", hours=1.0, tasks_dir="tasks", seeds=2, output_dir="out"
     )
 
@@ -80,10 +87,10 @@ def fake(tmp_path, monkeypatch):
                 command=lambda found: ["python", "fake.py", *stage.arguments(found)[1:]]
             )
 
-        run_stages([faked(stage) for stage in make_stages(flags)], flags, "docs/runs.jsonl")
+        run_stages([faked(stage) for stage in make_stages(given)], given, "docs/runs.jsonl")
         return read_runs("docs/runs.jsonl")
 
-    return SimpleNamespace(run=run, folder=tmp_path, flags=flags)
+    return SimpleNamespace(run=run, folder=tmp_path)
 
 
 MINI_STAGES = (
@@ -151,8 +158,8 @@ def make_model(folder, trained):
 def test_going_on_from_a_model(tmp_path):
     """Its vocabulary and its weights are used; the time is divided among the phases chosen."""
     model = make_model(tmp_path / "model", trained=128)
-    flags = ReferenceFlags(size="mini", hours=1.0, begin_with=model, lengths="128,512")
-    stages = {stage.name: stage for stage in make_stages(flags)}
+    given = flags(size="mini", hours=1.0, begin_with=model, lengths="128,512")
+    stages = {stage.name: stage for stage in make_stages(given)}
     not_run = ("vocabulary", "records/64", "trial/64", "pretraining/64", "positions/128")
     assert list(stages) == [name for name in MINI_STAGES[:-4] if name not in not_run]
     found = {f"trial/{length}": {"seconds_per_update": 0.25} for length in (128, 512)}
@@ -166,62 +173,48 @@ def test_going_on_from_a_model(tmp_path):
 
 
 BAD_FLAGS = {
-    "no corpus": (["--corpus=none.txt"], "--corpus must match a file"),
-    "no tasks": (["--tasks_dir=docs"], "--tasks_dir must hold a folder of a task"),
-    "an unknown size": (["--size=huge"], "size"),
-    "an unknown flag": (["--colour=red"], "colour"),
-    "a name of two parts": (["--name=a/b"], "--name must be letters"),
-    "a file in the place of a folder": (["--docs_dir=README.md"], "--docs_dir must be a folder"),
-    "no time": (["--hours=-1"], "--hours must be at least 0"),
-    "no model": (["--hours=0"], "--hours=0 needs a model to measure"),
-    "a length of no phase": (
-        ["--size=mini", "--lengths=64,256"],
-        "--lengths must be among the",
-    ),
-    "lengths out of order": (
-        ["--size=mini", "--lengths=128,64"],
-        "--lengths must be among the",
-    ),
+    "no corpus": ({"corpus": "none.txt"}, "--corpus must match a file"),
+    "no tasks": ({"tasks_dir": "docs"}, "--tasks_dir must hold a folder of a task"),
+    "a name of two parts": ({"name": "a/b"}, "--name must be letters"),
+    "a file in the place of a folder": ({"docs_dir": "README.md"}, "--docs_dir must be a folder"),
+    "no time": ({"hours": -1}, "--hours must be at least 0"),
+    "no model": ({"hours": 0}, "--hours=0 needs a model to measure"),
+    "a length of no phase": ({"size": "mini", "lengths": "64,256"}, "--lengths must be among the"),
+    "lengths out of order": ({"size": "mini", "lengths": "128,64"}, "--lengths must be among the"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_FLAGS)
-def test_bad_flags(case, tmp_path, monkeypatch, capsys):
+def test_bad_flags(case, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     given, message = BAD_FLAGS[case]
-    assert main(["reference", *given, f"--output_dir={tmp_path}"]) == 1
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
+    with pytest.raises(InputError, match=message):
+        program.main(flags(**given, output_dir=tmp_path))
 
 
-def test_a_folder_is_of_one_name(tmp_path, monkeypatch, capsys):
+def test_a_folder_is_of_one_name_and_of_one_ledger(tmp_path, monkeypatch):
     """Another run's weights there would be measured as those of this one."""
     monkeypatch.chdir(ROOT)
-    first = ReferenceFlags(name="first", output_dir=str(tmp_path))
-    (tmp_path / "name.txt").touch()  # as an interrupted copy may leave it
-    keep_to_one_name(first)
-    keep_to_one_name(first)
-    assert main(["reference", "--name=second", f"--output_dir={tmp_path}"]) == 1
-    error = capsys.readouterr().err
-    assert "the folder of --name=first, with --name=second" in error and error.count("\n") == 1
     monkeypatch.setattr(program, "run_stages", lambda *_: pytest.fail("not refused"))
+    (tmp_path / "name.txt").touch()  # as an interrupted copy may leave it
+    for _ in range(2):
+        keep_to_one_name(flags(name="first", output_dir=tmp_path))
+    with pytest.raises(InputError, match="the folder of --name=first, with --name=second"):
+        program.main(flags(name="second", output_dir=tmp_path))
     (tmp_path / "ledger.txt").write_text("other.jsonl")
-    assert main(["reference", "--name=first", f"--output_dir={tmp_path}"]) == 1
-    assert "the work of another ledger" in capsys.readouterr().err
-    (tmp_path / "name.txt").write_bytes(b"\xff")
-    with pytest.raises(InputError, match="with --name=first"):
-        keep_to_one_name(first)
+    with pytest.raises(InputError, match="the work of another ledger"):
+        program.main(flags(name="first", output_dir=tmp_path))
 
 
 @pytest.mark.slow
 def test_from_text_to_tables(tmp_path):
     """The tiny model, every program for real, killed while it pre-trains; then once more."""
     write_real_nsmc(tmp_path / "tasks")
-    flags = [
+    given = [
         "--size=tiny", "--hours=0.005", "--seeds=1", f"--output_dir={tmp_path / 'out'}",
         f"--tasks_dir={tmp_path / 'tasks'}", "--device=cpu",
     ]  # fmt: skip
-    command = ["bash", str(ROOT / "benchmarks" / "reference" / "run.sh"), *flags]
+    command = ["bash", str(ROOT / "benchmarks" / "reference" / "run.sh"), *given]
     environment = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:

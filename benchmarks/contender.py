@@ -1,4 +1,4 @@
-"""Starts the process of a contender, and has it compute when it is its turn."""
+"""A contender in a process of its own, which computes when it is its turn."""
 
 import contextlib
 import json
@@ -7,41 +7,37 @@ import signal
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
-from benchmarks.common import ENVIRONMENT, ROOT, refuse_mixed_cuda
+from benchmarks.common import child_environment, refuse_mixed_cuda
 
-PROGRAM = "benchmarks.speed.contenders"  # what the process runs
+SERVE = "--serve"  # marks the command line of a contender's process
 
 
 class Contender:
     """A contender in a separate process, or in several that work together.
 
-    The process builds, compiles and warms up, and then computes only when `run` is called, so that
+    The process builds, compiles and warms up, and then computes only when it is asked, so that
     several contenders can be alive and take turns. It ends when its standard input is closed.
 
     Args:
-        kind: a key of `speed.contenders.KINDS`.
-        tasks: the task, see `speed.contenders`; or a list of tasks, one for each process.
-        checkout: the folder of another checkout of this project, to measure its code.
+        program: the module that it runs, which calls `serve`.
+        kind: of the contender, as the program knows it.
+        tasks: what the program needs to know, a dict; or a list of them, one for each process. A
+            task's "environment" is added to the process's.
     """
 
-    def __init__(self, kind, tasks, checkout=None):
+    def __init__(self, program, kind, tasks):
         refuse_mixed_cuda()
-        self.tasks = tasks if isinstance(tasks, list) else [tasks]
+        self.kind, self.tasks = kind, tasks if isinstance(tasks, list) else [tasks]
         self.log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - until `close`
-        # Another checkout's packages come first; one without these programs is measured by ours.
-        folders = [Path(checkout).resolve(), ROOT] if checkout else [ROOT]
-        path = os.pathsep.join(map(str, folders))
-        environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": path}
         self.processes = [
             subprocess.Popen(
                 # -P: the present folder is not on the path.
-                [sys.executable, "-P", "-m", PROGRAM, kind, json.dumps(task)],
+                [sys.executable, "-P", "-m", program, SERVE, kind, json.dumps(task)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self.log,
-                env={**environment, **task.get("environment", {})},
+                env={**child_environment(), **task.get("environment", {})},
                 text=True,
             )
             for task in self.tasks
@@ -49,14 +45,22 @@ class Contender:
         self.seconds = []  # per step, of every run
         self._answers()  # waits until the processes are warm
 
-    def run(self, steps):
-        """Computes `steps` steps; records the seconds per step, and the peak of memory so far."""
+    def ask(self, question):
+        """The answers of the processes to a question; both are what JSON can hold."""
         for process in self.processes:
             with contextlib.suppress(BrokenPipeError):  # it has ended, so no answer will come
-                print(steps, file=process.stdin, flush=True)
-        answers = self._answers()
+                print(json.dumps(question), file=process.stdin, flush=True)
+        return self._answers()
+
+    def run(self, steps):
+        """Computes `steps` steps; the seconds of one, which are recorded with the peak of memory.
+
+        Of processes whose answers have "seconds" and "memory".
+        """
+        answers = self.ask(steps)
         self.seconds.append(max(answer["seconds"] for answer in answers))
         self.memory = sum(answer["memory"] for answer in answers)
+        return self.seconds[-1]
 
     def _answers(self):
         lines = [process.stdout.readline() for process in self.processes]
@@ -93,3 +97,24 @@ class ContenderFailed(Exception):
         self.last_line = lines[-1] if lines else f"exit status {statuses}"
         # TensorFlow's error, or Linux killed the process.
         self.out_of_memory = "RESOURCE_EXHAUSTED" in message or -signal.SIGKILL in statuses
+
+
+def serve(make):
+    """Answers the questions of a `Contender` until there are no more; what its process does.
+
+    Args:
+        make: a function of the kind and the task that returns a function from questions to answers.
+    """
+    kind, task = sys.argv[2], json.loads(sys.argv[3])
+    # Libraries print: what they print must not come among the answers.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    answer = make(kind, task)
+    print("{}", file=answers, flush=True)
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), file=answers, flush=True)
+
+
+def is_contender():
+    """Whether this process was started by a `Contender`."""
+    return sys.argv[1:2] == [SERVE]
