@@ -1,7 +1,9 @@
 """Settings of every test: two logical devices stand in for two GPUs."""
 
+import ctypes
 import gc
 import os
+import resource
 import signal
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -14,7 +16,7 @@ import tensorflow as tf
 from tensorflow.python.framework import ops
 
 from tests.support.create_data_runs import corpus, small, whole  # noqa: F401 (fixtures of several files)
-from tests.support.tiny_models import optimize_graphs
+from tests.support.tiny_models import optimize_graphs, without_graphs
 
 # A job in the background, or under nohup, passes on to its children that these are ignored; the
 # programs that tests send them to must not ignore them. A handler is not passed on.
@@ -47,15 +49,42 @@ def pytest_collection_finish():
 optimize_graphs(False)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def forget_gradients():
-    """What `tf.custom_gradient` registers keeps the graphs of each training, 70 MB, for ever."""
+class Memory:
+    """Gives back what was freed when the process has grown by 300 MB."""
+
+    kept = 0
+
+    @classmethod
+    def tidy(cls):
+        if resident_mib() > cls.kept + 300:
+            gc.collect()
+            ctypes.CDLL(None).malloc_trim(0)
+            cls.kept = resident_mib()
+
+
+def resident_mib():
+    """What the process holds now; 0 where no file says it."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize() >> 20
+    except OSError:
+        return 0
+
+
+@pytest.fixture(autouse=True)
+def forget_graphs():
+    """Without this a process grows to 6 GB.
+
+    What `tf.custom_gradient` registers keeps the graphs of each training for ever, and glibc keeps
+    what was freed between them.
+    """
     registered = ops.gradient_registry._registry
     before = set(registered)
     yield
     for name in set(registered) - before:
         if name.startswith("CustomGradient-"):
             del registered[name]
+    Memory.tidy()
 
 
 @pytest.fixture
@@ -70,6 +99,13 @@ def optimized_graphs():
 def fixed_seed():
     """No test's random numbers depend on the tests before it."""
     tf.random.set_seed(1)
+
+
+@pytest.fixture
+def eagerly():
+    """As `without_graphs`."""
+    with without_graphs():
+        yield
 
 
 @pytest.fixture

@@ -139,7 +139,7 @@ RUNS = {
 
 # Tried by tests of their own; or no programs by themselves.
 OTHERS = {
-    "gpu.minutes", "gpu.packed_state", "speed.contenders",
+    "gpu.minutes", "gpu.packed_state", "speed.contenders", "serving.sentence_transformers_training",
     "quality.order", "gpu_step.__main__", "sentence_order.lesson_text", "speed.devices.__main__",
 }  # fmt: skip
 

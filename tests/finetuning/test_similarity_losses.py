@@ -173,7 +173,14 @@ def random_texts(seed=0, texts=3, rows=ROWS):
 
 
 @pytest.mark.parametrize("xla", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("devices", "parts"), [(1, 4), (2, 1), (2, 2)])
+@pytest.mark.parametrize(
+    ("devices", "parts"),
+    [
+        (2, 2),
+        pytest.param(1, 4, marks=pytest.mark.slow),
+        pytest.param(2, 1, marks=pytest.mark.slow),
+    ],
+)
 def test_parts_of_a_batch_are_one_large_batch(float64, devices, parts, xla):
     """All weights, moments and sums after three updates, in float64."""
     batch = random_texts()
@@ -248,7 +255,7 @@ def test_both_passes_of_a_part_drop_the_same(float64, tmp_path):
     assert sorted(collections.Counter(seen).values()) == [2, 2]  # two parts, each twice
 
 
-@pytest.mark.parametrize("training", ["cosine", "simcse"])
+@pytest.mark.parametrize("training", ["simcse", pytest.param("cosine", marks=pytest.mark.slow)])
 def test_other_objectives_train(float64, training):
     batch = random_texts(texts=2)
     if training == "simcse":

@@ -1,7 +1,10 @@
 """extract_features: Google's format, arrays, the order of lines, one line for bad input."""
 
+import copy
 import json
 import shlex
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -96,9 +99,22 @@ class Job:
         return found
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return Job(tmp_path_factory.mktemp("made"))
+
+
 @pytest.fixture
-def job(tmp_path):
-    return Job(tmp_path)
+def job(made, tmp_path):
+    """The job in a folder of its own; the model is shared, and is not to be changed."""
+    folder = shutil.copytree(made.folder, tmp_path, dirs_exist_ok=True)
+    job = copy.copy(made)
+    job.folder = folder
+    job.flags = {
+        name: folder / value.name if isinstance(value, Path) else value
+        for name, value in made.flags.items()
+    }
+    return job
 
 
 def json_lines(path):
@@ -221,8 +237,9 @@ def test_batches_are_sorted_and_cut(job, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_model_dir(job):
+def test_a_model_dir(tmp_path):
     """run_pretraining's output folder is enough; a flag given with it wins."""
+    job = Job(tmp_path)
     assert job.run() == 0
     expected = (job.folder / "out.jsonl").read_bytes()
     (job.folder / "tokenizer_config.json").write_text('{"kind": "full"}')

@@ -209,15 +209,14 @@ def test_a_trained_model_takes_files_given_another_way(trained, tmp_path, capsys
     """Trained on --data_file: measured on a folder, on files, whatever their kind."""
     names, data = ("내용", "분류"), tmp_path / "data"
     data.mkdir()
-    for kind in ("tsv", "json"):
+    for kind, flags in (
+        ("tsv", {"data_dir": data}),
+        ("json", {"data_dir": data, "task_name": "csv"}),
+        ("json", {"data_dir": None, "dev_file": data / "dev.json"}),
+    ):
         path = write(data / "dev", kind, "utf-8", names, ROWS[:7])
-        for flags in ({"data_dir": data}, {"data_dir": data, "task_name": "csv"}):
-            assert (
-                trained.run(**{"task_name": None, "do_train": False, "do_eval": True, **flags}) == 0
-            )
-            assert "dev: 7 examples" in capsys.readouterr().out
-        flags = {"data_dir": None, "task_name": None, "dev_file": path}
-        assert trained.run(**flags, do_train=False, do_eval=True) == 0
+        measure = {"task_name": None, "do_train": False, "do_eval": True}
+        assert trained.run(**{**measure, **flags}) == 0
         assert "dev: 7 examples" in capsys.readouterr().out
         path.unlink()
     write(data / "dev", "csv", "utf-8", names, ROWS[:5])
@@ -226,6 +225,7 @@ def test_a_trained_model_takes_files_given_another_way(trained, tmp_path, capsys
     assert "dev: 5 examples" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_model_of_a_folder_takes_a_file(tmp_path, capsys):
     """Trained on --task_name=tsv and --data_dir."""
     job = ClassifierJob(tmp_path)
@@ -240,6 +240,7 @@ def test_a_model_of_a_folder_takes_a_file(tmp_path, capsys):
     assert "dev: 5 examples" in out
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_header_of_a_file_to_predict_is_no_example(tmp_path, capsys):
     job = ClassifierJob(tmp_path)
     job.data.mkdir()

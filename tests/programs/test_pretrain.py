@@ -9,8 +9,12 @@ import tensorflow as tf
 
 from bert_tf.checkpoint_files import list_checkpoints
 from run_scripts.flags.limits import MAX_SEED
+from run_scripts.flags.parser import parse
+from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.pretrain import make_job
 from tests.support.paths import TEST_DATA
 from tests.support.programs import (
+    NO_DROPOUT,
     SENTENCE,
     PretrainingJob,
     arrays,
@@ -27,7 +31,7 @@ DATA = TEST_DATA
 @pytest.fixture
 def job(tmp_path):
     """Records, configurations, and a function that runs the program on them."""
-    return PretrainingJob(tmp_path)
+    return PretrainingJob(tmp_path, **NO_DROPOUT)
 
 
 @pytest.mark.parametrize(
@@ -262,10 +266,11 @@ def test_a_checkpoint_of_another_shape(job, capsys):
     assert "model.ckpt-2" in line and "the model has [60, 64], the file [60, 32]" in line
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_packed_rows_train(tmp_path, capsys):
     """Sequences as long as the model has positions, in rows that are longer."""
-    job = PretrainingJob(tmp_path, record_format=PACKED, max_position_embeddings=8)
-    assert job.run(do_eval=True, xla="off") == 0
+    job = PretrainingJob(tmp_path, PACKED, **NO_DROPOUT, max_position_embeddings=8)
+    assert job.run(do_eval=True, num_train_steps=1) == 0
     found = results(job.output)
     assert np.isfinite(found["loss"]) and found["examples"] > 40  # sequences, not rows
     capsys.readouterr()
@@ -303,17 +308,19 @@ def test_an_output_directory_that_cannot_be_written(job, capsys):
 
 
 def test_bad_input_is_found_before_tensorflow_is_imported(job):
-    program = "import sys; from run_scripts.pretrain import main; code = main(sys.argv)\n"
-    program += "print(code, 'tensorflow' in sys.modules)"
     nobody = json.dumps({"cluster": {"worker": []}, "task": {"type": "worker", "index": 0}})
-    for flags, environment, word in (
+    cases = (
         ({"vocab_file": vocabulary(job, 61)}, {}, "61 entries"),
         ({"input_file": "nothing"}, {}, "--input_file"),
         ({}, {"TF_CONFIG": nobody}, "TF_CONFIG must list the addresses of worker"),
-    ):
-        run = job.run_apart("-c", program, *job.argv(**flags)[1:], environment=environment)
-        assert run.stdout.split() == ["1", "False"]
-        (line,) = run.stderr.splitlines()
+    )
+    program = "import os, sys; from run_scripts.pretrain import main\n"
+    for flags, environment, _ in cases:
+        program += f"os.environ.update({environment})\n"
+        program += f"print(main({job.argv(**flags)}), 'tensorflow' in sys.modules)\n"
+    run = job.run_apart("-c", program)
+    assert run.stdout.split() == ["1", "False"] * len(cases)
+    for line, (_, _, word) in zip(run.stderr.splitlines(), cases, strict=True):
         assert line.startswith("error: ") and word in line
 
 
@@ -336,6 +343,7 @@ def test_a_batch_that_the_devices_do_not_divide(job, capsys):
     assert "--train_batch_size=12" in line and "--gradient_accumulation_steps=4" in line
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
 def test_the_table_is_as_large_as_the_vocabulary(job, kind, capsys):
     """Unless the configuration says its size; a run that is resumed keeps what it began with."""
@@ -348,13 +356,13 @@ def test_the_table_is_as_large_as_the_vocabulary(job, kind, capsys):
     vocabulary = job.folder / "vocab.txt"
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"p{i}" for i in range(56))]
     vocabulary.write_text("\n".join(pieces) + "\n")
-    assert job.run(kind, vocab_file=vocabulary, num_train_steps=2) == 0
+    assert job.run(kind, vocab_file=vocabulary, num_train_steps=1) == 0
     saved = json.loads((job.output / f"{kind}_config.json").read_text())
     assert saved["vocab_size"] == 61
-    table = arrays(job.output, 2)["bert/embeddings/word_embeddings"]
+    table = arrays(job.output, 1)["bert/embeddings/word_embeddings"]
     assert len(table) == 61
     vocabulary.write_text("\n".join(pieces[:-1]) + "\n")
-    assert job.run(kind, vocab_file=vocabulary, num_train_steps=3) == 0
+    assert job.run(kind, vocab_file=vocabulary, num_train_steps=1) == 0
     assert json.loads((job.output / f"{kind}_config.json").read_text())["vocab_size"] == 61
 
 
@@ -365,6 +373,6 @@ def test_unused_rows_are_said(job, capsys):
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"p{i}" for i in range(55))]
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
     (folder / "tokenizer_config.json").write_text('{"kind": "korean"}')
-    assert job.run(tokenizer_dir=folder, num_train_steps=1) == 0
+    make_job(parse(PretrainFlags, job.argv(tokenizer_dir=folder)))
     said = "note: 540 of the 600 rows of the embedding table have no piece, 17,280 weights"
     assert said in capsys.readouterr().out

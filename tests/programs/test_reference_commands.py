@@ -144,6 +144,7 @@ def test_bert_s_readme(tmp_path, capsys):
         assert line in shown
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_albert_s_readme(tmp_path):
     """The command, only its paths changed; flags after it make it smaller."""
     sizes = {"vocab_size": VOCABULARY_SIZE, "max_position_embeddings": 512}

@@ -157,6 +157,7 @@ def test_bert_squad_1(tmp_path):
     assert len(json.loads((tmp_path / "output" / "predictions.json").read_text())) == 4
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_bert_squad_2(tmp_path):
     """Both commands: the second answers with the checkpoint in --output_dir, as Google's does."""
     paths = {**write_model(tmp_path, "bert"), **write_squad(tmp_path, True, 24)}

@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.checkpoint_files import list_checkpoints
 from finetuning.metrics import METRICS
-from tests.support.programs import ClassifierJob, arrays, curves, one_line, results
+from tests.support.programs import NO_DROPOUT, ClassifierJob, arrays, curves, one_line, results
 from tests.support.task_data import (
     BAD,
     GOOD,
@@ -172,13 +172,13 @@ def test_regression_of_pairs_with_albert(tmp_path, capsys):
     assert len(read_table(job.output / "test_results.tsv")[0]) == 1
 
 
-def test_freezing_trains_the_head_alone(job):
-    """On the folder of what was trained before; its encoder stays as it is to the last bit."""
-    assert job.run(train_step=2) == 0
-    first = arrays(job.output, 2)
-    flags = {"init_checkpoint": job.output / "model.ckpt-2", "output_dir": job.folder / "frozen"}
+def test_freezing_trains_the_head_alone(trained, job):
+    """On what was trained before; its encoder stays as it is to the last bit."""
+    first = arrays(trained.output, 40)
+    job.configure(**NO_DROPOUT, num_hidden_layers=2)
+    flags = {"init_checkpoint": trained.output / "model.ckpt-40", "feature_layers": "-1,-2"}
     assert job.run(**flags, freeze_encoder=True, train_step=4) == 0
-    found = arrays(job.folder / "frozen", 4)
+    found = arrays(job.output, 4)
     encoder = [name for name in first if name.startswith("bert/") and "adam" not in name]
     assert len(encoder) > 20
     for name in encoder:
@@ -209,8 +209,8 @@ def test_the_best_is_kept_and_training_ends_early(job, monkeypatch):
         shutil.copy(path, job.output / "best")
     assert job.run(**flags) == 0  # nothing is left to train
     assert results(job.output) == found and list_checkpoints(job.output)[-1] == 16
-    # Alone it takes the best one too, from the folder or from that of the best.
-    for source in (job.output, job.output / "best", job.output / "best" / "model.ckpt-8"):
+    # Alone it takes the best one too, from the folder or by its name.
+    for source in (job.output, job.output / "best" / "model.ckpt-8"):
         assert job.again(do_eval=True, init_checkpoint=source) == 0
         assert results(job.output) == found
 
@@ -241,8 +241,12 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, capsys, monke
         assert value.tobytes() == two[name].tobytes(), name
 
 
-def test_several_seeds(job):
-    assert job.run(num_seeds=2, random_seed=3, train_step=3, do_eval=True) == 0
+@pytest.mark.usefixtures("eagerly")
+def test_several_seeds(job, capsys):
+    """Of a part of the examples, which all of them draw alike."""
+    flags = {"num_seeds": 2, "random_seed": 3, "max_train_examples": 20}
+    assert job.run(**flags, train_step=3, do_eval=True) == 0
+    assert "passes over 20 examples" in capsys.readouterr().out
     header, *rows = read_table(job.output / "seeds.tsv")
     assert header == ["name", "mean", "standard deviation", "3", "4"]
     found = [results(job.output / f"seed-{seed}") for seed in (3, 4)]
@@ -257,6 +261,7 @@ def test_several_seeds(job):
     assert (weights[0][name] != weights[1][name]).any()
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_mnli_is_measured_on_both_splits(tmp_path):
     job = ClassifierJob(tmp_path)
     write_mnli(job.data)

@@ -1,41 +1,37 @@
 """run_pretraining --token_dropping: trains, resumes, and leaves a plain model."""
 
 import json
-import signal
 
 import numpy as np
 import pytest
 
-from bert_tf.checkpoint_files import list_checkpoints
 from model_formats.model_folder import ModelFolder
 from tests.support.programs import (
     DROPOUT,
     HARD,
+    NO_DROPOUT,
     RUN,
+    SAVING,
     PretrainingJob,
     arrays,
     assert_kills_change_nothing,
-    assert_same,
     one_line,
     results,
 )
 from tests.support.record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC
+from tests.support.tiny_models import without_graphs
 
-LAYERS = {**DROPOUT, "num_hidden_layers": 4}
+LAYERS = {**DROPOUT, "num_hidden_layers": 3}
 DROPPING = {"token_dropping": 0.5}
 
 
 def test_it_ends_as_a_plain_model(tmp_path, capsys):
-    job = PretrainingJob(tmp_path, **LAYERS)
+    job = PretrainingJob(tmp_path, **NO_DROPOUT, num_hidden_layers=4)
     export = tmp_path / "export"
     assert job.run(**DROPPING, do_eval=True, export_dir=export) == 0
     assert "layers 2 to 3 of 4 compute 8 of 16 tokens" in capsys.readouterr().out
-    plain = tmp_path / "plain"
-    assert job.run(output_dir=plain) == 0
-    own, others = arrays(job.output, 6), arrays(plain, 6)
-    assert set(own) == {*others, "token_losses"} and len(np.unique(own["token_losses"])) > 10
-    assert not any(np.array_equal(own[n], others[n]) for n in others if n.endswith("query/kernel"))
-    assert set(arrays(export)) == {n for n in others if "/adam_" not in n and "/" in n}
+    own = arrays(job.output, 6)
+    assert len(np.unique(own["token_losses"])) > 10
     settings = ModelFolder(str(job.output)).stages[-1]["settings"]
     assert settings["token_dropping"] == 0.5
 
@@ -48,17 +44,9 @@ def test_it_ends_as_a_plain_model(tmp_path, capsys):
 
     # The last updates without it.
     assert job.run(num_train_steps=8) == 0
-    assert "token_losses" not in arrays(job.output, 8)
-
-
-def test_a_stopped_run_ends_as_one_that_was_not(tmp_path, monkeypatch):
-    job, whole = PretrainingJob(tmp_path, **LAYERS), tmp_path / "whole"
-    flags = {**RUN, **DROPPING}
-    assert job.run(**flags, output_dir=whole) == 0
-    assert job.stop(monkeypatch, signal.SIGTERM, 8, **flags) == 0
-    assert list_checkpoints(job.output)[-1] == 8
-    assert job.run(**flags) == 0
-    assert_same(arrays(job.output, 20), arrays(whole, 20))
+    plain = arrays(job.output, 8)
+    assert set(own) == {*plain, "token_losses"}
+    assert set(arrays(export)) == {n for n in plain if "/adam_" not in n and "/" in n}
 
 
 @pytest.mark.slow
@@ -75,7 +63,8 @@ def test_killed_runs_end_as_one_that_was_not(tmp_path, name):
 @pytest.mark.parametrize(
     "record_format, flags",
     (
-        (PACKED_DYNAMIC, {"max_seq_length": 32, "max_predictions_per_seq": 8}),
+        (PACKED_DYNAMIC, {}),
+        pytest.param(PACKED_DYNAMIC, {"distribution_strategy": "mirrored"}, marks=pytest.mark.slow),
         pytest.param(PACKED, {"xla": "auto"}, marks=pytest.mark.slow),
         pytest.param(DYNAMIC, {"bucket_boundaries": "8,12"}, marks=pytest.mark.slow),
         pytest.param(FORMAT, {"precision": "float16", "xla": "auto"}, marks=pytest.mark.slow),
@@ -83,13 +72,13 @@ def test_killed_runs_end_as_one_that_was_not(tmp_path, name):
     ids=str,
 )
 def test_records_of_every_kind(tmp_path, record_format, flags):
-    """Everything that saves memory at once, on the first."""
+    """Everything that saves memory at once, on packed rows."""
     job = PretrainingJob(tmp_path, record_format, **LAYERS)
     if record_format is PACKED_DYNAMIC:
-        flags = {**flags, "precision": "bfloat16", "recompute": "block"}
-        flags |= {"gradient_accumulation_steps": 2, "distribution_strategy": "mirrored"}
-    assert job.run(**flags, **DROPPING, do_eval=True) == 0
-    found = arrays(job.output, 6)
+        flags = {**flags, **SAVING, "max_seq_length": 32, "max_predictions_per_seq": 8}
+    with without_graphs(record_format is PACKED_DYNAMIC):
+        assert job.run(**flags, **DROPPING, do_eval=True, num_train_steps=3) == 0
+    found = arrays(job.output, 3)
     assert np.isfinite(found["token_losses"]).all() and found["token_losses"].min() < 10
     assert np.isfinite(list(results(job.output).values())).all()
 

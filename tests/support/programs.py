@@ -42,6 +42,8 @@ RUN = {
     "keep_checkpoint_max": 0,
     "xla": "off",  # compiles sooner
 }
+# What saves memory, but for a second device.
+SAVING = {"precision": "bfloat16", "recompute": "block", "gradient_accumulation_steps": 2}
 
 
 class Job:

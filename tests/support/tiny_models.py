@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import warnings
 
 import keras
 import numpy as np
@@ -31,6 +32,22 @@ ONE_LAYER = {"num_hidden_layers": 1}  # traced and compiled sooner, where the se
 def optimize_graphs(wanted):
     """Switches TensorFlow's graph optimizer on or off, for functions not yet called."""
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": not wanted})
+
+
+@contextlib.contextmanager
+def without_graphs(wanted=True):
+    """Computes operation by operation, if that is wanted.
+
+    To compute a step once or twice takes a third of the time that it takes to trace it. That its
+    graph computes the same is for the tests that train longer.
+    """
+    tf.config.run_functions_eagerly(wanted)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Even though")  # that it is not for tf.data
+            yield
+    finally:
+        tf.config.run_functions_eagerly(False)
 
 
 def tiny_model(kind="bert", dropout=0.0, **changes):

@@ -53,6 +53,7 @@ def test_bfloat16_sums(monkeypatch, parts, xla):
     assert 0 < np.abs(losses - expected).max() < 0.02 * expected[0]
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_one_device_sends_nothing(monkeypatch):
     expected, _ = train("float32", monkeypatch, steps=2, sizes=ONE_LAYER)
     losses, sent = train("bfloat16", monkeypatch, steps=2, sizes=ONE_LAYER)

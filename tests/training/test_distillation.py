@@ -104,6 +104,7 @@ def sums_and_gradients(step, batch):
     return {name: value.numpy() for name, value in sums.items()}, found
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("case", (*HEADS_OF_TASKS, *RELATIONS))
 def test_losses_and_gradients(float64, theirs, case):
     task = case if case in HEADS_OF_TASKS else "words"
@@ -179,6 +180,7 @@ def test_independent_classes_and_scores_and_beams(float64):
     assert found == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_copy_of_the_teacher_has_nothing_to_learn(float64):
     """And weight 1 leaves the labels out of the gradient."""
     keras.utils.set_random_seed(3)
@@ -193,6 +195,7 @@ def test_a_copy_of_the_teacher_has_nothing_to_learn(float64):
         assert max(np.abs(g).max() for g in gradients.values()) < 1e-14
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_packed_rows_relate_as_rows_of_their_own(float64):
     """Two sequences in one row, padded, against each in a row of its own."""
     keras.utils.set_random_seed(4)
@@ -237,6 +240,7 @@ def make_teacher(kind, student, weight=0.5):
     return relation_teacher(model, student, weight=weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ("logits", "minilm"))
 def test_a_student_comes_nearer(kind):
     keras.utils.set_random_seed(3)
@@ -249,7 +253,7 @@ def test_a_student_comes_nearer(kind):
     assert losses[-1] < 0.9 * losses[0]
 
 
-def trained(kind, devices=1, steps=6, dropout=0.0, **options):
+def trained(kind, devices=1, *, steps, dropout=0.0, **options):
     strategy = strategy_of(devices)
     keras.utils.set_random_seed(3)
     with strategy.scope():
@@ -268,10 +272,11 @@ def trained(kind, devices=1, steps=6, dropout=0.0, **options):
     return np.array(numbers), {name: values[0] for name, values in training_state(step).items()}
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("kind", ("logits", "minilm"))
 def test_one_device_and_two(float64, kind):
-    one, state = trained(kind)
-    two, other = trained(kind, devices=2, gradient_accumulation_steps=2)
+    one, state = trained(kind, steps=2)
+    two, other = trained(kind, devices=2, steps=2, gradient_accumulation_steps=2)
     np.testing.assert_allclose(two, one, atol=0, rtol=1e-9)
     assert_close(other, state, 1e-9, floor=1e-4)
     assert (one[1:] > 0).all() and (one[0] != one[1]).all()

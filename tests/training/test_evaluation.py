@@ -69,6 +69,7 @@ def plainly(model, files, record_format=FORMAT):
     return results
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
     "batch_size, kind", ((7, "albert"), pytest.param(30, "bert", marks=pytest.mark.slow))
 )
@@ -80,6 +81,7 @@ def test_every_record_counts_once_whatever_the_batches(tmp_path, batch_size, kin
     assert results == pytest.approx(plainly(evaluator.model, files), rel=1e-4)
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_two_devices_measure_the_same(tmp_path):
     files = make_files(tmp_path, (9, 11))
     strategy = two_devices()
@@ -95,6 +97,7 @@ def test_two_devices_measure_the_same(tmp_path):
     )
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_without_sentence_labels(tmp_path):
     files = make_files(tmp_path, (9, 11), WITHOUT_LABELS)
     evaluator = make_evaluator(files, record_format=WITHOUT_LABELS)
@@ -104,6 +107,7 @@ def test_without_sentence_labels(tmp_path):
     assert results == pytest.approx(plainly(evaluator.model, files, WITHOUT_LABELS), rel=1e-4)
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_packed_rows_count_their_sequences(tmp_path):
     files = make_files(tmp_path, (9, 11), PACKED)
     evaluator = make_evaluator(files, record_format=PACKED)
@@ -113,6 +117,7 @@ def test_packed_rows_count_their_sequences(tmp_path):
     assert evaluator.run()["examples"] == sequences
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
     "record_format", (FORMAT, pytest.param(WITHOUT_LABELS, marks=pytest.mark.slow))
 )
@@ -144,6 +149,7 @@ def test_compiles_once_and_reads_the_weights_anew(tmp_path, monkeypatch):
     assert len(traces) == count
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_training_is_left_as_it_is(tmp_path):
     files = make_files(tmp_path, (20,))
     evaluator = make_evaluator(files)
@@ -156,6 +162,7 @@ def test_training_is_left_as_it_is(tmp_path):
         np.testing.assert_array_equal(value, variable)
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_damaged_record_is_named(tmp_path):
     files = make_files(tmp_path, (20, 20))
     evaluator = make_evaluator(files)

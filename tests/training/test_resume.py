@@ -211,27 +211,26 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize(
-    "name",
+    "name, last",
     (
-        "data cut",
-        pytest.param("index empty", marks=pytest.mark.slow),
-        pytest.param("index cut", marks=pytest.mark.slow),
-        pytest.param("no data", marks=pytest.mark.slow),
+        ("data cut", 18),  # which trains nothing
+        *(pytest.param(name, 20, marks=pytest.mark.slow) for name in DAMAGE),
     ),
 )
-def test_a_damaged_checkpoint(job, whole, capsys, name):
+def test_a_damaged_checkpoint(job, whole, capsys, name, last):
     """The one before is used, with a warning; if there is none, that is one line."""
     suffix, damage = DAMAGE[name]
     shutil.copytree(whole, job.output)
     damage(checkpoint_path(job.output, 20) + suffix)
-    assert job.run(**RUN) == 0
+    assert job.run(**{**RUN, "num_train_steps": last}) == 0
     shown = capsys.readouterr()
     warned = [line for line in shown.err.splitlines() if "warning: " in line]
     assert len(warned) == 1 and "model.ckpt-20: " in warned[0]
     assert warned[0].endswith("going back to the checkpoint before")
     line = f"resuming from {job.output}/model.ckpt-18, the newest checkpoint in the output"
     assert line in shown.out and "that can be read" in shown.out
-    assert_ended_as(whole, job.output)
+    if last == 20:
+        assert_ended_as(whole, job.output)
     for step in (6, 12, 18):
         for path in job.output.glob(f"model.ckpt-{step}.*"):
             path.unlink()

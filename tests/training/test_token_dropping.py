@@ -66,6 +66,7 @@ def dropping_step(share=0.5, kind="bert", strategy=None, policy=None, scale=None
     return step_of(model, optimizer, strategy, **own, **options)
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("case", ("plain", "packed"))
 @pytest.mark.parametrize("recompute", ("none", "block"))
 def test_loss_and_gradients(float64, theirs, case, recompute):
@@ -95,6 +96,7 @@ def test_loss_and_gradients(float64, theirs, case, recompute):
     np.testing.assert_allclose(after, theirs[f"{case}/average_after"], rtol=1e-12)
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("kind", ("bert", pytest.param("albert", marks=pytest.mark.slow)))
 def test_with_nothing_dropped_it_is_the_plain_step(float64, kind):
     states = []
@@ -115,20 +117,21 @@ def state_of(step):
     return {**state, "average": copies[0].numpy()}
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("parts", (1, pytest.param(2, marks=pytest.mark.slow)))
 def test_one_device_and_two(float64, parts):
     found = []
     for devices, accumulated in ((1, 1), (2, parts)):
         strategy = strategy_of(devices)
         step = dropping_step(strategy=strategy, gradient_accumulation_steps=accumulated)
-        losses = [float(step(split_batch(random_batch(i), strategy))["loss"]) for i in range(20)]
+        losses = [float(step(split_batch(random_batch(i), strategy))["loss"]) for i in range(3)]
         found.append((losses, state_of(step)))
     (one, state), (two, other) = found
     np.testing.assert_allclose(two, one, rtol=1e-9)
     average = state.pop("average"), other.pop("average")
     # The average itself is float32 everywhere.
     np.testing.assert_allclose(average[1], average[0], rtol=1e-6)
-    assert len(np.unique(average[0])) > 50 and average[0].max() <= 10
+    assert len(np.unique(average[0])) > 30 and average[0].max() <= 10
     assert_close(other, state, 1e-9, floor=1e-4)
 
 
@@ -148,6 +151,7 @@ def test_xla_and_recomputation_change_nothing(float64, kind, options):
     assert_close(states[1], states[0], 1e-9, floor=1e-4)
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
     "policy", ("mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow))
 )
@@ -164,12 +168,15 @@ def test_half_precision(policy):
 
 
 def test_it_is_saved_and_restored():
-    state = TrainingState(None, None, token_dropping=TokenDropping(0.5, 60))
+    optimizer = make_optimizer("adamw", tiny_model(num_hidden_layers=1))
+    state = TrainingState(None, optimizer, token_dropping=TokenDropping(0.5, 60))
     average = np.random.default_rng(0).uniform(0, 9, 60).astype(np.float32)
     state.token_dropping.losses.assign(average)
     counters = state.counters()
     state.token_dropping.losses.assign(average + 1)
     np.testing.assert_array_equal(counters["token_losses"], average)
+    state.set(3, counters)
+    np.testing.assert_array_equal(state.token_dropping.losses, average)
 
 
 def test_special_tokens_are_found_without_a_tokenizer():
