@@ -1,6 +1,8 @@
 """Trains vectors with sentence-transformers; the other side of `similarity_training`.
 
-A process without TensorFlow, which crashes beside datasets' own libraries.
+    python -m benchmarks.serving.sentence_transformers_training SETTINGS.json
+
+`similarity_training` writes the settings and starts it. A process without TensorFlow, which crashes beside datasets' own libraries.
 """
 
 import json
