@@ -2,7 +2,8 @@
 
     python -m benchmarks.serving.sentence_transformers_training SETTINGS.json
 
-`similarity_training` writes the settings and starts it. A process without TensorFlow, which crashes beside datasets' own libraries.
+`similarity_training` writes the settings and starts it. A process
+without TensorFlow, which crashes beside datasets' own libraries.
 """
 
 import json
