@@ -68,7 +68,7 @@ def compare(arguments, folder):
     command = command_of(program, do_train=True, output_dir=killed, **training)
     step = kill_after_checkpoint(command, killed)
     resumed = run(program, do_train=True, output_dir=killed, **training)
-    found = re.search(r"resum\w+ \D*(\d+)", resumed, re.IGNORECASE)
+    found = re.search(r"resuming from \S*ckpt-(\d+)", resumed)
     losses = {
         "loss, left alone": evaluate(training, whole, {}),
         "loss, killed": evaluate(training, killed, {}),
@@ -99,8 +99,8 @@ def kill_after_checkpoint(arguments, folder):
 
 
 def checkpoint_steps(folder):
-    """The steps of the checkpoints that a folder holds."""
-    names = (re.search(r"-(\d+)\.index$", path.name) for path in folder.glob("*.index"))
+    """The steps of the checkpoints that a folder holds, without those that are being written."""
+    names = (re.search(r"ckpt-(\d+)\.index$", path.name) for path in folder.glob("*.index"))
     return [int(found[1]) for found in names if found]
 
 
