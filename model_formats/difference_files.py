@@ -1,4 +1,4 @@
-"""Which files a folder of a low-rank difference holds, and which base it is from.
+"""Reads the record of a low-rank difference in its folder.
 
 It needs no TensorFlow; `model_formats.difference` has the weights.
 """

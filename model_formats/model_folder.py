@@ -136,7 +136,7 @@ class ModelFolder:
         """The folder with configuration and tokenizer: of a difference its base, else this one.
 
         Raises:
-                InputError: a difference's base holds no model, or is a difference itself.
+            InputError: a difference's base holds no model, or is a difference itself.
         """
         if self.difference is None:
             return self
