@@ -146,7 +146,7 @@ def encode_around(tokenizer: TokenizerInterface, example: "Example", max_length:
     if len(kept) > room:
         raise InputError(
             f"--max_seq_length must leave room for both entities of every example. Received: "
-            f"--max_seq_length={max_length}, {len(kept) + 2} pieces in {example.id}"
+            f"--max_seq_length={max_length}, {len(kept) + 2} tokens in {example.id}"
         )
     if len(ids) > room:
         distances = np.abs(np.arange(len(ids))[:, None] - kept).min(axis=1)  # [pieces]

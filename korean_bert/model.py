@@ -372,7 +372,7 @@ class Model:
         most = self.loaded.config.max_position_embeddings
         if len(ids) > most:
             raise TooManyPiecesError(
-                f"a text must have at most {most} pieces with [CLS] and [SEP]. Received: "
+                f"a text must have at most {most} tokens with [CLS] and [SEP]. Received: "
                 f"{len(ids)}",
                 most,
                 len(ids),

@@ -39,7 +39,7 @@ def check(loaded: LoadedModel) -> None:
     if tokenizer is not None and tokenizer.kind not in encoder.tokenizers:
         warnings.warn(
             f"google-research/{loaded.model_type} has no tokenizer of the kind {tokenizer.kind}: "
-            "its programs may cut text into other pieces; give them ids that this project has made",
+            "its programs may cut text into other tokens; give them ids that this project has made",
             stacklevel=2,
         )
 

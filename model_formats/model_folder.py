@@ -417,7 +417,7 @@ def warn_of_untrained_positions(checkpoint: str, longest: int, what: str) -> Non
     known = ModelFolder.beside(checkpoint).trained_positions
     if known is not None and longest > known:
         warnings.warn(
-            f"{what} has {longest} pieces, but {checkpoint} was trained on sequences of at most "
+            f"{what} has {longest} tokens, but {checkpoint} was trained on sequences of at most "
             f"{known}: its weights for the positions after that are untrained (pre-train it "
             "further on longer sequences, or make the input shorter)",
             stacklevel=2,

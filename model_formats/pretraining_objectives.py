@@ -57,7 +57,7 @@ def _masked_words_measured(model, pairs):
 
 def _masked_words_baseline(results, most_frequent_share):
     share = most_frequent_share()
-    return f"always predicting the most frequent masked piece: accuracy {share:.4f}"
+    return f"always predicting the most frequent masked token: accuracy {share:.4f}"
 
 
 def _replaced_tokens_model(encoder, pairs):
@@ -69,7 +69,7 @@ def _replaced_tokens_model(encoder, pairs):
 def _replaced_tokens_baseline(results, most_frequent_share):
     originals = 1 - results.get("replaced_share", 0.0)
     words = _masked_words_baseline(results, most_frequent_share)
-    return f"calling every piece an original: accuracy {originals:.4f}; {words}"
+    return f"calling every token an original: accuracy {originals:.4f}; {words}"
 
 
 MASKED_WORDS = PretrainingObjective(

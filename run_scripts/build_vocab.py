@@ -178,7 +178,7 @@ def build_vocab(flags: BuildVocabFlags) -> None:
     if has_too_many_pieces(learned.report):
         print(
             f"note: with up to {MEASURED_BYTES / 1e6:.0f} MB of text, models were no better for "
-            f"more than {ENOUGH_PIECES:,} pieces: consider --vocab_size={ENOUGH_PIECES} "
+            f"more than {ENOUGH_PIECES:,} tokens: consider --vocab_size={ENOUGH_PIECES} "
             "(docs/tokenizers.md)"
         )
     print(f"written: {flags.output_dir}")
@@ -199,7 +199,7 @@ def make_settings(flags: BuildVocabFlags) -> "LearningSettings":
             "analyser: kiwi, because kiwipiepy is installed"
             if is_installed
             else "analyser: none, because kiwipiepy is not installed (pip install -e '.[korean]' "
-            "gives pieces that follow morphemes more closely)"
+            "gives tokens that follow morphemes more closely)"
         )
     names = {field.name for field in dataclasses.fields(LearningSettings)}
     given = {name: value for name, value in vars(flags).items() if name in names}
@@ -235,9 +235,9 @@ def summary(report: Mapping[str, Any], seconds: float) -> str:
     parts = [
         f"{text['sampled_lines']:,} of {text['lines']:,} lines",
         f"{text['words']:,} words, {text['distinct_words']:,} different",
-        f"{vocabulary['lines']:,} pieces{fewer}",
+        f"{vocabulary['lines']:,} tokens{fewer}",
         f"{report['character_coverage']:.2%} of the characters",
-        f"{report['pieces_per_word']:.2f} pieces per word" if text["words"] else "no short word",
+        f"{report['pieces_per_word']:.2f} tokens per word" if text["words"] else "no short word",
         f"{seconds:.0f} s",
     ]
     return ", ".join(parts)

@@ -37,7 +37,7 @@ from create_pretraining_data.engine.work_folder import (
 )
 from create_pretraining_data.engine.work_plan import WorkPlan, work_folder_for
 from create_pretraining_data.instances import sentences
-from create_pretraining_data.instances.coverage import ONE_WORD
+from create_pretraining_data.instances.coverage import NO_PIECE, ONE_WORD
 from create_pretraining_data.instances.layout_checks import (
     describe_lost_pieces,
     find_layout_problems,
@@ -305,10 +305,13 @@ def summary(
     defaults: ObjectiveDefaults,
     seconds: float,
 ) -> str:
-    """Summarizes the text and its records in one line."""
-    left_out = [f"{count:,} of {reason}" for reason, count in sorted(statistics.left_out.items())]
+    """Summarizes the text, its records and the time in three lines."""
+    left_out = [
+        f"{count:,} of {'no token' if reason == NO_PIECE else reason}"
+        for reason, count in sorted(statistics.left_out.items())
+    ]
     documents = statistics.documents
-    parts = [
+    counts = [
         f"{documents:,} documents" + (f" ({', '.join(left_out)} left out)" if left_out else ""),
         f"{statistics.sentences:,} sentences",
         *(
@@ -329,19 +332,21 @@ def summary(
         ),
     ]
     if defaults.objective != "none":
-        parts.append(f"label 1: {statistics.label_ones / statistics.sequences:.1%}")
+        counts.append(f"label 1: {statistics.label_ones / statistics.sequences:.1%}")
     pieces = sum(length * count for length, count in statistics.lengths.items())
     lost = sum(statistics.pieces_in_no_row.values())
-    parts += [
+    rows = [
         f"mean length {pieces / statistics.examples:.1f} of {flags.max_seq_length}",
-        f"{lost / statistics.pieces:.1%} of the pieces in no row"
+        f"{lost / statistics.pieces:.1%} of the tokens in no row"
         + (f" ({describe_lost_pieces(statistics)})" if lost else ""),
-        summarize_repeats(repeats),
         f"[UNK] {statistics.unknown_pieces / statistics.pieces:.2%}",
+    ]
+    text = [
+        summarize_repeats(repeats),
         f"{seconds:.1f} s",
         f"{statistics.examples / seconds:,.0f} examples/s",
     ]
-    return ", ".join(parts)
+    return "\n".join(", ".join(parts) for parts in (counts, rows, text))
 
 
 def list_files(files: Sequence[str]) -> str:

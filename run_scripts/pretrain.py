@@ -220,7 +220,7 @@ def note_unused_rows(config: EncoderConfig, tokenizer: Tokenizer) -> None:
     if unused > PADDING_ROWS:
         print(
             f"note: {unused:,} of the {config.vocab_size:,} rows of the embedding table have no "
-            f"piece, {unused * config.embedding_size:,} weights that are never used: without "
+            f"token, {unused * config.embedding_size:,} weights that are never used: without "
             '"vocab_size" in the configuration the table is as large as the vocabulary'
         )
 

@@ -185,7 +185,7 @@ class KoreanTokenizer(TokenizerInterface):
             missing = [piece for piece in byte_vocabulary(prefix) if piece not in self.vocab]
             if missing:
                 raise InputError(
-                    f'{path} must hold the pieces of all bytes for unknown "bytes". Received: '
+                    f'{path} must hold the tokens of all bytes for unknown "bytes". Received: '
                     f"{len(missing)} missing, such as {missing[0]!r}"
                 )
         if options.jamo_fallback:

@@ -95,7 +95,7 @@ class UnknownCounter:
             return None
         shown = ", ".join(repr(word[:CHARACTERS_SHOWN]) for word in self.words)
         return (
-            f"{unknown / pieces:.0%} of the pieces ({unknown:,} of {pieces:,}) are [UNK]"
+            f"{unknown / pieces:.0%} of the tokens ({unknown:,} of {pieces:,}) are [UNK]"
             + (f": the vocabulary cannot spell {shown}. " if shown else ". ")
             + f"Likely cause: {find_cause(self.tokenizer, self.words)}"
         )
@@ -222,25 +222,25 @@ def _has_whole_words_only(found):
 CAUSES = (
     (
         _marks_word_starts,
-        'many pieces of the vocabulary begin with "▁", as SentencePiece writes them, but it is '
+        'many tokens of the vocabulary begin with "▁", as SentencePiece writes them, but it is '
         "read as WordPiece: use the model file (.model), with --spm_model_file",
     ),
     (
         _marks_word_ends,
-        'many pieces of the vocabulary end with "_", which marks the end of a word, as in ETRI\'s '
+        'many tokens of the vocabulary end with "_", which marks the end of a word, as in ETRI\'s '
         "KorBERT, but are read without the mark: use --tokenizer_dir, a folder with vocab.txt and "
         'a tokenizer_config.json of {"kind": "korean", "continuation_prefix": "", '
         '"word_end_marker": "_"}',
     ),
     (
         _is_of_bytes,
-        'many pieces of the vocabulary begin with "\u0120", as byte-level BPE (GPT-2, RoBERTa) '
+        'many tokens of the vocabulary begin with "\u0120", as byte-level BPE (GPT-2, RoBERTa) '
         "writes them, but it is read as WordPiece: use a model with a WordPiece or SentencePiece "
         "vocabulary",
     ),
     (
         _has_no_hangul,
-        "the vocabulary has no pieces of Hangul, or hardly any, so it was made for another "
+        "the vocabulary has no tokens of Hangul, or hardly any, so it was made for another "
         "language: use a model with a Korean or multilingual vocabulary",
     ),
     (
@@ -266,8 +266,8 @@ CAUSES = (
     ),
     (
         _has_whole_words_only,
-        'no piece of the vocabulary begins with the prefix that continues a word ("##"), so only '
-        "whole words have pieces: if another mark stands there, name it as continuation_prefix in "
+        'no token of the vocabulary begins with the prefix that continues a word ("##"), so only '
+        "whole words have tokens: if another mark stands there, name it as continuation_prefix in "
         "tokenizer_config.json",
     ),
 )

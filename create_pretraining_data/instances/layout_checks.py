@@ -1,5 +1,6 @@
 """Finds layouts of a text that make a sentence objective meaningless, or lose much of the text."""
 
+from create_pretraining_data.instances.coverage import ROW_ENDS
 from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.instances.pairs import PairRules
 
@@ -65,7 +66,7 @@ def find_lost_text(
             "--objective=none cuts nothing away",
         ]
     return [
-        f"{lost / statistics.pieces:.1%} of the pieces are in no row "
+        f"{lost / statistics.pieces:.1%} of the tokens are in no row "
         f"({describe_lost_pieces(statistics)}): {'; '.join(cures)}"
     ]
 
@@ -73,4 +74,6 @@ def find_lost_text(
 def describe_lost_pieces(statistics: CorpusStatistics) -> str:
     """Lists the pieces that are in no row by their reasons."""
     reasons = sorted(statistics.pieces_in_no_row.items())
-    return ", ".join(f"{count:,} of {reason}" for reason, count in reasons)
+    return ", ".join(
+        f"{count:,} {'at' if reason == ROW_ENDS else 'of'} {reason}" for reason, count in reasons
+    )

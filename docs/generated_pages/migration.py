@@ -27,12 +27,11 @@ WORDS = {
 
 [한국어](migration-flags.ko.md) · [Migration](migration.md) · [README](../README.md)
 
-Every flag of the programs of google-research/bert and google-research/albert, with its default
-there, and what it is here. "–" in a column of defaults: none; empty: that program does not have the
-flag. "same (BERT's or ALBERT's)": the two defaults differ, and the configuration file decides which
-one it is, in create_pretraining_data.py a flag of ALBERT's ([Migration](migration.md#flags)). Flags
-that this project adds are in [Flags](flags.md). `--parallel`, which later versions of ALBERT's
-create_pretraining_data.py have, is accepted and has no effect.
+Every flag of the programs of google-research/bert and google-research/albert, and what it is here.
+The tables have the flags that need words, with their defaults there (–: none; empty: that program
+does not have the flag); "same" includes the default. "same (BERT's or ALBERT's)": the two defaults
+differ, and the configuration file decides which one it is, in create_pretraining_data.py a flag of
+ALBERT's ([Migration](migration.md#flags)). Flags that this project adds are in [Flags](flags.md).
 
 This page is made from the code by `python docs/generated_pages`; a test compares it.
 """,
@@ -52,13 +51,13 @@ This page is made from the code by `python docs/generated_pages`; a test compare
 
 [English](migration-flags.md) · [옮겨 오기](migration.ko.md) · [README](../README.ko.md)
 
-google-research/bert와 google-research/albert의 프로그램에 있는 모든 플래그를 원본의 기본값,
-여기서의 동작과 함께 적었습니다. 기본값 칸의 "–"는 기본값이 없다는 뜻이고, 빈칸은 그 프로그램에 없는
-플래그라는 뜻입니다. "같음(BERT 또는 ALBERT)"은 두 기본값이 다르고 어느 쪽인지는 설정 파일이
-정한다는 뜻입니다. create_pretraining_data.py에서는 ALBERT의 플래그가 있는지로
-정합니다([옮겨 오기](migration.ko.md#플래그)). 이 프로젝트에서 새로 더한 플래그는
-[플래그](flags.md)(영어)에 있습니다. ALBERT의 create_pretraining_data.py에 나중에 생긴
-`--parallel`은 받아들이지만 효과가 없습니다.
+google-research/bert와 google-research/albert의 프로그램에 있는 모든 플래그가 여기서 어떻게 되는지
+적었습니다. 표에는 설명이 필요한 플래그와 원본의 기본값이 있습니다(–는
+기본값 없음, 빈칸은 그 프로그램에 없는 플래그). "같음"은 기본값도 같다는 뜻입니다.
+"같음(BERT 또는 ALBERT)"은 두 기본값이 다르고 어느 쪽인지는 설정 파일이 정한다는 뜻입니다.
+create_pretraining_data.py에서는 ALBERT의 플래그가 있는지로
+정합니다([옮겨 오기](migration.ko.md#플래그)). 이 프로젝트에서 더한 플래그는
+[플래그](flags.md)(영어)에 있습니다.
 
 이 문서는 `python docs/generated_pages`가 코드에서 만들며, 코드와 맞는지 테스트가 확인합니다.
 """,
@@ -74,6 +73,9 @@ google-research/bert와 google-research/albert의 프로그램에 있는 모든 
         "alias": "같음. `--{}`의 다른 이름",
     },
 }
+
+# What is said once of all flags that it holds for.
+KINDS = ("same", "none", "off", "zero", "refused")
 
 # Flags without a fixed default here, which does what Google's default does: what decides.
 NOTES = {
@@ -127,20 +129,29 @@ def page(language):
     for program, references in STANDS_FOR.items():
         titles = [f"{model}: {name}.py" for model, name in references]
         lines += [f"## {program}", ""]
-        lines += [f"| {words['flag']} | {' | '.join(titles)} | {words['here']} |"]
-        lines += ["|---" * (len(titles) + 2) + "|"]
         names = list(dict.fromkeys(name for found in references for name in PROGRAMS[found]))
-        lines += [_row(program, references, name, language) for name in names]
+        statuses = {name: status(program, references, name, language) for name in names}
+        for kind in KINDS:
+            alike = [f"`--{name}`" for name in names if statuses[name] == words[kind]]
+            lines += [f"* {words[kind]}: {', '.join(alike)}"] * bool(alike)
+        rows = [
+            _row(references, name, statuses[name])
+            for name in names
+            if statuses[name] not in [words[kind] for kind in KINDS]
+        ]
+        if rows:
+            lines += ["", f"| {words['flag']} | {' | '.join(titles)} | {words['here']} |"]
+            lines += ["|---" * (len(titles) + 2) + "|", *rows]
         lines += [""]
     return "\n".join(lines)
 
 
-def _row(program, references, name, language):
+def _row(references, name, here):
     cells = []
     for reference in references:
         flags = PROGRAMS[reference]
         cells.append(f"`{shown(flags[name])}`".replace("`–`", "–") if name in flags else "")
-    return f"| `--{name}` | {' | '.join(cells)} | {status(program, references, name, language)} |"
+    return f"| `--{name}` | {' | '.join(cells)} | {here} |"
 
 
 def status(program, references, name, language):

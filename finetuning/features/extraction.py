@@ -76,7 +76,7 @@ def word_vectors(
     for number, word in enumerate(words, 1):
         ids = tokenizer.encode(word)
         if not ids:
-            raise InputError(f"a word must have a piece. Received: {word!r}, number {number}")
+            raise InputError(f"a word must have a token. Received: {word!r}, number {number}")
         vectors.append(table[ids].mean(axis=0))
     return np.stack(vectors)
 
@@ -121,7 +121,7 @@ def extract(
         return graph(longest), pad_rows(batch, longest, pad_id)
 
     with (
-        progress("computing features", sum(len(row.ids) for row in rows), "pieces") as bar,
+        progress("computing features", sum(len(row.ids) for row in rows), "tokens") as bar,
         ThreadPoolExecutor(BATCHES_AT_ONCE, "features") as pool,
     ):
         for group in _groups(rows, size, pooling == "none", max_values):

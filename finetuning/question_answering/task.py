@@ -113,9 +113,9 @@ class QuestionAnswering:
         examples = self.make_examples(raw, encoded, training)
         left_out = len(raw) - examples.count
         print(
-            f"{len(raw):,} questions, {len(examples.lengths):,} windows, pieces "
+            f"{len(raw):,} questions, {len(examples.lengths):,} windows, tokens "
             + (f"from {path}" if cached else f"kept in {path}")
-            + (f"; {left_out:,} questions left out: no piece in the answer" if left_out else ""),
+            + (f"; {left_out:,} questions left out: no token in the answer" if left_out else ""),
             flush=True,
         )
         return examples

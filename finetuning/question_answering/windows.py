@@ -113,9 +113,9 @@ def make_windows(
         room = max_seq_length - len(pieces.question_ids) - SPECIALS
         if room < 1:
             raise InputError(
-                f"--max_seq_length must leave room for {SPECIALS} special pieces, a question and a "
-                f"piece of the text. Received: {max_seq_length}, a question of "
-                f"{len(pieces.question_ids)} pieces"
+                f"--max_seq_length must leave room for {SPECIALS} special tokens, a question and a "
+                f"token of the text. Received: {max_seq_length}, a question of "
+                f"{len(pieces.question_ids)} tokens"
             )
         answer = None
         if training and not question.is_impossible:

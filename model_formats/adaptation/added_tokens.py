@@ -61,7 +61,7 @@ def add_tokens(tokenizer: Tokenizer, tokens: Sequence[str]) -> AddedTokens:
     if tokenizer.kind == "sentencepiece":
         raise InputError(
             "--add_tokens must be given for a WordPiece vocabulary. Received: a SentencePiece "
-            "model, whose cuts depend on the scores of all pieces (--tokenizer_dir takes a new one)"
+            "model, whose cuts depend on the scores of all tokens (--tokenizer_dir takes a new one)"
         )
     wanted, known, impossible = _sort_out(tokenizer, tokens)
     wanted += _needed_inside(tokenizer, wanted)

@@ -42,10 +42,10 @@ def added_report(rows: Sequence[NewRow], old: Tokenizer, added: AddedTokens) -> 
 
 # Key of a report -> what the line says.
 MEANINGS = {
-    "kept": "rows of the same piece",
-    "averaged": "means of the old tokenizer's pieces",
+    "kept": "rows of the same token",
+    "averaged": "means of the old tokenizer's tokens",
     "random": "drawn like a typical row: the old tokenizer has only [UNK], or no text is cut so",
-    "dropped": "old pieces that the new vocabulary lacks",
+    "dropped": "old tokens that the new vocabulary lacks",
     "filled": "tokens that took an unused row",
     "appended": "tokens after the last row",
     "known": "tokens that the vocabulary had already",
@@ -55,7 +55,7 @@ MEANINGS = {
 
 def as_lines(report: Mapping[str, Any]) -> Iterator[str]:
     """The lines to print of a `vocabulary_report` or an `added_report`."""
-    yield f"vocabulary: {report['old_pieces']:,} pieces -> {report['new_pieces']:,}"
+    yield f"vocabulary: {report['old_pieces']:,} tokens -> {report['new_pieces']:,}"
     for name, meaning in MEANINGS.items():
         if name not in report or not report[name]["count"]:
             continue
@@ -72,7 +72,7 @@ def _counted(rows, old):
 def _describe(row, old):
     """Describes a piece with the old pieces whose mean it is."""
     if row.token is None:
-        return "(no piece)"
+        return "(no token)"
     sources = [old.inv_vocab.get(index) for index in row.sources]
     if sources in ([], [row.token]) or row.kept and sources == [None]:
         return _readable(row.token)

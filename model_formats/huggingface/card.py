@@ -20,7 +20,7 @@ from model_formats.transformers_files.config import to_huggingface
 from tokenization.base import TokenizerInterface
 
 PRETRAINING = "pre-trained on masked words"
-REPLACED_TOKENS = "pre-trained to find replaced pieces"
+REPLACED_TOKENS = "pre-trained to find replaced tokens"
 SCORES = "fine-tuned to predict a score for texts"
 
 

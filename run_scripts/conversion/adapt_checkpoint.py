@@ -234,7 +234,7 @@ def open_own_tokenizer(values: AdaptFlags, model: ModelFolder) -> Tokenizer | No
     if not found:
         if values.tokenizer_dir or values.add_tokens:
             raise InputError(
-                "--model_dir must hold the model's tokenizer, from whose pieces the new rows are "
+                "--model_dir must hold the model's tokenizer, from whose tokens the new rows are "
                 f"made. Received: {values.model_dir} without"
             )
         return None

@@ -107,7 +107,7 @@ def encode(task: DownstreamTask, splits: Mapping[str, Sequence[Any]]) -> dict[st
         examples[split] = task.encode(raw, split == "train")
         if not len(examples[split].lengths):
             raise InputError(
-                f"{split} must hold an example that gives pieces. Received: {len(raw)} without any"
+                f"{split} must hold an example that gives tokens. Received: {len(raw)} without any"
             )
     return examples
 
@@ -175,7 +175,7 @@ def warn_of_baseline(
             f"({baseline:.4f}). Likely: too few updates (more --num_train_epochs), first updates "
             "that are too large (--warmup_proportion=0.5, then a lower --learning_rate), "
             f"{'uneven classes (--class_weights=balanced), ' if weights_classes else ''}or text "
-            'that the vocabulary has no pieces for; see "Fine-tuning" in docs/troubleshooting.md',
+            'that the vocabulary has no tokens for; see "Fine-tuning" in docs/troubleshooting.md',
             stacklevel=2,
         )
 

@@ -174,7 +174,7 @@ def _check_vocabulary(folder, tokenizer):
     common = sum(own.vocab.get(piece) == index for piece, index in tokenizer.vocab.items())
     raise InputError(
         f"--teacher_dir must hold a model with the same vocabulary: {len(tokenizer.vocab):,} "
-        f"pieces. Received: {folder.path} with {len(own.vocab):,}, {common:,} of them the same"
+        f"tokens. Received: {folder.path} with {len(own.vocab):,}, {common:,} of them the same"
     )
 
 

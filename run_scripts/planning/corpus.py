@@ -10,7 +10,7 @@ HOUR = 3600.0
 class Layout:
     """How records are stored, with what was measured of them.
 
-    All of it grows in proportion to the text, which docs/planning.md checks on 158 MB.
+    All of it grows in proportion to the text, as docs/planning.md checks on 158 MB.
     """
 
     # Records of one pass over a megabyte (10^6 bytes) of text. With next sentences a pass has more

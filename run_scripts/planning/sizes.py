@@ -63,7 +63,7 @@ def print_tables(
     dropped = f", {token_dropping:.0%} dropped" if token_dropping else ""
     masks = ", ".join(f"{predictions_of(length)} of {length}" for length in lengths)
     print(
-        "\nOperations per piece in millions, matrix products alone, training with masks at "
+        "\nOperations per token in millions, matrix products alone, training with masks at "
         f"{masks}{dropped}\n"
     )
     print_columns(operation_rows(models, lengths, token_dropping))

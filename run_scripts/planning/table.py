@@ -58,7 +58,7 @@ def text_rows(sizes: Sequence[float], statistics: TextStatistics) -> Rows:
     plans = [plan_text(statistics, size) for size in sizes]
     return [
         ["sentences", *(number(plan.sentences) for plan in plans)],
-        ["pieces", *(number(plan.pieces) for plan in plans)],
+        ["tokens", *(number(plan.pieces) for plan in plans)],
         ["learning the vocabulary, one core", *(hours(plan.vocabulary_hours) for plan in plans)],
     ]
 

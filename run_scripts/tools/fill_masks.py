@@ -63,7 +63,7 @@ def fill_masks(values: FillMasksFlags) -> None:
     for text, ids in zip(texts, sequences, strict=True):
         if len(ids) > config.max_position_embeddings:
             raise InputError(
-                f"a sentence must have at most {config.max_position_embeddings} pieces. "
+                f"a sentence must have at most {config.max_position_embeddings} tokens. "
                 f"Received: {len(ids)} in {text!r}"
             )
     warn_of_untrained_positions(checkpoint, max(map(len, sequences)), "the longest sentence")

@@ -86,7 +86,7 @@ def measure_retrieval(values: RetrievalFlags) -> None:
 
     ways = {
         "vectors": find_by_vectors,
-        "BM25 on pieces": lambda: search_bm25(queries, corpus, DEEPEST, model.tokenizer.encode),
+        "BM25 on tokens": lambda: search_bm25(queries, corpus, DEEPEST, model.tokenizer.encode),
         "TF-IDF on characters": lambda: search_tf_idf(queries, corpus, DEEPEST),
     }
     print("\t".join(["", *MEASURES]))

@@ -61,7 +61,7 @@ def test_outputs_of_unchanged_pieces(model_dir, kind, tmp_path, capsys):
     for token in common:
         np.testing.assert_allclose(new_logits[token], old_logits[token], atol=1e-6, rtol=0)
     printed = capsys.readouterr().out
-    assert "대출 = 대 + ##출" in printed and "vocabulary: 15 pieces -> 14" in printed
+    assert "대출 = 대 + ##출" in printed and "vocabulary: 15 tokens -> 14" in printed
 
 
 def test_every_variable(model_dir, kind, tmp_path):

@@ -127,6 +127,8 @@ def test_flags_of_the_reference_programs_are_all_shown():
     for program, references in migration.STANDS_FOR.items():
         page = migration.page("en").split(f"## {program}\n")[1].split("\n## ")[0]
         rows = re.findall(r"^\| `--(\w+)` \|", page, re.MULTILINE)
+        listed = "".join(re.findall(r"^\* .*$", page, re.MULTILINE))
+        rows += re.findall(r"`--(\w+)`", listed)
         assert set(rows) == {name for found in references for name in REFERENCE_PROGRAMS[found]}
         assert len(rows) == len(set(rows))
 

@@ -90,4 +90,4 @@ def test_warnings_come_early(corpus, tmp_path, capsys):
     assert early.startswith("warning: so far every one of the")
     assert late.startswith("warning: every one of the 2,000 documents has a single sentence")
     for line, beginning in ((early_loss, "warning: so far "), (loss, "warning: ")):
-        assert re.match(rf"{beginning}[\d.]+% of the pieces are in no row \(", line)
+        assert re.match(rf"{beginning}[\d.]+% of the tokens are in no row \(", line)

@@ -59,7 +59,7 @@ def make(corpus, tmp_path, capsys):
         assert main(arguments(corpus, tmp_path / "out", *flags)) == 0
         said = capsys.readouterr().err.splitlines(keepends=True)
         # In one pass, rows this short lose much at their ends.
-        said = [line for line in said if "of the pieces are in no row" not in line]
+        said = [line for line in said if "of the tokens are in no row" not in line]
         return sources(tmp_path), "".join(said)
 
     return call

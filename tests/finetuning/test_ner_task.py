@@ -68,7 +68,7 @@ def test_a_file_without_a_piece_is_one_line(tmp_path, capsys):
     flags = {"bucket_boundaries": "auto", "task_name": "conll"}
     argv = ["run_ner.py", *job.argv(**flags)[1:]]
     assert ner.main(argv) == 1
-    assert "train must hold an example that gives pieces" in one_line(capsys)
+    assert "train must hold an example that gives tokens" in one_line(capsys)
 
 
 def test_entities_are_those_of_strict_iob2():

@@ -104,7 +104,7 @@ def test_labels_stay_beside_their_vectors(tmp_path):
         (["--word_embeddings", "--output_file=a.jsonl"], ("--word_embeddings is for", ".npz")),
         (
             ["--word_embeddings", "--output_file=HERE/a.npz", "--input_file=HERE/lines.txt"],
-            ("a word must have a piece", "number 3"),
+            ("a word must have a token", "number 3"),
         ),
         (["--input_file=HERE/lines.txt", "--projector_dir=HERE/lines.txt"], ("--projector_dir",)),
     ),

@@ -153,7 +153,7 @@ def test_both_entities_stay(tokenizer, max_length, pieces):
 
 
 def test_no_room_for_both_entities(tokenizer):
-    with pytest.raises(InputError, match="--max_seq_length=13, 14 pieces in a"):
+    with pytest.raises(InputError, match="--max_seq_length=13, 14 tokens in a"):
         encode_around(tokenizer, long_example(), 13)
 
 

@@ -164,7 +164,7 @@ def test_what_is_refused(model, tmp_path):
     for arguments, message in (
         (("나는 갔다",), "a text must hold \\[MASK\\]. Received: '나는 갔다'"),
         (("[MASK]", 0), "top must be a whole number, at least 1. Received: 0"),
-        (("[MASK]" + " 나" * 40,), "at most 32 pieces .* Received: 43"),
+        (("[MASK]" + " 나" * 40,), "at most 32 tokens .* Received: 43"),
     ):
         with pytest.raises(InputError, match=message):
             model.fill_mask(*arguments)
@@ -196,7 +196,7 @@ def test_nearest_pieces(model):
         [n.similarity for n in found], [cosines[piece] for piece in expected], atol=1e-6
     )
     assert [n.piece for n in model.nearest("books", 3)] == expected[:3]
-    with pytest.raises(InputError, match="a word must have a piece. Received: ' '"):
+    with pytest.raises(InputError, match="a word must have a token. Received: ' '"):
         model.nearest(" ")
     assert json.dumps(found[0].similarity)  # a plain number
 

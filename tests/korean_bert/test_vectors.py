@@ -267,7 +267,7 @@ def test_what_embed_refuses(folders, arguments, message):
 
 
 def test_texts_longer_than_the_model(folders):
-    with pytest.raises(InputError, match="at most 32 pieces .* Received: 42"):
+    with pytest.raises(InputError, match="at most 32 tokens .* Received: 42"):
         folders["bert"][0].attention("나 " * 40)
 
 
@@ -288,7 +288,7 @@ def test_untrained_positions_are_warned_of_once(name, tmp_path):
         warnings.simplefilter("error")
         ask(model, "books")
         model.embed("나 " * 17)  # is cut
-    with pytest.warns(UserWarning, match="has (19|20) pieces, but .* at most 16: .* untrained"):
+    with pytest.warns(UserWarning, match="has (19|20) tokens, but .* at most 16: .* untrained"):
         ask(model, "나 " * 17)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

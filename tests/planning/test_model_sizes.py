@@ -72,7 +72,7 @@ def test_published_sizes(capsys):
         "17.7", "58.7", "222.6",
     ]  # fmt: skip
     config = published_sizes()["BERT-large"]
-    operations = table(output, "Operations per piece")["BERT-large"]
+    operations = table(output, "Operations per token")["BERT-large"]
     assert operations["train 128"] == f"{training_flops(config, 128, 20) / 128e6:,.0f}"
     # The vectors of all pieces take more than the masked ones alone, by less than a block.
     least = forward_flops(config, 512, 0) / 512e6
@@ -102,7 +102,7 @@ def test_any_configuration_file(tmp_path, capsys):
     argv = ["sizes", f"--config_file={','.join(paths)}", "--lengths=16,24,99", "--batch_size=8"]
     assert main(argv) == 0
     output = capsys.readouterr().out
-    rows = table(output, "Operations per piece")
+    rows = table(output, "Operations per token")
     electra = paths[-1]
     both = f"{electra} with generator"
     assert list(rows) == [*paths, both]
@@ -119,7 +119,7 @@ def test_any_configuration_file(tmp_path, capsys):
 def test_token_dropping(capsys):
     assert main(["sizes", "--token_dropping=0.5"]) == 0
     output, config = capsys.readouterr().out, published_sizes()["BERT-base"]
-    row = table(output, "Operations per piece")["BERT-base"]
+    row = table(output, "Operations per token")["BERT-base"]
     assert row["train 512"] == number(training_flops(config, 512, 77, 1, 0.5) / 512e6)
     assert row["train 512"] != number(training_flops(config, 512, 77) / 512e6)
     saved = estimate_bytes(config, 32, 512, 77, token_dropping=0.5)

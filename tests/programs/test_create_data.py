@@ -111,17 +111,18 @@ def test_the_summary(folder, capsys):
     output = capsys.readouterr()
     lines = output.out.splitlines()
     assert re.match(r"text: [\d.]+ kB in 1 chunk, 1 worker, records: about .* in 1 file$", lines[1])
-    summary = lines[2]
+    summary, rows, text = lines[2:5]
     count = len(records(path))
     labels = [f["next_sentence_labels"].int64_list.value[0] for f in records(path)]
-    assert summary.startswith(
+    assert summary == (
         f"12 documents (1 of one word left out), 52 sentences, {count:,} examples, "
-        f"label 1: {sum(labels) / count:.1%}, mean length "
+        f"label 1: {sum(labels) / count:.1%}"
     )
-    assert "of 40, 0.0% of the pieces in no row, 41.7% of the documents and " in summary
-    assert "repeat earlier ones, [UNK] 0." in summary
-    assert summary.endswith("examples/s")
-    assert lines[3] == f"written: {path}"
+    assert rows.startswith("mean length ")
+    assert "of 40, 0.0% of the tokens in no row, [UNK] 0." in rows
+    assert text.startswith("41.7% of the documents and ") and "repeat earlier ones, " in text
+    assert text.endswith("examples/s")
+    assert lines[5] == f"written: {path}"
     assert all("repeat earlier ones" in line for line in output.err.splitlines())
 
 

@@ -82,7 +82,7 @@ def test_prints_a_line_for_every_mask(model_dir, capsys):
     (
         (["--text=나는 갔다."], ("[MASK]", "나는 갔다.")),
         (["--text=[MASK]", "--guesses=0"], ("--guesses", "0")),
-        (["--text=[MASK]" + " 학교" * 40], ("at most 32 pieces", "43")),
+        (["--text=[MASK]" + " 학교" * 40], ("at most 32 tokens", "43")),
         ([], ("--text must be given",)),
     ),
 )

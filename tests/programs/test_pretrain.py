@@ -374,5 +374,5 @@ def test_unused_rows_are_said(job, capsys):
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
     (folder / "tokenizer_config.json").write_text('{"kind": "korean"}')
     make_job(parse(PretrainFlags, job.argv(tokenizer_dir=folder)))
-    said = "note: 540 of the 600 rows of the embedding table have no piece, 17,280 weights"
+    said = "note: 540 of the 600 rows of the embedding table have no token, 17,280 weights"
     assert said in capsys.readouterr().out

@@ -160,7 +160,7 @@ def test_a_teacher_with_fewer_positions_or_other_pieces(job, teacher, capsys):
         (folder / "tokenizer_config.json").write_text('{"kind": "full", "do_lower_case": false}')
     assert job.run(teacher_dir=folders[1], tokenizer_dir=folders[0]) == 1
     line = one_line(capsys)
-    assert "the same vocabulary: 60 pieces" in line and "with 60, 59 of them the same" in line
+    assert "the same vocabulary: 60 tokens" in line and "with 60, 59 of them the same" in line
 
 
 def test_a_teacher_is_in_the_estimate(job, teacher):

@@ -57,9 +57,9 @@ def test_guesses_and_features(job, capsys):
 
     assert warnings(16) == []
     features, guesses = warnings(17)
-    assert features.startswith("warning: the longest line has 17 pieces, but ")
+    assert features.startswith("warning: the longest line has 17 tokens, but ")
     assert f"{job.folder}/export/model.ckpt was trained on sequences of at most 16: " in features
-    assert guesses.startswith("warning: the longest sentence has 17 pieces, but ")
+    assert guesses.startswith("warning: the longest sentence has 17 tokens, but ")
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -73,7 +73,7 @@ def test_fine_tuning(job, capsys):
     capsys.readouterr()
     assert classifier.main(["run", *flags, *train, "--train_batch_size=4"]) == 0
     (line,) = spoken_lines(capsys.readouterr().err)
-    assert line.startswith("warning: the longest example has 24 pieces, but ")
+    assert line.startswith("warning: the longest example has 24 tokens, but ")
     assert noted(output) == 24
     assert classifier.main(["run", *flags, "--do_eval"]) == 0
     lines = spoken_lines(capsys.readouterr().err)

@@ -75,7 +75,7 @@ def test_fine_tuning(job, capsys, module, flags):
     write_vocabulary(job.folder)
     assert job.run(**flags) == 1
     (line,) = warned(capsys)
-    assert line.startswith("warning: train: 100% of the pieces") and "--spm_model_file" in line
+    assert line.startswith("warning: train: 100% of the tokens") and "--spm_model_file" in line
 
 
 def test_fine_tuning_with_a_fitting_vocabulary(job, capsys):
@@ -89,7 +89,7 @@ def test_a_split_of_another_kind(job, capsys):
     write_splits(job.data, ["text", "label"], rows, dev=(0, 9))
     assert job.run(do_eval=True) == 1
     (line,) = warned(capsys)
-    assert line.startswith("warning: dev: 100% of the pieces") and "another language" in line
+    assert line.startswith("warning: dev: 100% of the tokens") and "another language" in line
 
 
 @pytest.mark.parametrize("words", (False, True))

@@ -128,7 +128,7 @@ def check_again(folder, capsys):
         (folder / "output" / name).unlink()
     capsys.readouterr()
     assert run(folder, f"--predict_file={folder}/dev.json", "--do_predict") == 0
-    assert "pieces from" in capsys.readouterr().out
+    assert "tokens from" in capsys.readouterr().out
     assert written(folder) == answers
     assert results(folder / "output") == {
         name: value for name, value in before.items() if name != "global_step"

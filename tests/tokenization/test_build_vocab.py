@@ -44,7 +44,7 @@ def test_learns_a_tokenizer(corpus, tmp_path, capsys):
     assert lines[4:9] == ["[MASK]", "[unused0]", "[unused1]", "뷁뷁", "##읿"]
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     assert report["settings"]["user_symbols"] == ["뷁뷁", "##읿"]
-    assert f"{report['vocabulary']['lines']:,} pieces" in out
+    assert f"{report['vocabulary']['lines']:,} tokens" in out
     assert load_tokenizer(folder).vocab_size == len(lines)
 
 

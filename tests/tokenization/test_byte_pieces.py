@@ -200,7 +200,7 @@ def test_refusals(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join([*SPECIAL, *byte_vocabulary("##")[:-1]]) + "\n", encoding="utf-8")
     with pytest.raises(
-        InputError, match="pieces of all bytes.*Received: 1 missing, such as '##<0xF4>'"
+        InputError, match="tokens of all bytes.*Received: 1 missing, such as '##<0xF4>'"
     ):
         KoreanTokenizer(path, unknown="bytes")
     for name, value in (("unknown", "word"), ("normalization", "NFD")):

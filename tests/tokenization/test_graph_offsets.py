@@ -224,5 +224,5 @@ def test_model_without_a_comma(tmp_path):
     )  # fmt: skip
     path = tmp_path / "m.model"
     path.write_bytes(written.getvalue())
-    with pytest.raises(InputError, match="must have a piece ','. Received: none"):
+    with pytest.raises(InputError, match="must have a token ','. Received: none"):
         GraphSentencePiece(SentencePieceTokenizer(path, True))

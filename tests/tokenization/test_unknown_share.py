@@ -86,7 +86,7 @@ def test_the_cause_is_named(tmp_path, name, kind, options, texts, cause):
         assert cause in found.split("Likely cause: ")[1]
         assert (
             repr(texts[0].split()[0]) in found
-            and "% of the pieces (" in found
+            and "% of the tokens (" in found
             and "\n" not in found
         )
 
@@ -107,7 +107,7 @@ def test_few_pieces_say_little_unless_no_word_has_one(tmp_path):
     assert "'물결.'" in describe_unknown(make(tmp_path, "english"), ["물결."])
     known = ["나"] * FEWEST_PIECES
     assert describe_unknown(tokenizer, [*known, "물", "물", "물"]).startswith(
-        "13% of the pieces (3 of 23) are"
+        "13% of the tokens (3 of 23) are"
     )
     assert describe_unknown(tokenizer, [*known, "물"]) is None
 
@@ -134,7 +134,7 @@ def test_calls_add_up(tmp_path):
     counter.add(["배우들의 물결."])
     assert counter.describe() is None
     counter.add(["배우들의 연기가 물결"])
-    assert counter.describe().startswith("9% of the pieces (2 of 22) are")
+    assert counter.describe().startswith("9% of the tokens (2 of 22) are")
 
 
 def test_a_warning_names_where(tmp_path):

@@ -40,7 +40,7 @@ class GraphSentencePiece(tf.Module):
         model = tokenizer.sp_model
         if model.piece_to_id(",") == tokenizer.unk_id:
             raise InputError(
-                "for the graph form a SentencePiece model must have a piece ','. Received: none"
+                "for the graph form a SentencePiece model must have a token ','. Received: none"
             )
         self._lower, self._preprocesses = tokenizer.do_lower_case, True
         self._of_transformers = tokenizer.options.variant == "huggingface"

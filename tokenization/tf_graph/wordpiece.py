@@ -198,7 +198,7 @@ def _extend_vocabulary(
                 continue  # no word contains these
             if len(text.encode("utf-8")) > MAX_PIECE_BYTES:
                 raise InputError(
-                    f"a piece must have at most {MAX_PIECE_BYTES} bytes for the graph form. "
+                    f"a token must have at most {MAX_PIECE_BYTES} bytes for the graph form. "
                     f"Received: {token[:20]!r}, {len(text.encode('utf-8'))} bytes"
                 )
             alphabet.update(text)

@@ -210,7 +210,7 @@ def _warn_of_unreachable_symbols(symbols, splitter):
         if splitter.basic_tokens(text) != [text]:
             warnings.warn(
                 f"the user symbol {symbol} has a line, but the tokenizer splits it before it "
-                "looks for pieces: text never becomes this symbol",
+                "looks for tokens: text never becomes this symbol",
                 stacklevel=3,
             )
 
@@ -252,7 +252,7 @@ def _given_pieces(characters: Counter[str], settings: LearningSettings) -> _Give
     if needed > settings.vocab_size:
         raise InputError(
             f"vocab_size must be at least {needed}: {len(reserved)} reserved lines, {len(jamo)} "
-            f"jamo, {len(covered)} pieces of one character for {coverage:.4%} of the text "
+            f"jamo, {len(covered)} tokens of one character for {coverage:.4%} of the text "
             f"(character_coverage). Received: {settings.vocab_size}"
         )
     return _GivenPieces(reserved, jamo, covered, coverage)

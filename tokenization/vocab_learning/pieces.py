@@ -60,7 +60,7 @@ def choose_pieces(marked_words: MarkedWords, places: int, fixed: Iterable[str]) 
     all_continuing -= fixed_continuing
     initial, continuing = all_initial, all_continuing
     sizes = _sizes(len(initial) + len(continuing), places)
-    for size in with_progress(sizes, "choosing pieces", "rounds"):
+    for size in with_progress(sizes, "choosing tokens", "rounds"):
         worths = piece_worths(
             words,
             initial | fixed_initial,
