@@ -155,7 +155,7 @@ def _vocabulary(work):
     pieces, text, folder = work.size.vocabulary_size, work.out("text/train.txt"), work.tokenizer_dir
     return Stage(
         "vocabulary",
-        f"a vocabulary of at most {pieces:,} pieces",
+        f"a vocabulary of at most {pieces:,} tokens",
         _program("build_vocab", input_file=text, vocab_size=pieces, output_dir=folder),
         functools.partial(scores.read_vocabulary, folder),
     )
@@ -170,7 +170,7 @@ def _records(work, kind, length, predictions):
     path, held_out = _record_file(work, kind, length), kind == "heldout"
     return Stage(
         f"records/{'heldout-' if held_out else ''}{length}",
-        f"{'held-out ' if held_out else ''}text to records: rows of {length} pieces",
+        f"{'held-out ' if held_out else ''}text to records: rows of {length} tokens",
         _program(
             "create_pretraining_data",
             flagfile=f"{FOLDER}/reference_{'heldout' if held_out else 'data'}.flags",
@@ -201,7 +201,7 @@ def _trial(work, phase):
     folder = work.out("trials", str(phase.length))
     return Stage(
         f"trial/{phase.length}",
-        f"how long an update takes with rows of {phase.length} pieces",
+        f"how long an update takes with rows of {phase.length} tokens",
         _train(
             work, phase, output_dir=folder, num_train_steps=TRIAL_UPDATES, num_warmup_steps=1,
             save_summary_steps=TRIAL_POINTS, max_eval_steps=1,
@@ -230,7 +230,7 @@ def _positions(work, number):
     phase, folder = work.phases[number], work.start_of(number)
     return Stage(
         f"positions/{phase.length}",
-        f"positions for rows of {phase.length} pieces: those that are trained, repeated",
+        f"positions for rows of {phase.length} tokens: those that are trained, repeated",
         _program(
             "adapt_checkpoint", model_dir=work.weights_before(number),
             max_position_embeddings=work.size.positions, output_dir=folder,
@@ -256,7 +256,7 @@ def _pretraining(work, number):
 
     return Stage(
         f"pretraining/{phase.length}",
-        f"pre-training with rows of {phase.length} pieces, {hours:.2g} hours",
+        f"pre-training with rows of {phase.length} tokens, {hours:.2g} hours",
         command,
         functools.partial(scores.read_pretraining, folder),
         seed=seed,
@@ -268,7 +268,7 @@ def _held_out(work, length):
     folder, records = work.out("heldout", str(length)), _record_file(work, "heldout", length)
     return Stage(
         f"heldout/{length}",
-        f"the model on all held-out text, rows of {length} pieces",
+        f"the model on all held-out text, rows of {length} tokens",
         _module(
             "held_out", model_dir=work.model_dir, input_file=records, output_dir=folder,
             **_devices(work.flags),

@@ -38,7 +38,7 @@ def main(arguments):
     tokenizer = load_tokenizer(arguments.tokenizer_dir)
     if tokenizer.vocab_size > WORD_START:
         raise InputError(
-            f"the tokenizer must have at most {WORD_START:,} pieces. "
+            f"the tokenizer must have at most {WORD_START:,} tokens. "
             f"Received: {tokenizer.vocab_size:,}"
         )
     train, held_out = (
@@ -47,7 +47,7 @@ def main(arguments):
     special = {name: getattr(tokenizer, name) for name in SPECIAL}
     write_text(arguments.output_file, TextFile(train, held_out, special))
     size = os.path.getsize(arguments.output_file) / 1e6
-    print(f"{len(train.ids):,} pieces, {size:.1f} MB: {arguments.output_file}")
+    print(f"{len(train.ids):,} tokens, {size:.1f} MB: {arguments.output_file}")
 
 
 if __name__ == "__main__":

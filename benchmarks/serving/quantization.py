@@ -68,7 +68,7 @@ def main(arguments):
     wanted, _ = masked_logits(lambda inputs: graph(*inputs.values()), rows, np.int32)
     size = sum(weight.value.numpy().nbytes for weight in loaded.model.weights)
     largest = np.abs(wanted).max()
-    print(f"{len(rows)} sentences, {len(wanted)} masked pieces, logits up to {largest:.1f}")
+    print(f"{len(rows)} sentences, {len(wanted)} masked tokens, logits up to {largest:.1f}")
     print(f"weights of {size / 1e6:.2f} MB\n")
     modules = {"onnx": (onnx_model, np.int64), "litert": (litert_model, np.int32)}
 

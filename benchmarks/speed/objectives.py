@@ -77,7 +77,7 @@ def main(given):
     task |= {name: getattr(given, name) for name in names}
     print(
         f"{config.num_hidden_layers} layers of {config.hidden_size}, embeddings of "
-        f"{config.embedding_size}, {config.vocab_size:,} pieces, a generator of "
+        f"{config.embedding_size}, {config.vocab_size:,} tokens, a generator of "
         f"{config.generator.hidden_size}; {given.batch} x {given.length}, {given.predictions} "
         f"masked, {given.precision}, XLA {given.xla}; {given.rounds} x {given.steps} steps\n",
         flush=True,

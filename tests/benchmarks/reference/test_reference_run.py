@@ -136,7 +136,7 @@ def test_stages(fake, capsys):
     shared = set(flags_of(model).items()) & set(flags_of(random).items())
     assert {("task_name", "nsmc"), ("random_seed", "2"), ("data_dir", "tasks/nsmc")} <= shared
     shown = capsys.readouterr().out
-    assert "== 3 of 24: text to records: rows of 64 pieces" in shown
+    assert "== 3 of 24: text to records: rows of 64 tokens" in shown
     assert not glob.glob("out/trials/*/model.ckpt*") and glob.glob("out/pretraining/64/model.ckpt*")
     kept = json.loads(Path("docs/curves/reference+pretraining+64.json").read_text())
     assert kept["loss/masked_lm"] == {"steps": [10, 20, 30], "values": [5.0, 2.5, 1.25]}
