@@ -46,9 +46,8 @@ OWN_FILES = "files"
 class ClassifierFlags(TextFlags):
     """Fine-tunes BERT or ALBERT to classify sentences or pairs, or to predict a number for them.
 
-    With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and the
-    examples must be given, as --data_dir, --dev_file, --test_file or --predict_file: task, sizes
-    and tokenizer are stored beside the weights."""
+    With --do_eval or --do_predict alone, give only --output_dir, of an earlier training, and the
+    examples."""
 
     EXAMPLE = (
         "--task_name=nsmc --data_dir=data/nsmc --output_dir=output/nsmc "

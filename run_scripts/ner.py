@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 class NerFlags(TextFlags):
     """Fine-tunes BERT or ALBERT to find named entities, or to tag tokens in any other way.
 
-    With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and --data_dir
-    or --predict_file must be given: task, sizes and tokenizer are stored beside the weights."""
+    With --do_eval or --do_predict alone, give only --output_dir, of an earlier training, and
+    --data_dir or --predict_file."""
 
     EXAMPLE = (
         "--task_name=klue-ner --data_dir=data/klue-ner-v1.1 --output_dir=output/ner "

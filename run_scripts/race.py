@@ -39,8 +39,8 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     """Fine-tunes BERT or ALBERT to answer multiple-choice questions: RACE, or files of your own.
     Without --do_train, --do_eval and --do_predict it trains and evaluates.
 
-    With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and --data_dir
-    must be given: sizes and tokenizer are stored beside the weights."""
+    With --do_eval or --do_predict alone, give only --output_dir, of an earlier training, and
+    --data_dir."""
 
     EXAMPLE = (
         "--data_dir=data/RACE --output_dir=output/race "

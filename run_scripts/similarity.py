@@ -53,8 +53,8 @@ class SimilarityFlags(FinetuneFlags):
     """Trains vectors of texts to search and compare with: the cosine of two vectors says how alike
     two texts are. It starts from any pre-trained BERT or ALBERT.
 
-    With --do_eval or --do_predict alone, only --output_dir (of an earlier training) and the
-    examples must be given: pooling, sizes and tokenizer are stored beside the weights."""
+    With --do_eval or --do_predict alone, give only --output_dir, of an earlier training, and the
+    examples."""
 
     EXAMPLE = (
         "--task_name=klue-nli --data_dir=data/klue-nli-v1.1 --output_dir=output/vectors "

@@ -44,8 +44,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     """Fine-tunes BERT or ALBERT to answer questions with a span of a text: SQuAD 1.1 and 2.0,
     KorQuAD 1.0, KLUE-MRC, or files of your own in their format.
 
-    With --do_predict alone, only --output_dir (of an earlier training) and --predict_file must be
-    given: task, sizes and tokenizer are stored beside the weights."""
+    With --do_predict alone, give only --output_dir, of an earlier training, and --predict_file."""
 
     EXAMPLE = (
         "--task_name=korquad --train_file=data/KorQuAD_v1.0_train.json "

@@ -15,7 +15,6 @@ from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.finetune import FinetuneFlags, TextFlags
 from run_scripts.flags.groups import by_heading
-from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.flags.training import ModelFlags, TrainingFlags
@@ -68,16 +67,19 @@ Every flag of every program. Flags that several programs share are listed once,
 [at the end](#shared-flags); `--help` shows all flags of one program. Names without `.py` are
 started as `python -m NAME`.
 
-A switch is `--name`, `--noname`, `--name=true` or `--name=false`. Every program also takes
-`--flagfile=FILE` (a file with a flag a line), `--help`, `--helpfull` (the flags for TPUs too) and
-`--version`. Defaults such as "BERT 128, ALBERT 512" are the defaults of Google's programs.
-`python -m run_scripts.tools.check_devices --help` shows the options of that check.
+A switch is `--name`, `--noname`, `--name=true` or `--name=false`, and off unless its default is
+true. Where no values are named, a flag takes text, or a number like its default. Every program
+also takes `--flagfile=FILE` (a file with a flag a line), `--help`, `--helpfull` (the flags for TPUs
+too) and `--version`. Defaults such as "BERT 128, ALBERT 512" are the defaults of Google's programs.
 
 This page is made from the code by `python docs/generated_pages`; a test compares it.
 """
 
 # As many flags are read in one table.
 SHORT = 12
+
+# A bound that nobody comes near is left out.
+LARGE = 4096
 
 SHARED_HEAD = """## Shared flags
 
@@ -132,27 +134,26 @@ def _shared(base):
 
 
 def _tables(fields):
-    """The lines of a table, with many flags for each group of them.
+    """The lines of a table, with a row for the name of each group where there are many flags.
 
     Flags that differ in nothing else than their names share a row.
     """
     groups = {heading: found for heading, found in by_heading(fields).items() if found}
     if len(fields) <= SHORT:
         groups = {None: [field for found in groups.values() for field in found]}
-    lines = []
+    lines = ["| flag | values | default | |", "|---|---|---|---|"]
     for heading, found in groups.items():
-        lines += [f"**{heading}**", ""] if heading else []
-        lines += ["| flag | values | default | |", "|---|---|---|---|"]
+        lines += [f"| **{heading}** | | | |"] if heading else []
         alike = {}
         for field in found:
             alike.setdefault(_about(field), []).append(field)
-        lines += [*map(_row, alike.values()), ""]
-    return lines
+        lines += map(_row, alike.values())
+    return [*lines, ""]
 
 
 def _row(fields):
     names = ", ".join(f"`--{field.name}`" for field in fields)
-    return f"| {names} | {_about(fields[0])} |"
+    return f"| {names} | {_about(fields[0])} |".replace("|  |", "| |").replace("|  |", "| |")
 
 
 def _about(field):
@@ -165,14 +166,15 @@ def _values(field):
     """The values that a flag takes: a list, bounds, or a type."""
     if field.metadata["choices"]:
         return ", ".join(f"`{choice}`" for choice in field.metadata["choices"])
-    kind = {bool: "switch", str: "text", int: "integer", float: "number"}[value_type(field)]
+    if value_type(field) is bool:
+        return "switch"
     words = {"least": "from {}", "above": "above {}", "most": "to {}", "below": "below {}"}
     bounds = [
         words[name].format(bound)
         for name, bound in field.metadata["bounds"].items()
-        if abs(bound) < MOST_STEPS
+        if abs(bound) < LARGE
     ]
-    return " ".join([kind, *bounds])
+    return " ".join(bounds)
 
 
 def _default(field):
@@ -181,7 +183,8 @@ def _default(field):
         return "required"
     if isinstance(default, PerModel) and default.by_encoder:
         return ", ".join(f"{title} {shown(value)}" for title, value in default.by_title().items())
-    return shown(default.default if isinstance(default, PerModel) else default)
+    value = shown(default.default if isinstance(default, PerModel) else default)
+    return "" if value in ("–", "false") else value
 
 
 def shown(value):

@@ -5,6 +5,7 @@ imports matters.
 """
 
 import ast
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,12 +136,13 @@ def _entry(name, module, described, where=False):
     title = f"{module}.{name}" if where else name
     lines = [f"### {title}", ""]
     if not isinstance(node, ast.ClassDef):
-        return [*lines, *_code(f"{name}{_arguments(node)}", ast.get_docstring(node))]
+        return [*lines, *_code([(f"{name}{_arguments(node)}", ast.get_docstring(node))])]
     own = methods(node, tree)
     init = own.pop("__init__", None)
     fields = _fields(node)
     signature = f"{name}{_arguments(init)}" if init else f"{name}({fields})" if fields else name
-    lines += _code(signature, ast.get_docstring(node), init and ast.get_docstring(init))
+    about_class = [ast.get_docstring(node), init and ast.get_docstring(init)]
+    parts = [(signature, "\n\n".join(filter(None, about_class)))]
     elsewhere = {}
     for method, definition in own.items():
         if not method.startswith("_") and ast.get_docstring(definition):
@@ -150,7 +152,8 @@ def _entry(name, module, described, where=False):
                 elsewhere.setdefault(described[about], []).append(f"`{method}`")
             else:
                 described[about] = name
-                lines += _code(f"{name}.{about[0]}", about[1])
+                parts.append((f".{about[0]}", about[1]))
+    lines += _code(parts)
     for other, names in elsewhere.items():
         lines += [f"As in `{other}`: {', '.join(names)}.", ""]
     return lines
@@ -187,6 +190,10 @@ def _fields(node):
     return ", ".join(map(ast.unparse, fields))
 
 
-def _code(signature, *docstrings):
-    text = "\n\n".join(filter(None, docstrings))
-    return ["```text", signature, *([""] if text else []), *text.splitlines(), "```", ""]
+def _code(parts):
+    """A block of signatures, each with its docstring below it."""
+    texts = [
+        "\n\n".join(filter(None, [signature, textwrap.indent(docstring or "", "    ")]))
+        for signature, docstring in parts
+    ]
+    return ["```text", *"\n\n".join(texts).splitlines(), "```", ""]

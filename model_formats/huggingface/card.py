@@ -3,7 +3,6 @@
 What is not recorded is left out: nothing here is guessed.
 """
 
-import collections
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,6 +17,9 @@ from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import POSITIONS_KEY, ModelFolder
 from model_formats.transformers_files.config import to_huggingface
 from tokenization.base import TokenizerInterface
+
+# Name of a number in the folder's record -> what the card calls it.
+TITLES = {"pieces": "tokens"}
 
 PRETRAINING = "pre-trained on masked words"
 REPLACED_TOKENS = "pre-trained to find replaced tokens"
@@ -43,9 +45,10 @@ def make_card(
         lines += ["## With sentence-transformers", "", "```python"]
         lines += [*sentence_lines(loaded.tokenizer), "```", ""]
     lines += [f"{tokenization[0].upper()}{tokenization[1:]}.", ""]
-    for heading, values in (*stage_tables(loaded), *tables(loaded)):
-        if values:
-            lines += [f"## {heading}", "", table(values), ""]
+    own = ((heading, [values]) for heading, values in tables(loaded))
+    for heading, columns in (*stage_tables(loaded), *own):
+        if any(columns):
+            lines += [f"## {heading}", "", table(columns), ""]
     if loaded.task == "similarity":
         architecture = architecture._replace(pipeline="sentence-similarity")
     return header(architecture, metadata) + "\n".join(lines)
@@ -86,18 +89,19 @@ def sentence_lines(tokenizer: TokenizerInterface | None) -> list[str]:
     ]
 
 
-def stage_tables(loaded: LoadedModel) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Pairs of a heading and a dict, of how the model was trained, the earliest stage first."""
-    stages = ModelFolder(loaded.folder).stages
-    total = collections.Counter(str(stage.get("program")) for stage in stages)
-    seen: collections.Counter[str] = collections.Counter()
-    for stage in stages:
-        program = str(stage.get("program"))
-        seen[program] += 1
-        number = f", {seen[program]} of {total[program]}" if total[program] > 1 else ""
+def stage_tables(loaded: LoadedModel) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Pairs of a heading and dicts, of how the model was trained: a dict for each training.
+
+    The trainings of one program, the earliest first, are the columns of one table.
+    """
+    programs: dict[str, list[Mapping[str, Any]]] = {}
+    for stage in ModelFolder(loaded.folder).stages:
+        programs.setdefault(str(stage.get("program")), []).append(stage)
+    for program, stages in programs.items():
         for part in ("corpus", "settings"):
-            if isinstance(stage.get(part), dict):
-                yield f"{program.capitalize()}{number}: {part}", known(stage[part])
+            found = [stage.get(part) for stage in stages]
+            columns = [known(values) if isinstance(values, dict) else {} for values in found]
+            yield f"{program.capitalize()}: {part}", columns
 
 
 def tables(loaded: LoadedModel) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -133,10 +137,18 @@ def header(architecture: TransformersClass, metadata: Sequence[str] = ()) -> str
     return "\n".join([*lines, *metadata, "---", "", ""])
 
 
-def table(values: Mapping[str, Any]) -> str:
-    """A dict as a table in Markdown."""
-    rows = [f"| {name} | {as_cell(value)} |" for name, value in values.items()]
-    return "\n".join(["| | |", "|---|---|", *rows])
+def table(columns: Sequence[Mapping[str, Any]]) -> str:
+    """Dicts as a table in Markdown, a column for each; several are numbered from 1."""
+    numbers = [str(number) if len(columns) > 1 else "" for number in range(1, len(columns) + 1)]
+    names = dict.fromkeys(name for values in columns for name in values)
+    rows = [["", *numbers]]
+    for name in names:
+        cells = [as_cell(values[name]) if name in values else "" for values in columns]
+        rows.append([TITLES.get(name, name), *cells])
+    head, *body = (
+        "|" + "|".join(f" {cell} " if cell else " " for cell in row) + "|" for row in rows
+    )
+    return "\n".join([head, "|---" * (len(columns) + 1) + "|", *body])
 
 
 def as_cell(value: Any) -> str:
