@@ -11,19 +11,9 @@ ALT_TEXTS = {
         "ko": "업데이트 횟수에 따른 학습률. 워밍업 동안 0에서 올라갔다가 0까지 직선으로 내려감",
         "en": "Learning rate over the updates: up from 0 in the warm-up, then straight down to 0",
     },
-    "03_pretraining-2": {
-        "ko": "학습 시간에 따라 떼어 둔 글에서 잰 마스크 언어 모델의 정확도와 문장 순서 정확도. "
-        "단계마다 선 하나, 찍을 때의 값은 점선",
-        "en": "Accuracy on held-out text over hours of training, a line for each phase: masked "
-        "tokens, and order of sentences with a dashed line for guessing",
-    },
     "04_reviews-1": {
         "ko": "모델이 답에 준 확률(가로)과 실제로 맞은 비율(세로), 비교할 대각선, 리뷰의 개수",
         "en": "Probability of the answer against the share that is right, the diagonal to compare "
         "with, and numbers of reviews",
-    },
-    "07_embeddings-1": {
-        "ko": "다섯 부류의 단어 40개를 임베딩의 주성분 둘로 나타낸 그림. 부류마다 색이 다름",
-        "en": "Forty words of five groups along two principal components, a colour for each group",
     },
 }
