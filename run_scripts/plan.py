@@ -145,14 +145,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def show_plan(flags: CorpusPlanFlags) -> None:
     """Prints the plan of a corpus, or the tables of models."""
+    refuse_unused(flags)
     if not flags.corpus_gb:
         show_sizes(flags)
         return
-    if flags.config_file:
-        raise InputError(
-            "--config_file must be given without --corpus_gb, whose plan is of a --model. "
-            f"Received: --config_file={flags.config_file} --corpus_gb={flags.corpus_gb}"
-        )
     sizes = [gigabytes * GIGABYTE for gigabytes in read_sizes(flags.corpus_gb)]
     config, phases = read_job(flags.model, packed=flags.masking == "dynamic")
     if flags.vocab_size:
@@ -168,12 +164,30 @@ def show_plan(flags: CorpusPlanFlags) -> None:
     print_plan(flags, sizes, (config, phases), cards, KOREAN_WIKIPEDIA)
 
 
+# The flags that tables of models read; a plan reads the others, and both --token_dropping.
+FLAGS_OF_TABLES = ("config_file", "lengths", "batch_size")
+
+
+def refuse_unused(flags: CorpusPlanFlags) -> None:
+    """Refuses flags of a plan without --corpus_gb, and flags of the tables of models with it."""
+    for field in dataclasses.fields(flags):
+        name, value = field.name, getattr(flags, field.name)
+        of_tables, begins = name in FLAGS_OF_TABLES, ("corpus_gb", "token_dropping")
+        if name in begins or value == field.default or of_tables != bool(flags.corpus_gb):
+            continue
+        must = (
+            "without --corpus_gb: it is for tables of models" if of_tables else "with --corpus_gb"
+        )
+        raise InputError(f"--{name} must be given {must}. Received: --{name}={value}")
+
+
 def show_sizes(flags: CorpusPlanFlags) -> None:
     """Prints the tables of models."""
     lengths = read_lengths(flags.lengths)
     models = published_sizes()
     if flags.config_file:
-        models = {path: ConfigFile(path).config for path in flags.config_file.split(",")}
+        paths = flags.config_file.split(",")
+        models = {path: ConfigFile(path).config for path in filter(None, paths)}
     print_tables(models, lengths, flags.batch_size, flags.token_dropping)
 
 

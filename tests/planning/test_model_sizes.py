@@ -99,7 +99,7 @@ def test_any_configuration_file(tmp_path, capsys):
     shutil.copy(TEST_DATA / "transformers" / "electra_small" / "config.json", tmp_path)
     paths = [str(tmp_path / name) for name in (*files, "config.json")]
     assert [ConfigFile(path).config.embedding_size for path in paths] == [32, 16, 16]
-    argv = ["sizes", f"--config_file={','.join(paths)}", "--lengths=16,24,99", "--batch_size=8"]
+    argv = ["sizes", f"--config_file={','.join(paths)},", "--lengths=16,24,99", "--batch_size=8"]
     assert main(argv) == 0
     output = capsys.readouterr().out
     rows = table(output, "Operations per token")
