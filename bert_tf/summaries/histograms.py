@@ -24,12 +24,16 @@ SMALLEST_WIDTH = 1e-12
 def layer_groups(variables: Sequence[Any]) -> dict[str, list[int]]:
     """Name of a layer -> the indices of its matrices among the variables.
 
-    Biases and the weights of layer norms are left out: they are few, and around other values.
+    Biases and the weights of layer norms are left out: they are few, and around other values. A
+    layer of a second network, as an ELECTRA's generator is, has the network's name before its own.
     """
     groups: dict[str, list[int]] = {}
+    networks: dict[str, str] = {}  # layer -> the network that has it first
     for index, variable in enumerate(variables):
+        network, layer = variable.path.split("/")[:2]
         if len(variable.shape) > 1:
-            groups.setdefault(variable.path.split("/")[1], []).append(index)
+            own = networks.setdefault(layer, network) == network
+            groups.setdefault(layer if own else f"{network}_{layer}", []).append(index)
     return groups
 
 

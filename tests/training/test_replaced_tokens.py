@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoint import google_variables
+from bert_tf.summaries.histograms import layer_groups
 from bert_tf.training.step import TrainingStep
 from electra_tf import ElectraConfig, ElectraModel, ReplacedTokensModel, replaced_tokens
 from electra_tf.replaced_tokens import corrupt, row_numbers, sample
@@ -182,6 +183,17 @@ def test_one_device_and_two(float64, parts):
     (one, state), (two, other) = found
     np.testing.assert_allclose(two, one, atol=0, rtol=1e-9)
     assert_close(other, state, 1e-9, floor=1e-4)
+
+
+def test_histograms_tell_the_networks_apart():
+    weights = tiny().trainable_variables
+    groups = layer_groups(weights)
+    assert list(groups) == [
+        "embeddings", "embedding_projection", "layer_0", "generator_layer_0", "masked_lm",
+        "discriminator",
+    ]  # fmt: skip
+    assert {weights[i].path.split("/")[0] for i in groups["layer_0"]} == {"electra"}
+    assert {weights[i].path.split("/")[0] for i in groups["generator_layer_0"]} == {"generator"}
 
 
 def test_replicas_draw_apart():
