@@ -44,9 +44,20 @@ def write_stages(folder: str, stages: Sequence[Stage]) -> None:
 
 def trained_objective(stages: Sequence[Stage]) -> str | None:
     """The "objective" of the latest pre-training among stages; None if it is not known."""
-    trainings = [stage for stage in stages if stage.get("program") == "pre-training"]
-    objective = trainings[-1].get("objective") if trainings else None
+    objective = _latest_training(stages).get("objective")
     return objective if objective in ("nsp", "sop", "none", *OBJECTIVES) else None
+
+
+def trained_by(stages: Sequence[Stage]) -> str | None:
+    """The --objective of the latest pre-training among stages; None if it is not known."""
+    settings = _latest_training(stages).get("settings")
+    objective = settings.get("objective") if isinstance(settings, dict) else None
+    return objective if objective in OBJECTIVES else None
+
+
+def _latest_training(stages):
+    trainings = [stage for stage in stages if stage.get("program") == "pre-training"]
+    return trainings[-1] if trainings else {}
 
 
 def add_counts(descriptions: Sequence[Mapping[str, Any]]) -> dict[str, int]:

@@ -23,15 +23,20 @@ from model_formats.model_folder import (
     earlier_stages,
     stages_of,
 )
-from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES, PretrainingObjective
+from model_formats.pretraining_objectives import (
+    MASKED_WORDS,
+    OBJECTIVES,
+    PretrainingObjective,
+    objective_of,
+)
 from model_formats.training_record import add_counts, trained_objective
 from run_scripts.flags.declaration import PerModel, resolve_model_defaults
 from run_scripts.flags.devices import start_tensorflow
-from run_scripts.flags.distillation import RELATIONS, GivenTeacher, lasting_values
+from run_scripts.flags.distillation import GivenTeacher, lasting_values
 from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.flags.objectives import (
     SENTENCE_OBJECTIVES,
-    check_resumed_objective,
+    check_begun_objective,
     config_of_objective,
     measured_pairs,
     read_objective,
@@ -113,6 +118,13 @@ class PretrainingJob:
         from model_formats.weights import open_weights
 
         arrays = open_weights(path, self.model.folder)
+        trained = objective_of(arrays.shapes)
+        if trained.weights and trained is not self.pretraining and not self.flags.allow_missing:
+            raise InputError(
+                f"--objective must be {trained.name}, as {path} was trained "
+                "(--allow_missing=cls/ begins new heads). "
+                f"Received: {self.flags.objective}"
+            )
         if self.flags.generator_dir is None:
             return arrays
         from model_formats.electra_generator import beside
@@ -152,7 +164,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
         if objective in SENTENCE_OBJECTIVES and is_chief:
             print(f"note: --objective={flags.objective} leaves the labels of sentence pairs out")
         objective = flags.objective
-    check_resumed_objective(flags, objective)
+    check_begun_objective(flags, objective)
     tokenizer = check_vocabulary(flags, model.folder, config)
     check_described_tokenizer(flags, tokenizer, [*files, *eval_files])
     if tokenizer is None:
@@ -193,11 +205,6 @@ def find_teacher(
         raise InputError(
             f"--teacher_dir needs --objective={MASKED_WORDS.name}. "
             f"Received: --objective={flags.objective}"
-        )
-    if flags.teacher_dir and flags.distillation == RELATIONS and flags.token_dropping:
-        raise InputError(
-            f"--distillation={RELATIONS} needs every token in the last layer: without "
-            f"--token_dropping. Received: --token_dropping={flags.token_dropping}"
         )
     return GivenTeacher.of(flags, config, tokenizer)
 

@@ -19,6 +19,12 @@ LOGITS, RELATIONS = "logits", "minilm"
 # Those of MiniLMv2; "qk" beside "vv" are MiniLM's (`bert_tf.distillation.RelationTeacher`).
 ALL_RELATIONS = ("qq", "kk", "vv", "qk")
 
+# --distillation -> the flags that it alone reads.
+OWN_FLAGS = {
+    LOGITS: ("distillation_temperature",),
+    RELATIONS: ("distillation_relations", "relation_heads", "teacher_layer"),
+}
+
 _lasting = {"recorded": True, "kept": True}
 
 
@@ -114,10 +120,13 @@ class GivenTeacher:
         folder = ModelFolder.open(values.teacher_dir, what="--teacher_dir")
         folder.check()
         _check_vocabulary(folder, tokenizer)
+        _refuse_of_another_distillation(values)
         teacher = cls(folder, values.distillation_weight, values.distillation_temperature)
+        if getattr(values, "distillation", None) == LOGITS:
+            _check_logits(folder, config)
+        _check_ids(folder, tokenizer.vocab_size if tokenizer else config.vocab_size)
         if getattr(values, "distillation", None) == RELATIONS:
             return dataclasses.replace(teacher, **_relations_of(values, config, folder.config))
-        _check_table(folder, config, getattr(values, "distillation", None))
         return teacher
 
     def check_length(self, longest: int, what: str) -> None:
@@ -166,6 +175,19 @@ def _refuse_without_teacher(values):
             )
 
 
+def _refuse_of_another_distillation(values):
+    """Refuses flags of run_pretraining that --distillation leaves without an effect."""
+    chosen = getattr(values, "distillation", None)
+    for field in dataclasses.fields(values):
+        takers = [kind for kind, names in OWN_FLAGS.items() if field.name in names]
+        value = getattr(values, field.name)
+        if chosen and takers and chosen not in takers and value != field.default:
+            raise InputError(
+                f"--{field.name} needs --distillation={takers[0]}. Received: "
+                f"--{field.name}={value} with --distillation={chosen}"
+            )
+
+
 def _check_vocabulary(folder, tokenizer):
     """Refuses a teacher whose ids stand for other pieces; where one is not known, says nothing."""
     own = folder.tokenizer
@@ -178,10 +200,18 @@ def _check_vocabulary(folder, tokenizer):
     )
 
 
-def _check_table(folder, config, distillation):
+def _check_ids(folder, ids):
+    """Refuses a teacher without a row for every id of the examples."""
+    rows = folder.config.vocab_size
+    if rows < ids:
+        raise InputError(
+            f"--teacher_dir must hold a model with the same vocabulary: {ids:,} ids. "
+            f"Received: {folder.path} with {rows:,} rows in its table"
+        )
+
+
+def _check_logits(folder, config):
     """Refuses logits that cannot be compared, of --distillation=logits."""
-    if distillation is None:
-        return
     if folder.task != "pretraining":
         raise InputError(
             f"--distillation={LOGITS} needs a teacher that predicts masked words. "

@@ -11,8 +11,8 @@ from bert_tf.costs.dropped_tokens import LEAST_CALLS
 from create_pretraining_data.records.metadata import described_objective, one_value
 from model_formats.encoders import ENCODERS
 from model_formats.model_folder import ModelFolder, stages_of
-from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES, REPLACED_TOKENS
-from model_formats.training_record import trained_objective
+from model_formats.pretraining_objectives import OBJECTIVES, REPLACED_TOKENS
+from model_formats.training_record import trained_by, trained_objective
 
 if TYPE_CHECKING:
     from run_scripts.flags.pretrain import PretrainFlags
@@ -29,20 +29,20 @@ def read_objective(files: Sequence[str]) -> str | None:
     return one_value(described, "all files of a flag must be made with one --objective")
 
 
-def check_resumed_objective(values: "PretrainFlags", objective: str | None) -> None:
-    """Refuses to go on with a training of another objective.
+def check_begun_objective(values: "PretrainFlags", objective: str | None) -> None:
+    """Refuses to go on with a training of another objective, or to measure it by another one.
 
     `objective` is of the records to train on; the training's own, where it has no pairs.
     """
-    newest = latest_checkpoint(values.output_dir) if values.do_train else None
-    begun = trained_objective(stages_of(newest))
-    own = begun if begun in OBJECTIVES else MASKED_WORDS.name
-    if begun and own != values.objective:
+    stages = stages_of(latest_checkpoint(values.output_dir))
+    own = trained_by(stages)
+    if own and own != values.objective:
         raise InputError(
             f"--objective must be {own}, with which the training in {values.output_dir} began. "
             f"Received: {values.objective}"
         )
-    if objective and begun and objective != begun:
+    begun = trained_objective(stages)
+    if values.do_train and objective and begun and objective != begun:
         raise InputError(
             f"--input_file must hold records of --objective={begun}, with which the training in "
             f"{values.output_dir} began. Received: records of --objective={objective}"
@@ -85,6 +85,12 @@ def config_of_objective(
             )
         folder = ModelFolder.open(flags.generator_dir, what="--generator_dir")
         size = _size_beside(config, folder.config, flags.generator_dir)
+        given = flags.generator_size or size
+        if round(config.hidden_size * given) != folder.config.hidden_size:
+            raise InputError(
+                f"--generator_size must be {size:g}, the size of the generator in --generator_dir. "
+                f"Received: {given:g}"
+            )
     changes: dict[str, Any] = {} if size is None else {"generator_size": size}
     return dataclasses.replace(config, **changes)
 

@@ -178,6 +178,12 @@ def test_another_objective_in_the_same_folder(trained, tmp_path, capsys):
     job, _ = trained
     assert job.run(objective="mlm", num_train_steps=7) == 1
     assert "--objective must be rtd, with which the training in" in one_line(capsys)
+    evaluation = {"objective": "mlm", "do_train": False, "do_eval": True}
+    assert job.run(**evaluation) == 1
+    assert "--objective must be rtd, with which the training in" in one_line(capsys)
+    flags = {"model_dir": job.output, "config_file": None, "output_dir": tmp_path / "measured"}
+    assert job.run(**evaluation, **flags) == 1
+    assert f"--objective must be rtd, as {job.output}/model.ckpt-6 was trained" in one_line(capsys)
     # From its weights, into another folder, it is one: for masked words on the discriminator.
     flags = {"model_dir": job.output, "config_file": None, "output_dir": tmp_path / "words"}
     flags |= {"objective": "mlm", "num_train_steps": 1, "allow_missing": "cls/"}
@@ -216,6 +222,9 @@ def test_released_weights_are_read(trained, tmp_path, capsys):
     flags |= {"generator_dir": one, "output_dir": tmp_path / "no"}
     assert job.run(**flags) == 1
     assert "--generator_dir must hold an ELECTRA's generator" in one_line(capsys)
+    flags |= {"generator_dir": other, "generator_size": 0.5}
+    assert job.run(**flags) == 1
+    assert "--generator_size must be 0.25, the size of the generator in" in one_line(capsys)
     assert job.run(generator_dir=other, output_dir=tmp_path / "no") == 1
     assert "--generator_dir needs the discriminator's weights" in one_line(capsys)
 

@@ -96,14 +96,16 @@ def test_a_teacher_is_not_added_later(tmp_path, teacher, capsys):
 
 @pytest.mark.usefixtures("eagerly")
 def test_a_student_of_relations(tmp_path, teacher, capsys):
-    """In packed rows whose masks are drawn while training."""
-    job = PretrainingJob(tmp_path, PACKED_DYNAMIC, **NO_DROPOUT)
+    """In packed rows whose masks are drawn while training; it drops tokens."""
+    job = PretrainingJob(tmp_path, PACKED_DYNAMIC, **NO_DROPOUT, num_hidden_layers=2)
     flags = {"max_seq_length": 32, "max_predictions_per_seq": 8, "mask_processes": 0}
-    flags |= {**MINILM, "teacher_dir": teacher}
+    flags |= {"token_dropping": 0.25, **MINILM, "teacher_dir": teacher}
     flags["save_summary_steps"] = 1
     flags |= {"distillation_weight": 1.0, "distillation_relations": "qk,vv"}
     assert job.run(**flags, num_train_steps=2) == 0
-    assert "the relations qk, vv of layer 1 in 4 heads, weight 1" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "the relations qk, vv of layer 1 in 4 heads, weight 1" in out
+    assert "layers 1 to 1 of 2 compute 24 of 32 tokens" in out
     drawn = curves(job.output)
     expected = [value for _, value in drawn["loss/total"]]
     found = [value for _, value in drawn["loss/distillation"]]
@@ -130,6 +132,9 @@ def test_other_precisions_and_xla_and_two_devices(job, flags, precision):
 REFUSED = {
     "other rows": ({"bert_config_file": "vocab_size"}, "with as many rows in its table, 61"),
     "weight alone": ({"teacher_dir": None, "distillation_weight": 0.3}, "needs --teacher_dir"),
+    "rows": ({"bert_config_file": "vocab_size", **MINILM}, "the same vocabulary: 61 ids. Received"),
+    "of logits": ({**MINILM, "distillation_temperature": 3}, "needs --distillation=logits"),
+    "of relations": ({"relation_heads": 4}, "--relation_heads needs --distillation=minilm"),
     "heads": ({**MINILM, "relation_heads": 5}, "--relation_heads must divide the width"),
     "layer": ({**MINILM, "teacher_layer": 3}, "--teacher_layer must be at most the layers"),
     "relations": ({**MINILM, "distillation_relations": "qv"}, "--distillation_relations must be"),
@@ -141,7 +146,7 @@ REFUSED = {
 def test_what_cannot_teach(job, case, capsys):
     flags, expected = REFUSED[case]
     if "bert_config_file" in flags:
-        flags = {"bert_config_file": write_config(job.folder / "more.json", vocab_size=61)}
+        flags = {**flags, "bert_config_file": write_config(job.folder / "more.json", vocab_size=61)}
     assert job.run(**flags) == 1
     assert expected in one_line(capsys)
 
