@@ -191,7 +191,7 @@ class Session:
                     config, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate
                 )
             model = add_head(encoder(config, attention_function=attention, dtype=policy))
-            self.print(f"model: {config}")
+            self.print(model_line(job.model.encoder.title, config))
             if schedule is None:
                 return TrainingState(model, None)  # type: ignore[arg-type]  # it is not trained
             correction = {"bias_correction": True} if job.flags.bias_correction else {}
@@ -302,10 +302,10 @@ class Session:
             steps, passes = f"step {state.step + 1} onwards for {left:.2f} hours", " from"
         self.print(
             f"training on {describe_devices(self.strategy)} in {self.precision}, XLA "
-            f"{self.compilation}, {batch} examples per update ({on_device} per device{split}), "
-            f"{steps}{passes} {examples:,} examples"
-            f"{f', padded to {_listed(lengths)}' if lengths else ''}"
+            f"{self.compilation}, {batch} examples per update ({on_device} per device{split})"
         )
+        padded = f", padded to {_listed(lengths)}" if lengths else ""
+        self.print(f"{steps}{passes} {examples:,} examples{padded}")
         rows = on_device // microbatches * workload.rows
         sizes = (rows, workload.length, workload.predictions, self.precision, config.recompute)
         slots = len(state.optimizer.slots)
@@ -339,6 +339,22 @@ def dropping_line(workload: "Workload") -> str:
         f"layers {first_short_call(calls) + 1} to {calls - 1} of {calls} compute {kept} of "
         f"{length} tokens"
     )
+
+
+def model_line(title: str, config: EncoderConfig) -> str:
+    """Says the sizes of a model; the folder that is written has the whole configuration."""
+    sizes = [
+        f"{config.num_hidden_layers} layers of {config.hidden_size}",
+        f"{config.num_attention_heads} attention heads",
+        f"intermediate size {config.intermediate_size:,}",
+        f"{config.vocab_size:,} tokens",
+        f"{config.max_position_embeddings:,} positions",
+    ]
+    more = {name: getattr(config, name, None) for name in ("embedding_size", "generator_size")}
+    if more["embedding_size"] == config.hidden_size:
+        del more["embedding_size"]
+    sizes += [f"{name} {value}" for name, value in more.items() if value is not None]
+    return f"model: {title}, {', '.join(sizes)}"
 
 
 def _listed(lengths):

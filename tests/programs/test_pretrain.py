@@ -42,7 +42,8 @@ def test_trains_evaluates_and_continues(job, kind, xla, capsys):
     out = capsys.readouterr().out
     assert "note: there is no tokenizer beside the records" in out
     assert "starting from new weights" in out
-    assert "steps 1 to 6" in out and "1.2 passes over 40 examples" in out
+    assert f"\nmodel: {kind.upper()}, " in out and " layers of " in out
+    assert "\nsteps 1 to 6, 1.2 passes over 40 examples" in out
     assert ("compiling the training step with XLA" in out) == (xla == "auto")
     assert ("compiling the evaluation with XLA" in out) == (xla == "auto")
     assert "evaluating on 40 records" in out
