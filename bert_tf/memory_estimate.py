@@ -189,7 +189,7 @@ def memory_line(
         (estimate_bytes(config, *sizes, kind, **options) + beside) / GIB
         for kind in ("none", "block")
     )
-    line = f"{weights:,} weights; about {{:.1f}} GiB a device at {batch} x {length}"
+    line = f"{weights:,} weights; about {{:.1f}} GiB of memory per device at {batch} x {length}"
     if recompute == "block":
         return line.format(saving) + f" ({plain:.1f} without --recompute=block)"
     return line.format(plain) + f" ({saving:.1f} with --recompute=block)"

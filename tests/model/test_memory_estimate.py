@@ -168,8 +168,8 @@ def test_line():
     assert plain != saving
     arguments = (BASE, 32, 128, 20, "bfloat16")
     assert memory_line(*arguments, "none") == (
-        f"{start}{plain} GiB a device at 32 x 128 ({saving} with --recompute=block)"
+        f"{start}{plain} GiB of memory per device at 32 x 128 ({saving} with --recompute=block)"
     )
     assert memory_line(*arguments, "block") == (
-        f"{start}{saving} GiB a device at 32 x 128 ({plain} without --recompute=block)"
+        f"{start}{saving} GiB of memory per device at 32 x 128 ({plain} without --recompute=block)"
     )
