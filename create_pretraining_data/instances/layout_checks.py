@@ -56,18 +56,13 @@ def find_lost_text(
     lost = sum(statistics.pieces_in_no_row.values())
     if lost <= LOST_SHARE * statistics.pieces:
         return []
-    is_cut = rules.long_lines == "truncate"
-    cures = ["--long_lines=split cuts nothing away"] if is_cut else []
+    cures = ["--long_lines=split"] if rules.long_lines == "truncate" else []
     if rules.objective != "none":
-        cures = ["--long_lines=split splits lines that are longer than a row"] if is_cut else []
-        cures += [] if split_sentences else ["--split_sentences splits every paragraph"]
-        cures += [
-            "a larger --max_seq_length cuts less, a larger --dupe_factor at other places",
-            "--objective=none cuts nothing away",
-        ]
+        cures += [] if split_sentences else ["--split_sentences"]
+        cures += ["a larger --max_seq_length or --dupe_factor", "--objective=none"]
     return [
         f"{lost / statistics.pieces:.1%} of the tokens are in no row "
-        f"({describe_lost_pieces(statistics)}): {'; '.join(cures)}"
+        f"({describe_lost_pieces(statistics)}); what helps: {', '.join(cures)}"
     ]
 
 

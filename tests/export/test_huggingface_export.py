@@ -294,8 +294,5 @@ def test_the_card_of_a_pre_trained_model(tmp_path):
     assert f"## Pre-training: corpus\n\n{corpus_table}" in text
     settings_table = "| learning_rate | 0.0001 | |\n| optimizer | | lamb |\n"
     assert f"## Pre-training: settings\n\n| | 1 | 2 |\n|---|---|---|\n{settings_table}" in text
-    first, second = (
-        text.index(part) for part in ("| learning_rate | 0.0001 |", "| optimizer | lamb")
-    )
-    assert first < second and "| x |" not in text
+    assert "| x |" not in text
     assert "| embedding_size | 16 |" in text and "## Task" not in text

@@ -215,9 +215,8 @@ def test_what_is_lost_is_said(corpus, tmp_path, capsys):
                 assert not warned
                 continue
             (warning,) = warned
-            assert (
-                f"{counts[LONG_LINES]:,} of lines longer than a row): --long_lines=split" in warning
-            )
+            reason = f"{counts[LONG_LINES]:,} of lines longer than a row)"
+            assert f"{reason}; what helps: --long_lines=split" in warning
             assert ("--split_sentences" in warning) is (objective == "sop")
     assert found["none", "split"] == 0 and found["sop", "split"] < 0.05
     assert found["none", "truncate"] > 0.75 and found["sop", "truncate"] > 0.75
