@@ -174,7 +174,9 @@ def _values(field):
         for name, bound in field.metadata["bounds"].items()
         if abs(bound) < LARGE
     ]
-    return " ".join(bounds)
+    # A number of things: its default says as much.
+    is_plain = bounds in (["from 0"], ["from 1"]) and _default(field)
+    return "" if is_plain else " ".join(bounds)
 
 
 def _default(field):
