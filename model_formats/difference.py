@@ -35,12 +35,15 @@ class Parts(NamedTuple):
     weights: int  # how many numbers the model has
 
 
-def split(weights: Mapping[str, np.ndarray], source: CheckpointArrays, rank: int) -> Parts:
+def split(
+    weights: Mapping[str, np.ndarray], source: CheckpointArrays, stem: str, rank: int
+) -> Parts:
     """The `Parts` of a model.
 
     Args:
         weights: the model's, by Google's names.
-        source: the base's.
+        source: the base's, of whose encoder alone the difference is.
+        stem: how the names of the encoder's begin.
         rank: of every matrix.
 
     Raises:
@@ -49,7 +52,7 @@ def split(weights: Mapping[str, np.ndarray], source: CheckpointArrays, rank: int
     arrays: dict[str, np.ndarray] = {}
     lost = changed = 0.0
     for name, value in weights.items():
-        if name not in source.shapes:
+        if name not in source.shapes or not name.startswith(stem):
             arrays[f"{name}/new"] = value
             continue
         if tuple(source.shapes[name]) != value.shape:

@@ -48,7 +48,7 @@ def export(
         for name, variable in google_variables(loaded.model).items()
         if name not in loaded.missing
     }
-    arrays, lost, count = split(weights, source, rank)
+    arrays, lost, count = split(weights, source, base.encoder.stem, rank)
     if precision == "float16":
         arrays = as_float16(arrays)
     save_file(arrays, os.path.join(directory, WEIGHTS_FILE))

@@ -76,6 +76,14 @@ def test_at_full_rank_it_is_the_model(tmp_path, task, kind):
     assert not {p.name for p in folder.iterdir()} & {"vocab.txt", "bert_config.json"}
 
 
+def test_a_fine_tuned_base_lends_no_head(tmp_path):
+    for name in ("base", "trained"):
+        write_folder(tmp_path / name, "bert", "classification")
+    found = weights(export(tmp_path, f"--rank={FULL}"))
+    for name, value in weights(tmp_path / "trained").items():
+        np.testing.assert_allclose(found[name], value, atol=1e-6, rtol=0, err_msg=name)
+
+
 def test_vectors_are_the_models(pair):
     texts = ["the book is red", "나는 학교에 갔다"]
     expected = load_model(pair / "trained").embed(texts)
