@@ -84,6 +84,11 @@ def config_of_objective(
                 "--init_checkpoint. Received: neither"
             )
         folder = ModelFolder.open(flags.generator_dir, what="--generator_dir")
+        if folder.model_type not in encoders:
+            raise InputError(
+                "--generator_dir must hold an ELECTRA's generator. Received: "
+                f"{flags.generator_dir}, of {ENCODERS[folder.model_type].title}"
+            )
         size = _size_beside(config, folder.config, flags.generator_dir)
         given = flags.generator_size or size
         if round(config.hidden_size * given) != folder.config.hidden_size:

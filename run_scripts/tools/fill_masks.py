@@ -19,7 +19,9 @@ from run_scripts.given_model import find_directory, open_model_tokenizer
 from tokenization.unknown_share import warn_of_unknown
 from tokenization.vocabulary import special_ids
 
-# Variables that guesses do not depend on, and that released checkpoints may lack.
+# How the names of the weights begin, of which guesses need some; then of those that guesses do not
+# depend on, and that released checkpoints may lack.
+HEADS = ("cls/predictions/", "generator_predictions/")
 UNUSED = ("bert/pooler/", "cls/seq_relationship/", "discriminator_predictions/")
 
 
@@ -74,6 +76,11 @@ def fill_masks(values: FillMasksFlags) -> None:
     from model_formats.load_folder import make_model
 
     arrays = open_weights(checkpoint, folder)
+    if not any(name.startswith(HEADS) for name in arrays.shapes):
+        raise InputError(
+            "--model_dir must hold a model for masked words (of an ELECTRA: with its generator). "
+            f"Received: {checkpoint} without the head for them"
+        )
     encoder = folder.encoder.model_class(config)
     model, _ = make_model("pretraining", encoder, {}, arrays.shapes)
     load_arrays(model, dataclasses.replace(arrays, optional=(*arrays.optional, *UNUSED)))

@@ -10,6 +10,7 @@ from bert_tf.checkpoint_files import checkpoint_path
 from bert_tf.summaries.mask_predictions import best_guesses
 from korean_bert.masked_text import encode_with_masks
 from run_scripts.tools.fill_masks import main
+from tests.support.programs import one_line
 from tests.support.tiny_models import SIZES, tiny_model
 from tokenization import load_tokenizer
 
@@ -90,6 +91,12 @@ def test_bad_input(model_dir, capsys, arguments, words):
     assert run(model_dir, *arguments) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert all(word in line for word in words), line
+
+
+def test_a_model_that_fills_no_masks(model_dir, capsys):
+    save_google_checkpoint(tiny_model().encoder, checkpoint_path(model_dir, 3))
+    assert run(model_dir, "--text=[MASK]") == 1
+    assert "must hold a model for masked words" in one_line(capsys)
 
 
 def test_more_guesses_than_pieces(model_dir, capsys):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from korean_bert import load_model
-from model_formats.model_folder import ModelFolder
+from model_formats.model_folder import REFERENCE_MODEL, ModelFolder
 from run_scripts.conversion import export_model
 from tests.support.programs import (
     DROPOUT,
@@ -225,6 +225,9 @@ def test_released_weights_are_read(trained, tmp_path, capsys):
     flags |= {"generator_dir": other, "generator_size": 0.5}
     assert job.run(**flags) == 1
     assert "--generator_size must be 0.25, the size of the generator in" in one_line(capsys)
+    flags |= {"generator_dir": REFERENCE_MODEL, "generator_size": None}
+    assert job.run(**flags) == 1
+    assert one_line(capsys).endswith("of BERT")
     assert job.run(generator_dir=other, output_dir=tmp_path / "no") == 1
     assert "--generator_dir needs the discriminator's weights" in one_line(capsys)
 
