@@ -9,6 +9,7 @@ from bert_tf import BertConfig, BertModel, PretrainingModel
 from bert_tf.checkpoint import google_variables
 from bert_tf.costs.dropped_tokens import first_short_call, kept_tokens, lengths_of_calls
 from bert_tf.costs.flops import training_flops
+from bert_tf.layers import BlockInputs, gather_positions
 from bert_tf.memory_estimate import estimate_bytes
 from bert_tf.training.mixed_precision import LossScale
 from bert_tf.training.state import TrainingState
@@ -177,6 +178,52 @@ def test_it_is_saved_and_restored():
     np.testing.assert_array_equal(counters["token_losses"], average)
     state.set(3, counters)
     np.testing.assert_array_equal(state.token_dropping.losses, average)
+
+
+def test_the_average_counts_used_predictions_alone():
+    dropping = TokenDropping(0.5, 5)
+    ids, losses = tf.constant([[3, 3], [3, 4]]), tf.constant([[2.0, 5.0], [4.0, 1.0]])
+    sums = dropping.loss_sums(ids, losses, tf.constant([[1.0, 0.0], [1.0, 0.0]]))
+    np.testing.assert_array_equal(sums, [[0, 0, 0, 6, 0], [0, 0, 0, 2, 0]])
+    found = dropping.updated(tf.constant(dropping.losses), sums).numpy()
+    np.testing.assert_allclose(found, [10, 10, 10, 0.995 * 10 + 0.005 * 3, 10])
+
+
+def padded_row():
+    """A row whose third token is masked; the padding's id, never predicted, is as at the start."""
+    average = np.full(12, 10.0)
+    average[[7, 9]] = 1, 2
+    return {
+        "input_ids": tf.constant([[2, 7, 8, 9, 3, 0, 0, 0]]),
+        "input_mask": tf.constant([[1, 1, 1, 1, 1, 0, 0, 0]]),
+        "segment_ids": tf.zeros([1, 8], tf.int32),
+        "masked_lm_positions": tf.constant([[2, 1]]),
+        "masked_lm_weights": tf.constant([[1.0, 0.0]]),
+        FEATURE: tf.constant(average),
+    }
+
+
+def test_the_most_important_tokens_and_padding_last():
+    for count, expected in ((1, [2]), (3, [0, 2, 4]), (4, [0, 2, 3, 4]), (6, range(6))):
+        np.testing.assert_array_equal(most_important(padded_row(), count), [[*expected]])
+
+
+def test_kept_tokens_keep_their_positions():
+    """For encoders whose blocks read them."""
+    seen = []
+
+    def call_block(block, x, inputs, training=None):
+        seen.append(inputs)
+        return x if inputs.positions is None else gather_positions(x, inputs.positions)
+
+    run = TokenDropping(0.6, 12).run_block(call_block, padded_row(), 4)
+    inputs = BlockInputs(tf.zeros([1, 1, 1, 8]), tf.constant([[0, 1, 2, 0, 1, 0, 0, 0]]))
+    x = start = tf.range(8.0)[None, :, None]
+    for _ in range(4):
+        x = run(None, x, inputs)
+    assert [len(each.position_ids[0]) for each in seen] == [8, 8, 5, 8]
+    np.testing.assert_array_equal(seen[2].position_ids, [[0, 1, 2, 0, 1]])
+    np.testing.assert_array_equal(x, start)
 
 
 def test_special_tokens_are_found_without_a_tokenizer():
