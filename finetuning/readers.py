@@ -399,6 +399,13 @@ def json_field(entry: Any, name: str, kind: type | tuple[type, ...], where: str)
     return entry[name]
 
 
+def check_members(value: Any) -> Sequence[Any]:
+    """Returns a tuple, a list or an array; raises TypeError for a string, a set or other values."""
+    if not isinstance(value, tuple | list | np.ndarray):
+        raise TypeError(value)
+    return value
+
+
 def check_strings(*values: Any) -> tuple[str, ...]:
     """Returns the values; raises TypeError if one is no text."""
     for value in values:

@@ -167,7 +167,9 @@ class Model:
         vectors = list(extract(self.encoder, rows, chosen, pooling, batch_size, pad_id, **options))
         shape = len(rows), len(chosen), self.loaded.config.hidden_size
         found = np.stack(vectors) if vectors else np.zeros(shape, np.float32)  # [B, L, H]
-        found = unit_vectors(found) if as_trained and chosen == (-1,) else found
+        last = [layer in (-1, self.num_layers) for layer in chosen]
+        if as_trained and any(last):
+            found[:, last] = unit_vectors(found[:, last])
         found = found if several else found[:, 0]  # [B, H]
         return found[0] if single else found
 

@@ -4,6 +4,7 @@ Shapes: A, Q, N texts or vectors, H hidden, K texts that are found for a query.
 """
 
 import os
+import zipfile
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
@@ -90,9 +91,13 @@ def _vectors(embed, value):
 
 def _open_array(path):
     try:
-        return np.load(os.path.expanduser(path), mmap_mode="r")
-    except (OSError, ValueError, EOFError) as error:
+        array = np.load(os.path.expanduser(path), mmap_mode="r")
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} must be an array of NumPy. Received: {error}") from None
+    if not isinstance(array, np.ndarray):
+        names = ", ".join(array.files)
+        raise InputError(f"{path} must be an array of NumPy. Received: an archive of {names}")
+    return array
 
 
 def _check_widths(one, other):

@@ -240,6 +240,11 @@ def with_parts(
         InputError: a file cannot be trained on, or --train_shares does not fit them.
     """
     names, parts = train_names(values), []
+    if len({*map(os.path.realpath, names)}) < len(names):
+        raise InputError(
+            "--train_file must name each file once; --train_shares gives it more batches. "
+            f"Received: {values.train_file}"
+        )
     for name in names:
         if name == dataset.name and "train" in dataset.sources:
             sources = {"train": dataset.sources["train"]}
@@ -328,10 +333,12 @@ def read_parts(
         share = dataset.shares[number] if dataset.shares else None
         counts[part.name] = len(found), share, left_out
     shown: dict[str, int] = {}
-    for name, (count, share, left_out) in counts.items():
+    are_apart = len({*map(os.path.basename, counts)}) == len(counts)
+    for path, (count, share, left_out) in counts.items():
         share = count / len(examples) if share is None else share
-        shown[f"of {os.path.basename(name)} ({share:.1%} of the batches)"] = count
-        shown |= {f"{what} of {os.path.basename(name)}": n for what, n in left_out.items()}
+        name = os.path.basename(path) if are_apart else path
+        shown[f"of {name} ({share:.1%} of the batches)"] = count
+        shown |= {f"{what} of {name}": n for what, n in left_out.items()}
     return examples, shown
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from finetuning.classification.task import Classification
 from finetuning.datasets import Dataset
 from finetuning.examples import Examples, Outputs
-from finetuning.readers import Example, check_strings
+from finetuning.readers import Example, check_members, check_strings
 from finetuning.results import Classified
 from tokenization.base import TokenizerInterface
 
@@ -23,7 +23,7 @@ def make_task(
 
 def read_input(task: Classification, name: str, value: Any) -> Example:
     """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
-    first, second = (value, None) if isinstance(value, str) else value
+    first, second = (value, None) if isinstance(value, str) else check_members(value)
     check_strings(first, *[second] * (second is not None))
     return Example(name, first, second, None)
 

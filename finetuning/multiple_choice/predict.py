@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from finetuning.examples import Examples, Outputs
 from finetuning.multiple_choice.data import ChoiceDataset, ChoiceQuestion
 from finetuning.multiple_choice.task import MultipleChoice, probabilities
-from finetuning.readers import check_strings
+from finetuning.readers import check_members, check_strings
 from finetuning.results import Chosen
 from tokenization.base import TokenizerInterface
 
@@ -23,8 +23,8 @@ def make_task(
 
 def read_input(task: MultipleChoice, name: str, value: Any) -> ChoiceQuestion:
     """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
-    question, context, options = value
-    options = check_strings(*options)
+    question, context, options = check_members(value)
+    options = check_strings(*check_members(options))
     if len(options) < 2:
         raise ValueError(options)
     check_strings(context, question)

@@ -8,7 +8,7 @@ from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.data import Question, QuestionDataset
 from finetuning.question_answering.task import QuestionAnswering
 from finetuning.question_answering.windows import SPECIALS
-from finetuning.readers import check_strings
+from finetuning.readers import check_members, check_strings
 from finetuning.results import Answered, FoundAnswer
 from tokenization.base import TokenizerInterface
 
@@ -41,7 +41,7 @@ def make_task(
 
 def read_input(task: QuestionAnswering, name: str, value: Any) -> Question:
     """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
-    question, context = check_strings(*value)
+    question, context = check_strings(*check_members(value))
     return Question(name, question, context, (), False)
 
 

@@ -170,6 +170,11 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
             "a file must have either a score or a third text that means something else. Received: "
             f"{path} with both, columns {found.label} and {found.third}"
         )
+    if found.third is not None and found.second is None:  # it would be taken for the partner
+        raise InputError(
+            "a file with a third text must have a second one, the text's partner "
+            f"(--second_column). Received: {path} with {found.text} and {found.third}"
+        )
     assert found.text is not None  # it was found, or an error
     return SplitSource(
         source.files,
@@ -227,6 +232,12 @@ def _find_columns(
     if found.get("second") is None and found.get("label") is not None:
         found["label"] = None  # of single texts: the class of each, which says nothing here
     said = ", ".join(f"{kind} {name!r}" for kind, name in found.items() if name is not None)
+    chosen = [name for name in found.values() if name is not None]
+    if len(set(chosen)) < len(chosen):
+        raise InputError(
+            "--text_column, --second_column and so on must name different columns. Received: "
+            f"{path} with {said}"
+        )
     print(f"columns of {path}: {said} (--text_column, --second_column and so on name others)")
     return Columns(**found)
 

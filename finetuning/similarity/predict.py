@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from finetuning.examples import Examples, Outputs
-from finetuning.readers import check_strings
+from finetuning.readers import check_members, check_strings
 from finetuning.results import Classified
 from finetuning.similarity.data import SimilarityDataset, SimilarityExample
 from finetuning.similarity.ranking import unit_vectors
@@ -23,7 +23,7 @@ def make_task(loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: 
 
 def read_input(task: Similarity, name: str, value: Any) -> SimilarityExample:
     """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
-    first, second = value
+    first, second = check_members(value)
     return SimilarityExample(name, check_strings(first, second))
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert_common.errors import InputError
 from finetuning.metrics import imported
 
 # What `rank_measures` returns.
@@ -51,6 +52,9 @@ def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = 
         corpus: vectors [N, H]; a memory map is read block by block.
         top: how many to find for a query; K is at most N.
         normalize: whether vectors of the corpus have length 1 in the products.
+
+    Raises:
+        InputError: a vector has NaN or infinity.
     """
     top, best = min(top, len(corpus)), None
     rows = max(1, min(BLOCK_ROWS, len(corpus)))
@@ -61,6 +65,11 @@ def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = 
         for start in range(0, len(corpus), rows):
             vectors = np.asarray(corpus[start : start + rows], block.dtype)
             products = block @ (unit_vectors(vectors) if normalize else vectors).T
+            if not np.isfinite(products).all():
+                raise InputError(
+                    "vectors must be finite numbers. Received: NaN or infinity in a query, or in "
+                    f"one of the vectors {start} to {start + len(vectors) - 1}"
+                )
             if best is None or best.scores.shape[1] < top:
                 found = _best_of(products, top)
                 found = Found(found.places + start, found.scores)

@@ -183,14 +183,18 @@ class Similarity:
         path = os.path.join(directory, f"predictions_{split}.tsv")
         raw, vectors = examples.raw, unit_vectors(np.stack(outputs["vectors"]))  # [N, S, H]
         cosines = np.einsum("nh,nsh->ns", vectors[:, 0], vectors[:, 1:])  # [N, S - 1]
-        scored = raw[0].score is not None
+        scored = any(example.score is not None for example in raw)
         others = ["second", "third"][: cosines.shape[1]]
         cosine_names = ["cosine", "cosine_third"][: cosines.shape[1]]
         with atomic_write(path) as file:
             file.write(as_line(["id", "text", *others, *["score"] * scored, *cosine_names]))
             for example, of_example in zip(raw, cosines, strict=True):
-                cells = [example.id, *example.texts, *[f"{example.score}"] * scored]
-                file.write(as_line([*cells, *(f"{cosine:.6f}" for cosine in of_example)]))
+                given = len(example.texts) - 1
+                lacking = [""] * (len(of_example) - given)  # where others have more texts
+                score = "" if example.score is None else f"{example.score}"
+                cells = [example.id, *example.texts, *lacking, *[score] * scored]
+                cosine_cells = [f"{cosine:.6f}" for cosine in of_example[:given]]
+                file.write(as_line([*cells, *cosine_cells, *lacking]))
         return [path]
 
 
@@ -206,8 +210,8 @@ def scaled_scores(raw: Sequence[SimilarityExample]) -> np.ndarray | None:
     if not highest:
         return None
     largest = {source: max(1, math.ceil(score)) for source, score in highest.items()}
-    scores = np.array([example.score or 0.0 for example in raw], np.float32)
-    return scores / np.array([largest.get(e.source, 1) for e in raw], np.float32)
+    scores = [(example.score or 0.0) / largest.get(example.source, 1) for example in raw]
+    return np.array(scores, np.float32)
 
 
 def _by_source(raw: Sequence[SimilarityExample]) -> list[list[SimilarityExample]]:

@@ -24,6 +24,7 @@ from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.finetune import read_articles
 from run_scripts.flags.limits import LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.training import check_length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +78,8 @@ def measure_retrieval(values: RetrievalFlags) -> None:
     from korean_bert.loading import load_model
 
     model = load_model(values.model_dir or REFERENCE_VECTORS)
+    if values.max_seq_length:
+        check_length(values, model.loaded.config)
     queries, corpus = collection.queries, collection.corpus
 
     def find_by_vectors() -> Found:

@@ -6,7 +6,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,6 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def search(values: SearchFlags) -> None:
     """Prints the texts nearest to each query: the cosine and the text."""
+    if values.query is not None and not values.query.strip():
+        raise InputError(f"--query must hold a text. Received: {values.query!r}")
     if values.approximate:
         imported_faiss()
     texts = read_corpus(values)
@@ -87,12 +90,20 @@ def search(values: SearchFlags) -> None:
 
     model = load_model(values.model_dir or REFERENCE_VECTORS)
     find = make_search(model, values, texts)
-    queries = [values.query] if values.query else (line.strip() for line in sys.stdin)
+    queries = [values.query] if values.query else read_queries()
     for query in filter(None, queries):
         if not values.query:
             print(f"> {query}")
         for place, score in find(query):
             print(f"{score:.3f}\t{' '.join(texts[place].split())}", flush=True)
+
+
+def read_queries() -> Iterator[str]:
+    """Yields the lines of standard input."""
+    try:
+        yield from (line.strip() for line in sys.stdin)
+    except UnicodeDecodeError as error:
+        raise InputError(f"standard input must be UTF-8. Received: {error}") from None
 
 
 def read_corpus(values: SearchFlags) -> list[str]:
@@ -126,7 +137,8 @@ def make_search(
 
     def find(query: str) -> Iterable[tuple[int, float]]:
         found = search_index(index, model.embed([query]), values.top)
-        return zip(found.places[0].tolist(), found.scores[0].tolist(), strict=True)
+        pairs = zip(found.places[0].tolist(), found.scores[0].tolist(), strict=True)
+        return [(place, score) for place, score in pairs if place >= 0]  # FAISS: -1 for none
 
     return find
 
@@ -154,13 +166,16 @@ def _kept(path, key, make):
 
 def _key(model, values):
     """Writes what the vectors depend on, as text."""
-    source = model.loaded.source
+    loaded, source = model.loaded, model.loaded.source
     files = [name for name in (source, f"{source}.index") if os.path.isfile(name)]
     weights = [(os.path.getsize(name), os.stat(name).st_mtime_ns) for name in files]
     content = hashlib.sha256(read_bytes(values.corpus)).hexdigest()
-    length = model.max_length
-    parts = (content, values.text_column, values.encoding, os.path.abspath(source), weights, length)
-    return json.dumps(parts)
+    tokenizer = model.tokenizer
+    vocabulary = hashlib.sha256(json.dumps(sorted(tokenizer.vocab.items())).encode()).hexdigest()
+    case = getattr(tokenizer, "do_lower_case", None)
+    made_by = loaded.config.to_dict(), model.pooling, loaded.settings.get("normalize"), case
+    place = os.path.abspath(source), weights, vocabulary, model.max_length
+    return json.dumps((content, values.text_column, values.encoding, *place, *made_by), default=str)
 
 
 def _read_kept(path, key):
@@ -168,7 +183,7 @@ def _read_kept(path, key):
     try:
         with np.load(path) as arrays:
             return arrays["made"] if arrays["key"].item() == key else None
-    except (OSError, ValueError, KeyError, EOFError):
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
         return None
 
 

@@ -69,6 +69,8 @@ def test_forms_of_own_files(tmp_path):
             Columns(),
             "either a score or a third text",
         ),
+        (["text", "negative"], ["x", "y"], Columns(), "must have a second one"),
+        (["question", "answer"], ["x", "y"], Columns("answer"), "must name different columns"),
         (["text", "second"], ["x", ""], Columns(), "a text must be a string that is not empty"),
         (["text", "second", "score"], ["x", "y", ""], Columns(), "the score must not be empty"),
         (["text", "second", "score"], ["x", "y", "nan"], Columns(), "label must be a number"),
@@ -116,7 +118,9 @@ def test_questions_in_squads_format(tmp_path):
     assert (source.text, source.second) == ("question", "context")
 
 
-@pytest.mark.parametrize(("highest", "expected"), [(5.0, 5), (4.8, 5), (1.0, 1), (0.9, 1)])
+@pytest.mark.parametrize(
+    ("highest", "expected"), [(5.0, 5), (4.8, 5), (1.0, 1), (0.9, 1), (1e39, 1e39)]
+)
 def test_the_highest_score_is_a_cosine_of_one(highest, expected):
     raw = [SimilarityExample("", ("a", "b"), score) for score in (0.0, highest)]
     np.testing.assert_allclose(scaled_scores(raw), [0, highest / expected], rtol=1e-6)

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from bert_common.errors import InputError
+from finetuning.similarity.ranking import Found
 from korean_bert import load_model
 from korean_bert.results import Hit
 from run_scripts.tools import search as search_program
 from run_scripts.tools.retrieval import main as retrieval
+from tests.support.models.model_folders import write_folder
 from tests.support.programs import one_line
 from tests.support.task_data import squad_content, write_questions
 
@@ -92,11 +94,22 @@ def test_how_many_are_found(model, vectors, top):
         (np.zeros((2, 7), np.float32), ["나"], "vectors that are compared must have one size"),
         ("가", np.zeros((2, 2, 256), np.float32), "vectors must be numbers with a decimal point"),
         ("가", "none.npy", "none.npy must be an array of NumPy"),
+        ("가", np.full((12, 256), np.nan), "vectors must be finite numbers. Received: NaN"),
+        (np.full((1, 256), np.inf), np.ones((12, 256)), "vectors must be finite numbers"),
     ],
 )
 def test_what_is_refused(model, queries, corpus, message):
     with pytest.raises(InputError, match=message):
         model.search(queries, corpus)
+
+
+def test_files_without_an_array(model, tmp_path):
+    path = tmp_path / "v.npy"
+    np.savez(tmp_path / "v.npz", made=np.ones(2))
+    for content in ((tmp_path / "v.npz").read_bytes(), b"PK\x03\x04cut"):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="v.npy must be an array of NumPy. Received"):
+            model.search("가", path)
 
 
 def run(*flags):
@@ -120,17 +133,60 @@ def test_the_program_keeps_vectors_until_the_file_changes(tmp_path, capsys, monk
     corpus.write_text("질문,답\n배송이 늦어요?,네\n배송이 늦어요,네\n")
     assert run(*flags) == 0 and lines(capsys) == [["1.000", "배송이 늦어요"]]
     assert kept.read_bytes() != first
-    kept.write_bytes(b"damaged")
-    monkeypatch.setattr(sys, "stdin", io.StringIO("배송이 늦어요\n\n"))
-    assert run(flags[0], "--top=1") == 0
-    assert lines(capsys) == [["1.000", "배송이 늦어요"]]
+    for damaged in (b"damaged", first[: len(first) // 2], b"PK\x03\x04"):
+        kept.write_bytes(damaged)
+        monkeypatch.setattr(sys, "stdin", io.StringIO("배송이 늦어요\n\n"))
+        assert run(flags[0], "--top=1") == 0
+        assert lines(capsys) == [["1.000", "배송이 늦어요"]]
 
 
-def test_the_program_reads_lines(tmp_path, capsys):
+@pytest.mark.parametrize("change", ["pooling", "vocabulary"])
+def test_the_program_computes_anew_when_settings_change(tmp_path, capsys, change):
+    """Not the weights, but what is made of them."""
+    write_folder(tmp_path / "model", task="similarity")
+    (tmp_path / "a.txt").write_text("the book is red\n나는 학교에 갔다\nbook red\n")
+    flags = (f"--corpus={tmp_path}/a.txt", f"--model_dir={tmp_path}/model", "--query=the book")
+    assert run(*flags) == 0
+    name, old, new = {
+        "pooling": ("finetuning.json", '"mean"', '"max"'),
+        "vocabulary": ("vocab.txt", "red\n##s\n", "##s\nred\n"),
+    }[change]
+    path = tmp_path / "model" / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    capsys.readouterr()
+    assert run(*flags) == 0
+    found = lines(capsys)
+    (tmp_path / "a.txt.vectors.npz").unlink()
+    assert run(*flags) == 0 and lines(capsys) == found
+
+
+def test_the_last_layer_by_its_number_has_the_trained_length(tmp_path):
+    write_folder(tmp_path, task="similarity")
+    model = load_model(tmp_path)
+    found = model.embed(["the book", "red"], layers=(1, -1, model.num_layers))
+    lengths = np.linalg.norm(found, axis=-1)
+    np.testing.assert_allclose(lengths[:, 1:], 1, atol=1e-6)
+    assert np.abs(lengths[:, 0] - 1).min() > 0.01
+
+
+@pytest.mark.parametrize("value", ["ab", {"a", "b"}, {"a": 1, "b": 2}])
+def test_a_pair_is_no_text_of_two_characters(tmp_path, value):
+    write_folder(tmp_path, task="similarity")
+    with pytest.raises(InputError, match="this model takes pairs"):
+        load_model(tmp_path).predict([value])
+
+
+def test_the_program_reads_lines(tmp_path, capsys, monkeypatch):
     (tmp_path / "a.txt").write_text("날씨가 좋다\n\n배송이 늦다\n")
     assert run(f"--corpus={tmp_path}/a.txt", "--query=날씨가 좋다") == 0
     assert [row[1] for row in lines(capsys)] == ["날씨가 좋다", "배송이 늦다"]
     assert run(f"--corpus={tmp_path}/a.txt", "--query=x", "--text_column=a") == 1
+    assert run(f"--corpus={tmp_path}/a.txt", "--query= ") == 1
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xb9\n"), encoding="utf-8"))
+    assert run(f"--corpus={tmp_path}/a.txt") == 1
+    assert "standard input must be UTF-8" in capsys.readouterr().err
     (tmp_path / "b.txt").write_text("\n")
     assert run(f"--corpus={tmp_path}/b.txt", "--query=x") == 1
 
@@ -143,6 +199,9 @@ def test_retrieval_of_questions(tmp_path, capsys):
     assert rows[0][1:3] == ["recall_at_1", "recall_at_10"]
     assert all(row[2] == "100.0" for row in rows[1:])  # of two texts
     assert retrieval(["retrieval"]) == 1
+    capsys.readouterr()
+    assert retrieval(["retrieval", f"--questions={path}", "--max_seq_length=513"]) == 1
+    assert "--max_seq_length must be at most max_position_embeddings" in one_line(capsys)
 
 
 def test_retrieval_among_some_articles(tmp_path, capsys):
@@ -175,6 +234,9 @@ def test_an_approximate_index_is_kept(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(search_program, "make_index", None)  # the kept one is read
     assert run(*flags, "--approximate") == 0
     assert lines(capsys) == exact
+    nothing = Found(np.array([[3, -1]]), np.array([[0.5, -9.0]]))  # FAISS's sign for no neighbour
+    monkeypatch.setattr(search_program, "search_index", lambda *_: nothing)
+    assert run(*flags, "--approximate") == 0 and len(lines(capsys)) == 1
     assert (tmp_path / "a.txt.index.npz").is_file()
 
 

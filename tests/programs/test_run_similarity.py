@@ -188,6 +188,29 @@ def test_several_files_are_announced_and_learned(several, capsys):
     assert results(several.output)["eval_spearman"] > 0.8
 
 
+def test_files_of_several_forms_are_predicted(several):
+    """Cells stand under their names: empty where a row lacks a text or a score."""
+    flags = {**several.files, "do_train": True, "do_predict": True, "predict_split": "train"}
+    assert several.run(**flags, train_step=1) == 0
+    header, *rows = read_table(several.output / "predictions_train.tsv")
+    assert header[1:] == ["text", "second", "third", "score", "cosine", "cosine_third"]
+    assert {len(row) for row in rows} == {7} and len(rows) == 160
+    found = [tuple(bool(cell) for cell in row[2:]) for row in rows[::40]]
+    pair, triple, scored, text = found
+    assert pair == (True, False, False, True, False) and triple == (True, True, False, True, True)
+    assert scored == (True, False, True, True, False) and text == (True, False, False, True, False)
+
+
+def test_files_of_one_name_are_told_apart(several, capsys):
+    (several.folder / "other").mkdir()
+    paths = [several.folder / "pairs.tsv", several.folder / "other/pairs.tsv"]
+    write_table(paths[1], HEADERS["pairs"], rows_of("pairs", 30))
+    flags = {**several.files, "train_file": f"{paths[0]},{paths[1]}", "train_shares": "1,1"}
+    assert several.run(**flags, do_train=True, train_step=1) == 0
+    printed = capsys.readouterr().out
+    assert f"40 of {paths[0]} (50.0%" in printed and f"30 of {paths[1]} (50.0%" in printed
+
+
 def test_without_shares_files_come_as_they_have_examples(several, capsys):
     flags = {**several.files, "train_shares": None, "train_step": 1, "do_train": True}
     assert several.run(**flags) == 0
@@ -243,6 +266,7 @@ def test_files_that_cannot_be_several(several, capsys):
         ({"train_file": one}, "--train_shares needs several files in --train_file"),
         ({"train_file": f"{one},missing.tsv"}, "--train_file must be a file. Received: missing"),
         ({"train_file": one, "train_shares": None, "objective": "both"}, "--objective=both needs"),
+        ({"train_file": f"{one},{one}", "train_shares": "3,1"}, "must name each file once"),
     ):
         assert several.run(**{**several.files, **flags}, do_train=True) == 1
         assert message in one_line(capsys)
