@@ -61,6 +61,14 @@ def test_another_seed_draws_other_sources():
     assert drawn[0] == drawn[2] != drawn[1]
 
 
+def test_every_block_is_drawn_anew():
+    """From a stream of its own: what orders the examples of an epoch draws other numbers."""
+    sources = make().sources
+    blocks = [[sources.place(1, block * BLOCK + b).source for b in range(99)] for block in (0, 1)]
+    order = np.random.default_rng([1, 0, 0]).choice(3, BLOCK, p=SHARES)[:99].tolist()
+    assert len({*map(tuple, [*blocks, order])}) == 3
+
+
 def test_an_order_that_begins_later_goes_on_in_each_source():
     """What was seen of each is about its share of the position, so it does not begin anew."""
     examples = dataclasses.replace(make(), order_start=(6, 60))
