@@ -115,8 +115,9 @@ class SimilarityFlags(FinetuneFlags):
     objective: str = groups.OPTIMIZER.optional(
         "cosine: the cosine of a pair becomes its score (the highest score is a cosine of 1). "
         "ranking: a text's partner ranks before all other texts of the batch. simcse: a text is "
-        "its own partner, under another dropout. Default: cosine for scored pairs, ranking for "
-        "pairs and triples, simcse for texts.",
+        "its own partner, under another dropout. both: cosine for files with scores, ranking for "
+        "the others. Default: cosine for scored pairs, ranking for pairs and triples, simcse for "
+        "texts; both, where files of both kinds are trained on.",
         choices=OBJECTIVES,
         recorded=True,
         kept=True,
