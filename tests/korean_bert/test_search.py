@@ -121,23 +121,24 @@ def lines(capsys):
 
 
 def test_the_program_keeps_vectors_until_the_file_changes(tmp_path, capsys, monkeypatch):
+    write_folder(tmp_path / "model", task="similarity")
     corpus = tmp_path / "faq.csv"
-    corpus.write_text("질문,답\n배송이 늦어요,네\n날씨가 좋네요,네\n")
-    flags = (f"--corpus={corpus}", "--query=배송이 늦어요", "--top=1")
-    assert run(*flags) == 0 and lines(capsys) == [["1.000", "배송이 늦어요"]]
+    corpus.write_text("질문,답\nthe book,네\n나는 학교에 갔다,네\n")
+    flags = (f"--corpus={corpus}", f"--model_dir={tmp_path}/model", "--top=1", "--query=the book")
+    assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
     kept = tmp_path / "faq.csv.vectors.npz"
     first = kept.read_bytes()
     monkeypatch.setattr(search_program.np, "savez", None)  # nothing is computed again
-    assert run(*flags) == 0 and lines(capsys) == [["1.000", "배송이 늦어요"]]
+    assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
     monkeypatch.undo()
-    corpus.write_text("질문,답\n배송이 늦어요?,네\n배송이 늦어요,네\n")
-    assert run(*flags) == 0 and lines(capsys) == [["1.000", "배송이 늦어요"]]
+    corpus.write_text("질문,답\nthe book?,네\nthe book,네\n")
+    assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
     assert kept.read_bytes() != first
     for damaged in (b"damaged", first[: len(first) // 2], b"PK\x03\x04"):
         kept.write_bytes(damaged)
-        monkeypatch.setattr(sys, "stdin", io.StringIO("배송이 늦어요\n\n"))
-        assert run(flags[0], "--top=1") == 0
-        assert lines(capsys) == [["1.000", "배송이 늦어요"]]
+        monkeypatch.setattr(sys, "stdin", io.StringIO("the book\n\n"))
+        assert run(*flags[:3]) == 0
+        assert lines(capsys) == [["1.000", "the book"]]
 
 
 @pytest.mark.parametrize("change", ["pooling", "vocabulary"])

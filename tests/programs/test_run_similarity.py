@@ -124,7 +124,7 @@ def test_simcse_on_texts_measured_by_scores(tmp_path):
     assert "eval_spearman" in results(job.output)
 
 
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("parts", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, monkeypatch, parts):
     """With dropout, in parts; to the last bit."""
     rates = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
@@ -168,7 +168,7 @@ def several(tmp_path):
     return job
 
 
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_several_files_resume_to_the_last_bit(several, monkeypatch, parts):
     flags = {"train_step": 9, "save_checkpoints_steps": 4, "gradient_accumulation_steps": parts}
     flags |= several.files
