@@ -399,7 +399,7 @@ def json_field(entry: Any, name: str, kind: type | tuple[type, ...], where: str)
     return entry[name]
 
 
-def check_members(value: Any) -> Any:
+def check_members(value: Any) -> tuple[Any, ...] | list[Any] | np.ndarray:
     """Returns a tuple, a list or an array; raises TypeError for a string, a set or other values."""
     if not isinstance(value, tuple | list | np.ndarray):
         raise TypeError(value)

@@ -42,8 +42,8 @@ def split(
 
     Args:
         weights: the model's, by Google's names.
-        source: the base's, of whose encoder alone the difference is.
-        stem: how the names of the encoder's begin.
+        source: the base's.
+        stem: the prefix of the encoder's variables, such as "bert/"; the others are kept whole.
         rank: of every matrix.
 
     Raises:

@@ -164,21 +164,25 @@ def show_plan(flags: CorpusPlanFlags) -> None:
     print_plan(flags, sizes, (config, phases), cards, KOREAN_WIKIPEDIA)
 
 
-# The flags that tables of models read; a plan reads the others, and both --token_dropping.
-FLAGS_OF_TABLES = ("config_file", "lengths", "batch_size")
+# The flags that only the tables of models read, and those that both the tables and a plan read. A
+# plan alone reads the others.
+OF_TABLES = ("config_file", "lengths", "batch_size")
+OF_BOTH = ("corpus_gb", "token_dropping")
 
 
 def refuse_unused(flags: CorpusPlanFlags) -> None:
     """Refuses flags of a plan without --corpus_gb, and flags of the tables of models with it."""
     for field in dataclasses.fields(flags):
         name, value = field.name, getattr(flags, field.name)
-        of_tables, begins = name in FLAGS_OF_TABLES, ("corpus_gb", "token_dropping")
-        if name in begins or value == field.default or of_tables != bool(flags.corpus_gb):
+        if name in OF_BOTH or value == field.default:
             continue
-        must = (
-            "without --corpus_gb: it is for tables of models" if of_tables else "with --corpus_gb"
-        )
-        raise InputError(f"--{name} must be given {must}. Received: --{name}={value}")
+        if name in OF_TABLES and flags.corpus_gb:
+            raise InputError(
+                f"--{name} must be given without --corpus_gb: it is for tables of models. "
+                f"Received: --{name}={value}"
+            )
+        if name not in OF_TABLES and not flags.corpus_gb:
+            raise InputError(f"--{name} must be given with --corpus_gb. Received: --{name}={value}")
 
 
 def show_sizes(flags: CorpusPlanFlags) -> None:

@@ -12,7 +12,8 @@ from bert_common.errors import InputError
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.pretrain import build, load_records, make_job, model_files_writer
+from run_scripts.pretrain import build, load_records, model_files_writer
+from run_scripts.pretraining_job import make_job
 
 OPTIMIZERS = {"bert": "adamw", "albert": "lamb"}  # what the published models were trained with
 PREDICTIONS = {128: 20, 512: 76}  # masked positions of a row, as google-research/bert's commands

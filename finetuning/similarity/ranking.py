@@ -65,7 +65,10 @@ def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = 
         for start in range(0, len(corpus), rows):
             vectors = np.asarray(corpus[start : start + rows], block.dtype)
             products = block @ (unit_vectors(vectors) if normalize else vectors).T
-            if not np.isfinite(products).all():
+            # Looking at the sums costs a third of looking at all products; they may overflow alone.
+            with np.errstate(over="ignore", invalid="ignore"):
+                sums = products @ np.ones(len(vectors), products.dtype)  # [Q]
+            if not np.isfinite(sums).all() and not np.isfinite(products).all():
                 raise InputError(
                     "vectors must be finite numbers. Received: NaN or infinity in a query, or in "
                     f"one of the vectors {start} to {start + len(vectors) - 1}"

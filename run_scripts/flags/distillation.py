@@ -120,12 +120,14 @@ class GivenTeacher:
         folder = ModelFolder.open(values.teacher_dir, what="--teacher_dir")
         folder.check()
         _check_vocabulary(folder, tokenizer)
-        _refuse_of_another_distillation(values)
         teacher = cls(folder, values.distillation_weight, values.distillation_temperature)
-        if getattr(values, "distillation", None) == LOGITS:
+        distillation = getattr(values, "distillation", None)  # of run_pretraining alone
+        if distillation is not None:
+            _refuse_of_another_distillation(values, distillation)
+        if distillation == LOGITS:
             _check_logits(folder, config)
         _check_ids(folder, tokenizer.vocab_size if tokenizer else config.vocab_size)
-        if getattr(values, "distillation", None) == RELATIONS:
+        if distillation == RELATIONS:
             return dataclasses.replace(teacher, **_relations_of(values, config, folder.config))
         return teacher
 
@@ -175,17 +177,17 @@ def _refuse_without_teacher(values):
             )
 
 
-def _refuse_of_another_distillation(values):
-    """Refuses flags of run_pretraining that --distillation leaves without an effect."""
-    chosen = getattr(values, "distillation", None)
-    for field in dataclasses.fields(values):
-        takers = [kind for kind, names in OWN_FLAGS.items() if field.name in names]
-        value = getattr(values, field.name)
-        if chosen and takers and chosen not in takers and value != field.default:
-            raise InputError(
-                f"--{field.name} needs --distillation={takers[0]}. Received: "
-                f"--{field.name}={value} with --distillation={chosen}"
-            )
+def _refuse_of_another_distillation(values, chosen):
+    """Refuses flags that the chosen --distillation leaves without an effect."""
+    defaults = {field.name: field.default for field in dataclasses.fields(values)}
+    for kind, names in OWN_FLAGS.items():
+        for name in names:
+            value = getattr(values, name)
+            if kind != chosen and value != defaults[name]:
+                raise InputError(
+                    f"--{name} needs --distillation={kind}. Received: --{name}={value} with "
+                    f"--distillation={chosen}"
+                )
 
 
 def _check_vocabulary(folder, tokenizer):

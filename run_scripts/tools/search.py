@@ -170,11 +170,8 @@ def _key(model, values):
     files = [name for name in (source, f"{source}.index") if os.path.isfile(name)]
     weights = [(os.path.getsize(name), os.stat(name).st_mtime_ns) for name in files]
     content = hashlib.sha256(read_bytes(values.corpus)).hexdigest()
-    tokenizer = model.tokenizer
-    vocabulary = hashlib.sha256(json.dumps(sorted(tokenizer.vocab.items())).encode()).hexdigest()
-    case = getattr(tokenizer, "do_lower_case", None)
-    made_by = loaded.config.to_dict(), model.pooling, loaded.settings.get("normalize"), case
-    place = os.path.abspath(source), weights, vocabulary, model.max_length
+    made_by = loaded.config.to_dict(), model.pooling, loaded.settings.get("normalize")
+    place = os.path.abspath(source), weights, model.tokenizer.fingerprint(), model.max_length
     return json.dumps((content, values.text_column, values.encoding, *place, *made_by), default=str)
 
 

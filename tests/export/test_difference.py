@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from bert_tf.checkpoint import google_variables
 from finetuning.tasks import TASKS
 from korean_bert import load_model
 from model_formats import difference_export
+from model_formats.difference import split
 from model_formats.difference_files import DESCRIPTION_FILE, WEIGHTS_FILE, digest_of
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
@@ -101,10 +103,18 @@ def test_a_higher_rank_loses_less(pair, capsys):
     sizes = []
     for rank in (1, 4, 16):
         folder = export(pair, f"--rank={rank}", output=f"rank{rank}")
-        lost = np.linalg.norm(weights(folder)[name] - expected[name])
+        found = weights(folder)
+        lost = np.linalg.norm(found[name] - expected[name])
         np.testing.assert_allclose(lost, np.sqrt(np.sum(values[rank:] ** 2)), rtol=1e-4)
         sizes.append((folder / WEIGHTS_FILE).stat().st_size)
-        assert f"rank {rank}, float32: {sizes[-1]:,} bytes" in capsys.readouterr().out
+        out = capsys.readouterr().out
+        assert f"rank {rank}, float32: {sizes[-1]:,} bytes" in out
+        lost, changed = (
+            sum(np.sum((other[n] - expected[n]) ** 2) for n in base if n.startswith("bert/"))
+            for other in (found, base)
+        )
+        said = float(out.split("difference that is lost: ")[1].split()[0])
+        assert said == pytest.approx(np.sqrt(lost / changed), abs=1e-4)
     assert sizes == sorted(sizes) and sizes[0] < sizes[-1]
 
 
@@ -213,17 +223,27 @@ def test_weights_that_fit_no_base(pair):
     folder = export(pair, "--rank=3")
     stored = load_file(folder / WEIGHTS_FILE)
     left = next(name for name in stored if name.endswith("/left"))
-    for name, array in (
-        (left, stored[left][:, :2].copy()),
-        ("nothing/whole", np.zeros(3, np.float32)),
-        (left.replace("/left", "/new"), np.zeros(3, np.float32)),
+    right, new = (left.replace("/left", part) for part in ("/right", "/new"))
+    zeros = np.zeros(3, np.float32)
+    others = {name: array for name, array in stored.items() if name not in (left, right)}
+    for arrays in (
+        {**stored, left: stored[left][:, :2].copy()},
+        {**stored, "nothing/whole": zeros},
+        {**stored, new: zeros},
+        {**others, new: zeros},
     ):
-        save_file({**stored, name: array}, folder / WEIGHTS_FILE)
+        save_file(arrays, folder / WEIGHTS_FILE)
         with pytest.raises(InputError, match="must hold what fits its base"):
             load_folder(str(folder))
 
 
 # === What is refused ===
+
+
+def test_a_base_of_other_shapes():
+    base = SimpleNamespace(shapes={"bert/a": [3]}, read=lambda _: np.ones(3))
+    with pytest.raises(InputError, match=r"the same shapes. Received: bert/a \[3\] for \[1\]"):
+        split({"bert/a": np.ones(1)}, base, "bert/", 2)
 
 
 def test_what_no_difference_is_made_of(pair, tmp_path, capsys):

@@ -11,7 +11,7 @@ from bert_tf.checkpoint_files import list_checkpoints
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.pretrain import make_job
+from run_scripts.pretraining_job import make_job
 from tests.support.paths import TEST_DATA
 from tests.support.programs import (
     NO_DROPOUT,

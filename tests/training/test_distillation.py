@@ -236,10 +236,8 @@ def make_teacher(kind, student, weight=0.5):
     sizes = {**SIZES, "hidden_size": 64, "num_attention_heads": 8}
     if kind == "logits":
         return OutputTeacher(tiny_model(hidden_size=64, dropout=0.3), weight, 2.0)
-    dropout = {
-        "hidden_dropout_prob": 0.3,
-        "attention_probs_dropout_prob": 0.3,
-    }  # not while it teaches
+    # Not while it teaches.
+    dropout = {"hidden_dropout_prob": 0.3, "attention_probs_dropout_prob": 0.3}
     model = PretrainingModel(AlbertModel(AlbertConfig(embedding_size=16, **sizes, **dropout)))
     return relation_teacher(model, student, weight=weight)
 
