@@ -96,7 +96,7 @@ def load_records(
     job: PretrainingJob, session: "Session"
 ) -> "tuple[TrainingRecords, TrainingRecords]":
     """Checks the records to train on and those to evaluate on; returns two `TrainingRecords`."""
-    from bert_tf.input.record_checks import check_records, longest_sequence
+    from bert_tf.input.record_checks import check_records, longest_sequence, token_types
     from bert_tf.input.training_records import TrainingRecords
 
     flags, config = job.flags, job.config
@@ -117,6 +117,7 @@ def load_records(
     if job.teacher and flags.do_train:
         longest = longest_sequence(job.files, records.record_format)
         job.teacher.check_length(longest, "--max_seq_length")
+        job.teacher.check_types(token_types(job.files, records.record_format))
     session.check_agreement({"records": records.examples, "record files": sizes_of(job.files)})
     return records, held_out
 

@@ -27,6 +27,7 @@ from benchmarks.common import (
     run,
     some_of,
 )
+from bert_common.errors import InputError
 from bert_common.progress import with_progress
 from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import count_weights
@@ -34,7 +35,7 @@ from create_pretraining_data.records.metadata import read_sidecar
 from electra_tf import costs as costs_of_both
 from electra_tf.config import ElectraConfig
 from run_scripts.flags.flag_files import SHIPPED
-from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile, find_task
+from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile, find_task, has_data
 from tokenization import load_tokenizer
 
 PETA = 1e15
@@ -177,8 +178,20 @@ def climb(arguments, vocab_size):
         ]  # fmt: skip
 
 
+def check_tasks(arguments):
+    """Refuses tasks without data, which training would not need until it is over."""
+    for task in arguments.tasks:
+        known = find_task(task)
+        if not has_data(arguments.tasks_dir, known):
+            raise InputError(
+                f"--tasks_dir must hold the folder {known.folder} of {task}, or --tasks leave it "
+                f"out. Received: {arguments.tasks_dir}"
+            )
+
+
 def main(arguments):
     """Trains what is missing, and prints the table."""
+    check_tasks(arguments)
     arguments.work_dir.mkdir(parents=True, exist_ok=True)
     rows = climb(arguments, load_tokenizer(arguments.tokenizer_dir).vocab_size)
     print_table(["rung", "size", "million weights", "updates", *arguments.tasks], rows)

@@ -95,12 +95,22 @@ def longest_sequence(files: Iterable[str], record_format: RecordFormat) -> int:
     """
     if not record_format.packed_sequences:
         return record_format.max_seq_length
+    return _highest(files, record_format, "position_ids") + 1
+
+
+def token_types(files: Iterable[str], record_format: RecordFormat) -> int:
+    """How many token types the first records of the files have."""
+    return _highest(files, record_format, "segment_ids") + 1
+
+
+def _highest(files, record_format, name):
+    """The highest value of a feature of `add_derived_features` in the first records."""
     highest = 0
     for path in files:
         parsed = _parse(open_records(path).take(CHECKED_RECORDS), record_format)
         for record in parsed.as_numpy_iterator():
-            highest = max(highest, int(record["position_ids"].max()))
-    return highest + 1
+            highest = max(highest, int(record[name].max()))
+    return highest
 
 
 def _parse(records, record_format):

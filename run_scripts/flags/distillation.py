@@ -1,6 +1,7 @@
 """The flags of a teacher that a training also learns from, with checks that need no TensorFlow."""
 
 import dataclasses
+import warnings
 from typing import Any, Self
 
 from bert_common.errors import InputError
@@ -140,6 +141,15 @@ class GivenTeacher:
                 f"Received: {longest}, {self.folder.path} with {positions}"
             )
 
+    def check_types(self, types: int) -> None:
+        """Refuses records with more token types than the teacher has."""
+        known = self.folder.config.type_vocab_size
+        if types > known:
+            raise InputError(
+                f"--teacher_dir must hold a model with the token types of the records: {types}. "
+                f"Received: {self.folder.path} with type_vocab_size {known}"
+            )
+
     def bytes_beside(self, rows: int, length: int, predictions: int, precision: str) -> float:
         """The memory that it needs on each device, in bytes; see `teacher_bytes`."""
         arrays = self.heads * len(self.relations)
@@ -192,14 +202,32 @@ def _refuse_of_another_distillation(values, chosen):
 
 def _check_vocabulary(folder, tokenizer):
     """Refuses a teacher whose ids stand for other pieces; where one is not known, says nothing."""
-    own = folder.tokenizer
-    if tokenizer is None or own is None or own.vocab == tokenizer.vocab:
+    try:
+        own = folder.tokenizer
+    except InputError as error:
+        raise InputError(f"the tokenizer of --teacher_dir: {error}") from None
+    if tokenizer is None or own is None:
+        return
+    if own.vocab == tokenizer.vocab:
+        _warn_of_options(folder, vars(own.options), vars(tokenizer.options))
         return
     common = sum(own.vocab.get(piece) == index for piece, index in tokenizer.vocab.items())
     raise InputError(
         f"--teacher_dir must hold a model with the same vocabulary: {len(tokenizer.vocab):,} "
         f"tokens. Received: {folder.path} with {len(own.vocab):,}, {common:,} of them the same"
     )
+
+
+def _warn_of_options(folder, theirs, own):
+    """Warns of a teacher whose texts were cut otherwise, into the same tokens."""
+    others = [name for name in own if name in theirs and theirs[name] != own[name]]
+    if others:
+        cut = [", ".join(f"{name}={values[name]}" for name in others) for values in (theirs, own)]
+        warnings.warn(
+            f"--teacher_dir: {folder.path} learned from text cut with {cut[0]}, the examples are "
+            f"cut with {cut[1]}: it may know less of them",
+            stacklevel=2,
+        )
 
 
 def _check_ids(folder, ids):

@@ -70,6 +70,10 @@ def print_tables(
     for title, memory in MEMORIES.items():
         print(f"\nMemory in GiB {title}, {batch} rows of a length at once, by estimate\n")
         print_columns(memory_rows(models, lengths, batch, memory, token_dropping))
+    print(
+        "\nA teacher of run_pretraining (--teacher_dir) is not counted: it adds about what its\n"
+        "own row has to use, operations and memory."
+    )
 
 
 def predictions_of(length: int) -> int:

@@ -165,7 +165,8 @@ def print_model(
         "Wikipedia.\n"
         f"Hours of GPUs: matrix products / (peak in bfloat16 x {flags.utilisation:g}); the "
         f"utilisation of {flags.utilisation:.0%} is an\nassumption, not a measurement. Memory is "
-        f"planned to {MEMORY_SHARE:.0%} of a card's."
+        f"planned to {MEMORY_SHARE:.0%} of a card's.\n"
+        "A teacher of run_pretraining (--teacher_dir) is in none of these figures."
     )
     if flags.model in TWO_CORES_FLOPS:
         print(

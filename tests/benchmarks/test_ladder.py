@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import common
 from benchmarks.quality import ladder
+from bert_common.errors import InputError
 from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import count_parts
 from electra_tf import costs as costs_of_both
@@ -71,3 +72,12 @@ def test_commands(arguments, monkeypatch):
     assert [len(change) for change in changes] == [1, 0, 0, 1, 1, 1, 1, 1, 1, 1], changes
     done = len(commands)
     assert list(ladder.climb(arguments, PIECES)) == rows and len(commands) == done
+
+
+def test_a_task_without_data(arguments):
+    """Before hours of training, after which alone it is read."""
+    with pytest.raises(InputError, match="must hold the folder nsmc of nsmc, or --tasks leave it"):
+        ladder.main(arguments)
+    (arguments.work_dir / "nsmc").mkdir()
+    with pytest.raises(InputError, match="ratings_train.txt"):
+        ladder.main(arguments)

@@ -7,7 +7,14 @@ import pytest
 
 from bert_tf.config import BertConfig
 from bert_tf.costs.flops import forward_flops, training_flops
-from bert_tf.memory_estimate import GIB, count_parts, estimate_bytes, inference_bytes
+from bert_tf.memory_estimate import (
+    GIB,
+    RUNTIME_BYTES,
+    count_parts,
+    estimate_bytes,
+    inference_bytes,
+    teacher_bytes,
+)
 from electra_tf import costs as electra_costs
 from model_formats.config_file import ConfigFile
 from run_scripts.plan import main
@@ -82,6 +89,10 @@ def test_published_sizes(capsys):
     saved = table(output, "with --recompute=block")["BERT-large"]["512 bfloat16"]
     used = table(output, "Memory in GiB to use")["BERT-large"]["512 bfloat16"]
     assert 1 < float(used) < float(saved) < float(memory["512 bfloat16"])
+    # What is said of a teacher: without its logits, its memory is what it has to use.
+    assert "(--teacher_dir) is not counted: it adds about what its\nown row has to use" in output
+    beside = teacher_bytes(config, 32, 512, precision="bfloat16") + RUNTIME_BYTES
+    assert f"{beside / GIB:.1f}" == used
 
 
 def test_memory_to_use_as_measured():

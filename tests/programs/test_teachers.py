@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -26,8 +27,10 @@ from tests.support.programs import (
 from tests.support.record_files import PACKED_DYNAMIC
 from tests.support.task_data import single_rows, write_splits
 from tests.support.tiny_models import without_graphs, write_config
+from tokenization import load_tokenizer
 
 WIDE = {**NO_DROPOUT, "hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": 2}
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(55))]
 MINILM = {"distillation": "minilm", "relation_heads": 4, "teacher_layer": 1}
 
 
@@ -151,21 +154,49 @@ def test_what_cannot_teach(job, case, capsys):
     assert expected in one_line(capsys)
 
 
-def test_a_teacher_with_fewer_positions_or_other_pieces(job, teacher, capsys):
-    short = shutil.copytree(teacher, job.folder / "short")
-    path = short / "bert_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "max_position_embeddings": 8}))
-    assert job.run(teacher_dir=short) == 1
-    assert "must be at most max_position_embeddings of the teacher" in one_line(capsys)
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(55))]
-    folders = [job.folder / "mine", shutil.copytree(teacher, job.folder / "theirs")]
-    for folder, vocabulary in zip(folders, (pieces, [*pieces[:-1], "x"]), strict=True):
-        folder.mkdir(exist_ok=True)
-        (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
-        (folder / "tokenizer_config.json").write_text('{"kind": "full", "do_lower_case": false}')
-    assert job.run(teacher_dir=folders[1], tokenizer_dir=folders[0]) == 1
+def tokenizer_of(folder, kind="full", pieces=PIECES, **options):
+    """Writes a tokenizer into a folder; returns the folder."""
+    folder.mkdir(exist_ok=True)
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"kind": kind, **options}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    (
+        ({"max_position_embeddings": 8}, "at most max_position_embeddings of the teacher"),
+        ({"type_vocab_size": 1}, "the token types of the records: 2. Received"),
+    ),
+    ids=str,
+)
+def test_a_teacher_of_fewer_positions_or_token_types(job, teacher, capsys, change, words):
+    less = shutil.copytree(teacher, job.folder / "less")
+    path = less / "bert_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    assert job.run(teacher_dir=less) == 1
+    assert words in one_line(capsys)
+    assert not list(job.output.glob("*.json"))
+
+
+def test_a_teacher_with_another_tokenizer(job, teacher, capsys):
+    own, other = job.folder / "own", shutil.copytree(teacher, job.folder / "other")
+    tokenizer_of(own, do_lower_case=False)
+    tokenizer_of(other, pieces=[*PIECES[:-1], "x"], do_lower_case=False)
+    assert job.run(teacher_dir=other, tokenizer_dir=own) == 1
     line = one_line(capsys)
     assert "the same vocabulary: 60 tokens" in line and "with 60, 59 of them the same" in line
+    # The same tokens of text that is cut otherwise.
+    tokenizer_of(other, do_lower_case=True)
+    values = types.SimpleNamespace(
+        teacher_dir=str(other), distillation_weight=0.5, distillation_temperature=1.0
+    )
+    config = ModelFolder(str(teacher)).config
+    with pytest.warns(UserWarning, match="with do_lower_case=True, the .* with do_lower_case=Fal"):
+        assert GivenTeacher.of(values, config, load_tokenizer(own))
+    (other / "tokenizer_config.json").unlink()
+    assert job.run(teacher_dir=other, tokenizer_dir=own) == 1
+    assert one_line(capsys).startswith("error: the tokenizer of --teacher_dir: a folder that")
 
 
 def test_a_teacher_is_in_the_estimate(job, teacher):
