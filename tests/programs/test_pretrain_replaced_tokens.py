@@ -93,24 +93,37 @@ def test_trains_and_evaluates(trained):
     assert results(job.output) == pytest.approx(found, rel=1e-4)
 
 
-KILLED = {"plain": {}, **HARD, "bfloat16": {"precision": "bfloat16"}}
+TWO_DEVICES = {"distribution_strategy": "mirrored"}
+# Name -> the format of the records, flags.
+KILLED = {
+    **{name: (FORMAT, flags) for name, flags in {"plain": {}, **HARD}.items()},
+    "bfloat16": (FORMAT, {"precision": "bfloat16"}),
+    "packed": (PACKED, {"precision": "bfloat16", **TWO_DEVICES}),
+    "float16": (FORMAT, {"precision": "float16", "eval_every_steps": 5}),
+    "histograms": (FORMAT, {"steps_per_loop": 5, "histogram_steps": 4}),
+    "lengths": (DYNAMIC, {"bucket_boundaries": "8,12", "steps_per_loop": 3}),
+}
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("optimized_graphs")
 @pytest.mark.parametrize("name", KILLED)
-def test_killed_runs_end_as_one_that_was_not(job, name):
-    """kill -9 at three random steps."""
+def test_killed_runs_end_as_one_that_was_not(tmp_path, name):
+    """kill -9 at three random steps, then SIGTERM."""
     rng = np.random.default_rng([*KILLED].index(name))
-    steps = np.sort(rng.choice(np.arange(2, 18), 3, replace=False))
-    assert_kills_change_nothing(job, {**RUN, **KILLED[name]}, steps)
+    steps = np.sort(rng.choice(np.arange(2, 15), 3, replace=False))
+    record_format, flags = KILLED[name]
+    job = ElectraJob(tmp_path, record_format, **DROPOUT)
+    if "eval_every_steps" in flags:
+        flags = {**flags, "eval_input_file": job.files[0]}
+    assert_kills_change_nothing(job, {**RUN, **flags}, steps)
 
 
 @pytest.mark.parametrize(
     "record_format, flags",
     (
         (PACKED_DYNAMIC, {}),
-        pytest.param(PACKED_DYNAMIC, {"distribution_strategy": "mirrored"}, marks=pytest.mark.slow),
+        pytest.param(PACKED_DYNAMIC, TWO_DEVICES, marks=pytest.mark.slow),
         pytest.param(PACKED, {"xla": "auto"}, marks=pytest.mark.slow),
         pytest.param(DYNAMIC, {"bucket_boundaries": "8,12"}, marks=pytest.mark.slow),
         pytest.param(FORMAT, {"precision": "float16", "xla": "auto"}, marks=pytest.mark.slow),

@@ -6,6 +6,7 @@ As a program it is run_pretraining, or what PROGRAM names, that sends itself a s
                                                                                no file is written
     python -m tests.support.programs SIGKILL any 7 --bert_config_file=...      after 7 updates
     python -m tests.support.programs SIGKILL index 6 --bert_config_file=...    amid model.ckpt-6
+    python -m tests.support.programs SIGTERM any 7 --bert_config_file=...      likewise, in order
 """
 
 import functools
@@ -88,13 +89,13 @@ class Job:
             **options,
         )
 
-    def kill(self, where, step, **flags):
-        """Runs the program in another process that is killed (kill -9) at a place as above."""
+    def kill(self, where, step, number="SIGKILL", **flags):
+        """Runs the program in another process that gets a signal, kill -9, at a place as above."""
         flags = self.argv(**flags)[1:]
         program = self.name.removesuffix(".py")
         same = {"OPTIMIZE_GRAPHS": "" if _graphs_are_plain() else "1", "PROGRAM": program}
-        killed = self.run_apart(__file__, "SIGKILL", where, step, *flags, environment=same)
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        killed = self.run_apart(__file__, number, where, step, *flags, environment=same)
+        assert killed.returncode == (-9 if number == "SIGKILL" else 0), killed.stderr
 
     def stop(self, monkeypatch, number, step, **flags):
         """Runs the program, which gets the signal `number` after `step` updates."""
@@ -212,13 +213,13 @@ def events_of(directory):
     return events
 
 
-def curves(directory):
-    """TensorBoard's scalars: name -> [(step, value)]."""
+def curves(directory, kind="scalars"):
+    """TensorBoard's points of a kind, or "histograms": name -> [(step, number or array)]."""
     events = events_of(directory)
     return {
-        name: [(e.step, float(tf.make_ndarray(e.tensor_proto))) for e in events.Tensors(name)]
+        name: [(e.step, tf.make_ndarray(e.tensor_proto).tolist()) for e in events.Tensors(name)]
         for name in events.Tags()["tensors"]
-        if events.SummaryMetadata(name).plugin_data.plugin_name == "scalars"
+        if events.SummaryMetadata(name).plugin_data.plugin_name == kind
     }
 
 
@@ -271,14 +272,35 @@ HARD = {
 }
 
 
+def assert_curves_continue(directory, whole):
+    """Every point is there once, with the values of the run that was never stopped."""
+    for kind in ("scalars", "histograms"):
+        found, expected = curves(directory, kind), curves(whole, kind)
+        for name in expected:
+            if not name.startswith(("throughput/", "memory/")):
+                # Sorted: two files that were begun in one second have names in any order.
+                assert sorted(found[name]) == expected[name], name
+
+
+# After this update a run of `RUN` draws a point, and no checkpoint is due.
+DRAWN = 15
+
+
 def assert_kills_change_nothing(job, flags, steps):
-    """A run of 20 updates that kill -9 ends after each of these ends as one that was not killed."""
+    """A run of 20 updates that kill -9 ends after each of these ends as one that was not killed.
+
+    SIGTERM ends it as well. Weights, moments, counters and all curves are compared.
+    """
     whole = job.folder / "whole"
     assert job.run(**flags, output_dir=whole) == 0
-    for step in steps:
-        job.kill("any", int(step), **flags)
+    kills = [*((int(step), "SIGKILL") for step in steps), (DRAWN, "SIGTERM")]
+    for step, number in sorted(kills):
+        job.kill("any", step, number, **flags)
     assert job.run(**flags) == 0
     assert_same(arrays(job.output, 20), arrays(whole, 20))
+    for folder in ("", "eval"):
+        if (whole / folder).is_dir():
+            assert_curves_continue(job.output / folder, whole / folder)
 
 
 def command(text, **paths):

@@ -17,6 +17,7 @@ from tests.support.programs import (
     RUN,
     PretrainingJob,
     arrays,
+    assert_curves_continue,
     assert_same,
     curves,
     one_line,
@@ -39,13 +40,6 @@ def whole(tmp_path_factory):
     job = PretrainingJob(tmp_path_factory.mktemp("whole"), **DROPOUT)
     assert job.run(**RUN) == 0
     return job.output
-
-
-def assert_curves_continue(directory, whole):
-    """Every point is there once, with the values of the run that was never stopped."""
-    for name, expected in curves(whole).items():
-        if not name.startswith(("throughput/", "memory/")):
-            assert curves(directory)[name] == expected, name
 
 
 def assert_ended_as(whole, output):
