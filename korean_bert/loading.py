@@ -7,7 +7,7 @@ from bert_common.errors import InputError
 from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.checkpoint_files import BEST_FOLDER
 from korean_bert.arguments import shown
-from model_formats.model_folder import HUB_VARIABLES, REFERENCE_MODEL, ModelFolder
+from model_formats.model_folder import HUB_VARIABLES, REFERENCE_MODEL, SHIPPED_MODELS, ModelFolder
 from model_formats.weights import find_weights
 from tokenization import load_tokenizer
 from tokenization.base import TokenizerInterface
@@ -27,7 +27,9 @@ def load_model(
     Args:
         directory: a folder that this project wrote, or a released model, unpacked: Google's,
             TensorFlow Hub's, the Model Garden's, or one of transformers. Or a checkpoint or a
-            safetensors file in such a folder. None: the model that comes with this project.
+            safetensors file in such a folder. None: the model that comes with this project,
+            "reference_model"; "reference_vectors" is its form for `embed`, `similarity` and
+            `search`. Both names are known in any working directory.
         tokenizer: the tokenizer, or the folder that describes it, where the model's folder does
             not. None: the one in the model's folder.
 
@@ -53,6 +55,8 @@ def load_model(
     from model_formats.load_folder import load
 
     path = REFERENCE_MODEL if directory is None else os.path.expanduser(directory)
+    if not os.path.exists(path):
+        path = SHIPPED_MODELS.get(os.fspath(path), path)
     folder = open_folder(path)
     if isinstance(tokenizer, str | os.PathLike):
         tokenizer = load_tokenizer(tokenizer)

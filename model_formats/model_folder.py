@@ -55,6 +55,9 @@ REFERENCE_MODEL = os.path.join(os.path.dirname(os.path.dirname(__file__)), "refe
 # `export_model.py --format=difference --precision=float16` wrote.
 REFERENCE_VECTORS = os.path.join(os.path.dirname(REFERENCE_MODEL), "reference_vectors")
 
+# Both, by the name that a user may give from any folder.
+SHIPPED_MODELS = {os.path.basename(path): path for path in (REFERENCE_MODEL, REFERENCE_VECTORS)}
+
 # Where a module of TensorFlow Hub has its configuration and vocabulary, and its checkpoint.
 HUB_ASSETS, HUB_VARIABLES = "assets", "variables"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bert_common.errors import InputError
-from model_formats.model_folder import REFERENCE_MODEL, REFERENCE_VECTORS
+from model_formats.model_folder import REFERENCE_MODEL, SHIPPED_MODELS
 
 SHIPPED = Path(__file__).parents[1] / "flagfiles"
 _SHIPPED_FROM_ROOT = "run_scripts/flagfiles/"  # as a command names them from the project's root
@@ -131,8 +131,7 @@ def _find_part(part, folder):
     if folder is not None and _exists(os.path.join(folder, path)):
         return os.path.join(folder, path)
     model = os.path.join(os.path.dirname(REFERENCE_MODEL), path)
-    shipped_models = map(os.path.basename, (REFERENCE_MODEL, REFERENCE_VECTORS))
-    if path.split("/")[0] in shipped_models and _exists(model):
+    if path.split("/")[0] in SHIPPED_MODELS and _exists(model):
         return model
     shipped = SHIPPED / path.removeprefix(_SHIPPED_FROM_ROOT)
     return str(shipped) if shipped.parent == SHIPPED and shipped.is_file() else part

@@ -25,6 +25,16 @@ def test_without_an_argument_the_reference_model():
     assert load_model(f"{REFERENCE_MODEL}/model.safetensors").loaded.folder == REFERENCE_MODEL
 
 
+def test_shipped_models_by_name_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    vectors = load_model("reference_vectors")
+    assert vectors.similarity("배송이 너무 늦어요", "배송이 늦네요") > 0.9
+    # A folder of the user's own of that name comes first.
+    (tmp_path / "reference_vectors").mkdir()
+    with pytest.raises(InputError, match="must hold"):
+        load_model("reference_vectors")
+
+
 @pytest.mark.parametrize("kind", WRITERS)
 def test_released_models(kind, tmp_path):
     folder = WRITERS[kind](tmp_path / "uncased")
