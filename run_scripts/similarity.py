@@ -23,6 +23,7 @@ from finetuning.similarity.data import (
     folder_dataset,
     is_of_questions,
     known_dataset,
+    pairs_of_questions,
     read_examples,
     with_files,
 )
@@ -318,8 +319,7 @@ def read_split(
     if split in dataset.own and is_of_questions(source):
         path = source.files[0]
         questions, _ = read_questions(path, with_answers=False)
-        pairs = [(q.id, (q.question, q.context)) for q in questions]
-        return [SimilarityExample(name, texts, None, path) for name, texts in pairs], {}
+        return pairs_of_questions(questions, path), {}
     return read_examples(dataset, split, data_dir)
 
 
@@ -327,18 +327,11 @@ def read_parts(
     dataset: SimilarityDataset, data_dir: str
 ) -> tuple[list[SimilarityExample], dict[str, int]]:
     """Reads the training examples of several files, and counts how many each file has."""
-    examples, counts = [], {}
-    for number, part in enumerate(dataset.parts):
+    examples, shown = [], {}
+    for number, (part, name) in enumerate(zip(dataset.parts, dataset.part_names, strict=True)):
         found, left_out = read_split(part, "train", data_dir)
         examples += [example._replace(source=number) for example in found]
-        share = dataset.shares[number] if dataset.shares else None
-        counts[part.name] = len(found), share, left_out
-    shown: dict[str, int] = {}
-    are_apart = len({*map(os.path.basename, counts)}) == len(counts)
-    for path, (count, share, left_out) in counts.items():
-        share = count / len(examples) if share is None else share
-        name = os.path.basename(path) if are_apart else path
-        shown[f"of {name} ({share:.1%} of the batches)"] = count
+        shown[f"of {name}"] = len(found)
         shown |= {f"{what} of {name}": n for what, n in left_out.items()}
     return examples, shown
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_common.errors import InputError
@@ -112,6 +112,13 @@ class SimilarityDataset:
         return Form(count, source.label is not None)
 
     @property
+    def part_names(self) -> list[str]:
+        """What messages call each of several files: without its folder, if that is unambiguous."""
+        names = [part.name for part in self.parts]
+        short = [os.path.basename(name) for name in names]
+        return short if len({*short}) == len(short) else names
+
+    @property
     def forms(self) -> list[Form]:
         """What the training examples consist of, of each of several files."""
         return [part.form("train") for part in self.parts] or [self.form("train")]
@@ -163,6 +170,14 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
     check_ending(path)
     source = SplitSource((os.path.abspath(path),), "question", "context", own=True)
     if is_of_questions(source):
+        given = [
+            f"--{kind}_column" for kind in Columns._fields if getattr(columns, kind) is not None
+        ]
+        if given:
+            raise InputError(
+                f"{given[0]} must be left out where a file is in SQuAD's format, whose questions "
+                f"and texts are the pairs. Received: {path}"
+            )
         return source
     found = _find_columns(column_names(path, encoding), columns, path)
     if found.third is not None and found.label is not None:
@@ -185,6 +200,14 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
         encoding=encoding,
         third=found.third,
     )
+
+
+def pairs_of_questions(questions: Iterable[Any], path: str) -> list[SimilarityExample]:
+    """The `Question`s of a file, each with the text that it is about; refuses empty ones."""
+    for each in questions:
+        for name in ("question", "context"):
+            _check_text(getattr(each, name), f"{path} question {each.id!r}", name)
+    return [SimilarityExample(q.id, (q.question, q.context), None, path) for q in questions]
 
 
 def own_texts(path: str, column: str | None = None, encoding: str | None = None) -> list[str]:
@@ -287,6 +310,14 @@ def _make_triples(examples, labels):
     return triples, without
 
 
+def _check_text(text, where, name):
+    """Refuses an empty text, and what is none; `name` says where it stands."""
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(
+            f"{where}: a text must be a string that is not empty. Received: {text!r} in {name}"
+        )
+
+
 def _read_own(source: SplitSource) -> list[SimilarityExample]:
     """The examples of a user's own file."""
     path = source.files[0]
@@ -299,11 +330,7 @@ def _read_own(source: SplitSource) -> list[SimilarityExample]:
         except MissingColumn as error:
             raise InputError(f"{where} must have {error}") from None
         for column, text in zip(columns, texts, strict=True):
-            if not isinstance(text, str) or not text.strip():
-                raise InputError(
-                    f"{where}: a text must be a string that is not empty. Received: {text!r} in "
-                    f"column {column!r}"
-                )
+            _check_text(text, where, f"column {column!r}")
         score = None
         if source.label is not None:
             if is_empty(value):

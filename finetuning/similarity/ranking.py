@@ -39,9 +39,13 @@ class Found(NamedTuple):
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
     """[..., H] -> [..., H]: vectors of length 1 in float32; vectors of zeros stay."""
-    vectors = np.asarray(vectors, np.float32)
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    # The squares of very large and small numbers are beyond float32, so the largest becomes 1.
+    ends = [end(axis=-1, keepdims=True, initial=0) for end in (vectors.max, vectors.min)]
+    largest = np.maximum(ends[0], -ends[1])
+    with np.errstate(invalid="ignore"):  # infinity becomes NaN, which `search` refuses
+        scaled = np.asarray(vectors / np.where(largest > 0, largest, np.float32(1)), np.float32)
+    lengths = np.sqrt(np.einsum("...h,...h->...", scaled, scaled))[..., None]
+    return scaled / np.maximum(lengths, 1)
 
 
 def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = False) -> Found:
@@ -63,8 +67,9 @@ def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = 
     for first in range(0, len(queries), count):
         block, best = queries[first : first + count], None
         for start in range(0, len(corpus), rows):
-            vectors = np.asarray(corpus[start : start + rows], block.dtype)
-            products = block @ (unit_vectors(vectors) if normalize else vectors).T
+            vectors = np.asarray(corpus[start : start + rows])
+            vectors = unit_vectors(vectors) if normalize else np.asarray(vectors, block.dtype)
+            products = block @ vectors.T
             # Looking at the sums costs a third of looking at all products; they may overflow alone.
             with np.errstate(over="ignore", invalid="ignore"):
                 sums = products @ np.ones(len(vectors), products.dtype)  # [Q]

@@ -133,7 +133,10 @@ class Similarity:
             name = self.dataset.parts[int(np.argmin(counts))].name
             raise InputError(f"--max_train_examples must leave some of each file. Received: {name}")
         shares = np.array(self.dataset.shares or counts, np.float64)
-        return Sources(numbers, tuple((shares / shares.sum()).tolist()))
+        shares /= shares.sum()
+        shown = zip(shares, self.dataset.part_names, strict=True)
+        print(f"batches: {', '.join(f'{share:.1%} of {name}' for share, name in shown)}")
+        return Sources(numbers, tuple(shares.tolist()))
 
     def measure(
         self, model: SentenceEncoder, examples: Examples, outputs: Outputs

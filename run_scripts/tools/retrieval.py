@@ -8,6 +8,7 @@ from bert_common.errors import InputError
 from finetuning.metrics import check_installed
 from finetuning.question_answering.data import read_questions
 from finetuning.similarity.collection import Collection, beir_files, of_pairs, read_beir
+from finetuning.similarity.data import pairs_of_questions
 from finetuning.similarity.ranking import (
     DEEPEST,
     MEASURES,
@@ -107,7 +108,8 @@ def read_collection(values: RetrievalFlags) -> Collection:
     if values.data_dir:
         return read_beir(*beir_files(values.data_dir, values.split))
     questions, _ = read_questions(values.questions, with_answers=False, articles=articles)
-    return of_pairs([(entry.question, entry.context) for entry in questions])
+    pairs = pairs_of_questions(questions, values.questions)
+    return of_pairs([(pair.texts[0], pair.texts[1]) for pair in pairs])
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import pytest
 
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS
+from finetuning.question_answering.data import read_questions
 from finetuning.similarity import ranking
 from finetuning.similarity.collection import beir_files, of_pairs, read_beir
 from finetuning.similarity.data import (
@@ -19,12 +20,24 @@ from finetuning.similarity.data import (
     folder_dataset,
     known_dataset,
     own_source,
+    pairs_of_questions,
     read_examples,
     with_files,
 )
-from finetuning.similarity.ranking import rank_measures, search, search_bm25, search_tf_idf
-from finetuning.similarity.task import scaled_scores
-from tests.support.task_data import write_table
+from finetuning.similarity.ranking import (
+    rank_measures,
+    search,
+    search_bm25,
+    search_tf_idf,
+    unit_vectors,
+)
+from finetuning.similarity.task import Similarity, scaled_scores
+from tests.support.task_data import (
+    squad_content,
+    write_questions,
+    write_table,
+    write_tokenizer,
+)
 
 EMPTY, NONE_GIVEN = SimilarityDataset("files", {}), Columns()
 
@@ -116,6 +129,19 @@ def test_questions_in_squads_format(tmp_path):
     (tmp_path / "q.json").write_text(' {"data": []}')
     source = own_source(str(tmp_path / "q.json"), Columns())
     assert (source.text, source.second) == ("question", "context")
+    for kind in Columns._fields:
+        with pytest.raises(InputError, match=f"--{kind}_column must be left out where"):
+            own_source(str(tmp_path / "q.json"), Columns(**{kind: "question"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("question", ""), ("question", " \t"), ("context", "")]
+)
+def test_empty_questions_are_refused(tmp_path, name, value):
+    whole = read_questions(write_questions(tmp_path / "q.json", squad_content()), True)[0]
+    assert len(pairs_of_questions(whole, "q.json")) == 5
+    with pytest.raises(InputError, match=f"q.json question 'b': a text must .* in {name}"):
+        pairs_of_questions([whole[0], whole[1]._replace(**{name: value})], "q.json")
 
 
 @pytest.mark.parametrize(
@@ -124,6 +150,21 @@ def test_questions_in_squads_format(tmp_path):
 def test_the_highest_score_is_a_cosine_of_one(highest, expected):
     raw = [SimilarityExample("", ("a", "b"), score) for score in (0.0, highest)]
     np.testing.assert_allclose(scaled_scores(raw), [0, highest / expected], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("objective", "shown"),
+    [("ranking", "66.7% of a.tsv, 33.3% of b.tsv"), ("simcse", "80.0% of a.tsv, 20.0% of b.tsv")],
+)
+def test_shares_are_of_what_is_trained_on(tmp_path, capsys, objective, shown):
+    """Of three examples, or of their five texts."""
+    parts = tuple(SimilarityDataset(f"{tmp_path}/{name}.tsv", {}) for name in "ab")
+    dataset = SimilarityDataset("files", {}, parts=parts)
+    task = Similarity(dataset, write_tokenizer(tmp_path), 16, objective=objective)
+    texts = [("그", "는", "다"), ("그", "끝"), ("언제",)]
+    raw = [SimilarityExample("", each, source=each == texts[2]) for each in texts]
+    task.encode(raw, True)
+    assert capsys.readouterr().out == f"batches: {shown}\n"
 
 
 # === Rankings ===
@@ -146,6 +187,21 @@ def test_measures_by_hand():
     late = np.arange(20)[None]
     assert rank_measures(late, [{10: 1.0}])["mrr_at_10"] == 0
     assert rank_measures(late, [{10: 1.0}])["ndcg_at_10"] == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e-300, 1e-25, 1.0, 1e25, 1e300])
+def test_unit_vectors_of_every_size(size):
+    """Whose squares, or the numbers themselves, are beyond float32."""
+    found = unit_vectors(np.array([[3, -4, 0], [0, 0, 0]]) * size)
+    np.testing.assert_allclose(found, [[0.6, -0.8, 0], [0, 0, 0]], atol=1e-7)
+    assert found.dtype == np.float32
+
+
+def test_unit_vectors_of_float16_lose_nothing():
+    vectors = np.random.default_rng(0).standard_normal((4, 9)).astype(np.float16)
+    expected = unit_vectors(vectors.astype(np.float64))
+    np.testing.assert_allclose(unit_vectors(vectors), expected, atol=1e-7)
 
 
 @pytest.mark.parametrize("top", [1, 3, 40, 99])

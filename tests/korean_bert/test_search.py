@@ -96,8 +96,10 @@ def test_how_many_are_found(model, vectors, top):
         ("가", "none.npy", "none.npy must be an array of NumPy"),
         ("가", np.full((12, 256), np.nan), "vectors must be finite numbers. Received: NaN"),
         (np.full((1, 256), np.inf), np.ones((12, 256)), "vectors must be finite numbers"),
+        ("가", np.full((12, 256), np.inf, np.float32), "vectors must be finite numbers"),
     ],
 )
+@pytest.mark.filterwarnings("error")  # the message is all
 def test_what_is_refused(model, queries, corpus, message):
     with pytest.raises(InputError, match=message):
         model.search(queries, corpus)

@@ -183,8 +183,9 @@ def test_several_files_are_announced_and_learned(several, capsys):
     flags = {"do_train": True, "do_eval": True, "train_step": 100, "eval_batch_size": 16}
     assert several.run(**several.files, **flags) == 0
     printed = capsys.readouterr().out
-    assert "train: 160 examples, 40 of pairs.tsv (30.0% of the batches)" in printed
-    assert "40 of scored.tsv (40.0% of the batches)" in printed
+    assert "train: 160 examples, 40 of pairs.tsv, 40 of triples.tsv" in printed
+    shares = "30.0% of pairs.tsv, 20.0% of triples.tsv, 40.0% of scored.tsv, 10.0% of texts.tsv"
+    assert f"batches: {shares}\n" in printed
     assert results(several.output)["eval_spearman"] > 0.8
 
 
@@ -208,13 +209,14 @@ def test_files_of_one_name_are_told_apart(several, capsys):
     flags = {**several.files, "train_file": f"{paths[0]},{paths[1]}", "train_shares": "1,1"}
     assert several.run(**flags, do_train=True, train_step=1) == 0
     printed = capsys.readouterr().out
-    assert f"40 of {paths[0]} (50.0%" in printed and f"30 of {paths[1]} (50.0%" in printed
+    assert f"70 examples, 40 of {paths[0]}, 30 of {paths[1]}\n" in printed
+    assert f"batches: 50.0% of {paths[0]}, 50.0% of {paths[1]}\n" in printed
 
 
 def test_without_shares_files_come_as_they_have_examples(several, capsys):
     flags = {**several.files, "train_shares": None, "train_step": 1, "do_train": True}
     assert several.run(**flags) == 0
-    assert "40 of texts.tsv (25.0% of the batches)" in capsys.readouterr().out
+    assert "25.0% of texts.tsv\n" in capsys.readouterr().out
 
 
 def test_one_file_and_a_list_of_one_are_the_same(several):
@@ -238,7 +240,7 @@ def test_the_training_split_of_a_known_set_beside_a_file(several, capsys):
     flags = {"task_name": "klue-nli", "data_dir": several.data, "train_shares": "1,1"}
     flags["train_file"] = f"klue-nli,{several.folder / 'pairs.tsv'}"
     assert several.run(**{**several.files, **flags}, do_train=True, train_step=2) == 0
-    assert "of klue-nli (50.0% of the batches)" in capsys.readouterr().out
+    assert "batches: 50.0% of klue-nli, 50.0% of pairs.tsv\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
