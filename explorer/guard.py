@@ -13,8 +13,9 @@ from explorer.errors import RequestError, malformed
 HOSTS = ("127.0.0.1", "localhost")
 HOST = re.compile(f"({'|'.join(map(re.escape, HOSTS))})(:[0-9]{{1,5}})?")
 
-# Bytes: the texts of two fields at their longest, as a browser sends them.
-LARGEST_BODY = 2**16
+# Bytes, as a browser sends them: a thousand lines to search of 80 Korean characters each. Texts of
+# two fields at their longest take a quarter.
+LARGEST_BODY = 2**18
 
 HEADERS = {
     # The page consists of its own files, and of nothing else.

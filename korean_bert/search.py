@@ -4,6 +4,7 @@ Shapes: A, Q, N texts or vectors, H hidden, K texts that are found for a query.
 """
 
 import os
+import tokenize
 import zipfile
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
@@ -22,6 +23,11 @@ Embed: TypeAlias = "Callable[[list[str]], np.ndarray]"
 
 # What the name of a file of vectors ends in.
 ARRAY = ".npy"
+
+# What NumPy raises for a file that is missing or damaged; it reads the header as Python's code.
+DAMAGE = (
+    OSError, ValueError, EOFError, TypeError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile,
+)  # fmt: skip
 
 
 def cosines(embed: Embed, first: Searchable, second: Searchable) -> np.ndarray | float:
@@ -92,7 +98,7 @@ def _vectors(embed, value):
 def _open_array(path):
     try:
         array = np.load(os.path.expanduser(path), mmap_mode="r")
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGE as error:
         raise InputError(f"{path} must be an array of NumPy. Received: {error}") from None
     if not isinstance(array, np.ndarray):
         names = ", ".join(array.files)

@@ -47,12 +47,17 @@ def split(
         rank: of every matrix.
 
     Raises:
-        InputError: a weight has another shape in the base.
+        InputError: a weight has another shape in the base, or is not finite.
     """
     arrays: dict[str, np.ndarray] = {}
     lost = changed = 0.0
     for name, value in weights.items():
-        if name not in source.shapes or not name.startswith(stem):
+        is_new = name not in source.shapes or not name.startswith(stem)
+        if not np.isfinite(value).all() or not (is_new or np.isfinite(source.read(name)).all()):
+            raise InputError(
+                f"a difference needs finite weights. Received: NaN or infinity in {name}"
+            )
+        if is_new:
             arrays[f"{name}/new"] = value
             continue
         if tuple(source.shapes[name]) != value.shape:

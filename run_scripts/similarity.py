@@ -299,6 +299,11 @@ def check_objective(values: SimilarityFlags, dataset: SimilarityDataset) -> None
         raise InputError(
             f"--objective={chosen} needs {needed[chosen]} to train on. Received: {kinds}"
         )
+    if chosen == "simcse" and values.do_predict and values.predict_split == "train":
+        raise InputError(
+            "--predict_split=train must be without --do_train under --objective=simcse, whose "
+            "training compares each text with itself. Received: both"
+        )
 
 
 def suited_objective(dataset: SimilarityDataset) -> str:

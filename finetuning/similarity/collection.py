@@ -29,8 +29,9 @@ def read_beir(queries: str, passages: str, relevance: str) -> Collection:
     texts, asked = _read_texts(passages), _read_texts(queries)
     numbers = {name: number for number, name in enumerate(texts)}
     found: dict[str, dict[int, float]] = {}
+    gains: dict[tuple[str, str], float] = {}
     for row, (where, cells) in enumerate(read_tsv(read_text(relevance), relevance)):
-        if row == 0 and len(cells) == 3 and not _is_number(cells[2]):
+        if row == 0 and len(cells) == 3 and not _is_number(cells[2]) and cells[0] not in asked:
             continue  # the header
         if len(cells) != 3 or not _is_number(cells[2]):
             raise InputError(
@@ -43,10 +44,17 @@ def read_beir(queries: str, passages: str, relevance: str) -> Collection:
                 raise InputError(
                     f"{where} must name what the queries and passages hold. Received: {name}"
                 )
+        if gains.setdefault((query, passage), gain) != gain:
+            raise InputError(
+                f"{where} must give a query and a passage one score. Received: "
+                f"{gains[query, passage]:g} and {gain:g} for {query} and {passage}"
+            )
         if gain > 0:
             found.setdefault(query, {})[numbers[passage]] = gain
     if not found:
         raise InputError(f"{relevance} must hold a passage with a score above 0. Received: none")
+    if blank := [name for name in found if not asked[name]]:
+        raise InputError(f"{queries}: a query must not be empty. Received: {blank[0]}")
     return Collection([asked[name] for name in found], list(texts.values()), list(found.values()))
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -144,6 +145,12 @@ def export_model(values: ExportFlags) -> None:
     tokenizer = open_tokenizer(named) if source_of(named) else None
     check_libraries(form)
     check_output_dir(values.output_dir)
+    read = [folder.path, folder.base.path, values.base_dir, chosen and os.path.dirname(chosen)]
+    if os.path.realpath(values.output_dir) in map(os.path.realpath, filter(None, read)):
+        raise InputError(
+            "--output_dir must be another folder than the model's and its base's, as it is "
+            f"replaced. Received: {values.output_dir}"
+        )
 
     start_tensorflow(values)
     from model_formats.load_folder import load

@@ -14,7 +14,6 @@ import numpy as np
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
-from bert_common.folders import read_bytes
 from bert_common.text_encoding import NAMES
 from finetuning.similarity.approximate import (
     as_array,
@@ -131,7 +130,7 @@ def make_search(
         return lambda query: (
             (hit.place, hit.score) for hit in model.search(query, vectors, values.top)
         )
-    path, key = values.corpus + INDEX_ENDING, _key(model, values)
+    path, key = values.corpus + INDEX_ENDING, _key(model, texts)
     array = _kept(path, key, lambda: as_array(make_index(corpus_vectors(model, values, texts))))
     index = as_index(array)
 
@@ -145,7 +144,7 @@ def make_search(
 
 def corpus_vectors(model: "Model", values: SearchFlags, texts: list[str]) -> np.ndarray:
     """The vectors of the texts, [N, H]: the kept ones, if they are of file and model."""
-    path, key = values.corpus + ENDING, _key(model, values)
+    path, key = values.corpus + ENDING, _key(model, texts)
     return _kept(path, key, lambda: model.embed(texts))
 
 
@@ -164,15 +163,15 @@ def _kept(path, key, make):
     return made
 
 
-def _key(model, values):
-    """Writes what the vectors depend on, as text."""
+def _key(model, texts):
+    """Writes what the vectors depend on, as text; the file may be another by now."""
     loaded, source = model.loaded, model.loaded.source
     files = [name for name in (source, f"{source}.index") if os.path.isfile(name)]
     weights = [(os.path.getsize(name), os.stat(name).st_mtime_ns) for name in files]
-    content = hashlib.sha256(read_bytes(values.corpus)).hexdigest()
+    content = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
     made_by = loaded.config.to_dict(), model.pooling, loaded.settings.get("normalize")
     place = os.path.abspath(source), weights, model.tokenizer.fingerprint(), model.max_length
-    return json.dumps((content, values.text_column, values.encoding, *place, *made_by), default=str)
+    return json.dumps((content, *place, *made_by), default=str)
 
 
 def _read_kept(path, key):
@@ -180,7 +179,7 @@ def _read_kept(path, key):
     try:
         with np.load(path) as arrays:
             return arrays["made"] if arrays["key"].item() == key else None
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
+    except (OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile):
         return None
 
 

@@ -158,7 +158,7 @@ def test_a_large_body_is_refused_unread(port):
     spaces = b" " * (LARGEST_BODY - len(GOOD))
     assert send(port, "POST", "/api/pieces", GOOD + spaces).status == 200
     reply = send(port, "POST", "/api/pieces", GOOD + spaces + b" ")
-    assert reply.status == 413 and "at most 65536 bytes" in reply.values["error"]
+    assert reply.status == 413 and f"at most {LARGEST_BODY} bytes" in reply.values["error"]
 
 
 def test_a_body_that_does_not_arrive(port, monkeypatch):
@@ -239,6 +239,13 @@ def test_fifty_at_once(port, slow):
     assert all((r.status, r.values["code"]) == (503, "queue_full") for r in refused)
     assert f"at most {LONGEST} requests may wait" in refused[0].values["error"]
     assert ask(port, "pieces", text="나는").status == 200
+
+
+def test_a_thousand_lines_are_searched(port):
+    """Of usual sentences, which are three bytes a character."""
+    lines = [f"나는 학교에 갔다 {'가' * 60} {number}" for number in range(1000)]
+    hits = ask(port, "search", query="나는 학교에 갔다", lines=lines, top=3).values["hits"]
+    assert len(hits) == 3 and {hit["text"] for hit in hits} <= {*lines}
 
 
 def test_a_search_ends_when_its_asker_has_left(port, model, monkeypatch):

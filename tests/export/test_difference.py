@@ -246,6 +246,41 @@ def test_a_base_of_other_shapes():
         split({"bert/a": np.ones(1)}, base, "bert/", 2)
 
 
+@pytest.mark.parametrize(
+    "names", [("bert/a", "bert/a"), ("bert/a", "bert/b"), ("head/a", "bert/a")]
+)
+def test_weights_that_are_not_finite(names):
+    """The model's or the base's, or of a head that the base lacks."""
+    values = {name: np.full((3, 3), np.nan if name == names[0] else 1) for name in names}
+    base = SimpleNamespace(shapes={"bert/a": [3, 3]}, read=lambda _: np.ones((3, 3)))
+    with pytest.raises(InputError, match=f"needs finite weights. Received: NaN .* in {names[0]}"):
+        split(values, base, "bert/", 2)
+    base.read = lambda _: np.full((3, 3), np.inf)
+    with pytest.raises(InputError, match="needs finite weights. .* in bert/a"):
+        split({"bert/a": np.ones((3, 3))}, base, "bert/", 2)
+
+
+@pytest.mark.parametrize("role", ["model", "base", "base of a difference"])
+def test_an_export_replaces_nothing_that_it_reads(pair, capsys, role):
+    """Not even what is an earlier export."""
+    export_model(["", f"--model_dir={pair}/base", f"--output_dir={pair}/google", "--format=google"])
+    shutil.rmtree(pair / "base")
+    (pair / "google").rename(pair / "base")
+    model, form = {
+        "model": ("base", "google"),
+        "base": ("trained", "difference"),
+        "base of a difference": ("out", "google"),
+    }[role]
+    export(pair)
+    before = sorted((path, path.read_bytes()) for path in (pair / "base").iterdir())
+    flags = [f"--model_dir={pair}/{model}", f"--output_dir={pair}/base", f"--format={form}"]
+    flags += [f"--base_dir={pair}/base"] * (role == "base")
+    capsys.readouterr()
+    assert export_model(["export_model.py", *flags]) == 1
+    assert "--output_dir must be another folder than the model's" in one_line(capsys)
+    assert sorted((path, path.read_bytes()) for path in (pair / "base").iterdir()) == before
+
+
 def test_what_no_difference_is_made_of(pair, tmp_path, capsys):
     trained, base = f"--model_dir={pair}/trained", f"--base_dir={pair}/base"
     out = ["--format=difference", f"--output_dir={tmp_path}/refused"]

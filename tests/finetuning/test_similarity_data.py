@@ -281,8 +281,20 @@ def test_a_collection_of_beir(tmp_path):
         ("q1\td9\t1\n", "must name what the queries and passages hold"),
         ("q1\td1\n", "must hold the id of a query"),
         ("q1\td1\t0\n", "must hold a passage with a score above 0"),
+        ("q1\td1\tone\nq1\td1\t1\n", "line 1 must hold the id of a query"),  # no header
+        ("q1\td1\t2\nq1\td2\t1\nq1\td1\t1\n", "line 3 must give .* one score. .* 2 and 1"),
     ],
 )
 def test_bad_relevance(tmp_path, qrels, message):
     with pytest.raises(InputError, match=message):
         beir(tmp_path, qrels)
+
+
+def test_an_empty_query_is_refused(tmp_path):
+    beir(tmp_path)
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text(queries.read_text().replace("q0?", ""))  # without a passage
+    assert len(read_beir(*beir_files(str(tmp_path), "test")).queries) == 2
+    queries.write_text(queries.read_text().replace("q1?", " "))
+    with pytest.raises(InputError, match="a query must not be empty. Received: q1"):
+        read_beir(*beir_files(str(tmp_path), "test"))

@@ -108,7 +108,13 @@ def test_what_is_refused(model, queries, corpus, message):
 def test_files_without_an_array(model, tmp_path):
     path = tmp_path / "v.npy"
     np.savez(tmp_path / "v.npz", made=np.ones(2))
-    for content in ((tmp_path / "v.npz").read_bytes(), b"PK\x03\x04cut"):
+    np.save(tmp_path / "whole.npy", np.ones((2, 3)))
+    header = (tmp_path / "whole.npy").read_bytes()
+    damaged = [
+        header.replace(*change)
+        for change in ((b"}", b" "), (b"'descr'", b"b'escr'"), (b"'<f8', ", b"'01f8',"))
+    ]
+    for content in ((tmp_path / "v.npz").read_bytes(), b"PK\x03\x04cut", *damaged):
         path.write_bytes(content)
         with pytest.raises(InputError, match="v.npy must be an array of NumPy. Received"):
             model.search("가", path)
@@ -141,6 +147,40 @@ def test_the_program_keeps_vectors_until_the_file_changes(tmp_path, capsys, monk
         monkeypatch.setattr(sys, "stdin", io.StringIO("the book\n\n"))
         assert run(*flags[:3]) == 0
         assert lines(capsys) == [["1.000", "the book"]]
+
+
+def test_kept_vectors_are_whole_or_made_again(tmp_path):
+    """Whatever byte is another, or wherever the file ends."""
+    made, path = np.arange(6, dtype=np.float32).reshape(2, 3), tmp_path / "v.npz"
+    np.savez(path, made=made, key=np.array("key"))
+    whole = path.read_bytes()
+    changed = [
+        whole[:i] + bytes([whole[i] ^ bit]) + whole[i + 1 :]
+        for i in range(len(whole))
+        for bit in (1, 255)
+    ]
+    for content in (whole, *changed, *(whole[:end] for end in range(0, len(whole), 7))):
+        path.write_bytes(content)
+        found = search_program._read_kept(path, "key")
+        assert (found is None and content != whole) or np.array_equal(found, made)
+
+
+def test_vectors_are_of_the_texts_that_were_read(tmp_path, capsys, monkeypatch):
+    """A file that is changed while the model loads is not taken for what was read of it."""
+    write_folder(tmp_path / "model", task="similarity")
+    corpus = tmp_path / "a.txt"
+    corpus.write_text("the book\nred\n")
+    flags = (f"--corpus={corpus}", f"--model_dir={tmp_path}/model", "--top=1", "--query=the book")
+    start = search_program.start_tensorflow
+
+    def changed(values):
+        corpus.write_text("red\nthe book\n")
+        start(values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(search_program, "start_tensorflow", changed)
+        assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
+    assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
 
 
 @pytest.mark.parametrize("change", ["pooling", "vocabulary"])
