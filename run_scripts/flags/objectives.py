@@ -97,7 +97,24 @@ def config_of_objective(
                 f"Received: {given:g}"
             )
     changes: dict[str, Any] = {} if size is None else {"generator_size": size}
-    return dataclasses.replace(config, **changes)
+    config = dataclasses.replace(config, **changes)
+    if flags.objective == REPLACED_TOKENS.name and not flags.generator_dir:
+        _check_trained_size(config, latest_checkpoint(flags.output_dir) or model.checkpoint)
+    return config
+
+
+def _check_trained_size(config, source):
+    """Refuses another size of the generator than a checkpoint of this objective has."""
+    if source is None or trained_by(stages_of(source)) != REPLACED_TOKENS.name:
+        return
+    files = ModelFolder.beside(source).config_files
+    trained: Any = files[0].config if files else config
+    size = trained.generator_size
+    if round(size * config.hidden_size) != config.generator.hidden_size:
+        raise InputError(
+            f"--generator_size must be {size:g}, with which {source} was trained. "
+            f"Received: {config.generator_size:g}"
+        )
 
 
 def _size_beside(config, generator, source):

@@ -203,6 +203,16 @@ def test_another_objective_in_the_same_folder(trained, tmp_path, capsys):
     assert job.run(**flags) == 0
 
 
+def test_another_generator_of_the_same_discriminator(trained, tmp_path, capsys):
+    """Resumed, or from its weights: one line, not one for each of the generator's weights."""
+    job, _ = trained
+    words = f"--generator_size must be 0.25, with which {job.output}/model.ckpt-6 was trained. Rec"
+    for flags in ({}, {"generator_size": 1.0}, {"init_checkpoint": job.output}):
+        flags |= {"output_dir": tmp_path} if "init_checkpoint" in flags else {}
+        assert job.run(**flags, num_train_steps=7) == 1
+        assert words in one_line(capsys), flags
+
+
 def export(folder, output, *flags):
     assert export_model.main(["x", f"--model_dir={folder}", f"--output_dir={output}", *flags]) == 0
 
