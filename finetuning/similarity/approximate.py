@@ -32,15 +32,23 @@ def make_index(vectors: np.ndarray) -> Any:
     """An index of vectors [N, H] by their cosines; it holds them all."""
     faiss = imported_faiss()
     index = faiss.IndexHNSWFlat(vectors.shape[1], LINKS, faiss.METRIC_INNER_PRODUCT)
-    index.add(unit_vectors(vectors))
+    index.add(_finite_units(vectors))
     return index
 
 
 def search_index(index: Any, queries: np.ndarray, top: int) -> Found:
     """Finds about the texts with the highest cosines with queries [Q, H]; K is at most N."""
     index.hnsw.efSearch = max(CANDIDATES, top)
-    scores, places = index.search(unit_vectors(queries), min(top, index.ntotal))
+    scores, places = index.search(_finite_units(queries), min(top, index.ntotal))
     return Found(places, scores)
+
+
+def _finite_units(vectors):
+    """Vectors of length 1; refuses NaN and infinity, beside which FAISS finds nothing."""
+    found = unit_vectors(vectors)
+    if not np.isfinite(found).all():
+        raise InputError("vectors must be finite numbers. Received: NaN or infinity")
+    return found
 
 
 def as_array(index: Any) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bert_common.errors import InputError
+from finetuning.similarity.approximate import make_index, search_index
 from finetuning.similarity.ranking import Found
 from korean_bert import load_model
 from korean_bert.results import Hit
@@ -281,6 +282,15 @@ def test_an_approximate_index_is_kept(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(search_program, "search_index", lambda *_: nothing)
     assert run(*flags, "--approximate") == 0 and len(lines(capsys)) == 1
     assert (tmp_path / "a.txt.index.npz").is_file()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("faiss") is None, reason="needs the extra 'search'")
+def test_an_approximate_index_refuses_nan():
+    whole = np.eye(3, dtype=np.float32)
+    with pytest.raises(InputError, match="vectors must be finite numbers"):
+        make_index(np.nan * whole)
+    with pytest.raises(InputError, match="vectors must be finite numbers"):
+        search_index(make_index(whole), np.nan * whole, 2)
 
 
 def test_an_approximate_index_needs_its_library(tmp_path, capsys, monkeypatch):
