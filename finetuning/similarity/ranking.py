@@ -20,6 +20,9 @@ MEASURES = (*(f"recall_at_{k}" for k in RECALL_AT), "mrr_at_10", "ndcg_at_10")
 # How many texts are found for a query where ranks are measured.
 DEEPEST = max(RECALL_AT)
 
+# Lengths between which float32 neither loses nor overflows the squares of a vector.
+SHORTEST, LONGEST = 1e-15, 1e15
+
 # Products of a block in memory at once: 64 MiB in float32.
 BLOCK_VALUES = 2**24
 
@@ -39,13 +42,19 @@ class Found(NamedTuple):
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
     """[..., H] -> [..., H]: vectors of length 1 in float32; vectors of zeros stay."""
-    # The squares of very large and small numbers are beyond float32, so the largest becomes 1.
-    ends = [end(axis=-1, keepdims=True, initial=0) for end in (vectors.max, vectors.min)]
-    largest = np.maximum(ends[0], -ends[1])
-    with np.errstate(invalid="ignore"):  # infinity becomes NaN, which `search` refuses
-        scaled = np.asarray(vectors / np.where(largest > 0, largest, np.float32(1)), np.float32)
-    lengths = np.sqrt(np.einsum("...h,...h->...", scaled, scaled))[..., None]
-    return scaled / np.maximum(lengths, 1)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinity becomes NaN, `search` refuses it
+        found = np.asarray(vectors, np.float32)
+        lengths = _lengths(found)
+        if not ((lengths > SHORTEST) & (lengths < LONGEST)).all():
+            largest = np.abs(vectors).max(axis=-1, keepdims=True, initial=0)
+            found = np.asarray(vectors / np.where(largest > 0, largest, 1), np.float32)
+            lengths = np.maximum(_lengths(found), 1)
+        return found / lengths
+
+
+def _lengths(vectors):
+    """[..., H] -> [..., 1]."""
+    return np.sqrt(np.einsum("...h,...h->...", vectors, vectors))[..., None]
 
 
 def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = False) -> Found:
