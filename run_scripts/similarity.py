@@ -70,16 +70,16 @@ class SimilarityFlags(FinetuneFlags):
         required=False,
     )
     train_file: str = groups.FILES.optional(
-        "Your own training file: .csv, .tsv, .jsonl, .json or .parquet with a text and, if you "
-        "have them, its partner and a score or a third text of another meaning; or a .json in "
-        "SQuAD's format, whose questions and texts are the pairs. Of several, separated by commas, "
-        "each batch comes from one; the name of --task_name is its own training split.",
+        "Your own training file: .csv, .tsv, .jsonl, .json or .parquet with texts, pairs, pairs "
+        "with a score, or triples whose third text means something else; or a .json in SQuAD's "
+        "format, whose questions and texts are the pairs. Separate several by commas; each batch "
+        "comes from one. The value of --task_name stands for that task's training split.",
         is_input=True,
         is_path=True,
     )
     train_shares: str = groups.FILES.optional(
-        "How many of the batches come from each of several training files, such as 3,1. Default: "
-        "as many as it has examples.",
+        "The ratio of batches from several training files, such as 3,1. Default: the ratio of "
+        "their examples.",
         recorded=True,
         kept=True,
     )
@@ -116,9 +116,9 @@ class SimilarityFlags(FinetuneFlags):
     objective: str = groups.OPTIMIZER.optional(
         "cosine: the cosine of a pair becomes its score (the highest score is a cosine of 1). "
         "ranking: a text's partner ranks before all other texts of the batch. simcse: a text is "
-        "its own partner, under another dropout. both: cosine for files with scores, ranking for "
+        "its own partner, with another dropout. both: cosine for files with scores, ranking for "
         "the others. Default: cosine for scored pairs, ranking for pairs and triples, simcse for "
-        "texts; both, where files of both kinds are trained on.",
+        "texts, both for files of both kinds.",
         choices=OBJECTIVES,
         recorded=True,
         kept=True,
@@ -143,8 +143,8 @@ class SimilarityFlags(FinetuneFlags):
         "Give vectors the length 1; off, ranking compares dot products instead of cosines.",
     )
     embedding_sizes: str = groups.HEAD.optional(
-        "Sizes that vectors can be cut to, such as 256,128,64: a loss for each size makes its "
-        "first numbers a vector of their own (Matryoshka). Default: the whole vector.",
+        "Sizes that vectors can be cut to, such as 256,128,64: each adds a loss that trains "
+        "that many leading numbers as a vector (Matryoshka). Default: the whole vector.",
         recorded=True,
     )
     freeze_embeddings: bool = groups.LAYERS.flag(

@@ -181,8 +181,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     max_train_hours: float = groups.UPDATES.flag(
         0.0,
-        "Hours to train for, earlier starts included, instead of --num_train_steps and "
-        "--num_warmup_steps; the learning rate ends at zero. 0: no limit.",
+        "Hours to train for, counting earlier starts; replaces --num_train_steps and "
+        "--num_warmup_steps. The learning rate ends at zero. 0: no limit.",
         least=0,
         most=MOST_HOURS,
         recorded=True,
