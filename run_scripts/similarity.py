@@ -301,7 +301,7 @@ def check_objective(values: SimilarityFlags, dataset: SimilarityDataset) -> None
         )
     if chosen == "simcse" and values.do_predict and values.predict_split == "train":
         raise InputError(
-            "--predict_split=train must be without --do_train under --objective=simcse, whose "
+            "--predict_split=train needs a run without --do_train under --objective=simcse, whose "
             "training compares each text with itself. Received: both"
         )
 

@@ -30,16 +30,17 @@ def imported_faiss() -> Any:
 
 def make_index(vectors: np.ndarray) -> Any:
     """An index of vectors [N, H] by their cosines; it holds them all."""
-    faiss = imported_faiss()
-    index = faiss.IndexHNSWFlat(vectors.shape[1], LINKS, faiss.METRIC_INNER_PRODUCT)
-    index.add(_finite_units(vectors))
+    units, faiss = _finite_units(vectors), imported_faiss()
+    index = faiss.IndexHNSWFlat(units.shape[1], LINKS, faiss.METRIC_INNER_PRODUCT)
+    index.add(units)
     return index
 
 
 def search_index(index: Any, queries: np.ndarray, top: int) -> Found:
     """Finds about the texts with the highest cosines with queries [Q, H]; K is at most N."""
+    units = _finite_units(queries)
     index.hnsw.efSearch = max(CANDIDATES, top)
-    scores, places = index.search(_finite_units(queries), min(top, index.ntotal))
+    scores, places = index.search(units, min(top, index.ntotal))
     return Found(places, scores)
 
 

@@ -46,6 +46,7 @@ def unit_vectors(vectors: np.ndarray) -> np.ndarray:
         found = np.asarray(vectors, np.float32)
         lengths = _lengths(found)
         if not ((lengths > SHORTEST) & (lengths < LONGEST)).all():
+            # The squares are beyond float32, so the largest number of each vector becomes 1.
             largest = np.abs(vectors).max(axis=-1, keepdims=True, initial=0)
             found = np.asarray(vectors / np.where(largest > 0, largest, 1), np.float32)
             lengths = np.maximum(_lengths(found), 1)

@@ -219,13 +219,15 @@ def _check_vocabulary(folder, tokenizer):
 
 
 def _warn_of_options(folder, theirs, own):
-    """Warns of a teacher whose texts were cut otherwise, into the same tokens."""
+    """Warns of a teacher with the same vocabulary but other options of its tokenizer."""
     others = [name for name in own if name in theirs and theirs[name] != own[name]]
     if others:
-        cut = [", ".join(f"{name}={values[name]}" for name in others) for values in (theirs, own)]
+        options = [
+            ", ".join(f"{name}={values[name]}" for name in others) for values in (theirs, own)
+        ]
         warnings.warn(
-            f"--teacher_dir: {folder.path} learned from text cut with {cut[0]}, the examples are "
-            f"cut with {cut[1]}: it may know less of them",
+            f"--teacher_dir: the text of {folder.path} was tokenized with {options[0]}, the "
+            f"examples with {options[1]}; its predictions may be worse for them",
             stacklevel=2,
         )
 

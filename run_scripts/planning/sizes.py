@@ -71,8 +71,8 @@ def print_tables(
         print(f"\nMemory in GiB {title}, {batch} rows of a length at once, by estimate\n")
         print_columns(memory_rows(models, lengths, batch, memory, token_dropping))
     print(
-        "\nA teacher of run_pretraining (--teacher_dir) is not counted: it adds about what its\n"
-        "own row has to use, operations and memory."
+        "\nA teacher (run_pretraining --teacher_dir) is not counted: it adds about the operations\n"
+        "and the memory that the tables give for using the teacher's model."
     )
 
 

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import sys
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from finetuning.similarity.approximate import (
 )
 from finetuning.similarity.data import own_texts
 from finetuning.tables import ENDINGS, TABLE_ENDINGS, read_lines
+from korean_bert.search import DAMAGE
 from model_formats.model_folder import REFERENCE_VECTORS
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
@@ -179,7 +179,7 @@ def _read_kept(path, key):
     try:
         with np.load(path) as arrays:
             return arrays["made"] if arrays["key"].item() == key else None
-    except (OSError, ValueError, KeyError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile):
+    except (*DAMAGE, KeyError, RuntimeError):
         return None
 
 

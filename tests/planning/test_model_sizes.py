@@ -90,7 +90,7 @@ def test_published_sizes(capsys):
     used = table(output, "Memory in GiB to use")["BERT-large"]["512 bfloat16"]
     assert 1 < float(used) < float(saved) < float(memory["512 bfloat16"])
     # What is said of a teacher: without its logits, its memory is what it has to use.
-    assert "(--teacher_dir) is not counted: it adds about what its\nown row has to use" in output
+    assert "is not counted: it adds about the operations\nand the memory" in output
     beside = teacher_bytes(config, 32, 512, precision="bfloat16") + RUNTIME_BYTES
     assert f"{beside / GIB:.1f}" == used
 

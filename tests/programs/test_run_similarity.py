@@ -344,7 +344,7 @@ def test_what_was_exported_is_evaluated(trained, tmp_path):
         ({"objective": "simcse"}, "--objective=simcse needs dropout"),
         (
             {"objective": "simcse", "do_predict": True, "predict_split": "train"},
-            "--predict_split=train must be without --do_train",
+            "--predict_split=train needs a run without --do_train",
         ),
         ({"embedding_sizes": "16,x"}, "--embedding_sizes must be numbers from 1 to 32"),
         ({"embedding_sizes": "33"}, "--embedding_sizes must be numbers from 1 to 32"),

@@ -6,7 +6,7 @@ As a program it is run_pretraining, or what PROGRAM names, that sends itself a s
                                                                                no file is written
     python -m tests.support.programs SIGKILL any 7 --bert_config_file=...      after 7 updates
     python -m tests.support.programs SIGKILL index 6 --bert_config_file=...    amid model.ckpt-6
-    python -m tests.support.programs SIGTERM any 7 --bert_config_file=...      likewise, in order
+    python -m tests.support.programs SIGTERM any 7 --bert_config_file=...      it may save first
 """
 
 import functools
@@ -90,7 +90,7 @@ class Job:
         )
 
     def kill(self, where, step, number="SIGKILL", **flags):
-        """Runs the program in another process that gets a signal, kill -9, at a place as above."""
+        """Runs the program in another process that gets a signal at a place as above."""
         flags = self.argv(**flags)[1:]
         program = self.name.removesuffix(".py")
         same = {"OPTIMIZE_GRAPHS": "" if _graphs_are_plain() else "1", "PROGRAM": program}
