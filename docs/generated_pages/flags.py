@@ -23,6 +23,7 @@ from run_scripts.plan import CorpusPlanFlags
 from run_scripts.race import RaceFlags
 from run_scripts.similarity import SimilarityFlags
 from run_scripts.squad import SquadFlags
+from run_scripts.tools.average_models import AverageFlags
 from run_scripts.tools.explore import ExploreFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
 from run_scripts.tools.retrieval import RetrievalFlags
@@ -44,6 +45,7 @@ PROGRAMS = {
     "run_similarity.py": SimilarityFlags,
     "run_scripts.tools.search": SearchFlags,
     "run_scripts.tools.retrieval": RetrievalFlags,
+    "run_scripts.tools.average_models": AverageFlags,
     "export_model.py": ExportFlags,
     "run_scripts.plan": CorpusPlanFlags,
 }

@@ -48,15 +48,18 @@ def adapted_arrays(
     """
     functions = _functions(changes, names)
     _check_shapes(arrays, config, names)
-    slots = {s.suffix for optimizer in OPTIMIZERS.values() for s in optimizer.slots.values()}
-    left_out = re.compile("|".join([COUNTER_NAMES, *(f"/{re.escape(slot)}$" for slot in slots)]))
     adapted = {}
-    for name in arrays.shapes:
-        if left_out.search(name):
-            continue
+    for name in weight_names(arrays):
         array = arrays.read(name)
         adapted[name] = functions[name](array) if name in functions else array
     return adapted
+
+
+def weight_names(arrays: CheckpointArrays) -> list[str]:
+    """The names of a checkpoint's arrays but moments and counters of training."""
+    slots = {s.suffix for optimizer in OPTIMIZERS.values() for s in optimizer.slots.values()}
+    left_out = re.compile("|".join([COUNTER_NAMES, *(f"/{re.escape(slot)}$" for slot in slots)]))
+    return [name for name in arrays.shapes if not left_out.search(name)]
 
 
 def _functions(

@@ -1,0 +1,132 @@
+"""The program average_models: writes the mean of the weights of models that were trained alike.
+
+Trainings of one pre-trained model on the same task, with other seeds or settings, end near each
+other; their mean often scores above each of them and costs no more than one (Wortsman et al. 2022,
+Model soups, arXiv:2203.05482, section 2).
+"""
+
+import dataclasses
+import os
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_common.errors import InputError
+from bert_common.folders import make_writable
+from bert_common.import_tensorflow import import_tensorflow
+from bert_tf.checkpoint_files import EXPORTED_NAME, exists
+from model_formats.model_folder import ModelFolder
+from model_formats.weights import check_weights
+from run_scripts.conversion.adapt_checkpoint import check_output
+from run_scripts.flags import groups
+from run_scripts.flags.parser import run_program
+
+
+@dataclasses.dataclass(frozen=True)
+class AverageFlags:
+    """Averages the weights of models that began from the same weights and learned the same task.
+
+    The result is a model like each of them. Evaluate it beside them before you use it.
+    """
+
+    EXAMPLE = "--models=output/seed_1,output/seed_2,output/seed_3 --output_dir=output/mean"
+
+    models: str = groups.MODEL.required(
+        "The models to average, separated by commas: folders, or checkpoints of one folder.",
+        is_path=True,
+        is_list=True,
+    )
+    output_dir: str = groups.OUTPUT.output_folder(
+        "The folder to write the mean to; it must not hold a model.", required=True
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the program; returns the exit status."""
+    return run_program(average, AverageFlags, argv)
+
+
+def average(values: AverageFlags) -> None:
+    """Checks the models, then writes their mean."""
+    folders = open_models(values.models)
+    for folder in folders:
+        check_output(values.output_dir, folder.path)
+    requirement = "--output_dir must be a folder that can be created and written to"
+    make_writable(values.output_dir, requirement)
+    import_tensorflow()
+    from bert_tf.checkpoint import write_arrays
+
+    first, arrays = folders[0], mean_arrays(folders)
+    ModelFolder.write(
+        values.output_dir,
+        first.model_type,
+        first.config,
+        tokenizer=first.tokenizer,
+        positions=first.trained_positions,
+        task=first.task,
+        settings=first.settings,
+        stages=first.stages,
+    )
+    # The checkpoint comes last: it makes the folder a model's.
+    write_arrays(os.path.join(values.output_dir, EXPORTED_NAME), arrays)
+    print(f"written: {values.output_dir}, the mean of {len(folders)} models")
+
+
+def open_models(models: str) -> list[ModelFolder]:
+    """Opens the models that --models names, which must fit together."""
+    paths = [path.strip() for path in models.split(",")]
+    if len(paths) < 2:
+        raise InputError(f"--models must name at least two models. Received: {models}")
+    folders = []
+    for path in paths:
+        check_weights(path)
+        is_checkpoint = exists(path)
+        folder = ModelFolder.beside(path) if is_checkpoint else ModelFolder.open(path)
+        folders.append(folder)
+        first = folders[0]
+        for what in ("model_type", "config", "task", "settings"):
+            if getattr(folder, what) != getattr(first, what):
+                raise InputError(
+                    f"the models must have the same {what}. Received: {paths[0]} with "
+                    f"{getattr(first, what)}, {path} with {getattr(folder, what)}"
+                )
+        if fingerprint_of(folder) != fingerprint_of(first):
+            raise InputError(
+                f"the models must have the same tokenizer. Received: {paths[0]} and {path}"
+            )
+    return folders
+
+
+def fingerprint_of(folder: ModelFolder) -> str | None:
+    """The fingerprint of the model's tokenizer; None without one."""
+    return folder.tokenizer.fingerprint() if folder.tokenizer else None
+
+
+def mean_arrays(folders: Sequence[ModelFolder]) -> dict[str, np.ndarray]:
+    """Returns the means of the weights, added in float64: Google's name -> array, as the first's.
+
+    Raises:
+        InputError: a model lacks a weight, has one more or has one of another shape.
+    """
+    from model_formats.adaptation.arrays import weight_names
+    from model_formats.weights import open_weights
+
+    models = [open_weights(folder.checkpoint, folder) for folder in folders]
+    shapes = [{name: tuple(model.shapes[name]) for name in weight_names(model)} for model in models]
+    for model, found in zip(models, shapes, strict=True):
+        if differing := sorted(found.items() ^ shapes[0].items()):
+            raise InputError(
+                f"the models must have the same weights. Received: {models[0].source} and "
+                f"{model.source}, which differ in {differing[0][0]}"
+            )
+    means = {}
+    for name in shapes[0]:
+        arrays = [model.read(name) for model in models]
+        total = sum(array.astype(np.float64) for array in arrays)
+        means[name] = np.asarray(total / len(arrays), arrays[0].dtype)
+    return means
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""The program average_models: the mean of weights, what is left out, models that do not fit."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoint import write_arrays
+from model_formats.model_folder import ModelFolder
+from run_scripts.tools.average_models import main
+from tests.support.models.adapted_models import read, write_model
+from tests.support.programs import one_line
+
+
+@pytest.fixture
+def models(tmp_path):
+    """Three models of a task; the weights of the second and third were moved."""
+    first = write_model(tmp_path / "model1")
+    arrays = read(first)
+    for number in (2, 3):
+        folder = tmp_path / f"model{number}"
+        shutil.copytree(first, folder)
+        rng = np.random.default_rng(number)
+        moved = {
+            name: (array + rng.normal(size=array.shape)).astype(array.dtype)
+            for name, array in arrays.items()
+        }
+        write_arrays(str(folder / "model.ckpt-3"), moved)
+    return [str(tmp_path / f"model{number}") for number in (1, 2, 3)]
+
+
+def average(models, output):
+    return main(["average_models", f"--models={','.join(models)}", f"--output_dir={output}"])
+
+
+def test_the_mean(models, tmp_path):
+    """Without moments and counters, with what describes the first model."""
+    assert average(models, tmp_path / "mean") == 0
+    before, after = [read(folder) for folder in models], read(tmp_path / "mean")
+    assert set(before[0]) - set(after) == {name for name in before[0] if "adam_m" in name} | {
+        "global_step"
+    }
+    for name, array in after.items():
+        assert array.dtype == before[0][name].dtype
+        expected = np.mean([arrays[name].astype(np.longdouble) for arrays in before], axis=0)
+        np.testing.assert_allclose(array, expected, rtol=1e-6, atol=1e-7, err_msg=name)
+    one, mean = (ModelFolder.open(str(folder)) for folder in (models[0], tmp_path / "mean"))
+    for what in ("config", "task", "settings", "stages", "trained_positions"):
+        assert getattr(mean, what) == getattr(one, what)
+    assert mean.tokenizer.fingerprint() == one.tokenizer.fingerprint()
+
+
+def test_checkpoints_of_one_training(models, tmp_path):
+    """The newest is not taken for both; the result is a model."""
+    older = read(models[1])
+    write_arrays(f"{models[0]}/model.ckpt-2", older)
+    both = [f"{models[0]}/model.ckpt-{step}" for step in (2, 3)]
+    assert average(both, tmp_path / "mean") == 0
+    name = "bert/pooler/dense/kernel"
+    expected = (older[name] + read(models[0])[name]) / 2
+    np.testing.assert_allclose(read(tmp_path / "mean")[name], expected, rtol=1e-6)
+
+
+def change_json(folder, name, **values):
+    path = f"{folder}/{name}"
+    with open(path) as file:
+        values = {**json.load(file), **values}
+    with open(path, "w") as file:
+        json.dump(values, file)
+
+
+def remove_weight(folder):
+    arrays = read(folder)
+    del arrays["output_bias"]
+    write_arrays(f"{folder}/model.ckpt-3", arrays)
+
+
+BAD = {
+    "task": (lambda f: change_json(f, "finetuning.json", task="ner"), "the same task"),
+    "settings": (lambda f: change_json(f, "finetuning.json", task_name="csv"), "same settings"),
+    "config": (lambda f: change_json(f, "bert_config.json", hidden_act="relu"), "the same config"),
+    "tokenizer": (
+        lambda f: change_json(f, "tokenizer_config.json", do_lower_case=True),
+        "the same tokenizer",
+    ),
+    "weights": (remove_weight, "which differ in output_bias"),
+}
+
+
+@pytest.mark.parametrize("change, message", BAD.values(), ids=BAD)
+def test_models_that_differ(change, message, models, tmp_path, capsys):
+    change(models[1])
+    assert average(models, tmp_path / "mean") == 1
+    assert message in one_line(capsys)
+    assert not (tmp_path / "mean").exists() or not list((tmp_path / "mean").iterdir())
+
+
+def test_one_model_or_a_folder_with_one(models, tmp_path, capsys):
+    assert average(models[:1], tmp_path / "mean") == 1
+    assert "at least two models" in one_line(capsys)
+    assert average([models[0], "nowhere"], tmp_path / "mean") == 1
+    assert "nowhere" in one_line(capsys)
+    before = read(models[2])
+    assert average(models[:2], models[2]) == 1
+    assert "a folder without a model" in one_line(capsys)
+    np.testing.assert_equal(read(models[2]), before)
