@@ -27,25 +27,26 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class BuildVocabFlags:
-    """Learns a vocabulary of Korean morphemes: vocab.txt, tokenizer_config.json, report.json.
+    """Learns a vocabulary of Korean morphemes: vocab.txt, tokenizer_config.json and report.json.
 
-    The tokens are nouns, particles, endings and stems. With the package kiwipiepy (the extra
-    "korean") an analyser finds them in the text; the tokenizer that uses the vocabulary never needs
-    one. With --compare it prints instead how vocabularies cut a few sentences.
+    The tokens are nouns, particles, endings and stems. If the package kiwipiepy (the extra
+    "korean") is installed, its analyser finds them in the text. The tokenizer that uses the
+    vocabulary needs no analyser. With --compare, the program instead prints how several
+    vocabularies cut a few sentences.
     """
 
     EXAMPLE = "--input_file='data/*.txt' --output_dir=data/vocab --vocab_size=32000"
 
     input_file: str = groups.FILES.optional(
-        "The text to read: paths, globs and folders, separated by commas. Text and JSON lines "
-        "(also gzipped), Parquet files, and folders that Hugging Face's datasets saved (needs "
-        "the extra parquet).",
+        "The text to read: paths, globs or folders, separated by commas. Files may hold text or "
+        "JSON lines (also gzipped). With the extra parquet, they may also be Parquet files, and "
+        "folders may be saved by Hugging Face's datasets.",
         is_input=True,
         is_path=True,
     )
     input_format: str = groups.FILES.optional(
-        "text: any number of lines. jsonl: one JSON object per line; its key --text_key is read. "
-        "Default: jsonl for .jsonl, .ndjson and .json, text for other files.",
+        "The format of the files. text: lines of text. jsonl: one JSON object per line, whose key "
+        "--text_key is read. Default: jsonl for .jsonl, .ndjson and .json, text for other files.",
         choices=FORMATS,
     )
     text_key: str = groups.FILES.flag(
@@ -66,14 +67,14 @@ class BuildVocabFlags:
         takes=(FILE, FOLDER, NOTHING),
     )
     text: str = groups.VOCABULARY.optional(
-        "The sentences to compare on, separated by |. Default: a few examples."
+        "The sentences on which vocabularies are compared, separated by |. Default: a few examples."
     )
     vocab_size: int = groups.VOCABULARY.flag(
-        32000, "The largest number of lines in the vocabulary.", least=1, most=LARGEST_VOCABULARY
+        32000, "The most tokens that the vocabulary may have.", least=1, most=LARGEST_VOCABULARY
     )
     analyser: str = groups.VOCABULARY.optional(
-        "How morphemes are found. kiwi: by kiwipiepy. none: by statistics and a table of "
-        "particles and endings. Default: kiwi if kiwipiepy is installed, else none.",
+        "How morphemes are found. kiwi: by the package kiwipiepy. none: by statistics and a table "
+        "of particles and endings. Default: kiwi if kiwipiepy is installed, else none.",
         choices=("kiwi", "none"),
     )
     normalization: str = groups.VOCABULARY.flag(
@@ -99,8 +100,8 @@ class BuildVocabFlags:
     )
     character_coverage: float = groups.VOCABULARY.flag(
         0.9995,
-        "The share of characters in the text that the vocabulary must cover, with tokens of "
-        "their own or spelled in jamo.",
+        "The share of the text's characters that the vocabulary must cover, as tokens or spelled "
+        "in jamo.",
         above=0,
         most=1,
     )
@@ -109,17 +110,20 @@ class BuildVocabFlags:
     )
     most_megabytes: int = groups.VOCABULARY.flag(
         32,
-        "Megabytes of text to learn from; a sample of lines is drawn from larger text.",
+        "The most megabytes of text to learn from. If there is more text, a sample of its lines "
+        "is drawn.",
         least=1,
         most=2**20,
     )
-    random_seed: int = flag(12345, "The seed of the sample.", least=-(2**63), most=2**63 - 1)
+    random_seed: int = flag(
+        12345, "The seed of the sample of lines.", least=-(2**63), most=2**63 - 1
+    )
     strict_utf8: bool = groups.FILES.flag(
-        False, "Stop at text that is not UTF-8, instead of skipping and counting it."
+        False, "Stop at text that is not UTF-8. Default: skip and count it."
     )
     num_threads: int = groups.THREADS.flag(
         2,
-        "Threads of the analyser; the vocabulary is the same with any number.",
+        "The number of threads of the analyser, which does not change the vocabulary.",
         least=1,
         most=MOST_PROCESSES,
     )

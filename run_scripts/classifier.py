@@ -46,8 +46,8 @@ OWN_FILES = "files"
 class ClassifierFlags(TextFlags):
     """Fine-tunes BERT or ALBERT to classify sentences or pairs, or to predict a number for them.
 
-    With --do_eval or --do_predict alone, give only --output_dir, of an earlier training, and the
-    examples."""
+    To evaluate or predict after a training, give --do_eval or --do_predict, the --output_dir of
+    that training, and the examples."""
 
     EXAMPLE = (
         "--task_name=nsmc --data_dir=data/nsmc --output_dir=output/nsmc "
@@ -72,14 +72,13 @@ class ClassifierFlags(TextFlags):
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
-        help="A file to predict with --do_predict. Its columns, the two likeliest labels and "
-        "their probabilities are written to NAME_predictions.csv in --output_dir; an ending other "
-        "than .csv stays in NAME.",
+        help="A file to predict with --do_predict. The output is NAME_predictions.csv in "
+        "--output_dir, with the file's columns, the two most probable labels and their "
+        "probabilities. NAME includes the ending, unless that is .csv.",
     )
     task_name: str = groups.TASK.optional(
         f"The data set: {', '.join(DATASETS)}; or csv, tsv or jsonl for your own train, dev and "
-        "test files in --data_dir. Default: files, if --data_file, --train_file or the like is "
-        "given.",
+        "test files in --data_dir. Not needed with --data_file, --train_file or the like.",
         alike=(OWN_FILES, *FILE_TYPES),
     )
     task_type: str = groups.COLUMNS.optional(
@@ -108,8 +107,8 @@ class ClassifierFlags(TextFlags):
         changeable=UNTRAINED,
     )
     id_column: str = groups.COLUMNS.optional(
-        "For your own files: the column of the example's id. Default: none; file and line are "
-        "the id.",
+        "For your own files: the column of the example's id. Default: none; file and line "
+        "identify the example.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
@@ -125,15 +124,15 @@ class ClassifierFlags(TextFlags):
     )
     class_weights: str = groups.OPTIMIZER.flag(
         "none",
-        "balanced: weight examples in the loss by number of examples / (classes * examples of the "
-        "class), so that rare classes count more.",
+        "How examples are weighted in the loss. balanced: by number of examples / (classes * "
+        "examples of the class), so that rare classes count more.",
         choices=("none", "balanced"),
         kept=True,
         recorded=True,
     )
     export_dir: str = groups.EXPORT.output_folder(
-        "Export the final model (the best one, if evaluations chose it) as a SavedModel of "
-        "tf.Examples into a new folder in this one."
+        "The folder in which a new folder is made, with the final model (the best one, if "
+        "evaluations chose it) as a SavedModel that takes tf.Examples."
     )
     threshold_to_export: float = groups.EXPORT.optional(
         'A number that the SavedModel returns with its predictions, as "threshold".',

@@ -43,10 +43,10 @@ UNUSED = ("bert/pooler/",)
 class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     """Writes the outputs of the layers of BERT or ALBERT for texts.
 
-    --input_file has one sentence per line, or two with " ||| " between them. The output is Google's
-    JSON lines, or arrays where --output_file ends in .npz; or what TensorBoard's projector shows
-    (--projector_dir). With --word_embeddings it is the vectors of words out of context. Where no
-    flag names a model, it is the one that comes with this project."""
+    --input_file has one sentence per line, or two with " ||| " between them. The output is JSON
+    lines as in Google's program or, if --output_file ends in .npz, NumPy arrays. --projector_dir
+    also writes files for TensorBoard's projector. With --word_embeddings, the vectors are of words
+    without context. The default model is the one that comes with this project."""
 
     EXAMPLE = (
         "--model_dir=output/model --input_file=sentences.txt --output_file=features.npz "
@@ -62,7 +62,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         "The file to write: NumPy arrays if the name ends in .npz, else JSON lines.", is_path=True
     )
     projector_dir: str = groups.OUTPUT.output_folder(
-        "Write the vectors for TensorBoard's projector into this folder; tensorboard --logdir "
+        "The folder to write the vectors to for TensorBoard's projector. tensorboard --logdir "
         "shows them."
     )
     layers: str = groups.LAYERS.flag(
@@ -71,15 +71,15 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         "-1 the last.",
     )
     pooling: str = groups.LAYERS.optional(
-        "For .npz: how the tokens of a line become one vector: their mean, their maximum, or the "
-        "vector of [CLS]; none keeps a vector for each token. Default: as "
-        "run_similarity or sentence-transformers trained them, else mean.",
+        "For .npz: how the tokens of a line become one vector. mean, max: by their mean or "
+        "maximum. cls: by taking the vector of [CLS]. none: each token keeps its vector. Default: "
+        "as the model was trained by run_similarity or sentence-transformers, else mean.",
         choices=("mean", "cls", "max", "none"),
     )
     word_embeddings: bool = groups.LAYERS.flag(
         False,
-        "Write rows of the embedding table for the words in --input_file, or for the whole "
-        "vocabulary without one. A word of several tokens gets their mean.",
+        "Write rows of the embedding table, for the words in --input_file or, without that flag, "
+        "for the whole vocabulary. A word of several tokens gets the mean of their rows.",
     )
     init_checkpoint: str | None = redeclare(
         ModelFlags,
@@ -97,7 +97,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         32, "The number of lines to process at once.", least=1, most=LARGEST_BATCH
     )
     use_tpu: bool = groups.TPU.flag(
-        False, "Accepted while off: this program runs on GPUs and CPUs."
+        False, "Accepted only if off, as this program runs on GPUs and CPUs."
     )
     master: str = groups.TPU.optional("For TPUs; has no effect here.")
     num_tpu_cores: int = groups.TPU.optional("For TPUs; has no effect here.", least=0)

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 class NerFlags(TextFlags):
     """Fine-tunes BERT or ALBERT to find named entities, or to tag tokens in any other way.
 
-    With --do_eval or --do_predict alone, give only --output_dir, of an earlier training, and
-    --data_dir or --predict_file."""
+    To evaluate or predict after a training, give --do_eval or --do_predict, the --output_dir of
+    that training, and --data_dir or --predict_file."""
 
     EXAMPLE = (
         "--task_name=klue-ner --data_dir=data/klue-ner-v1.1 --output_dir=output/ner "
@@ -53,13 +53,14 @@ class NerFlags(TextFlags):
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
-        help="A file without tags to find entities in, with --do_predict: plain text, a "
-        "sentence per line, or tokens as in the training file. Default: none; "
-        "--predict_split is predicted.",
+        help="A file without tags in which --do_predict finds entities. It holds plain text, one "
+        "sentence per line, or tokens as in the training file. Default: none; --predict_split is "
+        "predicted.",
     )
     predict_format: str = groups.PREDICTION.flag(
         "auto",
-        "The format of --predict_file: text, tokens (without tags) or tagged. auto: recognized.",
+        "The format of --predict_file: text, tokens (without tags) or tagged. auto: the program "
+        "recognizes it.",
         choices=("auto", *FORMS),
     )
     task_name: str = groups.TASK.optional(

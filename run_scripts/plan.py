@@ -57,20 +57,20 @@ USUAL_VOCABULARY = 32_000
 class CorpusPlanFlags:
     """Prints what pre-training on a corpus takes: records, disk, hours, memory, checkpoints.
 
-    Without --corpus_gb: the parameters, operations and memory of the models of --config_file, or of
-    all published sizes of BERT and ALBERT.
+    Without --corpus_gb, it prints the parameters, operations and memory of the models of
+    --config_file, or of all published sizes of BERT and ALBERT.
 
-    The model of a plan is trained as in the shipped jobs run_scripts/flagfiles/MODEL_8gpu_*.flags,
-    or as in bert_mini_pretrain.flags. Text and records are taken to be like Korean Wikipedia, on
-    which they were measured; the hours of GPUs follow from the number of operations and an assumed
-    utilisation. docs/planning.md explains it.
+    A plan assumes that the model is trained as in the shipped jobs
+    run_scripts/flagfiles/MODEL_8gpu_*.flags or bert_mini_pretrain.flags, and that the text is like
+    Korean Wikipedia, on which records were measured. The hours of GPUs follow from the number of
+    operations and an assumed utilisation. docs/planning.md explains the plan.
     """
 
     EXAMPLE = "--corpus_gb=1,10,100 --model=bert_base --gpus=8"
 
     corpus_gb: str = groups.TASK.optional(
-        "Gigabytes (10^9 bytes) of UTF-8 text; several, separated by commas, give a column each. "
-        "Default: none; the tables of models are printed."
+        "The gigabytes (10^9 bytes) of UTF-8 text. Several numbers, separated by commas, give a "
+        "column each. Default: none; tables of models are printed."
     )
     config_file: str = groups.MODEL.input_file(
         "For the tables of models: configurations, separated by commas. Default: all published "
@@ -82,7 +82,7 @@ class CorpusPlanFlags:
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
-        "For the tables of models: the rows in a batch.",
+        "For the tables of models: the number of rows in a batch.",
         least=1,
         most=LARGEST_BATCH,
     )
@@ -98,25 +98,26 @@ class CorpusPlanFlags:
         8, "The number of GPUs that train together.", least=1, most=MOST_DEVICES
     )
     gpu: str = groups.PROCESSES.optional(
-        "The kind of GPU. Default: a line for every known kind.", choices=tuple(CARDS)
+        "The kind of GPU. Default: all known kinds, with a line for each.", choices=tuple(CARDS)
     )
     utilisation: float = groups.PROCESSES.flag(
         0.35,
-        "The share of a GPU's bfloat16 peak that training reaches. The default is an assumption: "
+        "The share of a GPU's bfloat16 peak that training reaches. The default is an assumption; "
         "benchmarks.speed.devices measures yours.",
         above=0,
         most=1,
     )
     token_dropping: float = groups.UPDATES.flag(
         0.0,
-        "The share of the tokens that skip the middle layers, as run_pretraining has it. Not for "
-        "an ELECTRA with its generator.",
+        "The share of the tokens that skip the middle layers, as in run_pretraining. Not for an "
+        "ELECTRA with its generator.",
         least=0,
         below=1,
     )
     num_passes: float = groups.UPDATES.flag(
         40.0,
-        "Passes over the text to compare with the shipped job's updates (BERT's paper: about 40).",
+        "The number of passes over the text to compare with the shipped job's updates (BERT's "
+        "paper: about 40).",
         above=0,
         most=10_000,
     )
@@ -125,13 +126,16 @@ class CorpusPlanFlags:
     )
     masking: str = groups.ROWS.flag(
         "dynamic",
-        "dynamic: packed rows whose masks are drawn while training, as in the jobs for eight "
-        "GPUs. static: one sequence a row with stored masks, as in Google's programs and the job "
-        "of bert_mini.",
+        "The kind of records. dynamic: packed rows whose masks are drawn while training, as in "
+        "the jobs for eight GPUs. static: one sequence per row with stored masks, as in Google's "
+        "programs and the job of bert_mini.",
         choices=("dynamic", "static"),
     )
     dupe_factor: int = groups.ROWS.flag(
-        10, "For --masking=static: the passes over the text that are stored.", least=1, most=10_000
+        10,
+        "For --masking=static: the number of passes over the text that are stored.",
+        least=1,
+        most=10_000,
     )
     compression: str = groups.OUTPUT.flag(
         "none", "The compression of the record files.", choices=COMPRESSIONS

@@ -37,10 +37,10 @@ shared = functools.partial(redeclare, FinetuneFlags)
 @dataclasses.dataclass(frozen=True)
 class RaceFlags(TeacherFlags, FinetuneFlags):
     """Fine-tunes BERT or ALBERT to answer multiple-choice questions: RACE, or files of your own.
-    Without --do_train, --do_eval and --do_predict it trains and evaluates.
+    Without --do_train, --do_eval and --do_predict, it trains and evaluates.
 
-    With --do_eval or --do_predict alone, give only --output_dir, of an earlier training, and
-    --data_dir."""
+    To evaluate or predict after a training, give --do_eval or --do_predict, the --output_dir of
+    that training, and --data_dir."""
 
     EXAMPLE = (
         "--data_dir=data/RACE --output_dir=output/race "
@@ -68,7 +68,8 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     )
     max_qa_length: int = groups.ROWS.flag(
         PerModel(128),
-        "The most tokens of a question with an option; the beginning of a longer one is cut off.",
+        "The most tokens of a question and an option together. The beginning of a longer one is "
+        "cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
@@ -77,16 +78,20 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     num_train_epochs: float = shared(
         "num_train_epochs",
         default=PerModel(None),
-        help="Passes over the training examples, instead of --train_step.",
+        help="The number of passes over the training examples, instead of --train_step.",
     )
-    train_step: int = shared("train_step", default=PerModel(12000), help="Updates to train for.")
+    train_step: int = shared(
+        "train_step", default=PerModel(12000), help="The number of updates to train for."
+    )
     warmup_proportion: float = shared(
         "warmup_proportion",
         default=PerModel(None),
         help="The share of all updates in which the learning rate rises, instead of --warmup_step.",
     )
     warmup_step: int = shared(
-        "warmup_step", default=PerModel(1000), help="Updates in which the learning rate rises."
+        "warmup_step",
+        default=PerModel(1000),
+        help="The number of updates in which the learning rate rises.",
     )
     save_checkpoints_steps: int = shared("save_checkpoints_steps", default=100)
     num_keep_checkpoint: int = groups.COMPATIBILITY.optional(

@@ -51,11 +51,11 @@ HIGHEST_TEMPERATURE = 100.0
 
 @dataclasses.dataclass(frozen=True)
 class SimilarityFlags(FinetuneFlags):
-    """Trains vectors of texts to search and compare with: the cosine of two vectors says how alike
-    two texts are. It starts from any pre-trained BERT or ALBERT.
+    """Trains a model to make vectors of texts, to search and compare them: the cosine of two
+    vectors says how alike two texts are. It starts from any pre-trained BERT or ALBERT.
 
-    With --do_eval or --do_predict alone, give only --output_dir, of an earlier training, and the
-    examples."""
+    To evaluate or predict after a training, give --do_eval or --do_predict, the --output_dir of
+    that training, and the examples."""
 
     EXAMPLE = (
         "--task_name=klue-nli --data_dir=data/klue-nli-v1.1 --output_dir=output/vectors "
@@ -70,10 +70,11 @@ class SimilarityFlags(FinetuneFlags):
         required=False,
     )
     train_file: str = groups.FILES.optional(
-        "Your own training file: .csv, .tsv, .jsonl, .json or .parquet with texts, pairs, pairs "
-        "with a score, or triples whose third text means something else; or a .json in SQuAD's "
-        "format, whose questions and texts are the pairs. Separate several by commas; each batch "
-        "comes from one. The value of --task_name stands for that task's training split.",
+        "Your own training file: .csv, .tsv, .jsonl, .json or .parquet with texts, pairs, scored "
+        "pairs, or triples whose third text means something else; or a .json in SQuAD's format, "
+        "whose questions and texts are pairs. Several files are separated by commas; each batch "
+        "comes from one of them. In such a list, the value of --task_name stands for that task's "
+        "training split.",
         is_input=True,
         is_path=True,
     )
@@ -84,14 +85,14 @@ class SimilarityFlags(FinetuneFlags):
         kept=True,
     )
     dev_file: str = groups.FILES.input_file(
-        "Your own evaluation file, in any of these formats with pairs."
+        "Your own evaluation file, with pairs in any of these formats."
     )
     test_file: str = groups.FILES.input_file("Your own test file, in the same formats.")
     task_name: str = groups.TASK.optional(
-        f"The data set: {', '.join(INFERENCES)}, which give triples (a sentence, one that it "
-        f"entails, one that contradicts it); {', '.join(SCORED)}, which have scores; or csv, tsv "
-        "or jsonl for your own train, dev and test files in --data_dir. Default: files, if "
-        "--train_file or the like is given.",
+        f"The data set. {', '.join(INFERENCES)} give triples: a sentence, one that it entails and "
+        f"one that contradicts it. {', '.join(SCORED)} give pairs with scores. csv, tsv or jsonl: "
+        "your own train, dev and test files in --data_dir. Not needed with --train_file or the "
+        "like.",
         changeable=ALWAYS,
     )
     text_column: str = groups.COLUMNS.optional(
@@ -114,19 +115,19 @@ class SimilarityFlags(FinetuneFlags):
         "The encoding of your own files. Default: recognized for each file.", choices=tuple(NAMES)
     )
     objective: str = groups.OPTIMIZER.optional(
-        "cosine: the cosine of a pair becomes its score (the highest score is a cosine of 1). "
-        "ranking: a text's partner ranks before all other texts of the batch. simcse: a text is "
-        "its own partner, with another dropout. both: cosine for files with scores, ranking for "
-        "the others. Default: cosine for scored pairs, ranking for pairs and triples, simcse for "
-        "texts, both for files of both kinds.",
+        "What is learned. cosine: the cosine of a pair equals its score (the highest score is a "
+        "cosine of 1). ranking: a text's partner ranks before all other texts of the batch. "
+        "simcse: a text is its own partner, under another dropout. both: cosine for files with "
+        "scores, ranking for the others. Default: cosine for scored pairs, ranking for pairs and "
+        "triples, simcse for texts, both for files of both kinds.",
         choices=OBJECTIVES,
         recorded=True,
         kept=True,
     )
     temperature: float = groups.OPTIMIZER.flag(
         0.05,
-        "For ranking and simcse: the divisor of similarities; a lower one pushes near texts "
-        "further apart.",
+        "For ranking and simcse: the number that similarities are divided by. A lower one pushes "
+        "near texts further apart.",
         above=0,
         most=HIGHEST_TEMPERATURE,
         recorded=True,
@@ -140,17 +141,18 @@ class SimilarityFlags(FinetuneFlags):
     )
     normalize: bool = groups.HEAD.flag(
         PerModel(True),
-        "Give vectors the length 1; off, ranking compares dot products instead of cosines.",
+        "Scale vectors to length 1. If off, ranking compares dot products instead of cosines.",
     )
     embedding_sizes: str = groups.HEAD.optional(
-        "Sizes that vectors can be cut to, such as 256,128,64: each adds a loss that trains "
-        "that many leading numbers as a vector (Matryoshka). Default: the whole vector.",
+        "The sizes to which vectors can be cut, such as 256,128,64. For each, a loss trains that "
+        "many leading numbers as a vector of their own (Matryoshka). Default: only the whole "
+        "vector.",
         recorded=True,
     )
     freeze_embeddings: bool = groups.LAYERS.flag(
         False,
-        "Leave the tables of tokens, positions and segments as they are, as an export with "
-        "--format=difference has no room for them.",
+        "Do not train the embedding tables of tokens, positions and segments. An export with "
+        "--format=difference cannot hold changes to them.",
         recorded=True,
         kept=True,
     )

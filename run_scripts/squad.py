@@ -44,7 +44,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     """Fine-tunes BERT or ALBERT to answer questions with a span of a text: SQuAD 1.1 and 2.0,
     KorQuAD 1.0, KLUE-MRC, or files of your own in their format.
 
-    With --do_predict alone, give only --output_dir, of an earlier training, and --predict_file."""
+    To answer questions after a training, give --do_predict, the --output_dir of that training, and
+    --predict_file."""
 
     EXAMPLE = (
         "--task_name=korquad --train_file=data/KorQuAD_v1.0_train.json "
@@ -55,8 +56,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
 
     data_dir: str = shared(
         "data_dir",
-        help="The folder of --train_file and --predict_file. Default: none; they are paths of "
-        "their own.",
+        help="The folder of --train_file and --predict_file. Default: none; these flags are "
+        "then whole paths.",
         required=False,
     )
     train_file: str = groups.FILES.optional(
@@ -67,16 +68,16 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         is_path=True,
     )
     train_articles: str = groups.FILES.optional(
-        "The articles of --train_file to train on, by number from 0: 0:100 are the first "
-        "hundred. Default: all."
+        "The articles of --train_file to train on, numbered from 0. 0:100 are the first hundred. "
+        "Default: all."
     )
     predict_articles: str = groups.FILES.optional(
         "The articles of --predict_file to answer, such as 100:140. Default: all."
     )
     skip_bad_answers: bool = groups.FILES.flag(
         False,
-        "Leave answers that do not occur in their texts out of the training, with questions that "
-        "have no other. Scores still compare with them. Default: they are an error.",
+        "Leave answers that do not occur in their texts out of the training, and questions that "
+        "have no other answer. Scores still compare with them. Default: such answers are an error.",
     )
     task_name: str = groups.TASK.flag(
         PerModel("squad"),
@@ -103,7 +104,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     do_predict: bool = shared(
         "do_predict",
-        help="Answer --predict_file, and score the answers as --do_eval does.",
+        help="Answer --predict_file, write the answers, and score them as --do_eval does.",
     )
     do_eval: bool = shared("do_eval", help="Score the answers to --predict_file.")
     max_seq_length: int = shared(
@@ -138,30 +139,32 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         "--bucket_boundaries=none the candidates are the same too.",
     )
     start_n_top: int = groups.HEAD.optional(
-        "The number of starts that ALBERT's head for SQuAD 2.0 follows; with BERT, this flag "
-        f"chooses that head. Default: {START_N_TOP}.",
+        "The number of starts of an answer that ALBERT's head for SQuAD 2.0 follows. With a BERT, "
+        f"this flag chooses that head. Default: {START_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
     end_n_top: int = groups.HEAD.optional(
-        f"The number of ends to follow for each start. Default: {END_N_TOP}.",
+        f"The number of ends that the head follows for each start. Default: {END_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
-    dropout_prob: float = groups.HEAD.flag(0.1, "The dropout rate in that head.", least=0, below=1)
+    dropout_prob: float = groups.HEAD.flag(
+        0.1, "The dropout rate in the head for SQuAD 2.0.", least=0, below=1
+    )
     classifier_dropout: float = shared(
         "classifier_dropout", help="Has no effect here.", group=groups.COMPATIBILITY
     )
     num_train_epochs: float = shared(
         "num_train_epochs",
         default=PerModel(3.0),
-        help="Passes over the training questions.",
+        help="The number of passes over the training questions.",
     )
     train_step: int = shared("train_step", default=PerModel(None))
     warmup_proportion: float = shared("warmup_proportion", default=PerModel(0.1))
     warmup_step: int = shared("warmup_step", default=PerModel(None))
     train_feature_file: str = groups.BATCHES.optional(
-        "The file to keep encoded questions in, for the next run with the same flags. Default: "
+        "The file that keeps encoded questions for the next run with the same flags. Default: "
         "train_features.npz in --output_dir.",
         takes=(FILE, NOTHING),
     )

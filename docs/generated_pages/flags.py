@@ -52,27 +52,37 @@ PROGRAMS = {
 
 # The classes whose flags several programs share: class -> (heading, what the flags are for).
 SHARED = {
-    ModelFlags: ("Model", "Name the model that a program starts from."),
-    TokenizerFlags: ("Tokenizer", "Name the tokenizer, where the model's folder holds none."),
-    FinetuneFlags: ("Fine-tuning", "Of the programs that fine-tune a model."),
-    TextFlags: ("Fine-tuning on texts", "Of `run_classifier.py` and `run_ner.py`."),
-    TeacherFlags: ("Distillation", "Of the programs whose model can learn from a teacher."),
-    TrainingFlags: ("Training", "Of the programs that train: folders, checkpoints, curves, speed."),
-    DeviceFlags: ("Devices", "Of every program that computes with a model."),
+    ModelFlags: ("Model", "These flags name the model that a program starts from."),
+    TokenizerFlags: (
+        "Tokenizer",
+        "These flags name the tokenizer if the model's folder holds none.",
+    ),
+    FinetuneFlags: ("Fine-tuning", "The programs that fine-tune a model have these flags."),
+    TextFlags: ("Fine-tuning on texts", "`run_classifier.py` and `run_ner.py` have these flags."),
+    TeacherFlags: (
+        "Distillation",
+        "The programs whose model can learn from a teacher have these flags.",
+    ),
+    TrainingFlags: (
+        "Training",
+        "The programs that train have these flags for folders, checkpoints, curves and speed.",
+    ),
+    DeviceFlags: ("Devices", "Every program that computes with a model has these flags."),
 }
 
 HEAD = """# Flags
 
 [README](../README.md)
 
-Every flag of every program. Flags that several programs share are listed once,
-[at the end](#shared-flags); `--help` shows all flags of one program. Names without `.py` are
-started as `python -m NAME`.
+This page lists every flag of every program. Flags that several programs share are listed once,
+[at the end](#shared-flags); `--help` shows all flags of one program. Start a program whose name
+does not end in `.py` with `python -m NAME`.
 
-A switch is `--name`, `--noname`, `--name=true` or `--name=false`, and off unless its default is
-true. Where no values are named, a flag takes text, or a number like its default. Every program
-also takes `--flagfile=FILE` (a file with a flag a line), `--help`, `--helpfull` (the flags for TPUs
-too) and `--version`. Defaults such as "BERT 128, ALBERT 512" are the defaults of Google's programs.
+`--name` or `--name=true` turns a switch on, `--noname` or `--name=false` turns it off. A switch is
+off unless its default is true. If no values are listed, a flag takes text, or a number like its
+default. Every program also takes `--flagfile=FILE` (a file with one flag per line), `--help`,
+`--helpfull` (which shows the flags for TPUs too) and `--version`. Defaults such as
+"BERT 128, ALBERT 512" are the defaults of Google's programs.
 
 This page is made from the code by `python docs/generated_pages`; a test compares it.
 """
@@ -85,7 +95,7 @@ LARGE = 4096
 
 SHARED_HEAD = """## Shared flags
 
-Where a program lists one of these flags itself, its own line counts.
+If a program lists one of these flags itself, what it says there applies.
 """
 
 

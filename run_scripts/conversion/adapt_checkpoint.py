@@ -39,9 +39,10 @@ from tokenization.loading import Tokenizer
 class AdaptFlags:
     """Carries a model over to another vocabulary, to more words, or to more positions.
 
-    A token that both vocabularies have keeps its row; a new one begins as the mean of the tokens
-    into which the model's own tokenizer cuts it. Everything else stays as it is. Pre-train the
-    result further with run_pretraining --model_dir.
+    A token that is in both vocabularies keeps its row of the embedding table. The row of a new
+    token begins as the mean of the rows of the tokens into which the model's own tokenizer cuts it.
+    All other weights stay as they are. Pre-train the result further with run_pretraining
+    --model_dir.
     """
 
     EXAMPLE = "--model_dir=output/model --tokenizer_dir=data/bank_vocab --output_dir=output/bank"
@@ -62,8 +63,8 @@ class AdaptFlags:
         "The new vocabulary: a folder with tokenizer_config.json, as build_vocab writes it."
     )
     add_tokens: str = groups.RESIZING.input_file(
-        "A file of words to add to the vocabulary, one per line; ##X is the token X inside a word. "
-        "[unused] rows are filled first."
+        "A file of words to add to the vocabulary, one per line. ##X is the token X inside a "
+        "word. [unused] rows are filled first."
     )
     new_rows: str = groups.RESIZING.flag(
         "mean",
@@ -72,14 +73,14 @@ class AdaptFlags:
         choices=("mean", "random"),
     )
     max_position_embeddings: int = groups.RESIZING.optional(
-        "The number of positions of the new model, not below the old number. The same number "
-        "replaces those that were never trained.",
+        "The number of positions of the new model, at least the old number. If it is the old "
+        "number, only positions that were never trained are replaced.",
         least=1,
         most=LARGEST_SIZE,
     )
     new_positions: str = groups.RESIZING.optional(
-        "Where new positions come from. repeat: the trained ones again. interpolate: the trained "
-        "ones stretched, so that nearly all change. Default: repeat.",
+        "How new positions begin. repeat: as copies of the trained positions. interpolate: all "
+        "positions are interpolated from the trained ones, so nearly all change. Default: repeat.",
         choices=tuple(METHODS),
     )
     do_lower_case: bool = groups.TOKENIZER.optional(

@@ -75,11 +75,11 @@ _UNITS = {
 class ExportFlags(TokenizerFlags, DeviceFlags):
     """Exports a model, pre-trained or fine-tuned, for other software.
 
-    google: the checkpoint, configuration and vocabulary that google-research's programs read.
-    huggingface: a folder for transformers. keras: a .keras file. saved_model: a SavedModel for
-    TensorFlow Serving, with the tokenizer inside. onnx, litert: the graph from ids to outputs, for
-    ONNX Runtime and LiteRT. difference: what a fine-tuned model adds to the model in --base_dir, as
-    matrices of low rank, which this project's programs read."""
+    The formats are: google: the checkpoint, configuration and vocabulary that google-research's
+    programs read. huggingface: a folder for transformers. keras: a .keras file. saved_model: a
+    SavedModel for TensorFlow Serving, with the tokenizer inside. onnx, litert: the graph from ids
+    to outputs, for ONNX Runtime and LiteRT. difference: what fine-tuning changed in the model in
+    --base_dir, as matrices of low rank that this project's programs read."""
 
     EXAMPLE = "--model_dir=output/model --output_dir=output/transformers --format=huggingface"
 
@@ -110,15 +110,15 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "For huggingface: the largest size of a weights file, such as 500MB. Default: one file."
     )
     card_file: str = groups.EXPORT.input_file(
-        "For huggingface: a Markdown file that replaces the title of the model card. Lines "
-        "between two --- at its top become metadata."
+        "For huggingface: a Markdown file that replaces the title of the model card. If it begins "
+        "with lines between two ---, these become metadata."
     )
     base_dir: str = groups.EXPORT.input_folder(
-        "For difference: the folder of the model that the training began with. The export needs it "
-        "at the same place from its own folder."
+        "For difference: the folder of the model that the training began with. It must stay where "
+        "it is, relative to the export."
     )
     rank: int = groups.EXPORT.optional(
-        "For difference: the rank of what is kept of each matrix. Default: 24.",
+        "For difference: the rank to which the difference of each matrix is cut. Default: 24.",
         least=1,
         most=HIGHEST_RANK,
     )

@@ -37,8 +37,8 @@ MOST_PASSES = 10_000
 class CreateDataFlags(TokenizerFlags):
     """Turns text (UTF-8, one sentence per line, a blank line between documents) into records.
 
-    Runs on the CPU; a GPU does not help. If it is stopped or killed, the same command resumes the
-    work.
+    The program runs on the CPU; a GPU does not help. If it is stopped or killed, the same command
+    resumes the work.
     """
 
     EXAMPLE = (
@@ -47,17 +47,17 @@ class CreateDataFlags(TokenizerFlags):
     )
 
     input_file: str = groups.FILES.required(
-        "The text to read: paths, globs and folders, separated by commas. Text and JSON lines "
-        "(also gzipped), Parquet files, and folders that Hugging Face's datasets saved (needs "
-        "the extra parquet).",
+        "The text to read: paths, globs or folders, separated by commas. Files may hold text or "
+        "JSON lines (also gzipped). With the extra parquet, they may also be Parquet files, and "
+        "folders may be saved by Hugging Face's datasets.",
         is_input=True,
         is_path=True,
         in_manifest=False,
     )
     input_format: str = groups.FILES.optional(
-        "text: one sentence per line, a blank line between documents. jsonl: one JSON object per "
-        "line, whose key --text_key holds a document, one sentence per line. Default: jsonl for "
-        ".jsonl, .ndjson and .json, text for other files.",
+        "The format of the files. text: one sentence per line, a blank line between documents. "
+        "jsonl: one JSON object per line, whose key --text_key holds a document with one sentence "
+        "per line. Default: jsonl for .jsonl, .ndjson and .json, text for other files.",
         choices=FORMATS,
     )
     text_key: str = groups.FILES.flag(
@@ -68,31 +68,32 @@ class CreateDataFlags(TokenizerFlags):
     )
     split_sentences: bool = groups.FILES.flag(
         False,
-        "Split lines of running text into sentences with kiwipiepy (needs the extra korean).",
+        "Split lines of running text into sentences with kiwipiepy, which the extra korean "
+        "installs.",
     )
     long_lines: str = groups.FILES.flag(
         "split",
-        "What happens to a line with more tokens than a row. split: cut it at sentence ends, else "
-        "between words; with --objective=none into rows that hold the whole text. truncate: drop "
-        "what is too long, at random from either end, as Google's scripts do.",
+        "What to do with a line that has more tokens than a row. split: divide it at the ends of "
+        "sentences, else between words; with --objective=none, the rows keep all of its text. "
+        "truncate: drop tokens at random from either end, as Google's scripts do.",
         choices=LONG_LINES,
     )
     drop_duplicates: str = groups.FILES.flag(
         "none",
-        "Which repeated text to leave out. documents: all but the first of equal documents. "
-        "lines: also equal lines of 10 characters or more.",
+        "The repeated text to leave out. documents: all but the first of equal documents. lines: "
+        "also all but the first of equal lines of 10 characters or more.",
         choices=tuple(DROPPED_KINDS),
     )
     output_file: str = groups.OUTPUT.optional(
-        "The record files to write, separated by commas; ko.tfrecord@64 stands for 64 files, "
-        "ko-00000-of-00064.tfrecord and so on. Examples are shuffled over all of them. Default: "
+        "The record files to write, separated by commas. ko.tfrecord@64 stands for 64 files: "
+        "ko-00000-of-00064.tfrecord and so on. Examples are shuffled over all files. Default: "
         "each input file's name with .tfrecord added.",
         is_path=True,
         in_manifest=False,
     )
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of a model whose training will continue. It provides the tokenizer, and the "
-        "objective: sop for an ALBERT, nsp for a BERT.",
+        "The folder of a model whose training will continue. It provides the tokenizer and "
+        "decides the default of --objective.",
         in_manifest=False,
     )
     objective: str = groups.ROWS.optional(
@@ -115,13 +116,14 @@ class CreateDataFlags(TokenizerFlags):
     )
     packing: bool = groups.ROWS.flag(
         False,
-        "Put several sequences that do not attend to each other into a row: less padding, fewer "
-        "records and faster training.",
+        "Put several sequences into a row, which do not attend to each other. This leaves less "
+        "padding, makes fewer records and trains faster.",
     )
     masking: str = groups.ROWS.flag(
         "static",
-        "static: store masks in the records, different ones for each pass over the text. "
-        "dynamic: let run_pretraining draw them, different ones in every epoch.",
+        "When masks are drawn. static: now; the records store them, with other masks for each "
+        "pass over the text. dynamic: during training, by run_pretraining, with other masks in "
+        "every epoch.",
         choices=MASKINGS,
     )
     masked_lm_prob: float = groups.ROWS.flag(
@@ -129,14 +131,14 @@ class CreateDataFlags(TokenizerFlags):
     )
     mask_replace_prob: float = groups.ROWS.flag(
         0.8,
-        "Of the tokens to predict, the share that become [MASK]. For all of them: 1, with "
+        "The share of the tokens to predict that become [MASK]. To mask all of them, give 1 and "
         "--random_replace_prob=0.",
         least=0,
         most=1,
     )
     random_replace_prob: float = groups.ROWS.flag(
         0.1,
-        "Of the tokens to predict, the share that become a random token; the rest stay.",
+        "The share of the tokens to predict that become a random token. The rest stay as they are.",
         least=0,
         most=1,
     )
@@ -152,12 +154,13 @@ class CreateDataFlags(TokenizerFlags):
     )
     favor_shorter_ngram: bool = groups.ROWS.flag(
         PerModel(True),
-        "Draw n-grams of length n with weight 1/n; off reverses the weights.",
+        "Prefer short n-grams: draw a length n with weight 1/n. Off: prefer long ones, with the "
+        "same weights in reverse order.",
     )
     do_permutation: bool = groups.ROWS.flag(
         PerModel(False),
-        "Also shuffle as many tokens as are masked, and predict these too. Records then have room "
-        "for 2 * max_predictions_per_seq predictions.",
+        "Also shuffle as many tokens as are masked, and predict the shuffled tokens too. Records "
+        "then have room for 2 * max_predictions_per_seq predictions.",
     )
     random_next_sentence: bool = groups.ROWS.flag(
         PerModel(False),
@@ -166,7 +169,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     short_seq_prob: float = groups.ROWS.flag(
         0.1,
-        "The probability that a pass over a document aims at a random shorter length.",
+        "The probability that, in a pass over a document, its examples get a random shorter "
+        "length.",
         least=0,
         most=1,
     )
@@ -178,16 +182,18 @@ class CreateDataFlags(TokenizerFlags):
         most=MOST_PASSES,
     )
     random_seed: int = flag(
-        12345, "The seed; the same seed gives the same bytes.", least=-(2**63), most=2**63 - 1
+        12345,
+        "The seed of all random choices. The same seed gives the same bytes.",
+        least=-(2**63),
+        most=2**63 - 1,
     )
     compression: str = groups.OUTPUT.flag(
         "none",
-        "The compression of the record files; run_pretraining reads both.",
+        "The compression of the record files. run_pretraining reads both kinds.",
         choices=COMPRESSIONS,
     )
     num_workers: int = groups.PROCESSES.optional(
-        "The number of processes; the records are the same with any number. Default: one for "
-        "each core.",
+        "The number of processes, which does not change the records. Default: one for each core.",
         least=1,
         most=MOST_PROCESSES,
         in_manifest=False,
@@ -195,7 +201,7 @@ class CreateDataFlags(TokenizerFlags):
     num_tasks: int = groups.PROCESSES.flag(
         1,
         "The number of runs that share the work, on machines with a common file system. The last "
-        "one to finish writes the records.",
+        "run to finish writes the records.",
         least=1,
         most=MOST_PROCESSES,
         in_manifest=False,

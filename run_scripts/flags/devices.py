@@ -25,7 +25,7 @@ class DeviceFlags:
         False, "Try a GPU that this TensorFlow has no code for; the process may crash."
     )
     num_threads: int = groups.THREADS.optional(
-        "The most CPU threads of TensorFlow. Default: one for each core.",
+        "The most CPU threads that TensorFlow may use. Default: one for each core.",
         least=1,
         most=MOST_THREADS,
     )

@@ -37,8 +37,9 @@ class TeacherFlags:
     """
 
     teacher_dir: str = groups.DISTILLATION.input_folder(
-        "The folder of a model with the same vocabulary to learn from besides the labels: in "
-        "fine-tuning one of the same task and labels.",
+        "The folder of a teacher: a model with the same vocabulary, from which the trained model "
+        "learns besides the labels. In fine-tuning, the teacher must be trained for the same task "
+        "with the same labels.",
         **_lasting,
     )
     distillation_weight: float = groups.DISTILLATION.flag(
@@ -51,8 +52,8 @@ class TeacherFlags:
     )
     distillation_temperature: float = groups.DISTILLATION.flag(
         2.0,
-        "The temperature t of both softmaxes where the teacher's logits are learned: the distance "
-        "is t^2 times the Kullback-Leibler divergence.",
+        "The temperature t of both softmaxes if the teacher's logits are learned. The distance is "
+        "t^2 times the Kullback-Leibler divergence.",
         above=0,
         most=100,
         **_lasting,
@@ -65,25 +66,25 @@ class PretrainingTeacherFlags(TeacherFlags):
 
     distillation: str = groups.DISTILLATION.flag(
         LOGITS,
-        "What is learned from --teacher_dir. logits: its distribution at the masked positions. "
-        "minilm: MiniLMv2's relations of queries, keys and values of one of its layers.",
+        "What is learned from the teacher. logits: its distribution at the masked positions. "
+        "minilm: the relations of queries, keys and values in one of its layers, as in MiniLMv2.",
         choices=(LOGITS, RELATIONS),
         **_lasting,
     )
     distillation_relations: str = groups.DISTILLATION.flag(
         "qq,kk,vv",
-        "The relations of --distillation=minilm, of queries (q), keys (k) and values (v); qk,vv "
-        "are the attention distributions and value relations of the first MiniLM.",
+        "For --distillation=minilm: the relations to learn, of queries (q), keys (k) and values "
+        "(v). qk,vv are the attention distributions and value relations of the first MiniLM.",
         **_lasting,
     )
     relation_heads: int = groups.DISTILLATION.optional(
-        "The number of relation heads of --distillation=minilm, which divides the width of both "
-        "models. Default: the attention heads of the teacher.",
+        "For --distillation=minilm: the number of relation heads, which must divide the width of "
+        "both models. Default: the teacher's number of attention heads.",
         least=1,
         **_lasting,
     )
     teacher_layer: int = groups.DISTILLATION.optional(
-        "The layer of the teacher for --distillation=minilm, from 1. Default: its last.",
+        "For --distillation=minilm: the teacher's layer, from 1. Default: its last.",
         least=1,
         **_lasting,
     )

@@ -52,8 +52,8 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         TrainingFlags,
         "init_checkpoint",
         help="The weights to start from: a checkpoint, a safetensors file, or a folder with one "
-        "(its best checkpoint, else the newest). Without --do_train: the fine-tuned "
-        "weights.",
+        "(its best checkpoint, else the newest). Without --do_train, the fine-tuned weights to "
+        "use.",
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
@@ -75,37 +75,50 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     predict_split: str = groups.PREDICTION.optional(
         "The split to predict. Default: test if there is one, else dev; with "
-        "--eval_on=train_part that part."
+        "--eval_on=train_part, that part."
     )
     train_batch_size: int = groups.UPDATES.flag(
-        32, "Examples in an update, over all devices.", least=1, most=LARGEST_BATCH, recorded=True
+        32,
+        "The number of examples in an update, over all devices.",
+        least=1,
+        most=LARGEST_BATCH,
+        recorded=True,
     )
     eval_batch_size: int = groups.EVALUATION.flag(
-        8, "Examples in an evaluation step, over all devices.", least=1, most=LARGEST_BATCH
+        8,
+        "The number of examples in an evaluation step, over all devices.",
+        least=1,
+        most=LARGEST_BATCH,
     )
     predict_batch_size: int = groups.ANSWERS.flag(
-        8, "Examples in a prediction step, over all devices.", least=1, most=LARGEST_BATCH
+        8,
+        "The number of examples in a prediction step, over all devices.",
+        least=1,
+        most=LARGEST_BATCH,
     )
     optimizer: str = groups.OPTIMIZER.flag(
-        "adamw", "The optimizer, as Google wrote it.", choices=OPTIMIZER_NAMES, recorded=True
+        "adamw",
+        "The optimizer, which computes as in Google's programs.",
+        choices=OPTIMIZER_NAMES,
+        recorded=True,
     )
     learning_rate: float = groups.OPTIMIZER.flag(
         5e-5,
-        "The highest learning rate, at the end of the warm-up.",
+        "The highest learning rate, which is reached at the end of the warm-up.",
         above=0,
         most=HIGHEST_RATE,
         recorded=True,
     )
     num_train_epochs: float = groups.UPDATES.flag(
         PerModel(3.0, {"albert": None}),
-        "Passes over the training examples.",
+        "The number of passes over the training examples.",
         above=0,
         most=MOST_EPOCHS,
         recorded=True,
     )
     train_step: int = groups.UPDATES.flag(
         PerModel(None, {"albert": 1000}),
-        "Updates to train for, instead of --num_train_epochs.",
+        "The number of updates to train for, instead of --num_train_epochs.",
         least=1,
         recorded=True,
     )
@@ -118,15 +131,15 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     warmup_step: int = groups.UPDATES.flag(
         PerModel(None, {"albert": 0}),
-        "Updates in which the learning rate rises, instead of --warmup_proportion.",
+        "The number of updates in which the learning rate rises, instead of --warmup_proportion.",
         least=0,
         recorded=True,
     )
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
-        "Updates between two evaluations while training; the best checkpoint is kept. A task "
-        "without a dev split holds out a twentieth of the training examples. 0: keep the last "
-        "checkpoint.",
+        "The number of updates between two evaluations while training; the best checkpoint is "
+        "kept. A task without a dev split holds out a twentieth of the training examples. 0: keep "
+        "the last checkpoint.",
         least=0,
     )
     patience: int = groups.EVALUATION.flag(
@@ -139,24 +152,25 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     max_train_examples: int = groups.RUNS.flag(
         0,
-        "Train on this many examples, drawn by --random_seed in about the classes' shares. 0: all.",
+        "Train on this many examples, drawn by --random_seed; each class keeps about its share. "
+        "0: all.",
         least=0,
         recorded=True,
     )
     num_seeds: int = groups.RUNS.flag(
         1,
-        "Train this many models, with --random_seed and the next seeds, each in its own folder "
-        "in --output_dir, and print mean and standard deviation.",
+        "Train this many models, with --random_seed and the seeds after it, each in its own "
+        "folder in --output_dir, and print mean and standard deviation.",
         least=1,
         most=MOST_SEEDS,
     )
     save_checkpoints_steps: int = groups.RUNS.flag(
-        1000, "Updates between two checkpoints.", least=1
+        1000, "The number of updates between two checkpoints.", least=1
     )
     bucket_boundaries: str = groups.BATCHES.flag(
         "auto",
-        "The lengths that batches are padded to, separated by commas; a batch holds examples of "
-        "similar length. auto: one to seven lengths, as the examples suggest. none: all batches "
+        "The lengths to which batches are padded, separated by commas. A batch holds examples of "
+        "similar length. auto: one to seven lengths that suit the examples. none: all batches "
         "have max_seq_length.",
     )
     classifier_dropout: float = groups.HEAD.flag(

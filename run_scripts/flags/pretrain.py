@@ -50,10 +50,11 @@ from tokenization.vocabulary import load_vocabulary
 class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     """Pre-trains BERT, ALBERT or ELECTRA on the records of create_pretraining_data.py.
 
-    Give --config_file (or --bert_config_file or --albert_config_file, as Google's programs), or
-    --model_dir to continue from a model: that chooses between BERT, ALBERT and ELECTRA, and with it
-    the defaults of google-research/bert, /albert or /electra. A run that was stopped resumes
-    from the newest checkpoint in --output_dir when it is started again."""
+    Give --config_file (or, as in Google's programs, --bert_config_file or --albert_config_file), or
+    --model_dir to continue from a model. That flag decides whether a BERT, an ALBERT or an ELECTRA
+    is trained, and so whether the defaults of google-research/bert, /albert or /electra apply. A
+    run that was stopped resumes from the newest checkpoint in --output_dir when it is started
+    again."""
 
     EXAMPLE = (
         "--albert_config_file=run_scripts/flagfiles/albert_mini.json "
@@ -74,15 +75,15 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     allow_missing: str = groups.MODEL.flag(
         "",
-        "Variables that --init_checkpoint may lack: prefixes of Google's names, separated by "
+        "The variables that --init_checkpoint may lack: prefixes of Google's names, separated by "
         "commas, such as cls/ for the pre-training heads.",
     )
     vocab_file: str = groups.TOKENIZER.input_file(
-        "The records' vocabulary, to check the configuration's vocab_size."
+        "The vocabulary of the records. It is used to check the configuration's vocab_size."
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
-        "The records' tokenizer, to check the configuration; it is copied into --output_dir. "
-        "Default: the one beside the records."
+        "The folder of the records' tokenizer. It is used to check the configuration, and is "
+        "copied into --output_dir. Default: the one beside the records."
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
         "Whether the tokenizer of a released model in --model_dir lower-cases. Default: as its "
@@ -97,7 +98,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     max_predictions_per_seq: int = groups.ROWS.flag(
         PerModel(20),
-        "Masked positions in a record. Default: as the JSON file beside the records says.",
+        "The number of masked positions in a record. Default: as the JSON file beside the records "
+        "says.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
@@ -135,7 +137,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     train_batch_size: int = groups.UPDATES.flag(
         PerModel(32, {"albert": 4096, "electra": 128}),
-        "Examples in an update, over all devices.",
+        "The number of examples in an update, over all devices.",
         least=1,
         most=LARGEST_BATCH,
         recorded=True,
@@ -147,19 +149,19 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     eval_batch_size: int = groups.EVALUATION.flag(
         PerModel(8, {"albert": 64, "electra": 128}),
-        "Examples in an evaluation step, over all devices.",
+        "The number of examples in an evaluation step, over all devices.",
         least=1,
         most=LARGEST_BATCH,
     )
     optimizer: str = groups.OPTIMIZER.flag(
         PerModel("adamw", {"albert": "lamb"}),
-        "The optimizer, as Google wrote it.",
+        "The optimizer, which computes as in Google's programs.",
         choices=OPTIMIZER_NAMES,
         recorded=True,
     )
     learning_rate: float = groups.OPTIMIZER.flag(
         PerModel(5e-5, {"albert": 0.00176, "electra": 5e-4}),
-        "The highest learning rate, at the end of the warm-up.",
+        "The highest learning rate, which is reached at the end of the warm-up.",
         above=0,
         most=HIGHEST_RATE,
         recorded=True,
@@ -169,20 +171,20 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     num_train_steps: int = groups.UPDATES.flag(
         PerModel(100000, {"albert": 125000, "electra": 1000000}),
-        "Updates to train for.",
+        "The number of updates to train for.",
         least=1,
         recorded=True,
     )
     num_warmup_steps: int = groups.UPDATES.flag(
         PerModel(10000, {"albert": 3125}),
-        "Updates in which the learning rate rises.",
+        "The number of updates in which the learning rate rises.",
         least=0,
         recorded=True,
     )
     max_train_hours: float = groups.UPDATES.flag(
         0.0,
-        "Hours to train for, counting earlier starts; replaces --num_train_steps and "
-        "--num_warmup_steps. The learning rate ends at zero. 0: no limit.",
+        "The hours to train for, including the time before a restart. The learning rate then ends "
+        "at zero; --num_train_steps and --num_warmup_steps have no effect. 0: no limit.",
         least=0,
         most=MOST_HOURS,
         recorded=True,
@@ -191,33 +193,35 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         0, "The update at which the warm-up begins.", least=0
     )
     save_checkpoints_steps: int = groups.RUNS.flag(
-        PerModel(1000, {"albert": 5000}), "Updates between two checkpoints.", least=1
+        PerModel(1000, {"albert": 5000}), "The number of updates between two checkpoints.", least=1
     )
-    max_eval_steps: int = groups.EVALUATION.flag(100, "The most batches to evaluate.", least=1)
+    max_eval_steps: int = groups.EVALUATION.flag(100, "The most batches to evaluate on.", least=1)
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
-        "Updates between two evaluations on --eval_input_file. 0: evaluate once, at the end.",
+        "The number of updates between two evaluations on --eval_input_file. 0: evaluate once, at "
+        "the end.",
         least=0,
     )
     bucket_boundaries: str = groups.BATCHES.optional(
-        "Lengths below --max_seq_length that batches may also have, separated by commas, such as "
-        "128,256; a batch holds examples of similar length. Not for packed records."
+        "Lengths below --max_seq_length to which batches may be cut, separated by commas, such as "
+        "128,256. A batch then holds examples of similar length. Not for packed records."
     )
     mask_processes: int = groups.PROCESSES.optional(
-        "Processes that draw the masks of --masking=dynamic; 0: the training process. The masks "
-        "are the same. Default: one for each GPU, if there are more cores; 0 on a CPU.",
+        "The number of processes that draw the masks of --masking=dynamic, which does not change "
+        "the masks. 0: the training process draws them. Default: one for each GPU, but fewer than "
+        "the cores; 0 on a CPU.",
         least=0,
         most=MOST_PROCESSES,
     )
     export_dir: str = groups.EXPORT.output_folder(
-        "The folder to write configuration, tokenizer and weights (without optimizer state) to "
-        "after training."
+        "The folder to which configuration, tokenizer and weights (without optimizer state) are "
+        "written after training."
     )
     masked_lm_budget: float = groups.COMPATIBILITY.flag(
-        0.0, "Accepted at 0: it did nothing in Google's program.", least=0, most=1
+        0.0, "Accepted only if 0, as it did nothing in Google's program.", least=0, most=1
     )
     init_from_group0: bool = groups.COMPATIBILITY.flag(
-        False, "Accepted while off: it failed in Google's program."
+        False, "Accepted only if off, as it failed in Google's program."
     )
 
 

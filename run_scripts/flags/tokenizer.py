@@ -34,8 +34,8 @@ class TokenizerFlags:
         in_manifest=False,
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
-        "A folder with tokenizer_config.json and its vocabulary, of this project or Hugging "
-        "Face, instead of the three above.",
+        "A folder with tokenizer_config.json and its vocabulary, of this project or Hugging Face. "
+        "It replaces --vocab_file, --spm_model_file and --tokenizer.",
         in_manifest=False,
     )
     do_lower_case: bool = groups.TOKENIZER.optional(

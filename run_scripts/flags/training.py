@@ -27,7 +27,7 @@ class ModelFlags:
     model_dir: str = groups.MODEL.input_folder(
         "The folder of the model to start from: one of this project or of transformers, or a "
         "released one, unpacked. It provides configuration, checkpoint (the best, else the "
-        "newest) and tokenizer, where no other flag names them."
+        "newest) and tokenizer, unless other flags name them."
     )
     config_file: str = groups.MODEL.input_file(
         f"The model's sizes: {', '.join(e.config_file for e in ENCODERS.values())}, or "
@@ -60,12 +60,12 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         least=0,
     )
     save_summary_steps: int = groups.UPKEEP.flag(
-        100, "Updates between two points on TensorBoard.", least=1
+        100, "The number of updates between two points on TensorBoard.", least=1
     )
     histogram_steps: int = groups.UPKEEP.flag(
         0,
-        "Updates between two histograms of each layer's weights and gradients on TensorBoard. 0: "
-        "none.",
+        "The number of updates between two histograms of each layer's weights and gradients on "
+        "TensorBoard. 0: none.",
         least=0,
     )
     max_bad_steps: int = groups.UPKEEP.flag(
@@ -79,15 +79,16 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     encoder_dropout: float = groups.HEAD.optional(
         "The dropout rate of hidden states and attention while training, such as 0 for a small "
-        "model on much text. Default: the configuration's, which the written folder keeps.",
+        "model on much text. Default: the configuration's. The written configuration keeps its "
+        "own.",
         least=0,
         below=1,
         recorded=True,
     )
     bias_correction: bool = groups.OPTIMIZER.flag(
         False,
-        "Whether the optimizer corrects its moments for their start at zero, as PyTorch's AdamW "
-        "does. Google's do not.",
+        "Correct the optimizer's moments for their start at zero, as PyTorch's AdamW does. "
+        "Google's optimizers do not.",
         recorded=True,
     )
     random_seed: int = flag(
@@ -99,8 +100,8 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     distribution_strategy: str = groups.DEVICES.flag(
         "auto",
-        "The devices to train on. one_device: one. mirrored: all GPUs of this machine. "
-        "multi_worker: the GPUs of all machines in TF_CONFIG. auto: as many as there are.",
+        "The devices to train on. one_device: one GPU, or the CPU. mirrored: all GPUs of this "
+        "machine. multi_worker: the GPUs of all machines in TF_CONFIG. auto: as many as there are.",
         choices=("auto", "one_device", "mirrored", "multi_worker"),
     )
     num_gpus: int = groups.DEVICES.optional(
@@ -109,7 +110,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     all_reduce: str = groups.DEVICES.flag(
         "auto",
         "How gradients are added up. auto: by NCCL between GPUs. ring: without NCCL, by gRPC "
-        "between machines and by copies within one.",
+        "between machines and by copies within a machine.",
         choices=("auto", "nccl", "ring"),
     )
     all_reduce_precision: str = groups.DEVICES.flag(
@@ -126,39 +127,42 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     xla: str = groups.DEVICES.flag(
         "auto",
-        "Whether XLA compiles the training step. auto: where it can, and training is long enough "
-        "to benefit; with bfloat16 on a CPU only the operations between matrix products.",
+        "Whether XLA compiles the training step. auto: if XLA can and training is long enough to "
+        "benefit; with bfloat16 on a CPU, only the operations between matrix products.",
         choices=("auto", "on", "off"),
     )
     compilation_cache_dir: str = groups.DEVICES.output_folder(
-        "The folder for XLA's compiled code, which makes the next start faster; none: keep "
+        "The folder for XLA's compiled code, which makes the next start faster. none: keep "
         "nothing. Default: compilation_cache in --output_dir on GPUs, none on a CPU."
     )
     recompute: str = groups.DEVICES.flag(
         "none",
-        "block: keep only each block's input for the backward pass and compute the rest again. "
-        "Needs far less memory, and the time of a second forward pass.",
+        "What the backward pass computes again. block: all but the input of each transformer "
+        "block, which needs far less memory, and the time of a second forward pass.",
         choices=("none", "block"),
     )
     attention: str = groups.DEVICES.flag(
         "auto",
-        "blockwise: compute attention for a block of queries at a time, so that memory grows "
-        "with the length, not its square. auto: blockwise for rows of 1,024 tokens and more.",
+        "How attention is computed. full: for all queries at once. blockwise: for a block of "
+        "queries at a time, so that memory grows with the length, not its square. auto: blockwise "
+        "for rows of 1,024 tokens and more.",
         choices=ATTENTION_NAMES,
     )
     gradient_accumulation_steps: int = groups.DEVICES.flag(
         1,
-        "The number of parts that a device divides its share of a batch into, to need less memory.",
+        "The number of parts into which a device divides its share of a batch, to need less "
+        "memory.",
         least=1,
         most=LARGEST_BATCH,
     )
     steps_per_loop: int = groups.DEVICES.optional(
-        "The most updates before control returns to Python. Default: 10 on GPUs, 1 on a CPU.",
+        "The most updates to make before control returns to Python. Default: 10 on GPUs, 1 on a "
+        "CPU.",
         least=1,
     )
     iterations_per_loop: int = groups.TPU.optional("For TPUs; has no effect here.", least=0)
     use_tpu: bool = groups.TPU.flag(
-        False, "Accepted while off: this program trains on GPUs and CPUs."
+        False, "Accepted only if off, as this program trains on GPUs and CPUs."
     )
     tpu_name: str = groups.TPU.optional("For TPUs; has no effect here.")
     tpu_zone: str = groups.TPU.optional("For TPUs; has no effect here.")

@@ -24,9 +24,9 @@ HIGHEST_PORT = 2**16 - 1
 class ExploreFlags(DeviceFlags):
     """Shows a model, pre-trained or fine-tuned, on a page in the browser.
 
-    Tokens, guesses for masked words, attention, neighbours and vectors of words; of a fine-tuned
-    model the labels, entities or answers. The page is at 127.0.0.1, for this machine alone; from
-    another one, ssh -L 8017:127.0.0.1:8017 leads to it."""
+    The page shows tokens, guesses for masked words, attention, and the neighbours and vectors of
+    words. For a fine-tuned model, it also shows labels, entities or answers. Only this machine can
+    open the page, at 127.0.0.1; from another machine, use ssh -L 8017:127.0.0.1:8017."""
 
     EXAMPLE = "--model_dir=output/model --tokenizers=data/vocab,data/other_vocab"
 
@@ -42,7 +42,7 @@ class ExploreFlags(DeviceFlags):
         "vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
         takes=(FILE, FOLDER, NOTHING),
     )
-    port: int = flag(8017, "The port of the page. 0: any that is free.", least=0, most=HIGHEST_PORT)
+    port: int = flag(8017, "The port of the page. 0: any free port.", least=0, most=HIGHEST_PORT)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -27,9 +27,9 @@ UNUSED = ("bert/pooler/", "cls/seq_relationship/", "discriminator_predictions/")
 
 @dataclasses.dataclass(frozen=True)
 class FillMasksFlags(TokenizerFlags, DeviceFlags):
-    """Fills every [MASK] of a text with the model's best guesses; a [MASK] is one token.
+    """Fills every [MASK] of a text with the model's best guesses; a [MASK] stands for one token.
 
-    For example --text='어제 친구를 [MASK] 밥을 먹었다.' or, for a particle,
+    For example, --text='어제 친구를 [MASK] 밥을 먹었다.' or, for a particle,
     --text='나는 학교[MASK] 갔다.'"""
 
     EXAMPLE = "--text='나는 학교[MASK] 갔다.'"

@@ -33,8 +33,9 @@ class RetrievalFlags(DeviceFlags):
     """Measures how well a model's vectors find the text that answers a query, beside BM25 on the
     model's tokens and TF-IDF on characters: recall at 1, 10 and 100, MRR at 10, nDCG at 10.
 
-    The queries come from a folder in BEIR's form (queries.jsonl, corpus.jsonl, qrels), or the
-    questions of a file in SQuAD's format, each of which looks for its text among all of them."""
+    The queries come from a folder in BEIR's format (queries.jsonl, corpus.jsonl, qrels), or they
+    are the questions of a file in SQuAD's format; each looks for its text among all texts of the
+    file."""
 
     EXAMPLE = "--model_dir=output/vectors --questions=data/KorQuAD_v1.0_dev.json"
 
@@ -43,14 +44,13 @@ class RetrievalFlags(DeviceFlags):
     )
     data_dir: str = groups.FILES.input_folder("A folder in BEIR's format.")
     split: str = groups.FILES.flag(
-        "test", "The file in its folder qrels to use: train, dev or test."
+        "test", "The file to use in the folder qrels of --data_dir: train, dev or test."
     )
     questions: str = groups.FILES.input_file(
         "Questions in SQuAD's format, such as KorQuAD 1.0's, instead of --data_dir."
     )
     articles: str = groups.FILES.optional(
-        "The articles of --questions to take, by number from 0: 100:140 are 40 of them. Default: "
-        "all."
+        "The articles of --questions to use, numbered from 0. 100:140 are 40 of them. Default: all."
     )
     max_seq_length: int = groups.ROWS.optional(
         "The most tokens of a text, special ones included. Default: as many as the model was "

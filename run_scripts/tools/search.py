@@ -42,7 +42,7 @@ class SearchFlags(DeviceFlags):
     """Finds the texts of a file that are most like a query, by the cosines of their vectors.
 
     The vectors are kept beside the file, in CORPUS.vectors.npz, and computed again when the file or
-    the model has changed. Without --query every line of the standard input is one."""
+    the model has changed. Without --query, every line of standard input is a query."""
 
     EXAMPLE = "--model_dir=output/vectors --corpus=faq.csv --query='환불은 언제 되나요?'"
 
@@ -66,7 +66,7 @@ class SearchFlags(DeviceFlags):
     )
     approximate: bool = groups.ANSWERS.flag(
         False,
-        "For millions of texts: search an index, which may miss a few of the nearest texts; it is "
+        "Search an index, for millions of texts. It may miss a few of the nearest texts, and is "
         "kept in CORPUS.index.npz. Needs pip install -e '.[search]'.",
     )
     top: int = groups.ANSWERS.flag(10, "The number of texts to show.", least=1, most=MOST_SHOWN)
