@@ -184,7 +184,7 @@ class Model:
             float32 [A, N]; a single text has no axis, and two single texts give a number.
 
         Raises:
-            InputError: an argument has another form.
+            InputError: an argument has another form, or a vector NaN or infinity.
         """
         return cosines(self.embed, first, second)
 

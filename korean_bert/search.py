@@ -34,6 +34,9 @@ def cosines(embed: Embed, first: Searchable, second: Searchable) -> np.ndarray |
     """The cosines of texts, float32 [A, N]; a single text has no axis, two give a number.
 
     Either is a text, several, or vectors.
+
+    Raises:
+        InputError: a vector has NaN or infinity.
     """
     sides, single = [], []
     for value in (first, second):
@@ -44,6 +47,8 @@ def cosines(embed: Embed, first: Searchable, second: Searchable) -> np.ndarray |
         sides.append(unit_vectors(np.atleast_2d(np.asarray(vectors))))
     _check_widths(*sides)
     found = sides[0] @ sides[1].T  # [A, N]
+    if not np.isfinite(found).all():
+        raise InputError("vectors must be finite numbers. Received: NaN or infinity")
     if single == [True, True]:
         return float(found[0, 0])
     return found[0] if single[0] else found[:, 0] if single[1] else found

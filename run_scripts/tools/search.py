@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bert_common.atomic_write import atomic_write
+from bert_common.atomic_write import atomic_write, remove_partial_files
 from bert_common.errors import InputError
 from bert_common.text_encoding import NAMES
 from finetuning.similarity.approximate import (
@@ -156,6 +156,7 @@ def _kept(path, key, make):
     made, content = make(), io.BytesIO()
     np.savez(content, made=made, key=np.array(key))
     try:
+        remove_partial_files([path])
         with atomic_write(path) as file:
             file.write(content.getvalue())
     except OSError as error:

@@ -106,6 +106,14 @@ def test_what_is_refused(model, queries, corpus, message):
         model.search(queries, corpus)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", (np.nan, np.inf))
+def test_similarity_refuses_what_is_not_finite(model, vectors, value):
+    for damaged in (np.full((2, 256), value, np.float32), np.full(256, value)):
+        with pytest.raises(InputError, match="vectors must be finite numbers. Received: NaN"):
+            model.similarity(vectors, damaged)
+
+
 def test_files_without_an_array(model, tmp_path):
     path = tmp_path / "v.npy"
     np.savez(tmp_path / "v.npz", made=np.ones(2))
@@ -137,12 +145,14 @@ def test_the_program_keeps_vectors_until_the_file_changes(tmp_path, capsys, monk
     assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
     kept = tmp_path / "faq.csv.vectors.npz"
     first = kept.read_bytes()
+    partial = tmp_path / ".faq.csv.vectors.npz.0123.partial"  # what a killed program left
+    partial.touch()
     monkeypatch.setattr(search_program.np, "savez", None)  # nothing is computed again
     assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
     monkeypatch.undo()
     corpus.write_text("질문,답\nthe book?,네\nthe book,네\n")
     assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
-    assert kept.read_bytes() != first
+    assert kept.read_bytes() != first and not partial.exists()
     for damaged in (b"damaged", first[: len(first) // 2], b"PK\x03\x04"):
         kept.write_bytes(damaged)
         monkeypatch.setattr(sys, "stdin", io.StringIO("the book\n\n"))
