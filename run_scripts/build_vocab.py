@@ -116,7 +116,7 @@ class BuildVocabFlags:
         most=2**20,
     )
     random_seed: int = flag(
-        12345, "The seed of the sample of lines.", least=-(2**63), most=2**63 - 1
+        12345, "The seed that draws the sample of lines.", least=-(2**63), most=2**63 - 1
     )
     strict_utf8: bool = groups.FILES.flag(
         False, "Stop at text that is not UTF-8. Default: skip and count it."

@@ -45,7 +45,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
 
     --input_file has one sentence per line, or two with " ||| " between them. The output is JSON
     lines as in Google's program or, if --output_file ends in .npz, NumPy arrays. --projector_dir
-    also writes files for TensorBoard's projector. With --word_embeddings, the vectors are of words
+    writes the vectors for TensorBoard's projector. With --word_embeddings, the vectors are of words
     without context. The default model is the one that comes with this project."""
 
     EXAMPLE = (

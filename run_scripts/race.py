@@ -50,14 +50,14 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
 
     task_name: str = groups.TASK.flag(
         PerModel("race"),
-        "race: --data_dir holds RACE's folders train, dev and test. jsonl: it holds train.jsonl, "
-        "dev.jsonl and test.jsonl, one object per line with context, question, options (equally "
-        "many everywhere) and label (from 0, or a letter).",
+        "What --data_dir holds. race: RACE's folders train, dev and test. jsonl: train.jsonl, "
+        "dev.jsonl and test.jsonl, with one object per line. Its keys are context, question, "
+        "options (equally many everywhere) and label (from 0, or a letter).",
         choices=("race", "jsonl"),
         changeable=ALWAYS,
     )
-    high_only: bool = groups.COLUMNS.flag(False, "Use only RACE's high-school questions.")
-    middle_only: bool = groups.COLUMNS.flag(False, "Use only RACE's middle-school questions.")
+    high_only: bool = groups.COLUMNS.flag(False, "Use only the high-school questions of RACE.")
+    middle_only: bool = groups.COLUMNS.flag(False, "Use only the middle-school questions of RACE.")
     do_train: bool = shared("do_train", default=None)
     do_eval: bool = shared("do_eval", default=None, help="Evaluate the model on dev and test.")
     do_predict: bool = shared("do_predict", default=None, help="Write predictions for test.")

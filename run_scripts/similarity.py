@@ -51,8 +51,10 @@ HIGHEST_TEMPERATURE = 100.0
 
 @dataclasses.dataclass(frozen=True)
 class SimilarityFlags(FinetuneFlags):
-    """Trains a model to make vectors of texts, to search and compare them: the cosine of two
-    vectors says how alike two texts are. It starts from any pre-trained BERT or ALBERT.
+    """Trains a model that makes vectors of texts, for search and comparison.
+
+    The cosine of two vectors says how alike two texts are. The training starts from any pre-trained
+    BERT or ALBERT.
 
     To evaluate or predict after a training, give --do_eval or --do_predict, the --output_dir of
     that training, and the examples."""

@@ -76,8 +76,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     skip_bad_answers: bool = groups.FILES.flag(
         False,
-        "Leave answers that do not occur in their texts out of the training, and questions that "
-        "have no other answer. Scores still compare with them. Default: such answers are an error.",
+        "Train without answers that do not occur in their texts, and without questions that have "
+        "no other answer. Scores still compare with such answers. Default: they are an error.",
     )
     task_name: str = groups.TASK.flag(
         PerModel("squad"),
@@ -94,7 +94,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     doc_stride: int = groups.ROWS.flag(
         PerModel(128),
-        "The number of tokens between the beginnings of two windows of a text.",
+        "The number of tokens between the beginnings of two neighbouring windows of a text.",
         least=1,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
@@ -128,7 +128,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     null_score_diff_threshold: float = groups.ANSWERS.flag(
         PerModel(0.0),
-        "For SQuAD 2.0: give no answer if the null score difference is above this.",
+        "For SQuAD 2.0: a question whose null score difference is above this number gets no "
+        "answer.",
         least=-1e9,
         most=1e9,
         changeable=ALWAYS,

@@ -75,11 +75,11 @@ _UNITS = {
 class ExportFlags(TokenizerFlags, DeviceFlags):
     """Exports a model, pre-trained or fine-tuned, for other software.
 
-    The formats are: google: the checkpoint, configuration and vocabulary that google-research's
-    programs read. huggingface: a folder for transformers. keras: a .keras file. saved_model: a
-    SavedModel for TensorFlow Serving, with the tokenizer inside. onnx, litert: the graph from ids
-    to outputs, for ONNX Runtime and LiteRT. difference: what fine-tuning changed in the model in
-    --base_dir, as matrices of low rank that this project's programs read."""
+    --format=google writes the checkpoint, configuration and vocabulary that google-research's
+    programs read; huggingface, a folder for transformers; keras, a .keras file; saved_model, a
+    SavedModel for TensorFlow Serving, with the tokenizer inside; onnx and litert, the graph from
+    ids to outputs, for ONNX Runtime and LiteRT; difference, what fine-tuning changed in the model
+    in --base_dir, as matrices of low rank that this project's programs read."""
 
     EXAMPLE = "--model_dir=output/model --output_dir=output/transformers --format=huggingface"
 

@@ -116,7 +116,7 @@ class CreateDataFlags(TokenizerFlags):
     )
     packing: bool = groups.ROWS.flag(
         False,
-        "Put several sequences into a row, which do not attend to each other. This leaves less "
+        "Put several sequences into a row; they do not attend to each other. This leaves less "
         "padding, makes fewer records and trains faster.",
     )
     masking: str = groups.ROWS.flag(

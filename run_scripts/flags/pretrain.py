@@ -108,7 +108,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         PerModel(False, {"albert": True, "electra": True}), "Train the model."
     )
     do_eval: bool = groups.EVALUATION.flag(
-        PerModel(False), "Evaluate the model, after training if both are on."
+        PerModel(False), "Evaluate the model; with --do_train, after the training."
     )
     objective: str = groups.UPDATES.flag(
         MASKED_WORDS.name,
@@ -209,7 +209,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     mask_processes: int = groups.PROCESSES.optional(
         "The number of processes that draw the masks of --masking=dynamic, which does not change "
         "the masks. 0: the training process draws them. Default: one for each GPU, but fewer than "
-        "the cores; 0 on a CPU.",
+        "there are cores; 0 on a CPU.",
         least=0,
         most=MOST_PROCESSES,
     )

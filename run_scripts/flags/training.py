@@ -79,8 +79,8 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     encoder_dropout: float = groups.HEAD.optional(
         "The dropout rate of hidden states and attention while training, such as 0 for a small "
-        "model on much text. Default: the configuration's. The written configuration keeps its "
-        "own.",
+        "model on much text. Default: the configuration's value, which the written configuration "
+        "keeps in any case.",
         least=0,
         below=1,
         recorded=True,
@@ -137,8 +137,9 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     recompute: str = groups.DEVICES.flag(
         "none",
-        "What the backward pass computes again. block: all but the input of each transformer "
-        "block, which needs far less memory, and the time of a second forward pass.",
+        "What the backward pass computes again. none: nothing. block: everything but the input of "
+        "each transformer block. This needs far less memory, and the time of a second forward "
+        "pass.",
         choices=("none", "block"),
     )
     attention: str = groups.DEVICES.flag(

@@ -30,8 +30,10 @@ from run_scripts.flags.training import check_length
 
 @dataclasses.dataclass(frozen=True)
 class RetrievalFlags(DeviceFlags):
-    """Measures how well a model's vectors find the text that answers a query, beside BM25 on the
-    model's tokens and TF-IDF on characters: recall at 1, 10 and 100, MRR at 10, nDCG at 10.
+    """Measures how well a model's vectors find the text that answers a query.
+
+    The measures are recall at 1, 10 and 100, MRR at 10 and nDCG at 10. They are also computed for
+    BM25 on the model's tokens and for TF-IDF on characters.
 
     The queries come from a folder in BEIR's format (queries.jsonl, corpus.jsonl, qrels), or they
     are the questions of a file in SQuAD's format; each looks for its text among all texts of the
