@@ -1,8 +1,8 @@
 """The program average_models: writes the mean of the weights of models that were trained alike.
 
 Trainings of one pre-trained model on the same task, with other seeds or settings, end near each
-other; their mean often scores above each of them and costs no more than one (Wortsman et al. 2022,
-Model soups, arXiv:2203.05482, section 2).
+other; the mean of their weights often scores higher and costs no more to use than one (Wortsman et
+al. 2022, Model soups, arXiv:2203.05482, section 2).
 """
 
 import dataclasses
