@@ -5,6 +5,7 @@ import gc
 import os
 import resource
 import signal
+import types
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -13,6 +14,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 import keras
 import pytest
 import tensorflow as tf
+from tensorflow.python.data.ops import structured_function
 from tensorflow.python.framework import ops
 
 from tests.support.create_data_runs import corpus, small, whole  # noqa: F401 (fixtures of several files)
@@ -30,9 +32,14 @@ tf.config.set_logical_device_configuration(
 
 
 def pytest_configure(config):
-    """In the quick run XLA leaves LLVM's optimizer out, which takes a third of compiling."""
+    """In the quick run XLA leaves LLVM's optimizer out, which takes a third of compiling.
+
+    The functions of input pipelines have nothing that AutoGraph could convert; that it looks takes
+    a tenth of a tiny run.
+    """
     if config.option.markexpr == "not slow":
         os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+        structured_function.autograph = types.SimpleNamespace(tf_convert=lambda call, _: call)
 
 
 def pytest_collection_finish():

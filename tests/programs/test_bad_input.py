@@ -8,7 +8,7 @@ from tests.support.bad_inputs.bad_input_programs import PROGRAMS
 pytestmark = pytest.mark.usefixtures("forget_models")
 
 # How many refused cases of each program are examined.
-SOME, ALL = 6, 300
+SOME, ALL = 3, 300
 
 
 @pytest.fixture(autouse=True)

@@ -171,22 +171,6 @@ def test_help_shows_bounds_that_somebody_may_meet():
     assert "  --masked_lm_prob=<float>  (default: 0.15)\n" in text
 
 
-NAMED = (
-    (PretrainFlags, "train_batch_size", "99999999999999999999"),
-    (CreateDataFlags, "ngram", "2147483648"),
-    (BuildVocabFlags, "num_unused", "1000000000"),
-)
-
-
-@pytest.mark.parametrize("program, name, value", NAMED)
-def test_one_line_before_anything_is_spent(program, name, value, capsys):
-    argv = command_line(program, f"--{name}={value}")
-    assert run_program(lambda _: pytest.fail("it ran"), program, argv) == 1
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith(f"error: --{name} must be at least ") and value in err
-
-
 def test_largest_num_unused_needs_a_larger_vocabulary(tmp_path, capsys):
     (tmp_path / "text.txt").write_text("나는 학교에 갔다.\n" * 9)
     argv = [

@@ -230,21 +230,6 @@ def test_a_few_lines_of_the_help(capsys):
     assert "\n  python -m run_scripts.tools.fill_masks \\\n" in text
 
 
-def test_error_of_a_launcher_is_one_line_with_status_1(tmp_path):
-    sizes = f"--bert_config_file={tmp_path}/none.json"
-    folders = [f"--input_file={tmp_path}/x", f"--output_dir={tmp_path}/out"]
-    for command, part in (
-        (["run_pretraining.py"], "--output_dir must be given"),
-        (["run_pretraining.py", "--do_train", sizes, *folders], f"{tmp_path}/none.json"),
-        (["create_pretraining_data.py", f"--input_file={tmp_path}/x", "--vocab_file=v"], "a file"),
-    ):
-        run = launch(*command)
-        lines = run.stderr.splitlines()
-        assert run.returncode == 1 and len(lines) == 1, run.stderr
-        assert lines[0].startswith("error: ") and part in lines[0]
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize(
     "launcher, program",
     (

@@ -113,14 +113,6 @@ def test_a_file_is_predicted_beside_its_columns(trained, tmp_path, capsys):
         assert abs(float(row[3]) + float(row[5]) - 1) < 2e-4
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind, encoding", FORMS)
-def test_the_same_predictions(trained, tmp_path, kind, encoding, capsys):
-    path = write(tmp_path / "new", kind, encoding, ("내용", "주문"), [(t, "1") for t in NEW])
-    plain = write(tmp_path / "plain", "csv", "utf-8", ("내용", "주문"), [(t, "1") for t in NEW])
-    assert predictions(trained, path, capsys) == predictions(trained, plain, capsys)
-
-
 def predict(job, path, **flags):
     flags = {"data_dir": None, "task_name": None, "predict_file": path, **flags}
     return job.run(do_train=False, do_eval=False, do_predict=True, **flags)

@@ -9,7 +9,7 @@ from create_pretraining_data.records.reader import read_format
 from run_scripts import classifier, create_data, pretrain
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.parser import parse
-from tests.support.paths import SHARED, TEST_DATA
+from tests.support.paths import TEST_DATA
 from tests.support.programs import command
 from tests.support.task_data import write_mnli, write_table
 from tests.support.tiny_models import ONE_LAYER, tiny_model, write_config
@@ -251,7 +251,6 @@ def test_albert_s_readme_of_classification(tmp_path):
 
 
 HERE = sorted(DATA.glob("*_sample.tfrecord"))
-ALL = sorted((SHARED / "golden" / "pretrain_data").glob("*_sample.tfrecord"))
 
 
 def train_on(path, folder):
@@ -273,13 +272,6 @@ def train_on(path, folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", HERE, ids=lambda path: path.stem)
 def test_google_s_records_train(path, tmp_path):
-    train_on(path, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not ALL, reason="the complete set of Google's records is not here")
-@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
-def test_all_of_google_s_records_train(path, tmp_path):
     train_on(path, tmp_path)
 
 

@@ -13,7 +13,7 @@ from run_scripts import similarity
 from run_scripts.conversion.export_model import main as export_model
 from tests.support.programs import ClassifierJob, arrays, assert_same, one_line, results
 from tests.support.task_data import BAD, GOOD, read_table, sentence, write_table
-from tests.support.tiny_models import SIZES
+from tests.support.tiny_models import SIZES, without_graphs
 
 
 class SimilarityJob(ClassifierJob):
@@ -107,10 +107,11 @@ def test_python_compares_pairs_as_the_program(trained):
     np.testing.assert_allclose([f.label for f in found], [float(r[4]) for r in rows], atol=1e-5)
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("dev", ["pairs", "triples"])
 def test_ranking(tmp_path, dev):
     job = write(SimilarityJob(tmp_path), "triples", dev)
-    assert job.run(do_train=True, do_eval=True, num_train_epochs=1, train_step=None) == 0
+    assert job.run(do_train=True, do_eval=True, train_step=2) == 0
     found = results(job.output)
     corpus = len({row[1] for row in rows_of(dev, 16, seed=1)})
     assert 1 / corpus <= found["eval_recall_at_10"] <= found["eval_recall_at_100"] == 1
@@ -118,26 +119,11 @@ def test_ranking(tmp_path, dev):
     assert found["eval_tf_idf_recall_at_100"] == 1 and "eval_spearman" not in found
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_simcse_on_texts_measured_by_scores(tmp_path):
     job = write(SimilarityJob(tmp_path, hidden_dropout_prob=0.1), "texts", "scored")
-    assert job.run(do_train=True, do_eval=True, train_step=3) == 0
+    assert job.run(do_train=True, do_eval=True, train_step=2) == 0
     assert "eval_spearman" in results(job.output)
-
-
-@pytest.mark.parametrize("parts", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path, monkeypatch, parts):
-    """With dropout, in parts; to the last bit."""
-    rates = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
-    job = write(SimilarityJob(tmp_path, **rates), "triples", "pairs")
-    flags = {"train_step": 9, "save_checkpoints_steps": 4, "gradient_accumulation_steps": parts}
-    assert job.run(**flags, output_dir=tmp_path / "whole") == 0
-    assert job.stop(monkeypatch, signal.SIGTERM, 5, **flags) == 0
-    assert list_checkpoints(job.output)[-1] < 9
-    assert job.run(**flags) == 0
-    one, two = arrays(job.output, 9), arrays(tmp_path / "whole", 9)
-    assert set(one) == set(two) and any(name.endswith("/adam_v") for name in one)
-    for name, value in one.items():
-        assert value.tobytes() == two[name].tobytes(), name
 
 
 # === Several training files ===
@@ -170,15 +156,17 @@ def several(tmp_path):
 
 @pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_several_files_resume_to_the_last_bit(several, monkeypatch, parts):
-    flags = {"train_step": 9, "save_checkpoints_steps": 4, "gradient_accumulation_steps": parts}
+    flags = {"train_step": 5, "save_checkpoints_steps": 2, "gradient_accumulation_steps": parts}
     flags |= several.files
-    assert several.run(**flags, output_dir=several.folder / "whole") == 0
-    assert several.stop(monkeypatch, signal.SIGTERM, 5, **flags) == 0
-    assert list_checkpoints(several.output)[-1] < 9
-    assert several.run(**flags) == 0
-    assert_same(arrays(several.output, 9), arrays(several.folder / "whole", 9))
+    with without_graphs(parts == 2):
+        assert several.run(**flags, output_dir=several.folder / "whole") == 0
+        assert several.stop(monkeypatch, signal.SIGTERM, 3, **flags) == 0
+        assert list_checkpoints(several.output)[-1] < 5
+        assert several.run(**flags) == 0
+    assert_same(arrays(several.output, 5), arrays(several.folder / "whole", 5))
 
 
+@pytest.mark.slow
 def test_several_files_are_announced_and_learned(several, capsys):
     flags = {"do_train": True, "do_eval": True, "train_step": 100, "eval_batch_size": 16}
     assert several.run(**several.files, **flags) == 0
@@ -189,6 +177,7 @@ def test_several_files_are_announced_and_learned(several, capsys):
     assert results(several.output)["eval_spearman"] > 0.8
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_files_of_several_forms_are_predicted(several):
     """Cells stand under their names: empty where a row lacks a text or a score."""
     flags = {**several.files, "do_train": True, "do_predict": True, "predict_split": "train"}
@@ -202,6 +191,7 @@ def test_files_of_several_forms_are_predicted(several):
     assert scored == (True, False, True, True, False) and text == (True, False, False, True, False)
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_files_of_one_name_are_told_apart(several, capsys):
     (several.folder / "other").mkdir()
     paths = [several.folder / "pairs.tsv", several.folder / "other/pairs.tsv"]
@@ -213,21 +203,24 @@ def test_files_of_one_name_are_told_apart(several, capsys):
     assert f"batches: 50.0% of {paths[0]}, 50.0% of {paths[1]}\n" in printed
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_without_shares_files_come_as_they_have_examples(several, capsys):
     flags = {**several.files, "train_shares": None, "train_step": 1, "do_train": True}
     assert several.run(**flags) == 0
     assert "25.0% of texts.tsv\n" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_one_file_and_a_list_of_one_are_the_same(several):
-    one = {"train_step": 3, "train_file": several.folder / "triples.tsv", "train_shares": None}
+    one = {"train_step": 2, "train_file": several.folder / "triples.tsv", "train_shares": None}
     flags = {**several.files, **one, "do_train": True}
     assert several.run(**flags) == 0
     flags["train_file"] = f"{flags['train_file']},"
     assert several.run(**flags, output_dir=several.folder / "list") == 0
-    assert_same(arrays(several.output, 3), arrays(several.folder / "list", 3))
+    assert_same(arrays(several.output, 2), arrays(several.folder / "list", 2))
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_the_training_split_of_a_known_set_beside_a_file(several, capsys):
     """Its triples, by its name."""
     kinds = ("entailment", "contradiction")
@@ -239,7 +232,7 @@ def test_the_training_split_of_a_known_set_beside_a_file(several, capsys):
     (several.data / "klue-nli-v1.1_train.json").write_text(json.dumps(rows))
     flags = {"task_name": "klue-nli", "data_dir": several.data, "train_shares": "1,1"}
     flags["train_file"] = f"klue-nli,{several.folder / 'pairs.tsv'}"
-    assert several.run(**{**several.files, **flags}, do_train=True, train_step=2) == 0
+    assert several.run(**{**several.files, **flags}, do_train=True, train_step=1) == 0
     assert "batches: 50.0% of klue-nli, 50.0% of pairs.tsv\n" in capsys.readouterr().out
 
 
@@ -274,6 +267,7 @@ def test_files_that_cannot_be_several(several, capsys):
         assert message in one_line(capsys)
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_training_keeps_its_shares(several, capsys):
     flags = {**several.files, "do_train": True, "train_step": 1}
     assert several.run(**flags) == 0
@@ -282,13 +276,14 @@ def test_a_training_keeps_its_shares(several, capsys):
     assert "--train_shares must be 3,2,4,1" in one_line(capsys)
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_frozen_embeddings_stay(several):
     flags = {**several.files, "do_train": True, "save_checkpoints_steps": 1}
     assert several.run(**flags, train_step=1) == 0
     start = arrays(several.output, 1)
     flags |= {"output_dir": several.folder / "frozen", "init_checkpoint": several.output}
-    assert several.run(**flags, train_step=4, freeze_embeddings=True) == 0
-    end = arrays(several.folder / "frozen", 4)
+    assert several.run(**flags, train_step=2, freeze_embeddings=True) == 0
+    end = arrays(several.folder / "frozen", 2)
     tables = [name for name in start if re.fullmatch(r"bert/embeddings/\w+", name)]
     assert len(tables) == 3
     for name, value in end.items():
@@ -310,6 +305,7 @@ def test_a_run_that_was_killed_ends_as_one_that_was_not(tmp_path, where, step):
     assert_same(arrays(job.output, 9), arrays(tmp_path / "whole", 9))
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_vectors_are_pooled_on_as_in_the_model_that_is_started_from(trained, tmp_path):
     """One that run_similarity trained, and what transformers reads of it; a flag has its way."""
     hub = tmp_path / "hub"

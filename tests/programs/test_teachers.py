@@ -52,9 +52,11 @@ def job(tmp_path, teacher):
     return job
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_student_of_logits(job, teacher, capsys):
     before = arrays(teacher, 2)
-    assert job.run(do_eval=True, distillation_weight=0.25) == 0
+    more = {"num_train_steps": 2, "save_summary_steps": 1, "distillation_weight": 0.25}
+    assert job.run(**more, do_eval=True) == 0
     out = capsys.readouterr().out
     source = f"{teacher}/model.ckpt-2"
     assert f"teacher: {source}, its logits at temperature 2, weight 0.25" in out
@@ -69,20 +71,19 @@ def test_a_student_of_logits(job, teacher, capsys):
         strict=True,
     ):
         assert total == pytest.approx(0.75 * (words + pairs) + 0.25 * soft, rel=0.02)
-    assert not any("teacher" in name for name in arrays(job.output, 6))
+    assert not any("teacher" in name for name in arrays(job.output, 2))
     assert_same_weights(arrays(teacher, 2), before)
     recorded = ModelFolder(str(job.output)).stages[-1]["settings"]
     assert recorded["teacher_dir"] == str(teacher) and recorded["distillation_weight"] == 0.25
     assert "distillation_weight" not in ModelFolder(str(teacher)).stages[-1]["settings"]
     # Resumed, the teacher must be the same, and so must be what it teaches.
-    more = {"num_train_steps": 6, "distillation_weight": 0.25}
     assert job.run(**{**more, "distillation_weight": None}) == 1
     assert "--distillation_weight must be 0.25, with which the training in" in one_line(capsys)
     other = shutil.copytree(teacher, job.folder / "other")
     assert job.run(**more, teacher_dir=other) == 1
     assert f"--teacher_dir must be {teacher}, with which the training in" in one_line(capsys)
     assert job.run(**more) == 0
-    assert "already at step 6 of 6" in capsys.readouterr().out
+    assert "already at step 2 of 2" in capsys.readouterr().out
 
 
 def assert_same_weights(one, two):
@@ -217,22 +218,25 @@ def classifier(tmp_path_factory):
     """A job on sentences that are good or bad, and the folder of a fine-tuned teacher."""
     job = ClassifierJob(tmp_path_factory.mktemp("classifier"), num_hidden_layers=2)
     write_splits(job.data, ["text", "label"], single_rows(91), train=(0, 64), dev=(64, 80))
-    assert job.run(output_dir=job.folder / "teacher") == 0
+    with without_graphs():
+        assert job.run(train_step=2, output_dir=job.folder / "teacher") == 0
     return job
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_student_classifies(classifier, capsys):
     job, teacher = classifier, classifier.folder / "teacher"
     write_config(job.folder / "small.json", hidden_size=16, num_attention_heads=2)
     flags = {
         "bert_config_file": job.folder / "small.json", "teacher_dir": teacher,
-        "distillation_weight": 0.9, "do_eval": True, "save_summary_steps": 5,
+        "distillation_weight": 0.9, "train_step": 2, "do_eval": True, "save_summary_steps": 1,
     }  # fmt: skip
     assert job.run(**flags, output_dir=job.folder / "student") == 0
     assert "its logits at temperature 2, weight 0.9" in capsys.readouterr().out
-    assert results(job.folder / "student")["eval_accuracy"] > 0.8
-    drawn = curves(job.folder / "student")["loss/distillation"]
-    assert 0 < drawn[-1][1] < drawn[0][1]
+    assert results(job.folder / "student")["eval_loss"] > 0
+    drawn = curves(job.folder / "student")
+    for (_, total), (_, soft) in zip(drawn["loss/total"], drawn["loss/distillation"], strict=True):
+        assert 0 < 0.9 * soft < total  # the other tenth is of the labels
     recorded = ModelFolder(str(job.folder / "student")).stages[-1]["settings"]
     assert recorded["teacher_dir"] == str(teacher)
     assert job.run(**flags, output_dir=job.folder / "odd", labels="good,bad") == 1

@@ -25,13 +25,14 @@ def job(tmp_path):
     return job
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_run_names_its_classes_and_its_mistakes(job, capsys):
     train = read_table(job.data / "train.tsv")[1:]
     write_table(job.data / "train.tsv", TEXT_AND_LABEL, [("text", "label"), *train])
     dev = read_table(job.data / "dev.tsv")[1:]
     dev[3][1] = "good" if dev[3][1] == "bad" else "bad"  # a wrong label
     write_table(job.data / "dev.tsv", TEXT_AND_LABEL, dev)
-    assert job.run(do_eval=True) == 0
+    assert job.run(do_eval=True, train_step=2) == 0
     shown = capsys.readouterr()
     assert "compiling the training step, which may take a minute\n" in shown.out
     assert "classes of train: bad 32, good 32, label 1\n" in shown.out
@@ -120,9 +121,14 @@ def test_weights_of_several_labels(job):
         (text, label if i % 3 else "good,bad") for i, (text, label) in enumerate(single_rows(40))
     ]
     write_splits(job.data, TEXT_AND_LABEL, rows, train=(0, 30), dev=(30, 40))
-    flags = {"task_type": "multi_label", "class_weights": "balanced", "train_step": 3}
-    assert job.run(do_eval=True, **flags) == 0
+    flags = {"task_type": "multi_label", "class_weights": "balanced", "train_step": 2}
+    assert job.run(do_eval=True, do_predict=True, predict_split="dev", **flags) == 0
     assert len(read_table(job.output / "eval_classes_dev.tsv")[1]) == 5
+    header, *found = read_table(job.output / "predictions_dev.tsv")
+    assert header[3:] == ["prediction", "bad", "good"] and len(found) == 10
+    for row in found:
+        shares = zip(header[4:], row[4:], strict=True)
+        assert row[3] == ",".join(name for name, share in shares if float(share) > 0.5)
 
 
 def test_scores_have_no_classes(job, capsys):
@@ -142,6 +148,7 @@ def test_a_draw_and_a_part_of_train(job, capsys):
     assert (job.output / "eval_classes_train_part.tsv").exists()
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_early_stopping_is_patience(job, capsys):
     """And a model that learned nothing is named."""
     flags = {"do_eval": True, "eval_every_steps": 2, "early_stopping": 2, "labels": "bad,good"}
