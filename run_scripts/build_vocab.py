@@ -70,7 +70,7 @@ class BuildVocabFlags:
         "The sentences on which vocabularies are compared, separated by |. Default: a few examples."
     )
     vocab_size: int = groups.VOCABULARY.flag(
-        32000, "The most tokens that the vocabulary may have.", least=1, most=LARGEST_VOCABULARY
+        32000, "The maximum number of tokens in the vocabulary.", least=1, most=LARGEST_VOCABULARY
     )
     analyser: str = groups.VOCABULARY.optional(
         "How morphemes are found. kiwi: by the package kiwipiepy. none: by statistics and a table "
@@ -110,8 +110,8 @@ class BuildVocabFlags:
     )
     most_megabytes: int = groups.VOCABULARY.flag(
         32,
-        "The most megabytes of text to learn from. If there is more text, a sample of its lines "
-        "is drawn.",
+        "The number of megabytes of text to learn from. If there is more text, a sample of its "
+        "lines is drawn.",
         least=1,
         most=2**20,
     )

@@ -65,7 +65,7 @@ class ClassifierFlags(TextFlags):
         "out for evaluation."
     )
     train_file: str = groups.FILES.optional(
-        "Your own training file, in one of these formats.", is_input=True, is_path=True
+        "Your own training file, in one of the formats of --data_file.", is_input=True, is_path=True
     )
     dev_file: str = groups.FILES.input_file("Your own evaluation file.")
     test_file: str = groups.FILES.input_file("Your own test file; labels are optional.")
@@ -78,7 +78,8 @@ class ClassifierFlags(TextFlags):
     )
     task_name: str = groups.TASK.optional(
         f"The data set: {', '.join(DATASETS)}; or csv, tsv or jsonl for your own train, dev and "
-        "test files in --data_dir. Not needed with --data_file, --train_file or the like.",
+        "test files in --data_dir. mismnli is MNLI, evaluated on other genres. Not needed with "
+        "--data_file, --train_file or the like.",
         alike=(OWN_FILES, *FILE_TYPES),
     )
     task_type: str = groups.COLUMNS.optional(
@@ -88,7 +89,8 @@ class ClassifierFlags(TextFlags):
     )
     text_column: str = groups.COLUMNS.optional(
         "For your own files: the column of the text, by name, or by number from 0 in a .tsv "
-        "without a header. Default: text.",
+        "without a header. Default: text; in --data_file and --train_file, the column whose name "
+        "suggests text.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
@@ -102,7 +104,7 @@ class ClassifierFlags(TextFlags):
     )
     label_column: str = groups.COLUMNS.optional(
         "For your own files: the column of the label, or several, separated by commas. Default: "
-        "label.",
+        "label; in --data_file and --train_file, the column whose name suggests a label.",
         of_own_files=True,
         changeable=UNTRAINED,
     )

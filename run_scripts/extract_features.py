@@ -89,7 +89,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     )
     max_seq_length: int = groups.ROWS.flag(
         128,
-        "The most tokens of a line, special ones included; the rest is cut off.",
+        "The maximum number of tokens in a line, special ones included; the rest is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
     )

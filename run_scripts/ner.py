@@ -68,7 +68,8 @@ class NerFlags(TextFlags):
         "test.txt with a token and its tag (B-X, I-X or O) per line."
     )
     labels: str = groups.COLUMNS.optional(
-        "All tags, separated by commas. Default: the format's, or the tags in the training file."
+        "All tags, separated by commas. Default: the tags of the format, else the tags in the "
+        "training file."
     )
 
 

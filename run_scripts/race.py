@@ -64,12 +64,13 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     max_seq_length: int = shared(
         "max_seq_length",
         default=PerModel(512),
-        help="The most tokens of a row, special ones included; the end of the text is cut off.",
+        help="The maximum number of tokens in a row, special ones included; the end of the text is "
+        "cut off.",
     )
     max_qa_length: int = groups.ROWS.flag(
         PerModel(128),
-        "The most tokens of a question and an option together. The beginning of a longer one is "
-        "cut off.",
+        "The maximum number of tokens in a question and an option together. If they are longer, "
+        "their beginning is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,

@@ -87,7 +87,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     max_query_length: int = groups.ROWS.flag(
         PerModel(64),
-        "The most tokens of a question; the rest is cut off.",
+        "The maximum number of tokens in a question; the rest is cut off.",
         least=1,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
@@ -110,7 +110,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     max_seq_length: int = shared(
         "max_seq_length",
         default=PerModel(384),
-        help="The most tokens of a window, special ones included.",
+        help="The maximum number of tokens in a window, special ones included.",
     )
     n_best_size: int = groups.ANSWERS.flag(
         PerModel(20),
@@ -121,7 +121,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     max_answer_length: int = groups.ANSWERS.flag(
         PerModel(30),
-        "The most tokens of an answer.",
+        "The maximum number of tokens in an answer.",
         least=1,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
@@ -170,7 +170,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         takes=(FILE, NOTHING),
     )
     predict_feature_file: str = groups.BATCHES.optional(
-        "The same for --predict_file. Default: predict_features.npz in --output_dir.",
+        "The file that keeps the encoded questions of --predict_file. Default: "
+        "predict_features.npz in --output_dir.",
         takes=(FILE, NOTHING),
     )
     predict_feature_left_file: str = groups.COMPATIBILITY.optional(

@@ -180,15 +180,14 @@ def _values(field):
         return ", ".join(f"`{choice}`" for choice in field.metadata["choices"])
     if value_type(field) is bool:
         return "switch"
-    words = {"least": "from {}", "above": "above {}", "most": "to {}", "below": "below {}"}
-    bounds = [
-        words[name].format(bound)
-        for name, bound in field.metadata["bounds"].items()
-        if abs(bound) < LARGE
-    ]
+    bounds = {n: bound for n, bound in field.metadata["bounds"].items() if abs(bound) < LARGE}
     # A number of things: its default says as much.
-    is_plain = bounds in (["from 0"], ["from 1"]) and _default(field)
-    return "" if is_plain else " ".join(bounds)
+    if bounds in ({"least": 0}, {"least": 1}) and _default(field):
+        return ""
+    if bounds.keys() == {"least", "most"}:
+        return f"{bounds['least']} to {bounds['most']}"
+    words = {"least": "at least", "above": "above", "most": "at most", "below": "below"}
+    return ", ".join(f"{words[name]} {bound}" for name, bound in bounds.items())
 
 
 def _default(field):

@@ -76,10 +76,11 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     """Exports a model, pre-trained or fine-tuned, for other software.
 
     --format=google writes the checkpoint, configuration and vocabulary that google-research's
-    programs read; huggingface, a folder for transformers; keras, a .keras file; saved_model, a
-    SavedModel for TensorFlow Serving, with the tokenizer inside; onnx and litert, the graph from
-    ids to outputs, for ONNX Runtime and LiteRT; difference, what fine-tuning changed in the model
-    in --base_dir, as matrices of low rank that this project's programs read."""
+    programs read. huggingface writes a folder for transformers, keras a .keras file, and
+    saved_model a SavedModel for TensorFlow Serving, with the tokenizer inside. onnx and litert
+    write the graph from ids to outputs, for ONNX Runtime and LiteRT. difference writes what
+    fine-tuning changed in the model in --base_dir, as matrices of low rank that this project's
+    programs read."""
 
     EXAMPLE = "--model_dir=output/model --output_dir=output/transformers --format=huggingface"
 

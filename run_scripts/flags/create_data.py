@@ -104,13 +104,13 @@ class CreateDataFlags(TokenizerFlags):
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "The most tokens in an example, special ones included.",
+        "The maximum number of tokens in an example, special ones included.",
         least=SHORTEST_SEQUENCE,
         most=LONGEST_SEQUENCE,
     )
     max_predictions_per_seq: int = groups.ROWS.optional(
-        "The most masked tokens in an example; max_seq_length * masked_lm_prob is enough. "
-        "Default: 20, or with --packing as many as full rows need.",
+        "The maximum number of masked tokens in an example; max_seq_length * masked_lm_prob is "
+        "enough. Default: 20, or with --packing as many as full rows need.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
@@ -131,14 +131,15 @@ class CreateDataFlags(TokenizerFlags):
     )
     mask_replace_prob: float = groups.ROWS.flag(
         0.8,
-        "The share of the tokens to predict that become [MASK]. To mask all of them, give 1 and "
+        "Of the tokens to predict, the share that becomes [MASK]. To mask all of them, give 1 and "
         "--random_replace_prob=0.",
         least=0,
         most=1,
     )
     random_replace_prob: float = groups.ROWS.flag(
         0.1,
-        "The share of the tokens to predict that become a random token. The rest stay as they are.",
+        "Of the tokens to predict, the share that becomes a random token. The rest stay as they "
+        "are.",
         least=0,
         most=1,
     )
@@ -148,7 +149,7 @@ class CreateDataFlags(TokenizerFlags):
     )
     ngram: int = groups.ROWS.flag(
         PerModel(1, {"albert": 3}),
-        "The most consecutive words (or tokens) to mask together.",
+        "The maximum number of consecutive words (or tokens) to mask together.",
         least=1,
         most=LONGEST_NGRAM,
     )

@@ -17,15 +17,15 @@ class DeviceFlags:
 
     device: str = groups.DEVICES.flag(
         "auto",
-        "auto: use the GPUs, and stop if TensorFlow cannot use the GPU of this machine. cpu: use "
-        "the CPU alone.",
+        "The devices to use. auto: the GPUs, else the CPU; the program stops if TensorFlow cannot "
+        "use the GPU of this machine. cpu: the CPU alone.",
         choices=("auto", "cpu"),
     )
     ignore_compute_capability: bool = groups.DEVICES.flag(
         False, "Try a GPU that this TensorFlow has no code for; the process may crash."
     )
     num_threads: int = groups.THREADS.optional(
-        "The most CPU threads that TensorFlow may use. Default: one for each core.",
+        "The maximum number of CPU threads that TensorFlow may use. Default: one for each core.",
         least=1,
         most=MOST_THREADS,
     )

@@ -37,9 +37,9 @@ class TeacherFlags:
     """
 
     teacher_dir: str = groups.DISTILLATION.input_folder(
-        "The folder of a teacher: a model with the same vocabulary, from which the trained model "
-        "learns besides the labels. In fine-tuning, the teacher must be trained for the same task "
-        "with the same labels.",
+        "The folder of a teacher: a model with the same vocabulary. The trained model, the "
+        "student, learns from the teacher besides the labels. In fine-tuning, the teacher must be "
+        "trained for the same task with the same labels.",
         **_lasting,
     )
     distillation_weight: float = groups.DISTILLATION.flag(
@@ -52,8 +52,8 @@ class TeacherFlags:
     )
     distillation_temperature: float = groups.DISTILLATION.flag(
         2.0,
-        "The temperature t of both softmaxes if the teacher's logits are learned. The distance is "
-        "t^2 times the Kullback-Leibler divergence.",
+        "The temperature t of both softmaxes if the student learns the teacher's logits. The "
+        "distance is t^2 times the Kullback-Leibler divergence.",
         above=0,
         most=100,
         **_lasting,
@@ -66,15 +66,17 @@ class PretrainingTeacherFlags(TeacherFlags):
 
     distillation: str = groups.DISTILLATION.flag(
         LOGITS,
-        "What is learned from the teacher. logits: its distribution at the masked positions. "
-        "minilm: the relations of queries, keys and values in one of its layers, as in MiniLMv2.",
+        "What the student learns from the teacher. logits: the teacher's distribution at the "
+        "masked positions. minilm: the relations between queries, keys and values in one layer of "
+        "the teacher, as in MiniLMv2.",
         choices=(LOGITS, RELATIONS),
         **_lasting,
     )
     distillation_relations: str = groups.DISTILLATION.flag(
         "qq,kk,vv",
-        "For --distillation=minilm: the relations to learn, of queries (q), keys (k) and values "
-        "(v). qk,vv are the attention distributions and value relations of the first MiniLM.",
+        "For --distillation=minilm: the relations to learn, between queries (q), keys (k) and "
+        "values (v). qk,vv are the attention distributions and value relations of the first "
+        "MiniLM.",
         **_lasting,
     )
     relation_heads: int = groups.DISTILLATION.optional(
@@ -84,7 +86,8 @@ class PretrainingTeacherFlags(TeacherFlags):
         **_lasting,
     )
     teacher_layer: int = groups.DISTILLATION.optional(
-        "For --distillation=minilm: the teacher's layer, from 1. Default: its last.",
+        "For --distillation=minilm: the layer of the teacher to learn from, numbered from 1. "
+        "Default: the last.",
         least=1,
         **_lasting,
     )

@@ -57,7 +57,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "The most tokens of an example, special ones included; the rest is cut off.",
+        "The maximum number of tokens in an example, special ones included; the rest is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
@@ -104,7 +104,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     learning_rate: float = groups.OPTIMIZER.flag(
         5e-5,
-        "The highest learning rate, which is reached at the end of the warm-up.",
+        "The peak learning rate, which is reached at the end of the warm-up.",
         above=0,
         most=HIGHEST_RATE,
         recorded=True,

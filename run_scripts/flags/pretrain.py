@@ -143,7 +143,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         recorded=True,
     )
     eval_input_file: str = groups.EVALUATION.optional(
-        "Held-out record files to evaluate on. Default: the training files.",
+        "The record files to evaluate on, preferably held out. Default: the training files.",
         is_input=True,
         is_path=True,
     )
@@ -161,7 +161,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     learning_rate: float = groups.OPTIMIZER.flag(
         PerModel(5e-5, {"albert": 0.00176, "electra": 5e-4}),
-        "The highest learning rate, which is reached at the end of the warm-up.",
+        "The peak learning rate, which is reached at the end of the warm-up.",
         above=0,
         most=HIGHEST_RATE,
         recorded=True,
@@ -195,7 +195,9 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     save_checkpoints_steps: int = groups.RUNS.flag(
         PerModel(1000, {"albert": 5000}), "The number of updates between two checkpoints.", least=1
     )
-    max_eval_steps: int = groups.EVALUATION.flag(100, "The most batches to evaluate on.", least=1)
+    max_eval_steps: int = groups.EVALUATION.flag(
+        100, "The maximum number of batches to evaluate on.", least=1
+    )
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
         "The number of updates between two evaluations on --eval_input_file. 0: evaluate once, at "

@@ -120,15 +120,16 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         choices=("float32", "bfloat16"),
     )
     precision: str = groups.DEVICES.optional(
-        "The type of matrix products; weights, moments, norms and losses are always float32. "
-        "auto: bfloat16 where the hardware supports it. None has been tried on a GPU, where "
-        "TensorFlow multiplies float32 in TF32 (docs/training.md). Default: float32.",
+        "The type of matrix products; weights, moments, norms and losses are always float32. auto: "
+        "bfloat16 where the hardware supports it, else float32. No precision has been tried on a "
+        "GPU, where TensorFlow multiplies float32 in TF32 (docs/training.md). Default: float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
     )
     xla: str = groups.DEVICES.flag(
         "auto",
-        "Whether XLA compiles the training step. auto: if XLA can and training is long enough to "
-        "benefit; with bfloat16 on a CPU, only the operations between matrix products.",
+        "Whether XLA compiles the training step. auto: it does if it can and if training is long "
+        "enough to benefit; with bfloat16 on a CPU, it compiles only the operations between matrix "
+        "products.",
         choices=("auto", "on", "off"),
     )
     compilation_cache_dir: str = groups.DEVICES.output_folder(
@@ -151,14 +152,13 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     gradient_accumulation_steps: int = groups.DEVICES.flag(
         1,
-        "The number of parts into which a device divides its share of a batch, to need less "
-        "memory.",
+        "The number of parts into which a device divides its share of a batch, to save memory.",
         least=1,
         most=LARGEST_BATCH,
     )
     steps_per_loop: int = groups.DEVICES.optional(
-        "The most updates to make before control returns to Python. Default: 10 on GPUs, 1 on a "
-        "CPU.",
+        "The maximum number of updates to make before control returns to Python. Default: 10 on "
+        "GPUs, 1 on a CPU.",
         least=1,
     )
     iterations_per_loop: int = groups.TPU.optional("For TPUs; has no effect here.", least=0)

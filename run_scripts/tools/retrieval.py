@@ -55,8 +55,8 @@ class RetrievalFlags(DeviceFlags):
         "The articles of --questions to use, numbered from 0. 100:140 are 40 of them. Default: all."
     )
     max_seq_length: int = groups.ROWS.optional(
-        "The most tokens of a text, special ones included. Default: as many as the model was "
-        "trained on.",
+        "The maximum number of tokens in a text, special ones included. Default: as many as the "
+        "model was trained on.",
         least=3,
         most=LONGEST_SEQUENCE,
     )
