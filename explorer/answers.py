@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from explorer.attention import LastAttention, show_attention, show_heads
 from explorer.errors import RequestError
 from explorer.fields import Field, lines, number, some_text, text, text_or_none, texts
-from explorer.predictions import show_prediction
-from explorer.rounding import rounded
+from explorer.predictions import rounded, show_prediction
 from explorer.vectors import show_hits, show_similarity, show_word
 from finetuning.tasks import TASKS
 from korean_bert.masked_text import MASK, encode_masked
@@ -48,6 +47,7 @@ def describe(explored: Explored) -> dict[str, Any]:
     """Describes the model to the page, before anything is asked."""
     model = explored.model
     loaded, config = model.loaded, model.loaded.config
+    guesses = loaded.fills_masks and model.tokenizer.mask_id is not None
     return {
         "name": os.path.basename(os.path.abspath(loaded.folder)),
         "source": loaded.source,
@@ -58,7 +58,7 @@ def describe(explored: Explored) -> dict[str, Any]:
         "hidden_size": config.hidden_size,
         "vocab_size": model.tokenizer.vocab_size,
         "longest": config.max_position_embeddings,
-        "mask": MASK if can_guess(model) else None,
+        "mask": MASK if guesses else None,
         "labels": list(loaded.labels),
         "vocabularies": [name for name, _ in explored.vocabularies],
     }
@@ -71,11 +71,6 @@ def _describe_task(name):
         return {"task": name, "description": name, **form, "row": form["fields"]}
     form = {"fields": task.fields, "optional_fields": task.optional_fields, "row": task.row}
     return {"task": name, "description": task.description, **form}
-
-
-def can_guess(model: "Model") -> bool:
-    """Whether `fill_mask` works."""
-    return model.loaded.fills_masks and model.tokenizer.mask_id is not None
 
 
 def show_pieces(explored: Explored, text: str, second: str | None) -> dict[str, Any]:

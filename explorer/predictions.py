@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from explorer.errors import malformed
-from explorer.rounding import rounded
 from finetuning.tasks import TASKS
 
 if TYPE_CHECKING:
     from explorer.answers import Explored
+
+from typing import SupportsFloat
 
 
 def show_prediction(
@@ -91,3 +92,8 @@ VIEWS = {
     "answer": _show_answer,
     "choice": _show_choice,
 }
+
+
+def rounded(value: SupportsFloat, digits: int = 6) -> float:
+    """A number with few digits: more are noise, and make the answer long."""
+    return round(float(value), digits)

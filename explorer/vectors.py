@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from explorer.errors import RequestError, malformed
-from explorer.rounding import rounded
+from explorer.predictions import rounded
 
 if TYPE_CHECKING:
     from explorer.answers import Explored

@@ -10,10 +10,9 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
 from model_formats.difference import split
 from model_formats.difference_files import DESCRIPTION_FILE, VERSION, WEIGHTS_FILE, digest_of
-from model_formats.float16 import as_float16
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import ModelFolder, write_task
-from model_formats.weights import open_weights
+from model_formats.weights import as_float16, open_weights
 
 # The rank without --rank: of four layers of 256 it makes less than a megabyte in float16.
 RANK = 24

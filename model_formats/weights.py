@@ -23,6 +23,10 @@ from model_formats.transformers_files.safetensors_files import open_tensors, ref
 if TYPE_CHECKING:
     from bert_tf.checkpoint import CheckpointArrays
 
+from collections.abc import Mapping
+
+import numpy as np
+
 _SAFETENSORS = (".safetensors", ".safetensors.index.json")
 
 
@@ -90,3 +94,18 @@ def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArr
     heads = tuple(objective.weights for objective in OBJECTIVES.values() if objective.weights)
     stems = list(dict.fromkeys(encoder.stem for encoder in ENCODERS.values()))
     return dataclasses.replace(google_arrays(path, stems), heads=heads)
+
+
+def as_float16(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Rounds arrays to float16, which halves their file; refuses values that float16 lacks."""
+    rounded = {}
+    for name, array in arrays.items():
+        with np.errstate(over="ignore"):
+            rounded[name] = array.astype(np.float16)
+        if not np.isfinite(rounded[name]).all():
+            worst = array[~np.isfinite(rounded[name])][0]
+            raise InputError(
+                f"--precision=float16 must hold every weight, at most {np.finfo(np.float16).max:,} "
+                f"(--precision=float32 does). Received: {worst:.6g} in {name}"
+            )
+    return rounded

@@ -17,7 +17,6 @@ import tensorflow as tf
 from bert_common.cpu import available_cores
 from bert_tf.config import EncoderConfig
 from bert_tf.input.batch_plan import BatchPlan
-from bert_tf.input.dataset_options import set_options
 from bert_tf.input.length_buckets import BUCKET
 from bert_tf.input.record_checks import add_derived_features, feature_limits
 from create_pretraining_data.instances.dynamic_masking import draw_masks
@@ -242,3 +241,18 @@ def most_frequent_share(
         longer[: len(counts)] += counts
         counts = longer
     return float(counts.max() / counts.sum()) if counts.sum() else 0.0
+
+
+def set_options(dataset: tf.data.Dataset, private_threads: int | None = None) -> tf.data.Dataset:
+    """The dataset without tf.data's tuner, and if wanted with threads of its own, not shared ones.
+
+    The tuner's thread sleeps for up to a minute at a time, and whoever lets go of an iterator
+    waits for its end: each program would be idle for so long after its last step. It would choose
+    the number of threads for maps; without it that follows from the number of cores. Prefetching
+    with `tf.data.AUTOTUNE` has a tuner of its own, which stays.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    if private_threads is not None:
+        options.threading.private_threadpool_size = private_threads
+    return dataset.with_options(options)

@@ -1,17 +1,21 @@
 """Exports a folder that Hugging Face's transformers loads with from_pretrained."""
 
+import errno
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
+from bert_common.progress import progress
 from bert_tf.checkpoint import google_variables
 from finetuning.serving.signatures import longest_row
 from finetuning.tasks import TransformersClass
 from model_formats.encoders import ENCODERS
-from model_formats.float16 import as_float16
 from model_formats.huggingface.architectures import (
     ENCODER,
     OTHER_FORMATS,
@@ -21,7 +25,6 @@ from model_formats.huggingface.architectures import (
 )
 from model_formats.huggingface.card import make_card
 from model_formats.huggingface.tokenizer_files import write_tokenizer
-from model_formats.huggingface.write_weights import write_weights
 from model_formats.load_folder import load_folder
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import ModelFolder, write_trained_positions
@@ -31,10 +34,12 @@ from model_formats.training_record import write_stages
 from model_formats.transformers_files.config import CONFIG_FILE, to_huggingface
 from model_formats.transformers_files.electra_classifier import as_two_layers
 from model_formats.transformers_files.names import translate_back
+from model_formats.transformers_files.safetensors_files import INDEX_FILE, WEIGHTS_FILE
 from model_formats.transformers_files.sentence_modules import (
     SentenceModules,
     write_sentence_modules,
 )
+from model_formats.weights import as_float16
 
 # ALBERT's projection from the embeddings to the layers.
 PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
@@ -148,3 +153,59 @@ def config_of(loaded: LoadedModel, architecture: TransformersClass) -> dict[str,
         "tie_word_embeddings": True,
         "dtype": "float32",
     }
+
+
+def split_into_shards(
+    arrays: Mapping[str, np.ndarray], largest: int | None
+) -> list[dict[str, np.ndarray]]:
+    """Divides a dict of arrays, in its order, into dicts of at most `largest` bytes.
+
+    An array that alone is larger has a shard of its own. None: everything in one.
+    """
+    shards: list[dict[str, np.ndarray]] = [{}]
+    size = 0
+    for name, array in arrays.items():
+        if largest is not None and shards[-1] and size + array.nbytes > largest:
+            shards.append({})
+            size = 0
+        shards[-1][name] = array
+        size += array.nbytes
+    return shards
+
+
+def write_weights(
+    directory: str, arrays: Mapping[str, np.ndarray], max_shard_size: int | None = None
+) -> None:
+    """Writes model.safetensors, or shards of it with an index, and reads every array back.
+
+    `max_shard_size` are the most bytes of a file, more where one array is larger; None for one
+    file. A file on disk that differs from the arrays in memory is an OSError.
+    """
+    shards = split_into_shards(arrays, max_shard_size)
+    total = sum(array.nbytes for array in arrays.values())
+    weight_map: dict[str, str] = {}
+    with progress("writing and checking the weights", total, "B") as bar:
+        for number, shard in enumerate(shards, start=1):
+            name = WEIGHTS_FILE
+            if len(shards) > 1:
+                name = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
+            _write_file(os.path.join(directory, name), shard)
+            weight_map |= dict.fromkeys(shard, name)
+            bar.update(sum(array.nbytes for array in shard.values()))
+    if len(shards) > 1:
+        parameters = sum(array.size for array in arrays.values())
+        metadata = {"total_parameters": parameters, "total_size": total}
+        index = {"metadata": metadata, "weight_map": dict(sorted(weight_map.items()))}
+        write_json(os.path.join(directory, INDEX_FILE), index)
+
+
+def _write_file(path, arrays):
+    try:
+        # Without this metadata transformers refuses a file.
+        save_file(arrays, path, metadata={"format": "pt"})
+        with safe_open(path, framework="numpy") as file:
+            for name, array in arrays.items():
+                if not np.array_equal(file.get_tensor(name), array, equal_nan=True):
+                    raise SafetensorError(f"{name} on disk differs from its value in memory")
+    except SafetensorError as error:
+        raise OSError(errno.EIO, f"cannot write the weights ({error})", path) from None

@@ -53,7 +53,7 @@ FLOORS = {
         "transformers_files",
     ),
     "korean_bert": ("__init__", "loading", "model", "", "arguments", "results", "errors"),
-    "explorer": ("server", "application", "answers", "", "rounding", "errors"),
+    "explorer": ("server", "application", "answers", "", "errors"),
     "finetuning": (
         "tasks",
         "classification",

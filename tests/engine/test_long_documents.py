@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from create_pretraining_data.engine import other_documents, splitting
+from create_pretraining_data.engine import passes, splitting
 from run_scripts.create_data import main
 from tests.support.create_data_runs import CHUNK_BYTES, SYLLABLES, arguments, records
 
@@ -78,14 +78,14 @@ def check_random(found, books, least):
 def test_each_file_a_book(make, workers):
     books = [book(number, int(CHUNK_BYTES * (1 + number / 13))) for number in range(13)]
     found, said = make(books, f"--num_workers={workers}")
-    check_random(found, 13, other_documents.EXCERPTS - 1)
+    check_random(found, 13, passes.EXCERPTS - 1)
     assert said == ""
 
 
 def test_each_line_a_book(make):
     lines = [json.dumps({"text": book(k)}, ensure_ascii=False) for k in range(10)]
     found, said = make(["\n".join(lines)], "--input_format=jsonl")
-    check_random(found, 10, other_documents.EXCERPTS - 1)
+    check_random(found, 10, passes.EXCERPTS - 1)
     assert said == ""
 
 

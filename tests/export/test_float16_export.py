@@ -9,9 +9,9 @@ from safetensors.numpy import load_file
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
-from model_formats.float16 import as_float16
 from model_formats.huggingface import export as export_module
 from model_formats.load_folder import load_folder
+from model_formats.weights import as_float16
 from run_scripts import classifier, extract_features
 from run_scripts.conversion import export_model
 from tests.support.models.model_folders import write_folder

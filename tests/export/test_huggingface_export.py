@@ -11,9 +11,8 @@ from safetensors.numpy import load_file
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
-from model_formats.huggingface import write_weights
-from model_formats.huggingface.export import export
-from model_formats.huggingface.write_weights import split_into_shards
+from model_formats.huggingface import export as huggingface_export
+from model_formats.huggingface.export import export, split_into_shards
 from model_formats.load_folder import load_folder
 from tests.support.models.model_folders import write_folder
 
@@ -221,8 +220,8 @@ def test_a_file_that_differs_is_noticed(tmp_path, monkeypatch):
         first, *_ = arrays
         return save(arrays | {first: arrays[first] + 1}, path, metadata=metadata)
 
-    save = write_weights.save_file
-    monkeypatch.setattr(write_weights, "save_file", damaged)
+    save = huggingface_export.save_file
+    monkeypatch.setattr(huggingface_export, "save_file", damaged)
     write_folder(tmp_path / "in")
     with pytest.raises(OSError, match="on disk differs from its value in memory"):
         exported(tmp_path / "in", tmp_path / "out")

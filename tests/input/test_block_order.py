@@ -8,9 +8,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.input import block_order
-from bert_tf.input.batch_plan import BatchPlan
+from bert_tf.input.batch_plan import BatchPlan, read_blocks
 from bert_tf.input.block_order import LANES, BlockOrder
-from bert_tf.input.block_reading import read_blocks
 from bert_tf.input.pipeline import training_dataset
 from bert_tf.input.record_checks import explain_failure
 from create_pretraining_data.records.metadata import sidecar_path

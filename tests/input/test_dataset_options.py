@@ -4,8 +4,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.input.batch_plan import BatchPlan
-from bert_tf.input.dataset_options import set_options
-from bert_tf.input.pipeline import evaluation_dataset, training_dataset
+from bert_tf.input.pipeline import evaluation_dataset, set_options, training_dataset
 from tests.support.record_files import FORMAT, make_files
 from tests.support.tiny_models import make_examples, tiny_model, training_config
 

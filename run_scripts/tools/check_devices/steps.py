@@ -98,13 +98,9 @@ ON_ONE_DEVICE = ("albert", "lamb", "dropout", "accumulation", "recompute", "buck
 ON_SEVERAL = ("lamb", "accumulation", "recompute", "buckets", "packed rows", "three steps")
 
 
+@functools.cache
 def strategy_of(name: str, num_gpus: int | None = None) -> "tf.distribute.Strategy":
     """The strategy, created once in each process, as its collective operations are numbered."""
-    return _strategy(name, num_gpus)
-
-
-@functools.cache
-def _strategy(name, num_gpus):
     import tensorflow as tf
 
     from bert_tf.training.distribution import make_strategy
