@@ -3,7 +3,7 @@
 Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W width of its input.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -11,6 +11,7 @@ from keras import ops
 
 from bert_tf.distillation import soft_divergence
 from bert_tf.dropout import Dropout
+from bert_tf.encoder import EncoderModel
 from bert_tf.objective import Loss, SoftLoss
 from bert_tf.pretraining import cross_entropy
 
@@ -77,15 +78,75 @@ class ProjectionHead(keras.layers.Layer):
         return ops.matmul(x, ops.transpose(self.output_weights)) + self.output_bias
 
 
-def concatenated_layers(encode: Callable[..., dict[str, Any]], indices: Sequence[int]) -> Any:
-    """The vectors of L layers of the encoder that `encode` runs, [B, T, L * H].
+class HeadModel(EncoderModel):
+    """An encoder with a layer `head`, which a subclass makes before it calls `build`."""
 
-    Index 0 is the embedding output (ALBERT's after its projection), 1 the first layer, -1 the last
-    one, as papers count them.
+    head: Any
+
+    def build(self, input_shape: Any = None) -> None:
+        self.head.build()
+
+
+class LayersModel(HeadModel):
+    """An encoder with a `ProjectionHead` that can read any of its layers.
+
+    Args:
+        encoder: a `BertModel` or an `AlbertModel`.
+        classes: C.
+        dropout: the rate of dropout on the head's input.
+        freeze_encoder: whether only the head is trained; the encoder then runs without dropout.
+        feature_layers: indices of layers, 0 the embedding output (ALBERT's after its projection),
+            1 the first layer, -1 the last one, as papers count them; none: the head's usual input.
     """
-    outputs = encode(return_all_layers=True)
-    layers = [outputs["encoder_input"], *outputs["encoder_outputs"]]  # of each [B, T, H]
-    return ops.concatenate([layers[i] for i in indices], axis=-1)
+
+    google_names = GOOGLE_NAMES
+
+    def __init__(
+        self,
+        encoder: keras.Model,
+        classes: int,
+        dropout: float = DROPOUT,
+        *,
+        freeze_encoder: bool = False,
+        feature_layers: Sequence[int] = (),
+        name: str = "classifier",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(encoder, name, **kwargs)
+        self.classes = classes
+        self.freeze_encoder = freeze_encoder
+        self.feature_layers = tuple(feature_layers)
+        width = self.config.hidden_size * max(1, len(self.feature_layers))
+        self.head = ProjectionHead(width, classes, dropout, self.dtype_policy, name="head")
+        self.build()
+
+    def encode(self, inputs: Mapping[str, Any], training: bool | None, **options: Any) -> Any:
+        """Runs the encoder with its `options`; returns its outputs.
+
+        With `feature_layers` it returns their concatenated vectors instead, [B, T, L * H].
+        """
+        trained = training and not self.freeze_encoder
+        if not self.feature_layers:
+            return self.encoder(inputs, training=trained, **options)
+        options["positions"] = None
+        outputs = self.encoder(inputs, training=trained, return_all_layers=True, **options)
+        layers = [outputs["encoder_input"], *outputs["encoder_outputs"]]  # of each [B, T, H]
+        return ops.concatenate([layers[i] for i in self.feature_layers], axis=-1)
+
+    def logits(self, vectors: Any, training: bool | None) -> dict[str, Any]:
+        """[..., W] -> "logits" [..., C]; a frozen encoder gets no gradient of them."""
+        # A weight without a gradient is neither updated nor decayed.
+        vectors = ops.stop_gradient(vectors) if self.freeze_encoder else vectors
+        return {"logits": self.head(vectors, training=training)}
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "classes": self.classes,
+            "dropout": self.head.dropout.rate,
+            "freeze_encoder": self.freeze_encoder,
+            "feature_layers": self.feature_layers,
+        }
 
 
 def classification_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:

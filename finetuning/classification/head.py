@@ -7,15 +7,13 @@ pooled vector, dropout, one projection. Or, as in the feature-based approach of 
 Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W width of its input.
 """
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
 from keras import ops
 
 from bert_tf.distillation import soft_binary_divergence
-from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Loss, Objective, SoftLoss
 from finetuning import heads
@@ -28,7 +26,7 @@ REGRESSION_LOSSES = {
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
-class SequenceClassifier(EncoderModel):
+class SequenceClassifier(heads.LayersModel):
     """An encoder with a classification head, or with a regression head where C is 1.
 
     `load_google_checkpoint(model.encoder, prefix)` loads a pre-trained encoder, or one that was
@@ -36,11 +34,9 @@ class SequenceClassifier(EncoderModel):
     the head too.
 
     Args:
-        encoder: a `BertModel` or an `AlbertModel`.
+        encoder, dropout, freeze_encoder: as for `finetuning.heads.LayersModel`.
         classes: how many classes there are; 1 for regression, which predicts one score.
-        dropout: the rate of dropout on the head's input.
         multi_label: whether a sequence may have any number of the classes, including none.
-        freeze_encoder: whether only the head is trained; the encoder then runs without dropout.
         feature_layers: indices of layers, 0 the embedding output, -1 the last: the head reads the
             mean of their vectors over all tokens, [B, L * H], instead of the pooled vector [B, H].
 
@@ -50,28 +46,11 @@ class SequenceClassifier(EncoderModel):
         logits = model({"input_ids": ids})["logits"]
     """
 
-    google_names = heads.GOOGLE_NAMES
-
     def __init__(
-        self,
-        encoder: keras.Model,
-        classes: int,
-        dropout: float = heads.DROPOUT,
-        *,
-        multi_label: bool = False,
-        freeze_encoder: bool = False,
-        feature_layers: Sequence[int] = (),
-        name: str = "classifier",
-        **kwargs: Any,
+        self, encoder: keras.Model, *arguments: Any, multi_label: bool = False, **kwargs: Any
     ) -> None:
-        super().__init__(encoder, name, **kwargs)
-        self.classes = classes
+        super().__init__(encoder, *arguments, **kwargs)
         self.multi_label = multi_label
-        self.freeze_encoder = freeze_encoder
-        self.feature_layers = tuple(feature_layers)
-        width = self.config.hidden_size * max(1, len(self.feature_layers))
-        self.head = heads.ProjectionHead(width, classes, dropout, self.dtype_policy, name="head")
-        self.build()
 
     @property
     def objective(self) -> Objective:
@@ -83,9 +62,6 @@ class SequenceClassifier(EncoderModel):
             soft = SoftLoss("label", _soft_scores)
             return Objective(REGRESSION_LOSSES, regression_sums, soft=soft)
         return Objective(losses, heads.classification_sums, soft=heads.SOFT_CLASSES)
-
-    def build(self, input_shape: Any = None) -> None:
-        self.head.build()
 
     def losses(self, outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
         """The training loss of every example, [B]."""
@@ -105,29 +81,18 @@ class SequenceClassifier(EncoderModel):
         Returns:
             "logits" [B, C] in float32 at least; for regression the score itself, [B, 1].
         """
-        trained = training and not self.freeze_encoder
-        encode = functools.partial(self.encoder, inputs, training=trained, run_block=run_block)
+        # The pooled head reads nothing but [CLS], so the last block runs at that position alone.
+        first = ops.zeros_like(inputs["input_ids"][:, :1])  # [B, 1]
+        encoded = self.encode(inputs, training, run_block=run_block, positions=first)
         if self.feature_layers:
-            layers = heads.concatenated_layers(encode, self.feature_layers)  # [B, T, L * H]
-            mask = ops.expand_dims(ops.cast(inputs["input_mask"], layers.dtype), -1)  # [B, T, 1]
-            vectors = ops.sum(layers * mask, axis=1) / ops.sum(mask, axis=1)  # [B, L * H]
+            mask = ops.expand_dims(ops.cast(inputs["input_mask"], encoded.dtype), -1)  # [B, T, 1]
+            vectors = ops.sum(encoded * mask, axis=1) / ops.sum(mask, axis=1)  # [B, L * H]
         else:
-            # The head reads nothing but [CLS], so the last block runs at that position alone.
-            first = ops.zeros_like(inputs["input_ids"][:, :1])  # [B, 1]
-            vectors = encode(positions=first)["pooled_output"]  # [B, H]
-        # A weight without a gradient is neither updated nor decayed.
-        vectors = ops.stop_gradient(vectors) if self.freeze_encoder else vectors
-        return {"logits": self.head(vectors, training=training)}
+            vectors = encoded["pooled_output"]  # [B, H]
+        return self.logits(vectors, training)
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "classes": self.classes,
-            "dropout": self.head.dropout.rate,
-            "multi_label": self.multi_label,
-            "freeze_encoder": self.freeze_encoder,
-            "feature_layers": self.feature_layers,
-        }
+        return {**super().get_config(), "multi_label": self.multi_label}
 
 
 def regression_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:

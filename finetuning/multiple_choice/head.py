@@ -12,7 +12,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Objective
 from finetuning import heads
@@ -20,7 +19,7 @@ from finetuning.inputs import ROW_INPUTS
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
-class MultipleChoiceModel(EncoderModel):
+class MultipleChoiceModel(heads.HeadModel):
     """An encoder with a head that scores options; loads checkpoints as `SequenceClassifier` does.
 
     Args:
@@ -51,9 +50,6 @@ class MultipleChoiceModel(EncoderModel):
         """Cross entropy over the options."""
         losses, sums = heads.CLASSIFICATION_LOSSES, heads.classification_sums
         return Objective(losses, sums, soft=heads.SOFT_CLASSES)
-
-    def build(self, input_shape: Any = None) -> None:
-        self.head.build()
 
     def call(
         self,

@@ -6,7 +6,7 @@ IOB2: B-X begins an entity of kind X, I-X continues it, O is outside of entities
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from bert_common.errors import InputError
@@ -118,47 +118,76 @@ def read_tagged(
         raise InputError(f"the task has {', '.join(file_format.files)}. Received: {split}")
     path = find_file(file_format.files[split], data_dir, file_format.folder)
     known = {spell(file_format, tag): tag for tag in tags or file_format.tags}
-    edges = " \t" if file_format.glue else "\t"  # a space may be a token
     sentences: list[Sentence] = []
-    rows: list[tuple[str, str]] = []
-    loose, name, columns = 0, None, file_format.columns
-    for where, line in read_lines(path):
-        comment = file_format.comment and re.fullmatch(file_format.comment, line)
-        if comment or not line.strip(edges):
-            loose += _add_sentence(sentences, name, rows, file_format)
-            rows, name = [], comment.groupdict().get("id") if comment else None
-            continue
-        fields = re.split(file_format.separator, line.strip(edges))
-        columns = columns or max(len(fields), 2)
-        if len(fields) != columns or not fields[file_format.token]:
-            raise InputError(f"{where} must have {columns} columns. Received: {line[:60]!r}")
-        token = fields[file_format.token]
-        if not file_format.glue and len(token) != 1:
-            raise InputError(f"{where} must tag one character. Received: {token[:60]!r}")
-        name = name or where
-        rows.append((token, _read_tag(fields[-1], file_format, known, where)))
-    loose += _add_sentence(sentences, name, rows, file_format)
+    loose, columns = 0, file_format.columns
+    for name, lines in read_blocks(path, file_format):
+        rows = []
+        for where, line, fields in lines:
+            columns = columns or max(len(fields), 2)
+            if len(fields) != columns or not fields[file_format.token]:
+                raise InputError(f"{where} must have {columns} columns. Received: {line[:60]!r}")
+            token = fields[file_format.token]
+            if not file_format.glue and len(token) != 1:
+                raise InputError(f"{where} must tag one character. Received: {token[:60]!r}")
+            rows.append((token, _read_tag(fields[-1], file_format, known, where)))
+        loose += _add_sentence(sentences, name, rows, file_format)
     if not sentences:
         raise InputError(f"{path} must hold a token. Received: none")
     return sentences, loose
 
 
+def split_line(line: str, file_format: TaggedFileFormat) -> list[str]:
+    """The fields of a line; none of a blank one."""
+    line = line.strip(" \t" if file_format.glue else "\t")  # a space may be a token
+    return re.split(file_format.separator, line) if line else []
+
+
+def read_blocks(
+    path: str, file_format: TaggedFileFormat
+) -> Iterator[tuple[str, list[tuple[str, str, list[str]]]]]:
+    """Yields the name of each sentence of a file, and its lines with their places and fields.
+
+    A sentence ends at a blank line or a comment, which may name the next one; otherwise its first
+    line names it.
+    """
+    lines: list[tuple[str, str, list[str]]] = []
+    name = None
+    for where, line in read_lines(path):
+        comment = file_format.comment and re.fullmatch(file_format.comment, line)
+        fields = [] if comment else split_line(line, file_format)
+        if fields:
+            lines.append((where, line, fields))
+            continue
+        if lines:
+            yield name or lines[0][0], lines
+        lines, name = [], comment.groupdict().get("id") if comment else None
+    if lines:
+        yield name or lines[0][0], lines
+
+
+def place_tokens(
+    tokens: Iterable[str], file_format: TaggedFileFormat
+) -> tuple[str, list[tuple[int, int] | None]]:
+    """The text of tokens, and where each is in it; None of a space, which is no unit."""
+    places: list[tuple[int, int] | None] = []
+    text = ""
+    for token in tokens:
+        text += file_format.glue if places else ""
+        is_unit = file_format.glue or token != " "
+        places.append((len(text), len(text) + len(token)) if is_unit else None)
+        text += token
+    return text, places
+
+
 def _add_sentence(sentences, name, rows, file_format):
     """Appends a sentence of (token, tag) rows; returns how many I- tags continued no entity."""
-    glue = file_format.glue
-    units, tags, start = [], [], 0
-    for token, tag in rows:
-        end = start + len(token)
-        if glue or token != " ":
-            units.append((start, end))
-            tags.append(tag)
-        start = end + len(glue)
-    if not units:
+    text, places = place_tokens((token for token, _ in rows), file_format)
+    tags = [tag for place, (_, tag) in zip(places, rows, strict=True) if place]
+    if not tags:
         return 0
-    text = glue.join(token for token, _ in rows)
     fixed = to_iob2(tags)
     kept = tags if file_format.strict else fixed
-    sentences.append(Sentence(name, text, tuple(units), tuple(kept)))
+    sentences.append(Sentence(name, text, tuple(filter(None, places)), tuple(kept)))
     return sum(new != old for new, old in zip(fixed, tags, strict=True))
 
 

@@ -5,14 +5,11 @@ The same projection as google-research/bert's classifier of sequences, at every 
 Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W width of its input.
 """
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import keras
-from keras import ops
 
-from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Loss, Objective
 from finetuning import heads
@@ -28,16 +25,15 @@ LOSSES = {
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
-class TokenClassifier(EncoderModel):
+class TokenClassifier(heads.LayersModel):
     """An encoder with a classification head at every position.
 
     Its weights have the shapes and names of `SequenceClassifier`'s, "output_weights" [C, W] and
     "output_bias" [C], and checkpoints are loaded in the same way.
 
     Args:
-        encoder: a `BertModel` or an `AlbertModel`.
+        encoder, dropout, freeze_encoder: as for `finetuning.heads.LayersModel`.
         classes: how many classes there are, at least 2.
-        dropout, freeze_encoder: as for `SequenceClassifier`.
         feature_layers: indices of layers, 0 the embedding output, -1 the last: the head reads their
             concatenated vectors, [B, T, L * H], instead of the last layer's, [B, T, H].
 
@@ -47,27 +43,6 @@ class TokenClassifier(EncoderModel):
         logits = model({"input_ids": ids, "input_mask": mask})["logits"]
     """
 
-    google_names = heads.GOOGLE_NAMES
-
-    def __init__(
-        self,
-        encoder: keras.Model,
-        classes: int,
-        dropout: float = heads.DROPOUT,
-        *,
-        freeze_encoder: bool = False,
-        feature_layers: Sequence[int] = (),
-        name: str = "classifier",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(encoder, name, **kwargs)
-        self.classes = classes
-        self.freeze_encoder = freeze_encoder
-        self.feature_layers = tuple(feature_layers)
-        width = self.config.hidden_size * max(1, len(self.feature_layers))
-        self.head = heads.ProjectionHead(width, classes, dropout, self.dtype_policy, name="head")
-        self.build()
-
     @property
     def objective(self) -> Objective:
         """Cross entropy, the weighted mean over all tokens of the global batch.
@@ -76,9 +51,6 @@ class TokenClassifier(EncoderModel):
         padding.
         """
         return Objective(LOSSES, token_sums, soft=heads.SOFT_CLASSES)
-
-    def build(self, input_shape: Any = None) -> None:
-        self.head.build()
 
     def call(
         self,
@@ -91,23 +63,10 @@ class TokenClassifier(EncoderModel):
         Returns:
             "logits" [B, T, C] in float32 at least.
         """
-        trained = training and not self.freeze_encoder
-        encode = functools.partial(self.encoder, inputs, training=trained, run_block=run_block)
-        if self.feature_layers:
-            vectors = heads.concatenated_layers(encode, self.feature_layers)  # [B, T, L * H]
-        else:
-            vectors = encode()["sequence_output"]  # [B, T, H]
-        vectors = ops.stop_gradient(vectors) if self.freeze_encoder else vectors
-        return {"logits": self.head(vectors, training=training)}
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "classes": self.classes,
-            "dropout": self.head.dropout.rate,
-            "freeze_encoder": self.freeze_encoder,
-            "feature_layers": self.feature_layers,
-        }
+        vectors = self.encode(inputs, training, run_block=run_block)
+        if not self.feature_layers:
+            vectors = vectors["sequence_output"]  # [B, T, H]
+        return self.logits(vectors, training)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:

@@ -9,7 +9,16 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from finetuning.metrics import entities
 from finetuning.ner import data
-from finetuning.ner.data import NerDataset, Sentence, TaggedFileFormat, is_tag, untagged_sentence
+from finetuning.ner.data import (
+    NerDataset,
+    Sentence,
+    TaggedFileFormat,
+    is_tag,
+    place_tokens,
+    read_blocks,
+    split_line,
+    untagged_sentence,
+)
 from finetuning.readers import find_file, split_of_file
 from finetuning.tables import read_lines
 
@@ -97,7 +106,7 @@ def recognize_form(path: str, file_format: TaggedFileFormat) -> str:
     lines = []
     for _, line in read_lines(path):
         if not (file_format.comment and re.fullmatch(file_format.comment, line)):
-            lines.append(_fields(line, file_format) if _edges(line, file_format) else None)
+            lines.append(split_line(line, file_format))
         if len(lines) == RECOGNIZED_LINES:
             break
     rows = [fields for fields in lines if fields]
@@ -108,21 +117,14 @@ def recognize_form(path: str, file_format: TaggedFileFormat) -> str:
     ]
     if 2 * len(known) >= len(rows):
         return "tagged"
-    columns = _token_columns(file_format)
+    columns = file_format.token + 1
     blocks = re.findall("x+", "".join("x" if fields else " " for fields in lines))
     single = all(len(fields) == columns for fields in rows)
     if not file_format.glue:
         single = single and all(len(fields[file_format.token]) == 1 for fields in rows)
-    return (
-        "tokens"
-        if single and max(map(len, blocks)) > 1 and _has_groups(blocks, columns)
-        else "text"
-    )
-
-
-def _has_groups(blocks, columns):
-    """Whether the lines are grouped into sentences; a number before each token says it too."""
-    return len(blocks) > 1 or columns > 1
+    # Whether the lines are grouped into sentences; a number before each token says it too.
+    grouped = max(map(len, blocks)) > 1 and (len(blocks) > 1 or columns > 1)
+    return "tokens" if single and grouped else "text"
 
 
 def read_untagged(path: str, form: str, file_format: TaggedFileFormat) -> list[Sentence]:
@@ -144,47 +146,15 @@ def read_untagged(path: str, form: str, file_format: TaggedFileFormat) -> list[S
 
 
 def _read_tokens(path, file_format):
-    tokens: list[str] = []
-    columns, name = _token_columns(file_format), None
-    for where, line in read_lines(path):
-        comment = file_format.comment and re.fullmatch(file_format.comment, line)
-        if comment or not _edges(line, file_format):
-            if tokens:
-                yield _of_tokens(name, tokens, file_format)
-            tokens, name = [], comment.groupdict().get("id") if comment else None
-            continue
-        fields = _fields(line, file_format)
-        if len(fields) != columns or not fields[file_format.token]:
-            raise InputError(
-                f"{where} must have {columns} columns: a token, without a tag. "
-                f"Received: {line[:60]!r}"
-            )
-        name = name or where
-        tokens.append(fields[file_format.token])
-    if tokens:
-        yield _of_tokens(name, tokens, file_format)
-
-
-def _of_tokens(name, tokens, file_format):
-    """The `Sentence` of tokens; as in `read_tagged`, spaces are no units where there is no glue."""
-    units, start = [], 0
-    for token in tokens:
-        end = start + len(token)
-        if file_format.glue or token != " ":
-            units.append((start, end))
-        start = end + len(file_format.glue)
-    text = file_format.glue.join(tokens)
-    return Sentence(name, text, tuple(units), ("O",) * len(units), tagged=False)
-
-
-def _token_columns(file_format):
-    """Counts the columns of a line without its tag."""
-    return file_format.token + 1
-
-
-def _edges(line, file_format):
-    return line.strip(" \t" if file_format.glue else "\t")
-
-
-def _fields(line, file_format):
-    return re.split(file_format.separator, _edges(line, file_format))
+    columns = file_format.token + 1
+    for name, lines in read_blocks(path, file_format):
+        for where, line, fields in lines:
+            if len(fields) != columns or not fields[file_format.token]:
+                raise InputError(
+                    f"{where} must have {columns} columns: a token, without a tag. "
+                    f"Received: {line[:60]!r}"
+                )
+        tokens = (fields[file_format.token] for _, _, fields in lines)
+        text, places = place_tokens(tokens, file_format)
+        units = tuple(filter(None, places))
+        yield Sentence(name, text, units, ("O",) * len(units), tagged=False)

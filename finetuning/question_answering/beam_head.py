@@ -14,10 +14,9 @@ from keras import ops
 from bert_tf.config import EncoderConfig
 from bert_tf.distillation import soft_binary_divergence
 from bert_tf.dropout import Dropout
-from bert_tf.encoder import EncoderModel
 from bert_tf.layers import LayerNorm, call_block, gather_positions, initializer
 from bert_tf.objective import Loss, Objective, SoftLoss
-from finetuning.heads import weighted_sums
+from finetuning.heads import HeadModel, weighted_sums
 from finetuning.question_answering.span_head import SPAN_LOSSES, soft_spans, span_sums
 
 # Our variables (paths below the model's own name) -> Google's.
@@ -122,7 +121,7 @@ def masked(logits: Any, p_mask: Any) -> Any:
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
-class BeamSpanModel(EncoderModel):
+class BeamSpanModel(HeadModel):
     """An encoder with ALBERT's head for SQuAD 2.0.
 
     Args:
@@ -151,9 +150,6 @@ class BeamSpanModel(EncoderModel):
         self.start_n_top, self.end_n_top = start_n_top, end_n_top
         self.head = BeamSpanHead(self.config, dropout, self.dtype_policy, name="head")
         self.build()
-
-    def build(self, input_shape: Any = None) -> None:
-        self.head.build()
 
     @property
     def objective(self) -> Objective:

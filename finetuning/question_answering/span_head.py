@@ -13,11 +13,10 @@ import keras
 from keras import ops
 
 from bert_tf.distillation import soft_divergence
-from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Loss, Objective, SoftLoss
 from bert_tf.pretraining import cross_entropy
-from finetuning.heads import ProjectionHead, weighted_sums
+from finetuning.heads import HeadModel, ProjectionHead, weighted_sums
 
 # Our variables (paths below the model's own name) -> Google's.
 SPAN_NAMES = {
@@ -30,7 +29,7 @@ SPAN_LOSSES = {"span": Loss(labels=("start_positions", "end_positions"), weights
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
-class SpanModel(EncoderModel):
+class SpanModel(HeadModel):
     """An encoder with BERT's head for SQuAD, which is also ALBERT's for SQuAD 1.1.
 
     The head is a projection to a start and an end logit per token. Checkpoints are loaded as for
@@ -50,9 +49,6 @@ class SpanModel(EncoderModel):
         super().__init__(encoder, name, **kwargs)
         self.head = ProjectionHead(self.config.hidden_size, 2, None, self.dtype_policy, name="head")
         self.build()
-
-    def build(self, input_shape: Any = None) -> None:
-        self.head.build()
 
     @property
     def objective(self) -> Objective:

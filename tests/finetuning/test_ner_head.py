@@ -1,7 +1,5 @@
 """The head for every token: against an oracle, its layers, dropout, precision."""
 
-import functools
-
 import keras
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from bert_tf.checkpoint import google_variables
 from bert_tf.encoder import run_inside
 from bert_tf.layers import call_block
 from bert_tf.optimization import OPTIMIZERS
-from finetuning import heads
 from finetuning.ner.head import TokenClassifier
 from tests.support import oracle
 from tests.support.task_heads import TAGS, tagged_batch
@@ -32,10 +29,10 @@ def test_layers_are_counted_from_the_embedding_output(kind):
     keras.utils.set_random_seed(0)
     encoder, batch = tiny_model(kind).encoder, tagged_batch()
     states = run_inside(encoder, batch).hidden_states
-    encode = functools.partial(encoder, batch)
     for indices in ((0,), (1, 2), (-1, -3)):
         expected = np.concatenate([states[i] for i in indices], axis=-1)
-        np.testing.assert_array_equal(heads.concatenated_layers(encode, indices), expected)
+        model = TokenClassifier(encoder, TAGS, feature_layers=indices)
+        np.testing.assert_array_equal(model.encode(batch, False), expected)
 
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))
