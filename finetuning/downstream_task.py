@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import keras
 
 from bert_tf.encoder import EncoderModel
-from bert_tf.summaries.reporter import Illustrations
+from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
 from finetuning.examples import Examples, Outputs
 
 
@@ -115,3 +115,17 @@ class DownstreamTask(Protocol):
         Returns:
             The paths of the files.
         """
+
+
+class NothingMore:
+    """The members of a `DownstreamTask` whose numbers tell all."""
+
+    def illustrations(self, model: Any, examples: Examples, outputs: Outputs) -> Illustrations:
+        """Makes nothing."""
+        return NO_ILLUSTRATIONS
+
+    def write_details(
+        self, directory: str, split: str, model: Any, examples: Examples, outputs: Outputs
+    ) -> list[str]:
+        """Writes nothing."""
+        return []

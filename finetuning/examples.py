@@ -18,8 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.input.data_order import continue_order, number_of_boundaries
-from bert_tf.input.dataset_options import set_options
 from bert_tf.input.length_buckets import BUCKET, WINDOW
+from bert_tf.input.pipeline import set_options
 from finetuning.inputs import Batch
 from finetuning.shares import Sources
 

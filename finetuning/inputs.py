@@ -5,7 +5,7 @@ Shapes: B rows of a batch, T pieces of a row, [CLS] and [SEP] included.
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -58,16 +58,6 @@ class InputRow(NamedTuple):
 
     ids: np.ndarray  # [T] int32
     segment_ids: np.ndarray  # [T] int32: 0 up to the first [SEP], then 1
-
-
-class Row(Protocol):
-    """What `pad_rows` reads of a row, an `InputRow` or another."""
-
-    @property
-    def ids(self) -> np.ndarray: ...
-
-    @property
-    def segment_ids(self) -> np.ndarray: ...
 
 
 def read_pairs(path: str) -> list[Pair]:
@@ -195,8 +185,11 @@ def encode_groups(
     return [encoded for number in range(len(tasks)) for encoded in done[number]]
 
 
-def pad_rows(rows: Sequence[Row], length: int, pad_id: int) -> Batch:
-    """Pads rows into a batch: input_ids, input_mask, segment_ids, int32 [B, length] each."""
+def pad_rows(rows: Sequence[Any], length: int, pad_id: int) -> Batch:
+    """Pads rows, each with `ids` and `segment_ids` as an `InputRow` has them, into a batch.
+
+    It holds input_ids, input_mask, segment_ids, int32 [B, length] each.
+    """
     batch = {name: np.zeros((len(rows), length), np.int32) for name in ROW_INPUTS}
     batch["input_ids"][:] = pad_id
     for number, row in enumerate(rows):

@@ -196,6 +196,16 @@ def _ratio(part, whole):
     return part / whole if whole else 0.0
 
 
+def largest(values: np.ndarray, count: int) -> np.ndarray:
+    """The indices of the largest values [N], the largest first, equal ones in order."""
+    if count < len(values):
+        least = np.partition(values, -count)[-count]
+        found = np.flatnonzero(values >= least)
+    else:
+        found = np.arange(len(values))
+    return found[np.argsort(-values[found], kind="stable")][:count]
+
+
 def check_installed() -> None:
     """Checks that evaluation can run, before a long training begins."""
     missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]

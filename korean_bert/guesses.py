@@ -17,6 +17,7 @@ from bert_tf.summaries.mask_predictions import (
     piece_probabilities,
     without_markers,
 )
+from finetuning.metrics import largest
 from korean_bert.masked_text import MaskedPlace
 from korean_bert.results import Guess
 from tokenization.base import TokenizerInterface
@@ -127,16 +128,6 @@ def _search(guesser, ids, place, count, width):
             if scores.flat[i] > -np.inf
         ]
     return [(np.exp(score), pieces) for score, pieces in beams]
-
-
-def largest(values: np.ndarray, count: int) -> np.ndarray:
-    """The indices of the largest values [N], the largest first, equal ones in order."""
-    if count < len(values):
-        least = np.partition(values, -count)[-count]
-        found = np.flatnonzero(values >= least)
-    else:
-        found = np.arange(len(values))
-    return found[np.argsort(-values[found], kind="stable")][:count]
 
 
 def _guess(tokenizer, pieces, probability):

@@ -14,6 +14,7 @@ import numpy as np
 from bert_common.atomic_write import atomic_write
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
+from finetuning.downstream_task import NothingMore
 from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
 from finetuning.multiple_choice.data import (
@@ -32,7 +33,7 @@ SHOWN_MISTAKES = 10
 
 
 @dataclasses.dataclass(frozen=True)
-class MultipleChoice:
+class MultipleChoice(NothingMore):
     """The `finetuning.downstream_task.DownstreamTask` of run_race."""
 
     dataset: ChoiceDataset
@@ -97,17 +98,6 @@ class MultipleChoice:
                 rows.append((choice.question, *options, f"{shares[i][predicted]:.3f}"))
         header = ("question", "true", "predicted", "its probability")
         return Illustrations({"most_wrong": as_markdown_table(rows, header)}, {})
-
-    def write_details(
-        self,
-        directory: str,
-        split: str,
-        model: MultipleChoiceModel,
-        examples: Examples,
-        outputs: Outputs,
-    ) -> list[str]:
-        """Writes nothing: `measure` tells all."""
-        return []
 
     def write_predictions(
         self, directory: str, split: str, examples: Examples, outputs: Outputs

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from bert_common.atomic_write import atomic_write
+from finetuning.metrics import largest
 from finetuning.question_answering.data import Question
 from finetuning.question_answering.windows import ContextWindow, answer_span, cut_answer
 
@@ -109,7 +110,7 @@ def best_candidates(
     count = SPANS_PER_TEXT * n_best_size
     while True:
         candidates = {}  # text -> `Candidate`
-        for i in _best(score, count):
+        for i in largest(score, count):
             place = windows[owner[i]].spans, merged.first[i], merged.last[i]
             text = cut_answer(context, *place)
             if text and text not in candidates:
@@ -120,16 +121,6 @@ def best_candidates(
         if len(candidates) == n_best_size or count >= len(score):
             return list(candidates.values())
         count *= SPANS_PER_TEXT
-
-
-def _best(score, count):
-    """The indices of the highest scores, the highest first, equal ones in ascending order."""
-    if count >= len(score):
-        return np.argsort(-score, kind="stable")
-    # All spans with at least the lowest of these scores: ties must not be broken arbitrarily.
-    lowest = -np.partition(-score, count)[count]
-    chosen = np.flatnonzero(score >= lowest)
-    return chosen[np.argsort(-score[chosen], kind="stable")]
 
 
 def answer_by_spans(

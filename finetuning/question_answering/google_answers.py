@@ -10,8 +10,7 @@ Shapes: T pieces of a row.
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
+from finetuning.metrics import largest
 from finetuning.question_answering.answers import (
     NO_ANSWER_SCORE,
     Candidate,
@@ -79,18 +78,13 @@ def answer_as_google(
 def _spans(window, start_logits, end_logits, n_best_size, max_answer_length):
     """Yields the spans of a window between the best starts and the best ends."""
     count = len(window.spans)
-    for start in _best(start_logits, n_best_size):
-        for end in _best(end_logits, n_best_size):
+    for start in largest(start_logits, n_best_size).tolist():
+        for end in largest(end_logits, n_best_size).tolist():
             first, last = start - window.first, end - window.first
             valid = 0 <= first <= last < min(count, first + max_answer_length)
             if valid and window.is_max_context[first]:
                 scores = float(start_logits[start]), float(end_logits[end])
                 yield sum(scores), window, first, last, *scores
-
-
-def _best(logits, count):
-    """The indices of the highest logits, the highest first, of equal ones the first."""
-    return np.argsort(-logits, kind="stable")[:count].tolist()
 
 
 def split_words(context: str) -> tuple[list[str], list[int]]:

@@ -53,14 +53,12 @@ def read_outputs(task: QuestionAnswering, examples: Examples, outputs: Outputs) 
         # Where nothing may be an answer, a placeholder stands in the list.
         nbest = [each for each in found.nbest[key] if each.start_score != NO_ANSWER_SCORE]
         shares = candidate_probabilities(nbest).tolist() if nbest else []
-        candidates = tuple(map(_found_answer, nbest, shares))
+        candidates = tuple(
+            FoundAnswer(each.text, *(each.span or (None, None)), share)
+            for each, share in zip(nbest, shares, strict=True)
+        )
         # A head with beams scores "no answer" by other numbers than answers.
         nothing = FoundAnswer("", None, None, 0.0)
         best = next((each for each in candidates if each.text == chosen), nothing)
         found_of_all.append(Answered(best, candidates))
     return found_of_all
-
-
-def _found_answer(candidate, share):
-    start, end = candidate.span or (None, None)
-    return FoundAnswer(candidate.text, start, end, share)

@@ -13,6 +13,7 @@ import numpy as np
 
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
+from finetuning.downstream_task import NothingMore
 from finetuning.examples import Examples, Outputs
 from finetuning.question_answering.answers import (
     PredictedAnswers,
@@ -52,7 +53,7 @@ _SENTENCE_ENDS = re.compile(r"(?<=[.?!…。])\s+|\n+")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class QuestionAnswering:
+class QuestionAnswering(NothingMore):
     """The `finetuning.downstream_task.DownstreamTask` of run_squad."""
 
     dataset: QuestionDataset
@@ -241,17 +242,6 @@ class QuestionAnswering:
             rows.append((entry.question, true, texts[entry.id], score, text))
         header = ("question", "true", "predicted", self.overlap_name, "text")
         return Illustrations({"most_wrong": as_markdown_table(rows, header)}, {})
-
-    def write_details(
-        self,
-        directory: str,
-        split: str,
-        model: SpanModel | BeamSpanModel,
-        examples: Examples,
-        outputs: Outputs,
-    ) -> list[str]:
-        """Writes nothing: `measure` tells all."""
-        return []
 
     def write_predictions(
         self, directory: str, split: str, examples: Examples, outputs: Outputs

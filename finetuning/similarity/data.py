@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS, Dataset, SplitSource
@@ -280,14 +280,9 @@ def read_examples(
         triples, without = _make_triples(examples, DATASETS[dataset.name].labels)
         return triples, {**counts, "premises without entailment or contradiction": without}
     return [
-        SimilarityExample(e.id, (e.text, e.second or ""), _score_of(e.label), e.where)
+        SimilarityExample(e.id, (e.text, e.second or ""), cast(float, e.label), e.where)
         for e in examples
     ], counts
-
-
-def _score_of(label: Any) -> float:
-    """The label of a data set of scores."""
-    return float(label)
 
 
 def _make_triples(examples, labels):
@@ -335,7 +330,7 @@ def _read_own(source: SplitSource) -> list[SimilarityExample]:
         if source.label is not None:
             if is_empty(value):
                 raise InputError(f"{where}: the score must not be empty. Received: {value!r}")
-            score = _score_of(read_label(_SCORES, value, where))
+            score = cast(float, read_label(_SCORES, value, where))
             if score < 0:
                 raise InputError(f"{where}: the score must not be below 0. Received: {value!r}")
         examples.append(SimilarityExample(where, tuple(t.strip() for t in texts), score, where))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_common.errors import InputError
-from finetuning.metrics import imported
+from finetuning.metrics import imported, largest
 
 # What `rank_measures` returns.
 RECALL_AT = (1, 10, 100)
@@ -103,17 +103,9 @@ def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = 
 
 def _best_of(scores: np.ndarray, top: int) -> Found:
     """The highest scores of each row [Q, N], in order; of equal ones the first."""
-    count = min(top, scores.shape[1])
-    if count == scores.shape[1]:
-        places = np.argsort(-scores, axis=1, kind="stable")
-    else:
-        # Where the last of them has equals, a partition takes any: the first of the equals count.
-        least = -np.partition(-scores, count - 1, axis=1)[:, count - 1 : count]  # [Q, 1]
-        places = np.empty((len(scores), count), np.int64)
-        for row, (values, bound) in enumerate(zip(scores, least, strict=True)):
-            above, equal = np.flatnonzero(values > bound), np.flatnonzero(values == bound)
-            chosen = np.sort(np.concatenate([above, equal[: count - len(above)]]))
-            places[row] = chosen[np.argsort(-values[chosen], kind="stable")]
+    places = np.empty((len(scores), min(top, scores.shape[1])), np.int64)
+    for row, values in enumerate(scores):
+        places[row] = largest(values, top)
     return Found(places, np.take_along_axis(scores, places, axis=1))
 
 

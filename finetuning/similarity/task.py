@@ -15,8 +15,8 @@ import numpy as np
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
-from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
 from finetuning.class_report import as_line
+from finetuning.downstream_task import NothingMore
 from finetuning.examples import Examples, Outputs
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.metrics import score
@@ -43,7 +43,7 @@ BEST_BY = {True: "spearman", False: "mrr_at_10"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Similarity:
+class Similarity(NothingMore):
     """The `finetuning.downstream_task.DownstreamTask` of run_similarity."""
 
     dataset: SimilarityDataset
@@ -161,23 +161,6 @@ class Similarity:
         """Returns nothing: `measure` has a better baseline."""
         return {}
 
-    def illustrations(
-        self, model: SentenceEncoder, examples: Examples, outputs: Outputs
-    ) -> Illustrations:
-        """None."""
-        return NO_ILLUSTRATIONS
-
-    def write_details(
-        self,
-        directory: str,
-        split: str,
-        model: SentenceEncoder,
-        examples: Examples,
-        outputs: Outputs,
-    ) -> list[str]:
-        """Writes nothing: `measure` tells all."""
-        return []
-
     def write_predictions(
         self, directory: str, split: str, examples: Examples, outputs: Outputs
     ) -> list[str]:
@@ -244,7 +227,10 @@ def _measure_vectors(raw: Sequence[SimilarityExample], vectors: np.ndarray) -> d
     queries = vectors[[first[text] for text in collection.queries], 0]  # [Q, H]
     corpus = vectors[[second[text] for text in collection.corpus], 1]
     found = search(queries, corpus, DEEPEST)
-    return {**rank_measures(found.places, collection.relevant), **_triple_accuracy(cosines)}
+    measures = rank_measures(found.places, collection.relevant)
+    if cosines.shape[1] > 1:  # of triples: how many partners are nearer than the third text
+        measures["triple_accuracy"] = float(np.mean(cosines[:, 0] > cosines[:, 1]))
+    return measures
 
 
 @functools.lru_cache(maxsize=4)
@@ -259,10 +245,3 @@ def _measure_tf_idf(examples: Examples) -> dict[str, float]:
     products = vectors(first).multiply(vectors(second)).sum(axis=1)  # [N, 1]
     cosines = np.asarray(products).ravel()
     return score(CORRELATIONS, np.array([e.score for e in raw]), cosines)
-
-
-def _triple_accuracy(cosines: np.ndarray) -> dict[str, float]:
-    """The share of triples whose partner is nearer than the third text; {} of pairs."""
-    if cosines.shape[1] < 2:
-        return {}
-    return {"triple_accuracy": float(np.mean(cosines[:, 0] > cosines[:, 1]))}

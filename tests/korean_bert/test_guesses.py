@@ -7,8 +7,9 @@ import pytest
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
+from finetuning.metrics import largest
 from korean_bert import load_model
-from korean_bert.guesses import MaskGuesser, PieceKinds, largest, text_of
+from korean_bert.guesses import MaskGuesser, PieceKinds, text_of
 from korean_bert.masked_text import encode_masked, encode_with_masks
 from run_scripts.tools import fill_masks
 from tests.support import oracle
