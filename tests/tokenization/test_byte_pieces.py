@@ -203,9 +203,6 @@ def test_refusals(tmp_path):
         InputError, match="tokens of all bytes.*Received: 1 missing, such as '##<0xF4>'"
     ):
         KoreanTokenizer(path, unknown="bytes")
-    for name, value in (("unknown", "word"), ("normalization", "NFD")):
-        with pytest.raises(InputError, match=f"{name} must be one of .*. Received: '{value}'"):
-            LearningSettings(**{name: value})
     with pytest.raises(InputError, match="must not be on another line too"):
         LearningSettings(unknown="bytes", user_symbols=("<0xF0>",))
     with pytest.raises(InputError, match="larger than its 312 reserved lines"):
