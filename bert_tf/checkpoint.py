@@ -106,17 +106,21 @@ def google_variables(model: Any) -> dict[str, Any]:
     variables = {}
     for variable in model.trainable_variables:
         owner, path = variable.path.split("/", 1)
-        variables[_google_name(tables[owner], path)] = variable
+        name = google_name(path, tables[owner])
+        if name is None:
+            raise KeyError(f"no row of the checkpoint table matches the variable {path!r}")
+        variables[name] = variable
     return variables
 
 
-def _google_name(table, path):
+def google_name(path: str, table: Mapping[str, str]) -> str | None:
+    """Google's name of a weight, by the row of a table that its path matches; None without one."""
     for ours, googles in table.items():
         pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(ours))
         match = re.fullmatch(pattern, path)
         if match:
             return googles.format(**match.groupdict())
-    raise KeyError(f"no row of the checkpoint table matches the variable {path!r}")
+    return None
 
 
 def open_checkpoint(prefix: str) -> Any:

@@ -9,7 +9,7 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from bert_tf.config import EncoderConfig, is_of_transformers
-from model_formats.encoders import ENCODERS
+from model_formats.encoders import ENCODERS, Encoder
 from model_formats.transformers_files.config import HuggingFaceModel, from_huggingface
 
 
@@ -84,3 +84,27 @@ class ConfigFile:
                 "(--config_file takes any)"
             )
         return model.config
+
+
+class Described:
+    """What has a `config_file`, which says the kind and the sizes of a model."""
+
+    @property
+    def config_file(self) -> ConfigFile:
+        """The file; each subclass finds it."""
+        raise NotImplementedError
+
+    @property
+    def model_type(self) -> str:
+        """The model type, a key of `ENCODERS`."""
+        return self.config_file.model_type
+
+    @property
+    def encoder(self) -> Encoder:
+        """The `Encoder` of the model type."""
+        return ENCODERS[self.model_type]
+
+    @property
+    def config(self) -> EncoderConfig:
+        """The model's configuration, for example a `BertConfig`."""
+        return self.config_file.config

@@ -27,9 +27,9 @@ from bert_tf.checkpoint_files import (
     list_other_checkpoints,
 )
 from bert_tf.config import EncoderConfig
-from model_formats.config_file import ConfigFile
+from model_formats.config_file import ConfigFile, Described
 from model_formats.difference_files import Difference
-from model_formats.encoders import ALBERT, ENCODERS, Encoder
+from model_formats.encoders import ALBERT, ENCODERS
 from model_formats.folder_tokenizer import find_tokenizer_files, open_tokenizer_files
 from model_formats.task_records import SETTINGS_FILE, TASK_KEY, find_task, read_settings_file
 from model_formats.training_record import Stage, read_stages, write_stages
@@ -66,7 +66,7 @@ OTHER_WEIGHTS = ("tf_model.h5", "flax_model.msgpack")
 
 
 @dataclasses.dataclass(frozen=True)
-class ModelFolder:
+class ModelFolder(Described):
     """A model's folder; a file in it is read when it is first asked for, and once.
 
     Attributes:
@@ -180,21 +180,6 @@ class ModelFolder:
                 f"{self.path} with {'both' if self.config_files else 'neither'}"
             )
         return self.config_files[0]
-
-    @property
-    def model_type(self) -> str:
-        """The model type, a key of `ENCODERS`."""
-        return self.config_file.model_type
-
-    @property
-    def encoder(self) -> Encoder:
-        """The `Encoder` of the model type."""
-        return ENCODERS[self.model_type]
-
-    @property
-    def config(self) -> EncoderConfig:
-        """The model's configuration, a `BertConfig` or an `AlbertConfig`."""
-        return self.config_file.config
 
     @functools.cached_property
     def checkpoint(self) -> str:

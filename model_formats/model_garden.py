@@ -17,7 +17,7 @@ import re
 from typing import Any
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import CheckpointArrays, read_tensor
+from bert_tf.checkpoint import CheckpointArrays, google_name, read_tensor
 
 # The entry that every tf.train.Checkpoint has, and no checkpoint by variable names.
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -99,7 +99,7 @@ def open_model_garden(reader: Any, prefix: str) -> CheckpointArrays:
         if re.fullmatch(IGNORED_NAMES, name):
             ignored.append(name)
             continue
-        google = _google_name(path, table) or name
+        google = google_name(path, table) or name
         shapes[google], names[google] = _matrix_shape(path, stored[name]), name
 
     def read(google):
@@ -131,14 +131,6 @@ def _by_attributes(paths):
         if int(match[1]) in layers
     }
     return {**paths, **renamed}
-
-
-def _google_name(path, table):
-    for theirs, google in table.items():
-        pattern = re.sub(r"\\\{(\w)\\\}", r"(?P<\1>[^/]+)", re.escape(theirs))
-        if match := re.fullmatch(pattern, path):
-            return google.format(**match.groupdict())
-    return None
 
 
 def _matrix_shape(path, shape):

@@ -7,8 +7,7 @@ from typing import Self
 
 from bert_common.errors import InputError
 from bert_tf.config import EncoderConfig
-from model_formats.config_file import ConfigFile
-from model_formats.encoders import ENCODERS, Encoder
+from model_formats.config_file import ConfigFile, Described
 from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import REFERENCE_MODEL, ModelFolder
 from model_formats.weights import find_weights
@@ -26,7 +25,7 @@ MODEL_FLAGS = tuple(field.name for field in dataclasses.fields(ModelFlags))
 
 
 @dataclasses.dataclass(frozen=True)
-class GivenModel:
+class GivenModel(Described):
     """The parts of a model, each as a flag names it, else as the first folder holds it."""
 
     flags: ModelFlags  # a program's flags as parsed, with `ModelFlags` and init_checkpoint
@@ -53,21 +52,6 @@ class GivenModel:
         if not (file or self.folders):
             raise InputError(NO_CONFIG.format("none"))
         return file or self.folders[0].config_file
-
-    @property
-    def model_type(self) -> str:
-        """The model type, a key of `ENCODERS`."""
-        return self.config_file.model_type
-
-    @property
-    def encoder(self) -> Encoder:
-        """The `Encoder` of the model type."""
-        return ENCODERS[self.model_type]
-
-    @property
-    def config(self) -> EncoderConfig:
-        """The model's configuration."""
-        return self.config_file.config
 
     @functools.cached_property
     def checkpoint(self) -> str | None:

@@ -130,10 +130,8 @@ def build(job: PretrainingJob, session: "Session") -> "TrainingState":
     schedule, time_budget = make_schedule(flags, session)
     pairs = SENTENCE_OBJECTIVES.get(job.objective or "")
 
-    def add_heads(encoder: Any) -> Any:
-        return job.pretraining.make_model(encoder, pairs)
-
-    state = session.build(job, add_heads, schedule, time_budget)
+    make_model = job.pretraining.make_model
+    state = session.build(job, lambda encoder: make_model(encoder, pairs), schedule, time_budget)
     if flags.token_dropping and flags.do_train:
         with session.strategy.scope():
             state.token_dropping = TokenDropping(flags.token_dropping, job.config.vocab_size)

@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import keras
 import tensorflow as tf
@@ -47,29 +47,13 @@ from run_scripts.flags.distillation import GivenTeacher
 from run_scripts.flags.finetune import FinetuneFlags
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import library_seed, read_profile_steps
-from run_scripts.given_model import GivenModel
 
+if TYPE_CHECKING:  # both import more than a session
+    from run_scripts.downstream.job import DownstreamJob
+    from run_scripts.pretraining_job import PretrainingJob
+
+Job: TypeAlias = "PretrainingJob | DownstreamJob[Any, Any]"
 JobFlags = FinetuneFlags | PretrainFlags
-
-
-class Job(Protocol):
-    """What a session is told of a program's work: a `PretrainingJob` or a `DownstreamJob`."""
-
-    @property
-    def flags(self) -> JobFlags:
-        """The flags, resolved."""
-
-    @property
-    def model(self) -> GivenModel:
-        """The model that they name."""
-
-    @property
-    def config(self) -> EncoderConfig:
-        """The model's configuration."""
-
-    @property
-    def teacher(self) -> GivenTeacher | None:
-        """The teacher that they name, or None."""
 
 
 @contextlib.contextmanager

@@ -1,14 +1,8 @@
 """Chooses the devices that train together.
 
-What happens when a worker dies was measured with two processes. The others notice within a second
-if they wait for an all-reduce (its connections are reset), and after ten seconds of missed
-heartbeats if its machine is unreachable. The error is UnavailableError, or AbortedError if that
-worker has been restarted already; a survivor that is busy, for example writing a checkpoint, gets
-it at the next all-reduce. The interpreter then exits normally. TF_CPP_MIN_LOG_LEVEL=3, set before
-TensorFlow is imported, hides TensorFlow's own lines about it (E0000). The first worker to start
-waits for the others, so workers may be restarted in any order.
-
-A worker that ends early looks dead to the others: hence a `barrier` at the end of a program.
+The workers notice that one of them died at the next all-reduce, or after ten seconds of missed
+heartbeats; they may be restarted in any order. A worker that ends early looks dead to the others:
+hence a `barrier` at the end of a program.
 
 Shapes: W workers, N the bytes of the longest text.
 """

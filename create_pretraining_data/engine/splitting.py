@@ -5,7 +5,6 @@ with "text", a document with one sentence a line.
 """
 
 import bisect
-import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -243,20 +242,14 @@ def _text_documents(part, text):
 
 
 def _json_documents(part, text):
+    def place(number):
+        return f"{part.source.name}, line {1 + _lines_before(part) + number}"
+
     for number, line in enumerate(text.split("\n")):
         if not line.strip():
             continue
-        value = document_text(
-            line,
-            part.source.text_key,
-            functools.partial(_place, part, number),
-        )
+        value = document_text(line, part.source.text_key, lambda number=number: place(number))
         yield [sentence for sentence in map(str.strip, value.split("\n")) if sentence]
-
-
-def _place(part, number):
-    """The file and line of a line of a range, counted from 0."""
-    return f"{part.source.name}, line {1 + _lines_before(part) + number}"
 
 
 def document_text(line: str, key: str, place: Callable[[], str]) -> str:
