@@ -373,6 +373,21 @@ def _find_checkpoint(directory):
     return others[0]
 
 
+def check_output(output_dir: str, folder: str) -> None:
+    """Refuses to write over a model: its own, or another one."""
+    if os.path.isdir(output_dir) and (
+        os.path.samefile(output_dir, folder)
+        or latest_checkpoint(output_dir)
+        or list_other_checkpoints(output_dir)
+        or exists(os.path.join(output_dir, EXPORTED_NAME))
+        or find_safetensors(output_dir)
+    ):
+        raise InputError(
+            "--output_dir must be a folder without a model. Received: "
+            f"{output_dir}, which holds one"
+        )
+
+
 def earlier_stages(output_dir: str, checkpoint: str | None) -> list[Stage]:
     """The stages before a run's own.
 

@@ -12,9 +12,6 @@ from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.checkpoint_files import (
     EXPORTED_NAME,
-    exists,
-    latest_checkpoint,
-    list_other_checkpoints,
 )
 from bert_tf.config import LARGEST_SIZE, EncoderConfig
 from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows, read_tokens
@@ -22,8 +19,7 @@ from model_formats.adaptation.new_rows import draw_all_new, plan_rows, typical_r
 from model_formats.adaptation.positions import METHODS
 from model_formats.adaptation.report import REPORT_FILE, added_report, as_lines, vocabulary_report
 from model_formats.folder_tokenizer import check_table
-from model_formats.model_folder import ModelFolder
-from model_formats.transformers_files.safetensors_files import find_safetensors
+from model_formats.model_folder import ModelFolder, check_output
 from model_formats.weights import find_weights, open_weights
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
@@ -197,21 +193,6 @@ def check_flags(values: AdaptFlags) -> None:
         raise InputError(
             "--new_positions must be given with --max_position_embeddings. Received: "
             f"--new_positions={values.new_positions} alone"
-        )
-
-
-def check_output(output_dir: str, folder: str) -> None:
-    """Refuses to write over a model: its own, or another one."""
-    if os.path.isdir(output_dir) and (
-        os.path.samefile(output_dir, folder)
-        or latest_checkpoint(output_dir)
-        or list_other_checkpoints(output_dir)
-        or exists(os.path.join(output_dir, EXPORTED_NAME))
-        or find_safetensors(output_dir)
-    ):
-        raise InputError(
-            "--output_dir must be a folder without a model. Received: "
-            f"{output_dir}, which holds one"
         )
 
 
