@@ -135,7 +135,7 @@ def whole_numbers(text):
     return [int(number) for number in text.split(",")]
 
 
-def take_turns(runs, rounds, warm_up=0):
+def take_turns(runs, rounds):
     """Runs everything in turn, round after round: A B C A B C ...
 
     The speed of a shared machine drifts, so only numbers of the same round should be compared.
@@ -143,16 +143,15 @@ def take_turns(runs, rounds, warm_up=0):
     Args:
         runs: name -> a function without arguments.
         rounds: how often each is called.
-        warm_up: rounds before those, whose results are dropped.
 
     Returns:
         A dict: name -> a list of what its function returned, round by round.
     """
     found = {name: [] for name in runs}
-    for _ in range(warm_up + rounds):
+    for _ in range(rounds):
         for name, run in runs.items():
             found[name].append(run())
-    return {name: values[warm_up:] for name, values in found.items()}
+    return found
 
 
 def seconds_of(run, *arguments):
@@ -160,6 +159,16 @@ def seconds_of(run, *arguments):
     start = time.perf_counter()
     run(*arguments)
     return time.perf_counter() - start
+
+
+def peak_gib(process="self"):
+    """The peak memory of a running process so far, in GiB; 0 where the system does not say."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0.0
+    kib = [line.split()[1] for line in lines.splitlines() if line.startswith("VmHWM:")]
+    return int(kib[0]) / 2**20 if kib else 0.0
 
 
 def ratios(values, base):

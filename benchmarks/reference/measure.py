@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.common import peak_gib
 from benchmarks.reference.ledger import Run, append_run, check_keys, find_run, this_machine
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
@@ -165,7 +166,7 @@ def _run_child(arguments, earlier, path):
     peak, process, stopped = 0.0, 0, False
     while not process:
         try:
-            peak = max(peak, _present_peak_gib(child.pid))
+            peak = max(peak, peak_gib(child.pid))
             process, status, usage = os.wait4(child.pid, os.WNOHANG)
             if time.monotonic() - saved >= SAVE_INTERVAL:
                 saved = time.monotonic()
@@ -220,16 +221,6 @@ def _end_with_parent():
     """Has Linux end the calling process when its parent is killed; it may save its work first."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _present_peak_gib(pid):
-    """The peak memory of a running process so far, in GiB; 0 where the system does not say."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return 0.0
-    kib = [line.split()[1] for line in lines.splitlines() if line.startswith("VmHWM:")]
-    return int(kib[0]) / 2**20 if kib else 0.0
 
 
 def _largest_gib(usage):

@@ -20,8 +20,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.util.tensor_util import make_ndarray
 
 from benchmarks.common import (
     ROOT,
@@ -39,6 +37,7 @@ from benchmarks.common import (
 )
 from benchmarks.serving.similarity import cosines
 from bert_common.errors import InputError
+from bert_tf.summaries.curves import read_scalars
 from finetuning.datasets import DATASETS
 from finetuning.metrics import score
 from finetuning.readers import read_split
@@ -135,13 +134,9 @@ def train_ours(options, seed, pairs, output):
 
 def rate_of(output):
     """The median of the examples per second over a training's curve."""
-    events = EventAccumulator(str(output), size_guidance={"tensors": 0})  # 0: all points
-    events.Reload()
-    points = events.Tensors("throughput/examples_per_second")
+    rates = read_scalars(output)["throughput/examples_per_second"].values
     # Without the first half, in which lengths are compiled.
-    return statistics.median(
-        float(make_ndarray(point.tensor_proto)) for point in points[len(points) // 2 :]
-    )
+    return statistics.median(rates[len(rates) // 2 :])
 
 
 def train_theirs(options, seed, pairs, output):

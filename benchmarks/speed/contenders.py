@@ -15,7 +15,7 @@ import functools
 import os
 import sys
 
-from benchmarks.common import take_turns
+from benchmarks.common import peak_gib, take_turns
 from benchmarks.contender import Contender, serve
 from benchmarks.speed.contender_steps.matrix_products import matrix, products
 from benchmarks.speed.contender_steps.peers import kerashub, transformers
@@ -76,9 +76,7 @@ def peak_memory():
     if tf and tf.config.list_physical_devices("GPU"):
         return tf.config.experimental.get_memory_info("GPU:0")["peak"] / 2**30
     # Not getrusage: that begins with the peak of the process that started this one.
-    with open("/proc/self/status", encoding="ascii") as file:
-        fields = dict(line.split(":", 1) for line in file)
-    return int(fields["VmHWM"].split()[0]) / 2**20
+    return peak_gib()
 
 
 if __name__ == "__main__":

@@ -4,13 +4,13 @@ The steps run as in training, several at once in `TrainingStep.loop`.
 """
 
 import gc
-import re
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.common import peak_gib
 from bert_tf.config import BertConfig
 from bert_tf.costs.cards import CARDS, Card
 from bert_tf.costs.flops import training_flops
@@ -251,9 +251,4 @@ def peak_memory(device, kind):
         import tensorflow as tf
 
         return tf.config.experimental.get_memory_info(device)["peak"]
-    try:
-        text = Path("/proc/self/status").read_text(encoding="utf-8")
-    except OSError:
-        return None
-    match = re.search(r"^VmHWM:\s*(\d+) kB", text, re.MULTILINE)
-    return int(match[1]) * 1024 if match else None
+    return round(peak_gib() * 2**30) or None
