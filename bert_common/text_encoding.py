@@ -120,9 +120,3 @@ def decode_text(content: bytes, name: str, encoding: str | None = None) -> str:
     """Decodes a whole file, by default in the encoding that it is recognized to have."""
     encoding = encoding or detect_encoding(content[:SAMPLE_BYTES])
     return "".join(decode_blocks([content], encoding, name))
-
-
-def as_utf8(content: bytes, name: str) -> bytes:
-    """A file's contents in UTF-8 without a mark; what is taken for UTF-8 already is not checked."""
-    encoding = detect_encoding(content[:SAMPLE_BYTES])
-    return content if encoding == "utf-8" else decode_text(content, name, encoding).encode("utf-8")

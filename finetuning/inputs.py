@@ -14,7 +14,7 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.process_pool import start_workers
 from bert_common.progress import progress
-from bert_common.text_encoding import as_utf8
+from bert_common.text_encoding import decode_text
 from create_pretraining_data.instances.pairs import truncated_lengths
 from tokenization.base import TokenizerInterface
 
@@ -67,15 +67,9 @@ def read_pairs(path: str) -> list[Pair]:
     only "\\n" ends a line.
     """
     pairs = []
-    lines = as_utf8(read_bytes(path), path).split(b"\n")
-    for number, line in enumerate(lines if lines[-1] else lines[:-1], 1):
-        try:
-            text = line.decode("utf-8").strip()
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"text must be UTF-8. Received: {path} line {number}: "
-                f"byte 0x{line[error.start]:02x}"
-            ) from None
+    lines = decode_text(read_bytes(path), path).split("\n")
+    for line in lines if lines[-1] else lines[:-1]:
+        text = line.strip()
         match = _PAIR.fullmatch(text)
         pairs.append((match[1], match[2]) if match else (text, None))
     return pairs

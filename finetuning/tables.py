@@ -148,18 +148,5 @@ def read_lines(path: str, encoding: str | None = None) -> Iterator[tuple[str, st
 
     Blank lines at the end are left out. Text in UTF-16 or cp949 is recognized.
     """
-    content = read_bytes(path)
-    found = encoding or detect_encoding(content[:SAMPLE_BYTES])
-    if found not in ("utf-8", "utf-8-sig"):
-        content = decode_text(content, path, found).encode("utf-8")
-        if encoding is None:
-            note_encoding(path, found)
-    lines = content.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n").split(b"\n")
-    for number, line in enumerate(lines, 1):
-        where = f"{path} line {number}"
-        try:
-            yield where, line.decode("utf-8").removesuffix("\r")
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{where} must be UTF-8. Received: byte 0x{line[error.start]:02x}"
-            ) from None
+    for number, line in enumerate(read_text(path, encoding).rstrip("\r\n").split("\n"), 1):
+        yield f"{path} line {number}", line.removesuffix("\r")

@@ -149,10 +149,8 @@ def _odd_lines(lines: list[str], tokens: list[str]) -> list[str]:
         (marked, "begin with a byte-order mark that stays in the token"),
     )
     return [
-        f"{len(numbers)} line(s) {what}: {_first(numbers)}" for numbers, what in kinds if numbers
+        f"{len(numbers)} line(s) {what}: line {', '.join(map(str, numbers[:LINES_NAMED]))}"
+        + (", ..." if len(numbers) > LINES_NAMED else "")
+        for numbers, what in kinds
+        if numbers
     ]
-
-
-def _first(numbers: list[int]) -> str:
-    named = ", ".join(map(str, numbers[:LINES_NAMED]))
-    return f"line {named}" + (", ..." if len(numbers) > LINES_NAMED else "")

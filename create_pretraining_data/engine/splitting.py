@@ -118,20 +118,17 @@ def _document_end(source, offset):
             return file.tell(), False
         line = file.readline(LONGEST_SEARCH)
         if len(line) == LONGEST_SEARCH and not line.endswith(b"\n"):
-            return offset + _word_end(line[1:]), True
+            line = line[1:]
+            space = re.search(rb"\s+", line)
+            # Without a space, at least not inside a character.
+            inside = (k for k in range(4) if line[k] & 0xC0 != 0x80)
+            return offset + (space.end() if space else next(inside, 0)), True
         line_end = file.tell()
         while file.tell() - line_end < LONGEST_SEARCH:
             line = file.readline(LONGEST_SEARCH)
             if not line.decode("utf-8", "replace").strip():  # blank, or the end of the file
                 return file.tell(), False
         return line_end, True
-
-
-def _word_end(line):
-    """The end of the first word in a part of a line, including the space after it."""
-    space = re.search(rb"\s+", line)
-    # Without a space, at least not inside a character.
-    return space.end() if space else next((k for k in range(4) if line[k] & 0xC0 != 0x80), 0)
 
 
 def _check_length(part):

@@ -60,7 +60,7 @@ def split_line(
         short
         for sentence in found
         if sentence
-        for short in ([sentence] if _count(sentence) <= most else cut_words(sentence, part))
+        for short in ([sentence] if sum(map(len, sentence)) <= most else cut_words(sentence, part))
     ]
 
 
@@ -77,7 +77,3 @@ def cut_words(words: Iterable[list[str]], part: int) -> list[list[list[str]]]:
             parts.append(current)
             current, count = [], 0
     return [*parts, current] if current else parts
-
-
-def _count(words):
-    return sum(map(len, words))

@@ -83,16 +83,13 @@ class LengthBalance:
     def choose(self, differences: Sequence[int], rng: random.Random) -> int:
         """Chooses a split by the first segment's length minus the second's; returns its index."""
         choice = rng.randrange(len(differences))
-        effects = [self._effect(difference) for difference in differences]
+        # Positive if a split increases a surplus, negative if it lowers one.
+        effects = [self._surplus[abs(d) // self.BIN] * _sign(d) for d in differences]
         if effects[choice] > 0:
             best = min(effects)
             choice = rng.choice([k for k, effect in enumerate(effects) if effect == best])
         self._surplus[abs(differences[choice]) // self.BIN] += _sign(differences[choice])
         return choice
-
-    def _effect(self, difference):
-        """Positive if a split of this difference increases a surplus, negative if it lowers one."""
-        return self._surplus[abs(difference) // self.BIN] * _sign(difference)
 
 
 def _sign(number):

@@ -51,7 +51,8 @@ def split_line(line: str) -> list[str]:
         if not is_last:
             words = window.rsplit(None, 1)
             window = words[0] if len(words) == 2 else window  # without an incomplete word
-        starts = _sentence_starts(window)
+        found = _kiwi().split_into_sents(window, return_sub_sents=False)
+        starts = sorted({sentence.start for sentence in found[1:]})
         # The last sentence may continue after the window.
         if not is_last and starts and starts[-1] > len(window) // 2:
             window = window[: starts.pop()]
@@ -59,12 +60,6 @@ def split_line(line: str) -> list[str]:
             sentences.append(window[begin:end].strip())
         start += len(window)
     return [sentence for sentence in sentences if sentence]
-
-
-def _sentence_starts(text):
-    """The positions where sentences begin, except the first."""
-    sentences = _kiwi().split_into_sents(text, return_sub_sents=False)
-    return sorted({sentence.start for sentence in sentences[1:]})
 
 
 @functools.cache

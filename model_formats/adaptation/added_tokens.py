@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
-from bert_common.text_encoding import as_utf8
+from bert_common.text_encoding import decode_text
 from model_formats.adaptation.new_rows import NewRow, plan_row
 from model_formats.adaptation.spelling import UNUSED, spelling_of
 from tokenization.byte_pieces import byte_of
@@ -29,10 +29,7 @@ class AddedTokens:
 
 def read_tokens(path: str) -> list[str]:
     """Reads a list of tokens, one a line; refuses a line that is blank or repeats another."""
-    try:
-        lines = as_utf8(read_bytes(path), path).decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} must be UTF-8. Received: {error.reason}") from None
+    lines = decode_text(read_bytes(path), path).split("\n")
     if lines[-1] == "":
         lines.pop()
     seen: dict[str, int] = {}
