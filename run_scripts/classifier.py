@@ -21,6 +21,7 @@ from finetuning.classification.custom_data import (
 )
 from finetuning.datasets import DATASETS, Dataset
 from finetuning.readers import read_split
+from finetuning.settings import split_names
 from finetuning.tables import column_names
 from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
@@ -276,8 +277,8 @@ def _read_data(values):
     described = {
         "task_type": values.task_type or "single_label",
         "columns": own_columns(values),
-        "labels": _names(values.labels),
-        "metrics": _names(values.metrics),
+        "labels": split_names(values.labels) or None,
+        "metrics": split_names(values.metrics) or None,
         "encoding": values.encoding,
     }
     if not values.data_dir:
@@ -312,11 +313,6 @@ def add_predicted(dataset: Dataset, values: ClassifierFlags) -> Dataset:
     source = own_source(path, columns, values.encoding)
     refuse_header(path, source)
     return dataset._replace(sources={**dataset.sources, values.predict_split: source})
-
-
-def _names(text):
-    """The names in a list separated by commas; None where no flag was given."""
-    return [name.strip() for name in text.split(",")] if text else None
 
 
 PROGRAM = Program(

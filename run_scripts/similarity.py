@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bert_common.errors import InputError
 from bert_common.text_encoding import NAMES
 from finetuning.question_answering.data import read_questions
+from finetuning.settings import split_names
 from finetuning.similarity.data import (
     FILE_TYPES,
     INFERENCES,
@@ -277,7 +278,7 @@ def read_shares(text: str | None, names: Sequence[str]) -> tuple[float, ...]:
     """
     if text is None:
         return ()
-    parts = [part.strip() for part in text.split(",")]
+    parts = split_names(text)
     numbers = [float(p) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", p) else 0.0 for p in parts]
     if len(numbers) != len(names) or not all(numbers):
         raise InputError(
@@ -379,7 +380,7 @@ def check_dropout(config: Any) -> None:
 
 def read_sizes(text: str | None, hidden_size: int) -> tuple[int, ...]:
     """The sizes of --embedding_sizes, parts of a vector of the model; none without the flag."""
-    parts = [part.strip() for part in text.split(",")] if text else []
+    parts = split_names(text)
     if not all(part.isdecimal() and 1 <= int(part[:9]) <= hidden_size for part in parts):
         raise InputError(
             f"--embedding_sizes must be numbers from 1 to {hidden_size}, the model's hidden_size, "

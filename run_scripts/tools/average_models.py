@@ -16,6 +16,7 @@ from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.checkpoint_files import EXPORTED_NAME, exists
+from finetuning.settings import split_names
 from model_formats.model_folder import ModelFolder, check_output
 from model_formats.weights import check_weights
 from run_scripts.flags import groups
@@ -74,7 +75,7 @@ def average(values: AverageFlags) -> None:
 
 def open_models(models: str) -> list[ModelFolder]:
     """Opens the models that --models names, which must fit together."""
-    paths = [path.strip() for path in models.split(",")]
+    paths = split_names(models)
     if len(paths) < 2:
         raise InputError(f"--models must name at least two models. Received: {models}")
     folders = []
