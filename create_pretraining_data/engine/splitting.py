@@ -5,6 +5,7 @@ with "text", a document with one sentence a line.
 """
 
 import bisect
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -245,7 +246,7 @@ def _json_documents(part, text):
     for number, line in enumerate(text.split("\n")):
         if not line.strip():
             continue
-        value = document_text(line, part.source.text_key, lambda number=number: place(number))
+        value = document_text(line, part.source.text_key, functools.partial(place, number))
         yield [sentence for sentence in map(str.strip, value.split("\n")) if sentence]
 
 

@@ -54,8 +54,9 @@ def read_outputs(task: QuestionAnswering, examples: Examples, outputs: Outputs) 
         nbest = [each for each in found.nbest[key] if each.start_score != NO_ANSWER_SCORE]
         shares = candidate_probabilities(nbest).tolist() if nbest else []
         candidates = tuple(
-            FoundAnswer(each.text, *(each.span or (None, None)), share)
+            FoundAnswer(each.text, start, end, share)
             for each, share in zip(nbest, shares, strict=True)
+            for start, end in [each.span or (None, None)]
         )
         # A head with beams scores "no answer" by other numbers than answers.
         nothing = FoundAnswer("", None, None, 0.0)
