@@ -106,6 +106,8 @@ def make_windows(
         Windows in the order of the questions, and how many questions have none: in training those
         whose answer has no piece, such as control characters.
     """
+    if doc_stride < 1:
+        raise InputError(f"--doc_stride must be at least 1. Received: {doc_stride}")
     windows, left_out = [], 0
     for number, (question, pieces) in enumerate(zip(questions, encoded, strict=True)):
         room = max_seq_length - len(pieces.question_ids) - SPECIALS
