@@ -37,12 +37,12 @@ def describe_classes(counts: Mapping[str, int]) -> str:
     """The classes of a split with their counts as text, the most frequent ones if there are many.
 
     Example:
-        describe_classes({"bad": 1200, "good": 7}) -> "bad 1,200, good 7"
+        describe_classes({"bad": 1200, "good": 7}) -> "bad (1,200), good (7)"
     """
     if len(counts) <= SHOWN_CLASSES:
-        return ", ".join(f"{name} {count:,}" for name, count in counts.items())
+        return ", ".join(f"{name} ({count:,})" for name, count in counts.items())
     ordered = sorted(counts.items(), key=lambda item: -item[1])
-    shown = ", ".join(f"{name} {count:,}" for name, count in ordered[:SHOWN_CLASSES])
+    shown = ", ".join(f"{name} ({count:,})" for name, count in ordered[:SHOWN_CLASSES])
     rest = [count for _, count in ordered[SHOWN_CLASSES:]]
     return f"{shown}, and {len(rest):,} others with {min(rest):,} to {max(rest):,}"
 

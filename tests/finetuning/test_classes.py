@@ -31,7 +31,8 @@ def test_counts():
     assert count_classes((), examples(0.5, 1.0)) == {}
     assert count_classes(("a", "b"), examples(None, None)) == {}
     many = describe_classes({str(i): 30 - i for i in range(25)})
-    assert many.startswith("0 30, 1 29, ") and many.endswith(" 19 11, and 5 others with 6 to 10")
+    assert many.startswith("0 (30), 1 (29), ")
+    assert many.endswith(" 19 (11), and 5 others with 6 to 10")
 
 
 def test_warnings_of_thin_classes():

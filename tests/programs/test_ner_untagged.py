@@ -44,7 +44,7 @@ def found(job, name):
 def test_the_kinds_of_entities_are_counted(job):
     """But not of the test file, which has no tags."""
     lines = [line for line in job.printed.splitlines() if line.startswith("classes of ")]
-    assert lines == [f"classes of {split}: X 12, Y 12" for split in ("train", "dev")]
+    assert lines == [f"classes of {split}: X (12), Y (12)" for split in ("train", "dev")]
 
 
 def test_a_test_file_without_tags_is_predicted(job):

@@ -35,7 +35,7 @@ def test_a_run_names_its_classes_and_its_mistakes(job, capsys):
     assert job.run(do_eval=True, train_step=2) == 0
     shown = capsys.readouterr()
     assert "compiling the training step, which may take a minute\n" in shown.out
-    assert "classes of train: bad 32, good 32, label 1\n" in shown.out
+    assert "classes of train: bad (32), good (32), label (1)\n" in shown.out
     assert "warning: train has a single example of class 'label'" in shown.err
     assert "warning: dev has no example of class 'label'" in shown.err
     header, *rows = read_table(job.output / "mistakes_dev.tsv")
@@ -144,7 +144,7 @@ def test_a_draw_and_a_part_of_train(job, capsys):
     assert job.run(**flags, max_train_examples=20) == 0
     shown = capsys.readouterr().out
     assert "train: 20 of " in shown and "passes over 20 examples" in shown
-    assert "classes of train: bad 10, good 10" in shown and "classes of train_part: " in shown
+    assert "classes of train: bad (10), good (10)" in shown and "classes of train_part: " in shown
     assert (job.output / "eval_classes_train_part.tsv").exists()
 
 
