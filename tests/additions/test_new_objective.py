@@ -103,6 +103,7 @@ def test_it_is_trained_reported_and_measured(tmp_path, parts):
     ]
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_it_is_a_choice_of_the_program(tmp_path, monkeypatch, capsys):
     """A row of the table: run_pretraining trains it, evaluates, and takes up its own folder."""
     row = dataclasses.replace(
@@ -117,7 +118,7 @@ def test_it_is_a_choice_of_the_program(tmp_path, monkeypatch, capsys):
     )
     monkeypatch.setitem(OBJECTIVES, "odd", row)
     job = PretrainingJob(tmp_path, **NO_DROPOUT)
-    assert job.run(objective="odd", do_eval=True) == 0
+    assert job.run(objective="odd", num_train_steps=2, do_eval=True) == 0
     assert "(half of them are odd)" in capsys.readouterr().out
     found = results(job.output)
     assert set(found) == {
@@ -129,6 +130,6 @@ def test_it_is_a_choice_of_the_program(tmp_path, monkeypatch, capsys):
     encoder = BertModel(load_folder(str(job.output)).config)
     report = load_arrays(encoder, open_weights(latest_checkpoint(str(job.output))))
     assert not report.missing and {"odd/kernel", "odd/bias"} <= set(report.ignored)
-    assert job.run(num_train_steps=7) == 1
+    assert job.run(num_train_steps=3) == 1
     assert "--objective must be odd, with which the training in" in one_line(capsys)
-    assert job.run(objective="odd", num_train_steps=7) == 0
+    assert job.run(objective="odd", num_train_steps=3) == 0

@@ -31,7 +31,13 @@ from tests.support.create_data_runs import (
 pytestmark = pytest.mark.usefixtures("small")
 
 
-@pytest.mark.parametrize("moment", KILLS)
+QUICK = ("in pass 1", "in pass 2", "before the end")
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [m if m in QUICK else pytest.param(m, marks=pytest.mark.slow) for m in KILLS],
+)
 def test_killed_and_started_again(corpus, whole, tmp_path, moment):
     killed = start(corpus, tmp_path, preparation=KILLS[moment])
     _, errors = killed.communicate()
@@ -197,7 +203,7 @@ def test_too_little_memory_is_one_line(corpus, whole, tmp_path, capsys, monkeypa
 
 
 @pytest.mark.parametrize(
-    "place", [-1, -200, *(pytest.param(place, marks=pytest.mark.slow) for place in (-30, -60))]
+    "place", [-200, *(pytest.param(place, marks=pytest.mark.slow) for place in (-1, -30, -60))]
 )
 def test_a_damaged_chunk_is_made_again(corpus, whole, tmp_path, place):
     start(corpus, tmp_path, preparation=KILLS["between"]).communicate()

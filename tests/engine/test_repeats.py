@@ -178,7 +178,7 @@ def repeated(corpus, tmp_path_factory):
     return folder, found
 
 
-@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("choice", CHOICES[1:])
 def test_any_number_of_workers_writes_the_same_bytes(repeated, tmp_path, monkeypatch, choice):
     folder, found = repeated
     monkeypatch.setattr(repeats, "HASHES_OF_PART", 100)
@@ -186,11 +186,10 @@ def test_any_number_of_workers_writes_the_same_bytes(repeated, tmp_path, monkeyp
     assert run(folder, tmp_path, *flags) == found[choice]
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
-def test_tasks_one_after_the_other_write_the_same_bytes(repeated, tmp_path, order):
+def test_tasks_one_after_the_other_write_the_same_bytes(repeated, tmp_path):
     """None waits for the hashes of one that has not begun."""
     folder, found = repeated
-    for index in order:
+    for index in (2, 0, 1):
         flags = "--drop_duplicates=lines", "--num_tasks=3", f"--task_index={index}"
         assert main(arguments(folder, tmp_path, *flags)) == 0
     assert contents(tmp_path).records == found["lines"].records
@@ -204,8 +203,9 @@ def test_tasks_at_once_write_the_same_bytes(repeated, tmp_path):
     assert contents(tmp_path).records == found["lines"].records
 
 
-@pytest.mark.parametrize("form", ["gz", "jsonl", "parquet"])
-@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize(
+    ("form", "choice"), zip(("gz", "jsonl", "parquet"), reversed(CHOICES), strict=True)
+)
 def test_every_form_of_the_text_gives_the_same_records(
     repeated, tmp_path, monkeypatch, form, choice
 ):
@@ -250,16 +250,16 @@ MOMENTS = {
 }
 
 
-# What test_engine_kills tries of the same passes.
-AS_WITHOUT = ("between", "in pass 2", "before the JSON")
+# The quick run kills in each pass of its own; test_engine_kills in those that it shares.
+QUICK = ("in the hashes", "while comparing", "in a chunk")
 
 
 @pytest.mark.parametrize(
     ("moment", "choice"),
     [
-        pytest.param(moment, choice, marks=pytest.mark.slow)
-        if choice == "documents" or moment in AS_WITHOUT
-        else (moment, choice)
+        (moment, choice)
+        if choice == "lines" and moment in QUICK
+        else pytest.param(moment, choice, marks=pytest.mark.slow)
         for choice in ("lines", "documents")
         for moment in MOMENTS
     ],
@@ -273,13 +273,13 @@ def test_killed_and_started_again(repeated, tmp_path, moment, choice):
     assert run(folder, tmp_path, flag) == found[choice]
 
 
-@pytest.mark.parametrize("times", [3])
-def test_killed_at_any_time(repeated, tmp_path, times):
+@pytest.mark.slow
+def test_killed_at_any_time(repeated, tmp_path):
     """Several workers, killed again and again."""
     folder, found = repeated
     work = tmp_path / ".ko.tfrecord.work"
     flags = "--drop_duplicates=lines", "--num_workers=2"
-    for prefix in ("hashes-*", "repeats-*", "chunk-*")[:times]:
+    for prefix in ("hashes-*", "repeats-*", "chunk-*"):
         killed = start(folder, tmp_path, *flags, preparation=MODULES)
         until(lambda p=prefix, k=killed: list(work.glob(p)) or k.poll() is not None)
         killed.kill()

@@ -63,6 +63,7 @@ def test_logits_and_sums_against_the_oracle(kind, float64):
     assert model.objective.denominators({"label": 7.0}) == {"label": 7.0}
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_the_pooler_stays():
     keras.utils.set_random_seed(3)
     model = classifier()

@@ -1,6 +1,7 @@
 """Words out of context, and the files of TensorBoard's projector as TensorBoard reads them."""
 
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -15,16 +16,22 @@ from tests.support.models.model_folders import PIECES, write_folder
 LINES = ["나는 학교에 갔다.", "the books ||| is red", "", "학교"]
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
     """A model of each kind, lines and words."""
-    tables = {}
+    folder, tables = tmp_path_factory.mktemp("made"), {}
     for kind in ("bert", "albert"):
-        variables = google_variables(write_folder(tmp_path / kind, kind))
+        variables = google_variables(write_folder(folder / kind, kind))
         tables[kind] = variables["bert/embeddings/word_embeddings"].numpy()
-    (tmp_path / "lines.txt").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
-    (tmp_path / "words.txt").write_text("학교\nbooks\n나는 학교\n", encoding="utf-8")
-    return tmp_path, tables
+    (folder / "lines.txt").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    (folder / "words.txt").write_text("학교\nbooks\n나는 학교\n", encoding="utf-8")
+    return folder, tables
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    """A copy, to write into."""
+    return shutil.copytree(made[0], tmp_path, dirs_exist_ok=True), made[1]
 
 
 def run(folder, kind, *flags):

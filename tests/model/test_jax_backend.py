@@ -65,6 +65,7 @@ def run_here(model, batch, seeds):
     return {**found, **{f"results/{name}": value.numpy() for name, value in results.items()}}
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
     "kind",
     [kind if kind == "albert" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS],

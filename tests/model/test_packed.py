@@ -142,12 +142,6 @@ def assert_same_gradients(kind, tolerance, floor, **options):
     assert_close(together[1], apart[1], tolerance, floor)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind, xla", (("bert", False), ("albert", True)))
-def test_losses_and_gradients(kind, xla):
-    assert_same_gradients(kind, 1e-5, floor=1e-2, xla=xla)
-
-
 @pytest.mark.parametrize("kind", (pytest.param("bert", marks=pytest.mark.slow), "albert"))
 def test_losses_and_gradients_in_float64(float64, kind):
     assert_same_gradients(kind, 1e-9, floor=1e-3, recompute="block")

@@ -1,11 +1,9 @@
 """The program run_pretraining: trains, resumes, evaluates, and reports bad input in one line."""
 
-import dataclasses
 import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert_tf.checkpoint_files import list_checkpoints
 from run_scripts.flags.limits import MAX_SEED
@@ -23,7 +21,7 @@ from tests.support.programs import (
     results,
     texts,
 )
-from tests.support.record_files import FORMAT, PACKED, flip_a_byte, make_files
+from tests.support.record_files import FORMAT, PACKED, make_files
 
 DATA = TEST_DATA
 
@@ -77,19 +75,6 @@ def test_trains_evaluates_and_continues(job, kind, xla, capsys):
 
 
 @pytest.mark.slow
-def test_the_loss_falls(job):
-    """Twelve records by heart: the model's two losses fall well below where they began."""
-    files = make_files(job.folder, (12,))
-    job.run(
-        input_file=files[0], num_train_steps=150, train_batch_size=12, save_checkpoints_steps=150,
-        save_summary_steps=10, learning_rate=0.003,
-    )  # fmt: skip
-    found = curves(job.output)
-    assert found["loss/masked_lm"][-1][1] < 0.7 * found["loss/masked_lm"][0][1]
-    assert found["loss/next_sentence"][-1][1] < 0.5 * found["loss/next_sentence"][0][1]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", (0, MAX_SEED))
 def test_the_least_and_the_largest_seed(job, seed):
     """TensorFlow takes both for 0, which is no seed; they decide weights and order like others."""
@@ -134,34 +119,6 @@ def test_evaluates_a_checkpoint_alone(job, capsys):
     capsys.readouterr()
     assert job.run("albert", do_train=False, do_eval=True, output_dir=job.folder / "none") == 1
     assert "to evaluate there must be a checkpoint" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_records_without_sentence_labels_leave_the_sentence_loss_out(job):
-    without = dataclasses.replace(FORMAT, sentence_label=False)
-    files = make_files(job.folder, (20,), without)
-    assert job.run(input_file=files[0], do_eval=True) == 0
-    assert set(results(job.output)) == {
-        "examples", "global_step", "loss", "masked_lm_accuracy", "masked_lm_loss",
-    }  # fmt: skip
-    # Neither updated nor decayed, as Google's optimizer leaves what has no gradient.
-    state = arrays(job.output, 6)
-    for name in ("bert/pooler/dense/kernel", "cls/seq_relationship/output_weights"):
-        assert not state[f"{name}/adam_m"].any() and state[name].any()
-
-
-@pytest.mark.slow
-def test_export_is_a_release(job):
-    export = job.folder / "export"
-    assert job.run("albert", export_dir=export) == 0
-    reader = tf.train.load_checkpoint(str(export / "model.ckpt"))
-    names = set(reader.get_variable_to_shape_map())
-    assert "bert/pooler/dense/kernel" in names
-    assert not any("adam" in name for name in names)
-    # Training starts from it as from any other model's folder.
-    again = {"output_dir": job.folder / "again", "num_train_steps": 1}
-    assert job.run("albert", init_checkpoint=export, **again) == 0
-    assert json.loads((export / "albert_config.json").read_text())["embedding_size"] == 16
 
 
 def vocabulary(job, size):
@@ -233,11 +190,6 @@ def test_a_vocabulary_larger_than_the_model(job, capsys):
     assert "vocab_size=60" in line and "61 entries" in line
 
 
-@pytest.mark.slow
-def test_a_vocabulary_as_large_as_the_model(job):
-    assert job.run(vocab_file=vocabulary(job, 60), num_train_steps=1) == 0
-
-
 def test_ids_that_the_model_does_not_have(job, capsys):
     def change(number, row):
         row["input_ids"][3] = 77 if number == 4 else 1
@@ -246,25 +198,6 @@ def test_ids_that_the_model_does_not_have(job, capsys):
     assert job.run(input_file=files[0]) == 1
     line = one_line(capsys)
     assert files[0] in line and "record 5" in line and "77" in line and "0..59" in line
-
-
-@pytest.mark.slow
-def test_a_damaged_record_stops_the_run_with_its_name(job, capsys):
-    files = make_files(job.folder, (60, 60))
-    flip_a_byte(files[0], 60, damaged=50)
-    assert job.run(num_train_steps=100) == 1
-    line = one_line(capsys)
-    assert files[0] in line and "after 50 good ones" in line
-
-
-@pytest.mark.slow
-def test_a_checkpoint_of_another_shape(job, capsys):
-    assert job.run("bert", num_train_steps=2) == 0
-    job.configure(hidden_size=64)
-    capsys.readouterr()
-    assert job.run("bert") == 1
-    line = one_line(capsys)
-    assert "model.ckpt-2" in line and "the model has [60, 64], the file [60, 32]" in line
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -323,12 +256,6 @@ def test_bad_input_is_found_before_tensorflow_is_imported(job):
     assert run.stdout.split() == ["1", "False"] * len(cases)
     for line, (_, _, word) in zip(run.stderr.splitlines(), cases, strict=True):
         assert line.startswith("error: ") and word in line
-
-
-@pytest.mark.slow
-def test_an_evaluation_s_batch_on_one_device(job):
-    flags = {"eval_input_file": job.files[0], "eval_batch_size": 5, "num_train_steps": 1}
-    assert job.run(train_batch_size=8, **flags) == 0
 
 
 def test_a_batch_that_the_devices_do_not_divide(job, capsys):

@@ -48,13 +48,14 @@ def test_learns_and_chooses_again(kind, tmp_path):
     assert results(tmp_path / "output")["examples"] == 6
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_own_lines(tmp_path, capsys):
     """A user's own files, of which test has no answers."""
     write_race_lines(tmp_path / "train.jsonl", 24)
     write_race_lines(tmp_path / "dev.jsonl", 6)
     write_race_lines(tmp_path / "test.jsonl", 3, labelled=False)
     flags = [*model_flags(tmp_path, "bert"), "--task_name=jsonl", "--bucket_boundaries=none"]
-    flags += ["--do_train", "--do_eval", "--do_predict", "--train_step=2"]
+    flags += ["--do_train", "--do_eval", "--do_predict", "--train_step=1"]
     assert run(tmp_path, *flags) == 0
     found = results(tmp_path / "output")
     assert found["examples"] == 6 and "test_accuracy" not in found

@@ -43,7 +43,7 @@ def run(folder, **flags):
         "max_seq_length": 16,
         "max_query_length": 5,
         "train_batch_size": 8,
-        "train_step": 3,
+        "train_step": 1,
         "xla": "off",
         **flags,
     }
@@ -55,6 +55,7 @@ def answered(folder):
     return set(json.loads((folder / "output" / "predictions.json").read_text(encoding="utf-8")))
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_one_file_is_trained_and_measured_on(folder, capsys):
     assert run(folder, train_articles="0:30", predict_articles="30:40") == 0
     assert answered(folder) == {f"1-{number}" for number in range(30, 40)}
@@ -63,6 +64,7 @@ def test_one_file_is_trained_and_measured_on(folder, capsys):
     assert results(folder / "output")["eval_exact"] >= 0
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_part_of_train(folder, capsys):
     """Articles are taken away whole; the file to predict is neither needed nor read."""
     assert run(folder, eval_on="train_part", predict_file=None, train_articles="0:30") == 0

@@ -13,6 +13,7 @@ from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_c
 from bert_tf.training import loop as training
 from tests.support.programs import (
     DROPOUT,
+    HARD,
     NO_DROPOUT,
     RUN,
     PretrainingJob,
@@ -49,19 +50,6 @@ def assert_ended_as(whole, output):
 
 
 @pytest.mark.slow
-def test_a_killed_run_ends_as_one_that_was_never_stopped(job, whole, capsys):
-    """kill -9 between two checkpoints; several steps in one go afterwards and before."""
-    step = int(np.random.default_rng(1).integers(7, 12))
-    job.kill("step", step, **RUN, steps_per_loop=3)
-    assert list_checkpoints(job.output) == [6]
-    assert job.run(**RUN, steps_per_loop=3) == 0
-    out = capsys.readouterr().out
-    assert f"resuming from {job.output}/model.ckpt-6," in out and "steps 7 to 20" in out
-    assert_ended_as(whole, job.output)
-    assert_curves_continue(job.output, whole)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("devices", (1, 2))
 def test_masks_and_lengths_continue_too(tmp_path, capsys, devices):
     """Masks that training draws, batches by length; two devices do as one that never stopped."""
@@ -87,20 +75,6 @@ def test_masks_and_lengths_continue_too(tmp_path, capsys, devices):
 @pytest.mark.slow
 @pytest.mark.usefixtures("optimized_graphs")
 @pytest.mark.parametrize("xla", ("off", "auto"))
-def test_accumulated_gradients_resume_to_the_last_bit(job, xla):
-    """The first step after a start adds up its parts as the steps after it do."""
-    flags = {**RUN, "gradient_accumulation_steps": 4, "xla": xla}
-    assert job.run(**flags) == 0
-    whole = arrays(job.output, 20)
-    for step in (12, 18, 20):
-        remove_checkpoint(checkpoint_path(job.output, step))
-    assert job.run(**flags) == 0
-    assert_same(arrays(job.output, 20), whole)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("optimized_graphs")
-@pytest.mark.parametrize("xla", ("off", "auto"))
 def test_attention_by_blocks_resumes_to_the_last_bit(tmp_path, xla):
     """Rows of more than a block of queries, recomputed as well; under XLA after kill -9."""
     sizes = {"max_position_embeddings": LONG.max_seq_length}
@@ -118,14 +92,6 @@ def test_attention_by_blocks_resumes_to_the_last_bit(tmp_path, xla):
     assert list_checkpoints(job.output) == [6]
     assert job.run(**flags) == 0
     assert_ended_as(whole, job.output)
-
-
-HARD = {
-    "accumulation": {"gradient_accumulation_steps": 4},
-    "loop": {"steps_per_loop": 5},
-    "xla": {"xla": "auto"},
-    "devices": {"distribution_strategy": "mirrored"},
-}
 
 
 @pytest.mark.slow

@@ -61,10 +61,11 @@ def test_a_run_ends_when_the_time_is_over(ticks, tmp_path, capsys, strategy):
     spent = arrays(job.output, last)["spent_seconds"]
     assert 60 <= spent < 70
 
+    flags["do_eval"] = False
     assert job.run(**flags) == 0
     assert f"already at step {last}: nothing to train (more time" in capsys.readouterr().out
 
-    assert job.run(**{**flags, "max_train_hours": 120 / 3600, "do_eval": False}) == 0
+    assert job.run(**{**flags, "max_train_hours": 120 / 3600}) == 0
     shown = capsys.readouterr().out
     assert f"step {last + 1} onwards for 0.0" in shown
     longer = list_checkpoints(job.output)[-1]
