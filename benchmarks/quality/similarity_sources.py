@@ -9,7 +9,8 @@ question_pair.tsv: the pairs of github.com/songys/Question_pair that ask the sam
 question or command, and one of another of its topic and kind; parakqc_pairs.tsv is without the
 third. questions.tsv: a question of the first --articles, the sentence with its answer, and a
 sentence of another paragraph of the article; questions_pairs.tsv is without the third. All are
-drawn by fixed seeds.
+drawn by fixed seeds. paragraphs.json: these articles, whose questions run_similarity pairs with
+their whole paragraphs.
 """
 
 import csv
@@ -20,7 +21,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.common import argument_parser, write_results
-from bert_common.atomic_write import atomic_write
+from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
@@ -130,6 +131,9 @@ def main():
             ("questions", questions(options.questions, options.articles)),
         ):
             made |= {name: triples, f"{name}_pairs": [triple[:2] for triple in triples]}
+        articles = read_json(read_bytes(options.questions), options.questions)["data"]
+        cut = {"version": "KorQuAD_v1.0_dev", "data": articles[: options.articles]}
+        write_json(options.output_dir / "paragraphs.json", cut)
         counts = {n: write(options.output_dir / f"{n}.tsv", rows) for n, rows in made.items()}
     except InputError as error:
         sys.exit(f"error: {error}")
