@@ -63,11 +63,6 @@ def sequences_of(features):
     return found
 
 
-def segments_of(features):
-    """The segments of rows, a set of tuples of ids."""
-    return {tuple(s.tolist()) for segments, _, _ in sequences_of(features) for s in segments}
-
-
 def place_of(segment, text):
     """Where a segment is in a text, a list of the first pieces."""
     windows = np.lib.stride_tricks.sliding_window_view(text.ids, len(segment))

@@ -102,17 +102,6 @@ def test_pretraining_continues(folder, capsys):
     assert config["layer_norm_eps"] == 1e-5 and config["type_vocab_size"] == 2
 
 
-@pytest.mark.slow
-def test_fine_tuning(folder, capsys):
-    argv = ["run", f"--model_dir={folder}/roberta", f"--data_dir={folder}/classes"]
-    argv += ["--task_name=tsv", "--max_seq_length=16", "--bucket_boundaries=none", "--xla=off"]
-    argv += [f"--output_dir={folder}/tuned", "--train_batch_size=2", "--train_step=1"]
-    assert classifier.main([*argv, "--do_train", "--do_eval"]) == 0
-    shown = capsys.readouterr().out
-    assert "2 keep their initial values (bert/pooler/dense/kernel, bert/pooler/dense/bias)" in shown
-    assert (folder / "tuned" / "model.ckpt-1.index").exists()
-
-
 def test_the_order_of_the_classes_in_an_evaluation(tmp_path):
     """It is that of config.json, as the head has it; the flags of a known task must not differ."""
     shutil.copytree(FOLDERS / "bert_classifier", tmp_path / "m")

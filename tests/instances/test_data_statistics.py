@@ -296,22 +296,6 @@ def t_statistics(made):
         yield (one.mean() - other.mean()) / spread
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("length", (128, 512))
-def test_no_difference_of_lengths_in_100_000_examples(length):
-    text = SHARED / "data/kowiki/kowiki_24MB.txt"
-    vocabulary = SHARED / "data/vocabs/koelectra.txt"
-    if not (text.exists() and vocabulary.exists()):
-        pytest.skip("the Korean Wikipedia sample is not in the repository")
-    documents = documents_of(text.read_text(encoding="utf-8"))
-    passes = {128: 3, 512: 10}[length]
-    made = make_all(documents, KoreanTokenizer(vocabulary), "sop", passes, length)
-    assert len(made.labels) >= 100_000
-    found = list(t_statistics(made))
-    print(f"t of A and B over {len(made.labels)} examples: {found}")
-    assert max(map(abs, found)) < 3.29  # p > 0.001
-
-
 def test_lengths_do_not_tell_the_order():
     assert max(map(abs, t_statistics(sequences("sop", 5)))) < 3.29
     check_lengths_do_not_tell_the_order(sequences("sop", 5))

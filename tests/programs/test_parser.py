@@ -159,11 +159,6 @@ def test_value_of_the_wrong_type(argument):
     assert f"--{name}" in refusal("--source=a", argument)
 
 
-def test_choices_are_listed():
-    message = refusal("--source=a", "--mode=medium")
-    assert "fast" in message and "slow" in message
-
-
 @pytest.mark.parametrize("arguments", ([], ["--source="], ["--times=3"]))
 def test_required_flag(arguments):
     message = refusal(*arguments)
@@ -176,11 +171,6 @@ def test_required_flag(arguments):
 def test_positional_argument(arguments):
     message = refusal("--source=a", *arguments)
     assert "b.txt" in message and "--name=value" in message
-
-
-def test_values_are_frozen():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        read().times = 2
 
 
 def status_and_output(program, capsys, arguments=("--source=a",)):

@@ -19,13 +19,6 @@ def output_of(name, *flags):
     return done.stdout
 
 
-def error_of(name, *flags):
-    """The one line of a benchmark that refuses its input."""
-    done = run_benchmark(name, *flags)
-    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr[-2000:]
-    return done.stderr.splitlines()[-1]
-
-
 def table(text):
     """The cells of a Markdown table's rows below its head."""
     lines = [line for line in text.splitlines() if line.startswith("|")][2:]

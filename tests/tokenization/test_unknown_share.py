@@ -42,7 +42,6 @@ VOCABULARIES = {
     "lower": [*within(string.ascii_lowercase), *within(SYLLABLES), "."],
     "other": [*within("물결"), "."],
 }
-COMPOSED = {"normalization": "NFC"}
 ETRI = {"continuation_prefix": "", "word_end_marker": "_"}
 
 # Vocabulary, tokenizer with its options, texts -> a part of the cause; None: no warning.
