@@ -91,15 +91,16 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "The length of the records. Default: as the JSON file beside the records says.",
+        "The length of the records. The JSON file beside the records, if there is one, replaces "
+        "this default.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
     )
     max_predictions_per_seq: int = groups.ROWS.flag(
         PerModel(20),
-        "The number of masked positions in a record. Default: as the JSON file beside the records "
-        "says.",
+        "The number of masked positions in a record. The JSON file beside the records, if there is "
+        "one, replaces this default.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
