@@ -134,8 +134,8 @@ class ClassifierFlags(TextFlags):
         recorded=True,
     )
     export_dir: str = groups.EXPORT.output_folder(
-        "The folder in which a new folder is made, with the final model (the best one, if "
-        "evaluations chose it) as a SavedModel that takes tf.Examples."
+        "The folder to export a SavedModel into, as a new subfolder: the best model if evaluations "
+        "chose one, else the last. The SavedModel takes tf.Examples."
     )
     threshold_to_export: float = groups.EXPORT.optional(
         'A number that the SavedModel returns with its predictions, as "threshold".',
