@@ -1,7 +1,8 @@
 """Runs one task at a time in a thread, beside the work of the caller."""
 
-import concurrent.futures
+import threading
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any, Self
 
 NAME = "background"  # of the thread
@@ -14,24 +15,40 @@ class Background:
     """
 
     def __init__(self) -> None:
-        self._thread = concurrent.futures.ThreadPoolExecutor(1, NAME)
-        self._task: concurrent.futures.Future[Any] | None = None
+        self._thread: threading.Thread | None = None
+        self._error: Exception | None = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
-        self._thread.shutdown()
-        if kind is None:  # else the error that ends the work is the one to report
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
             self.wait()
+        elif self._thread is not None:  # the error that ends the work is the one to report
+            self._thread.join()
 
     def start(self, task: Callable[[], Any]) -> None:
         """Waits for the task before, raises what that has raised, then runs `task`."""
         self.wait()
-        self._task = self._thread.submit(task)
+        self._thread = threading.Thread(target=self._run, args=(task,), name=NAME)
+        self._thread.start()
 
     def wait(self) -> None:
         """Returns once no task is running; raises what it has raised."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.result()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _run(self, task):
+        try:
+            task()
+        except Exception as error:  # raised where it is waited for
+            self._error = error

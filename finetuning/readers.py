@@ -87,6 +87,8 @@ def read_split(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Exampl
         InputError: a file is missing, empty or not UTF-8, a column is missing, a line is malformed
             or a label unknown; names file and line.
     """
+    if split not in dataset.sources:
+        raise InputError(f"the task has {', '.join(dataset.sources)}. Received: {split}")
     source = dataset.sources[split]
     examples: list[Example] = []
     left_out = dict.fromkeys(source.left_out, 0)

@@ -114,6 +114,8 @@ def read_tagged(
         InputError: a file is missing, empty, not UTF-8 or without tokens, a line is malformed or a
             tag unknown; names file and line.
     """
+    if split not in file_format.files:
+        raise InputError(f"the task has {', '.join(file_format.files)}. Received: {split}")
     path = find_file(file_format.files[split], data_dir, file_format.folder)
     known = {spell(file_format, tag): tag for tag in tags or file_format.tags}
     sentences: list[Sentence] = []

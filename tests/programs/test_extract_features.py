@@ -294,7 +294,7 @@ def empty_folder(job):
     (
         ({"input_file": "nowhere.txt"}, ("nowhere.txt", "nothing there")),
         (file_with(b""), ("text.txt", "must not be empty")),
-        (file_with(b"a\n\xea\xb0\n"), ("UTF-8", "text.txt line 2", "0xea")),
+        (file_with(b"a\n\xea\xb0\n"), ("UTF-8", "text.txt, line 2", "0xea")),
         ({"layers": "-4"}, ("from -3 to 2", "2 layers, of which 1 is the first", "-4")),
         ({"layers": "0,3"}, ("from -3 to 2", "0,3")),
         ({"layers": "last"}, ("--layers", "last")),

@@ -37,7 +37,13 @@ def save_dataset(folder, table, files=2):
     for number, name in enumerate(names):
         first, last = (table.num_rows * k // files for k in (number, number + 1))
         write_arrow_stream(folder / name, table.slice(first, last - first))
-    state = {"_data_files": [{"filename": name} for name in names], "_split": None}
+    state = {
+        "_data_files": [{"filename": name} for name in names],
+        "_split": None,
+        # What `datasets` needs to read it too.
+        "_fingerprint": "0", "_format_type": None, "_format_columns": None,
+        "_format_kwargs": {}, "_output_all_columns": False,
+    }  # fmt: skip
     (folder / "state.json").write_text(json.dumps(state))
     (folder / "dataset_info.json").write_text("{}")
 

@@ -17,7 +17,14 @@ from run_scripts import (
 from run_scripts.conversion import adapt_checkpoint, export_model
 from run_scripts.flags.create_data import CreateDataFlags
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.tools import explore, fill_masks, glue_plan, retrieval, search
+from run_scripts.tools import (
+    average_models,
+    explore,
+    fill_masks,
+    glue_plan,
+    retrieval,
+    search,
+)
 from run_scripts.tools import glue_table as benchmark_table
 
 
@@ -315,6 +322,16 @@ PROGRAMS = {
             "model_dir": ("{}/none", "{}/text.txt"), "tokenizer_dir": ("{}/model", "{}/none"),
             "max_position_embeddings": ("32", "1"), "output_dir": ("{}/model", "{}/text.txt"),
             "init_checkpoint": ("{}/none",),
+        },
+    ),
+    "average_models": Program(
+        average_models.main,
+        average_models.AverageFlags,
+        {"models": "{}/model,{}/model/model.ckpt-3", "output_dir": "{}/out"},
+        {**MODEL_FILES, **FLAG_FILE},
+        {
+            "models": ("{}/model", "{}/model,", "{}/model,{}/none", "{}/text.txt,{}/model"),
+            "output_dir": ("{}/model", "{}/text.txt"),
         },
     ),
     "export_model": Program(
