@@ -86,8 +86,9 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "copied into --output_dir. Default: the one beside the records."
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Whether the tokenizer of a released model in --model_dir lower-cases. Default: as its "
-        "name says (uncased_..., multi_cased_...), or off if its vocabulary has capital letters."
+        "Whether the tokenizer of a released model in --model_dir lower-cases. Default: as the "
+        "model's name says (uncased_..., multi_cased_...); if it does not say, off where the "
+        "vocabulary has capital letters."
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
@@ -130,8 +131,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     token_dropping: float = groups.UPDATES.flag(
         0.0,
-        "The share of a row's tokens that skip the middle layers while training, to save time, "
-        "such as 0.5 (arXiv:2203.13240). Not for --objective=rtd.",
+        "The share of a row's tokens, such as 0.5, that skip the middle layers during training, "
+        "to save time (arXiv:2203.13240). Not for --objective=rtd.",
         least=0,
         below=1,
         recorded=True,
@@ -210,9 +211,9 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "128,256. A batch then holds examples of similar length. Not for packed records."
     )
     mask_processes: int = groups.PROCESSES.optional(
-        "The number of processes that draw the masks of --masking=dynamic, which does not change "
-        "the masks. 0: the training process draws them. Default: one for each GPU, but fewer than "
-        "there are cores; 0 on a CPU.",
+        "The number of processes that draw the masks of --masking=dynamic. The masks do not "
+        "depend on it. 0: the training process draws them. Default: one for each GPU, but fewer "
+        "than there are cores; 0 on a CPU.",
         least=0,
         most=MOST_PROCESSES,
     )
