@@ -76,8 +76,6 @@ def average(values: AverageFlags) -> None:
 def open_models(models: str) -> list[ModelFolder]:
     """Opens the models that --models names, which must fit together."""
     paths = split_names(models)
-    if len(paths) < 2:
-        raise InputError(f"--models must name at least two models. Received: {models}")
     folders = []
     for path in paths:
         check_weights(path)
@@ -95,6 +93,8 @@ def open_models(models: str) -> list[ModelFolder]:
             raise InputError(
                 f"the models must have the same tokenizer. Received: {paths[0]} and {path}"
             )
+    if len(paths) < 2:
+        raise InputError(f"--models must name at least two models. Received: {models}")
     return folders
 
 

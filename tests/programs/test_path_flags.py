@@ -23,6 +23,7 @@ SAYS_KIND = {word: kind for kind, words in KINDS.items() for word in words}
 
 # What is written anew, or is a list of a kind of its own, may be of these kinds.
 OTHERS = {
+    "models": ("folder", "file"),
     "output_file": ("nothing", "file"),
     "input_file": ("file", "folder"),
     "eval_input_file": ("file",),
