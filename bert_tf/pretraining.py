@@ -5,7 +5,7 @@ S sequences of a packed row.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -138,7 +138,10 @@ class PretrainingModel(EncoderModel):
         self.next_sentence.build()
 
     def call(
-        self, inputs: Mapping[str, Any], training: bool | None = None, run_block: Any = call_block
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
         """Runs the encoder and both heads.
 

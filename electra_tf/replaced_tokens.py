@@ -8,7 +8,7 @@ Shapes: B batch, T tokens, H hidden, P predictions, V vocabulary.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -137,7 +137,10 @@ class ReplacedTokensModel(EncoderModel):
         self.discriminator.build()
 
     def call(
-        self, inputs: Mapping[str, Any], training: bool | None = None, run_block: Any = call_block
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
         """Runs the generator where there are masks, and the discriminator.
 

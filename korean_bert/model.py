@@ -32,9 +32,10 @@ from korean_bert.arguments import (
 from korean_bert.errors import TooManyPiecesError
 from korean_bert.guesses import MaskGuesser, guess_words
 from korean_bert.masked_text import MASK, encode_masked
+from korean_bert.neighbours import nearest_pieces
 from korean_bert.predictions import TaskPredictor
 from korean_bert.results import Attention, Guess, HiddenStates, Hit, Neighbour
-from korean_bert.search import Searchable, cosines, nearest_pieces, nearest_texts
+from korean_bert.search import Searchable, cosines, nearest_texts
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.transformers_files.sentence_modules import pooling_of

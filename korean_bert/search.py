@@ -1,7 +1,6 @@
-"""Ranks texts by the cosines of their vectors, and a vocabulary's tokens beside a word.
+"""Ranks texts by the cosines of their vectors.
 
-Shapes: A, Q, N texts or vectors, H hidden, K texts that are found for a query, V tokens of the
-vocabulary, E embedding.
+Shapes: A, Q, N texts or vectors, H hidden, K texts that are found for a query.
 """
 
 import os
@@ -10,16 +9,12 @@ import zipfile
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-import keras
 import numpy as np
 
 from bert_common.errors import InputError
-from finetuning.features.extraction import word_vectors
 from finetuning.similarity.ranking import search, unit_vectors
 from korean_bert.arguments import as_pairs, check_list, shown
-from korean_bert.results import Hit, Neighbour
-from tokenization.base import TokenizerInterface
-from tokenization.vocabulary import is_special
+from korean_bert.results import Hit
 
 # Texts, or vectors [N, H]: as an array, a memory map or the path of a .npy file. A string is a text
 # where a single one may stand.
@@ -122,24 +117,3 @@ def _check_widths(one, other):
             "vectors that are compared must have one size, [texts, size]. Received: "
             f"{list(one.shape)} and {list(other.shape)}"
         )
-
-
-def nearest_pieces(
-    encoder: keras.Model, tokenizer: TokenizerInterface, word: str, top: int
-) -> list[Neighbour]:
-    """At most `top` neighbours of a word by cosine similarity, the nearest first.
-
-    Neither the word's own tokens nor special ones are among them.
-    """
-    vector = word_vectors(encoder, tokenizer, [word])[0]  # [E]
-    own = set(tokenizer.encode(word))
-    ids = [
-        index
-        for index, token in sorted(tokenizer.inv_vocab.items())
-        if index not in own and not is_special(token)
-    ]
-    table = np.asarray(encoder.embeddings.word_embeddings)[ids]  # [V, E]
-    lengths = np.linalg.norm(table, axis=1) * np.linalg.norm(vector)  # [V]
-    cosines = table @ vector / np.maximum(lengths, np.finfo(np.float32).tiny)
-    best = np.argsort(-cosines, kind="stable")[:top]
-    return [Neighbour(tokenizer.inv_vocab[ids[i]], float(cosines[i])) for i in best]

@@ -7,7 +7,7 @@ pooled vector, dropout, one projection. Or, as in the feature-based approach of 
 Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W width of its input.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -71,7 +71,10 @@ class SequenceClassifier(heads.LayersModel):
         return losses(outputs, batch)
 
     def call(
-        self, inputs: Mapping[str, Any], training: bool | None = None, run_block: Any = call_block
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
         """Runs the encoder on its inputs [B, T], not packed, and the head.
 

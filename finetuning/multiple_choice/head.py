@@ -6,7 +6,7 @@ and the softmax is over the options.
 Shapes: B batch, C options, T tokens, H hidden.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -52,7 +52,10 @@ class MultipleChoiceModel(heads.HeadModel):
         return Objective(losses, sums, soft=heads.SOFT_CLASSES)
 
     def call(
-        self, inputs: Mapping[str, Any], training: bool | None = None, run_block: Any = call_block
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
         """Runs the encoder on its inputs [B, C, T], a row for every option, and the head.
 

@@ -5,7 +5,7 @@ The same projection as google-research/bert's classifier of sequences, at every 
 Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W width of its input.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import keras
@@ -53,7 +53,10 @@ class TokenClassifier(heads.LayersModel):
         return Objective(LOSSES, token_sums, soft=heads.SOFT_CLASSES)
 
     def call(
-        self, inputs: Mapping[str, Any], training: bool | None = None, run_block: Any = call_block
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
         """Runs the encoder on its inputs [B, T], and the head.
 

@@ -5,7 +5,7 @@ As google-research/albert run_squad_v2.py.
 Shapes: B batch, T tokens, H hidden, K starts that the beam keeps, J ends that it keeps of each.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -157,7 +157,10 @@ class BeamSpanModel(HeadModel):
         return Objective(BEAM_LOSSES, beam_sums, soft=SoftLoss("span", _soft_beams))
 
     def call(
-        self, inputs: Mapping[str, Any], training: bool | None = None, run_block: Any = call_block
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
         """Runs the encoder with the head.
 

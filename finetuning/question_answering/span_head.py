@@ -6,7 +6,7 @@ head of run_squad_v2.py.
 Shapes: B batch, T tokens, H hidden.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
@@ -56,7 +56,10 @@ class SpanModel(HeadModel):
         return Objective(SPAN_LOSSES, span_sums, soft=SoftLoss("span", soft_spans))
 
     def call(
-        self, inputs: Mapping[str, Any], training: bool | None = None, run_block: Any = call_block
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
         """Runs the encoder on its inputs [B, T], not packed, and the head.
 

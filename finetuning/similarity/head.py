@@ -6,7 +6,7 @@ pooled. No weight is added to the encoder's.
 Shapes: B batch, S texts of an example, T tokens, H hidden.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -78,7 +78,10 @@ class SentenceEncoder(EncoderModel):
         self.built = True  # it has no weights of its own
 
     def call(
-        self, inputs: Mapping[str, Any], training: bool | None = None, run_block: Any = call_block
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
         """Runs the encoder on every text.
 

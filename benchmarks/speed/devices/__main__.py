@@ -19,7 +19,8 @@ from benchmarks.speed.devices.products import PRODUCT_SIZES
 from bert_tf.config import PRESETS
 from run_scripts.tools.check_devices.machine import describe_machine, print_machine
 from run_scripts.tools.check_devices.processes import run_groups
-from run_scripts.tools.check_devices.report import finish, has_folder, print_table, section
+from run_scripts.tools.check_devices.report import finish, has_folder, section
+from run_scripts.tools.check_devices.tables import print_table
 
 PRODUCT_HEADINGS = ("device", "what", "precision", "speed", "result")
 MODEL_HEADINGS = (

@@ -19,17 +19,10 @@ from typing import Any
 
 from bert_common import VERSION
 from bert_common.startup import interruptible
-from run_scripts.tools.check_devices import tasks
+from run_scripts.tools.check_devices import tables, tasks
 from run_scripts.tools.check_devices.machine import describe_machine, print_machine
 from run_scripts.tools.check_devices.processes import run_groups
-from run_scripts.tools.check_devices.report import (
-    CHECK_HEADINGS,
-    check_row,
-    finish,
-    has_folder,
-    print_table,
-    section,
-)
+from run_scripts.tools.check_devices.report import finish, has_folder, section
 
 SPEEDS = "python -m benchmarks.speed.devices, in a checkout of the project"
 
@@ -76,7 +69,7 @@ def run_checks(gpus: int) -> dict[str, Any]:
         f"{'all GPUs' if gpus else 'two logical CPUs'}; split: two logical GPUs on one; "
         f"multi_worker: two processes with {'a GPU' if gpus > 1 else 'the CPU'} each):"
     )
-    print_table(title, CHECK_HEADINGS, map(check_row, checked))
+    tables.print_table(title, tables.CHECK_HEADINGS, map(tables.check_row, checked))
     return section(checked)
 
 

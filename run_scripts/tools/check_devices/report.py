@@ -1,9 +1,9 @@
-"""Writes the results of check_devices: a table, one JSON file, and how they ended."""
+"""Writes the results of check_devices as one JSON file, and says how they ended."""
 
 import datetime
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_common.atomic_write import write_json
@@ -68,27 +68,3 @@ def make_report(
             for name, part in sections.items()
         },
     }
-
-
-CHECK_HEADINGS = ("device or strategy", "XLA", "precision", "option", "difference", "result")
-
-
-def check_row(pair: tuple[Mapping[str, Any], Mapping[str, Any]]) -> tuple[str, ...]:
-    """A row about a step from (task, answer)."""
-    task, answer = pair
-    difference = f"{answer['difference']:.1e}" if "difference" in answer else ""
-    where = task["device"] or task["strategy"]
-    xla, option = "on" if task["xla"] else "off", task.get("option", "")
-    return where, xla, task["precision"], option, difference, answer["result"]
-
-
-def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Prints rows of strings in columns, below a title; nothing without rows."""
-    rows = [headings, *filter(None, rows)]
-    if len(rows) == 1:
-        return
-    print(f"\n{title}\n")
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip(), flush=True)
