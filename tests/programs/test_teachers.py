@@ -218,25 +218,22 @@ def classifier(tmp_path_factory):
     """A job on sentences that are good or bad, and the folder of a fine-tuned teacher."""
     job = ClassifierJob(tmp_path_factory.mktemp("classifier"), num_hidden_layers=2)
     write_splits(job.data, ["text", "label"], single_rows(91), train=(0, 64), dev=(64, 80))
-    with without_graphs():
-        assert job.run(train_step=2, output_dir=job.folder / "teacher") == 0
+    assert job.run(output_dir=job.folder / "teacher") == 0
     return job
 
 
-@pytest.mark.usefixtures("eagerly")
 def test_a_student_classifies(classifier, capsys):
     job, teacher = classifier, classifier.folder / "teacher"
     write_config(job.folder / "small.json", hidden_size=16, num_attention_heads=2)
     flags = {
         "bert_config_file": job.folder / "small.json", "teacher_dir": teacher,
-        "distillation_weight": 0.9, "train_step": 2, "do_eval": True, "save_summary_steps": 1,
+        "distillation_weight": 0.9, "do_eval": True, "save_summary_steps": 5,
     }  # fmt: skip
     assert job.run(**flags, output_dir=job.folder / "student") == 0
     assert "its logits at temperature 2, weight 0.9" in capsys.readouterr().out
-    assert results(job.folder / "student")["eval_loss"] > 0
-    drawn = curves(job.folder / "student")
-    for (_, total), (_, soft) in zip(drawn["loss/total"], drawn["loss/distillation"], strict=True):
-        assert 0 < 0.9 * soft < total  # the other tenth is of the labels
+    assert results(job.folder / "student")["eval_accuracy"] > 0.8
+    drawn = curves(job.folder / "student")["loss/distillation"]
+    assert 0 < drawn[-1][1] < drawn[0][1]
     recorded = ModelFolder(str(job.folder / "student")).stages[-1]["settings"]
     assert recorded["teacher_dir"] == str(teacher)
     assert job.run(**flags, output_dir=job.folder / "odd", labels="good,bad") == 1
