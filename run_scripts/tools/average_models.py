@@ -17,6 +17,7 @@ from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.checkpoint_files import EXPORTED_NAME, exists
 from finetuning.settings import split_names
+from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import ModelFolder, check_output
 from model_formats.weights import check_weights
 from run_scripts.flags import groups
@@ -81,6 +82,8 @@ def open_models(models: str) -> list[ModelFolder]:
         check_weights(path)
         is_checkpoint = exists(path)
         folder = ModelFolder.beside(path) if is_checkpoint else ModelFolder.open(path)
+        if folder.tokenizer:
+            check_table(folder.config, folder.tokenizer.vocab_size, folder.path)
         folders.append(folder)
         first = folders[0]
         for what in ("model_type", "config", "task", "settings"):

@@ -1,5 +1,6 @@
 """Every benchmark runs on tiny inputs, and prints or writes what it says."""
 
+import importlib.util
 import json
 import re
 from typing import NamedTuple
@@ -225,8 +226,9 @@ def write_records(folder):
 )
 def test_a_tiny_run(name, folder, tmp_path):
     run = RUNS[name]
-    for module in run.needs:
-        pytest.importorskip(module, reason="an extra is not installed")
+    # Not imported: torch's compiler crashes in a process that has imported TensorFlow before.
+    if missing := [module for module in run.needs if not importlib.util.find_spec(module)]:
+        pytest.skip(f"{missing[0]} is not installed")
     flags = run.flags.format(out=tmp_path, **folder).split()
     assert re.search(run.printed, output_of(name, *flags))
     if "--output_dir={out}" in run.flags and "=" in run.printed:

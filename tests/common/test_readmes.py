@@ -171,12 +171,13 @@ SHORT = {
     "run_scripts/run_korean.sh": ["--num_train_epochs=1", "--train_batch_size=8"],
 }  # fmt: skip
 
-# Not run: what installs, takes minutes, serves until it is stopped, or needs more machines or an
-# extra.
+# Not run: what installs, takes minutes (as the training of reference_vectors), serves until it is
+# stopped, or needs more machines or an extra.
 NOT_RUN = (
     "pip ", "tensorboard ", "bash run_scripts/quickstart.sh", "bash run_scripts/test.sh",
     "python -m run_scripts.tools.check_devices", "python -m benchmarks.", "python explore.py",
-    "python run_pretraining.py --flagfile=job.flags",
+    "python run_pretraining.py --flagfile=job.flags", "python -m run_scripts.tools.average_models",
+    "python export_model.py --model_dir=output/vectors",
     "python export_model.py --model_dir=output/model --output_dir=output/onnx",
     "python run_pretraining.py --flagfile=run_scripts/flagfiles/bert_base_2048_pretrain.flags",
 )  # fmt: skip
@@ -279,7 +280,7 @@ def test_commands_from_an_empty_folder(installed, tmp_path):
     for page in PAGES["en"]:
         for words, in_block in commands(page):
             line = " ".join(words)
-            if line.startswith(NOT_RUN) or "/pip " in line or line in seen:
+            if line.startswith(NOT_RUN) or "/pip " in line or "$S/" in line or line in seen:
                 continue
             seen.add(line)
             shortened = [*words, *(SHORT.get(words[1], []) if in_block else [])]

@@ -100,7 +100,8 @@ KILLED = {
     **{name: (FORMAT, flags) for name, flags in {"plain": {}, **HARD}.items()},
     "bfloat16": (FORMAT, {"precision": "bfloat16"}),
     "packed": (PACKED, {"precision": "bfloat16", **TWO_DEVICES}),
-    "float16": (FORMAT, {"precision": "float16", "eval_every_steps": 5}),
+    # A curve has a point there anyway: a run saves before its first evaluation, which adds one.
+    "float16": (FORMAT, {"precision": "float16", "eval_every_steps": 6}),
     "histograms": (FORMAT, {"steps_per_loop": 5, "histogram_steps": 4}),
     "lengths": (DYNAMIC, {"bucket_boundaries": "8,12", "steps_per_loop": 3}),
 }

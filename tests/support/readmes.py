@@ -180,6 +180,9 @@ JOB = """--bert_config_file=bert_base.json
 --output_dir=output/job
 """
 
+QUESTIONS = "text\tpositive\tnegative\n" + "언제 오나?\t내일 온다\t집이 크다\n" * 64
+SCORED = "sentence1\tsentence2\tscore\n" + "비가 온다\t눈이 온다\t2.5\n" * 64
+
 # The reader's own files in the commands: path -> a function that makes it.
 OWN = {
     "data/*.txt": bring_text,
@@ -193,6 +196,8 @@ OWN = {
     "data/KorSTS/sts-dev.tsv": lambda path: None,  # a file of these
     "data/KorSTS/sts-test.tsv": lambda path: None,
     "data/klue-nli-v1.1": bring_klue_nli,
+    "data/questions.tsv": lambda path: write(path, QUESTIONS),
+    "data/scored.tsv": lambda path: write(path, SCORED),
     "data/faq.csv": lambda path: write(path, "질문,답\n환불은 언제 되나요?,사흘 뒤\n"),
     "data/korquad/KorQuAD_v1.0_dev.json": lambda path: None,
     "data/orders": bring_orders,
