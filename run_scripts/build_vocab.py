@@ -31,56 +31,57 @@ class BuildVocabFlags:
 
     The tokens are nouns, particles, endings and stems. If the package kiwipiepy (the extra
     "korean") is installed, its analyser finds them in the text. The tokenizer that uses the
-    vocabulary needs no analyser. With --compare, the program instead prints how several
-    vocabularies cut a few sentences.
+    vocabulary needs no analyser. With --compare, the program instead prints how existing
+    vocabularies tokenize a few sentences.
     """
 
     EXAMPLE = "--input_file='data/*.txt' --output_dir=data/vocab --vocab_size=32000"
 
     input_file: str = groups.FILES.optional(
-        "The text to read: paths, globs or folders, separated by commas. Files may hold text or "
-        "JSON lines (also gzipped). With the extra parquet, they may also be Parquet files, and "
-        "folders may be saved by Hugging Face's datasets.",
+        "The text to read: comma-separated paths, globs or folders. Files hold text or JSON lines "
+        "and may be gzipped. Parquet files, and folders that Hugging Face's datasets saved, need "
+        'the extra "parquet".',
         is_input=True,
         is_path=True,
     )
     input_format: str = groups.FILES.optional(
-        "The format of the files. text: lines of text. jsonl: one JSON object per line, whose key "
-        "--text_key is read. Default: jsonl for .jsonl, .ndjson and .json, text for other files.",
+        "The format of the files. text: lines of text. jsonl: one JSON object per line, with the "
+        "text under --text_key. Default: jsonl for .jsonl, .ndjson and .json files, text for "
+        "others.",
         choices=FORMATS,
     )
     text_key: str = groups.FILES.flag(
         TEXT_KEY,
-        "The key (JSON) or column (tables) that holds the text; meta.body is the key body inside "
+        "The JSON key or table column that holds the text; meta.body means the key body inside "
         "meta.",
     )
     output_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write the tokenizer to; other programs take it as --tokenizer_dir."
+        "The folder to write the tokenizer to, which other programs take as --tokenizer_dir."
     )
     overwrite: bool = groups.OUTPUT.flag(
-        False, "Replace a vocabulary that --output_dir already holds."
+        False, "Replace the vocabulary in --output_dir, if there is one."
     )
     compare: str = groups.VOCABULARY.optional(
-        "Compare these vocabularies instead of learning one: tokenizer folders, vocab.txt, "
-        "SentencePiece .model or Hugging Face tokenizer.json files, separated by commas.",
+        "Compare existing vocabularies instead of learning a new one: comma-separated tokenizer "
+        "folders, vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
         is_input=True,
         takes=(FILE, FOLDER, NOTHING),
     )
     text: str = groups.VOCABULARY.optional(
-        "The sentences on which vocabularies are compared, separated by |. Default: a few examples."
+        "The sentences for --compare, separated by |. Default: a few example sentences."
     )
     vocab_size: int = groups.VOCABULARY.flag(
         32000, "The maximum number of tokens in the vocabulary.", least=1, most=LARGEST_VOCABULARY
     )
     analyser: str = groups.VOCABULARY.optional(
-        "How morphemes are found. kiwi: by the package kiwipiepy. none: by statistics and a table "
-        "of particles and endings. Default: kiwi if kiwipiepy is installed, else none.",
+        "How morphemes are found. kiwi: with the package kiwipiepy. none: with statistics and a "
+        "table of particles and endings. Default: kiwi if kiwipiepy is installed, else none.",
         choices=("kiwi", "none"),
     )
     normalization: str = groups.VOCABULARY.flag(
         "NFC",
         "The Unicode normalization. NFC composes Hangul. NFKC also replaces full-width letters, "
-        "circled numbers and ligatures by plain characters. Both keep ㅋㅋ and ㅠㅠ.",
+        "circled numbers and ligatures with plain characters. Both keep ㅋㅋ and ㅠㅠ.",
         choices=("NFC", "NFKC"),
     )
     unknown: str = groups.VOCABULARY.flag(
@@ -91,12 +92,12 @@ class BuildVocabFlags:
     )
     num_unused: int = groups.VOCABULARY.flag(
         0,
-        "The number of lines [unused0], [unused1], ... to reserve.",
+        "The number of placeholder tokens [unused0], [unused1], ... to reserve.",
         least=0,
         most=LARGEST_VOCABULARY,
     )
     user_symbols: str = groups.VOCABULARY.optional(
-        "Tokens to keep whole in any text, separated by commas; ##X is the token X inside a word."
+        "Tokens that are never split, comma-separated; ##X is the token X inside a word."
     )
     character_coverage: float = groups.VOCABULARY.flag(
         0.9995,
@@ -106,24 +107,22 @@ class BuildVocabFlags:
         most=1,
     )
     do_lower_case: bool = groups.TOKENIZER.flag(
-        False, "Lower-case the text, in this program and in the tokenizer."
+        False, "Lower-case the text, both here and in the tokenizer."
     )
     most_megabytes: int = groups.VOCABULARY.flag(
         32,
-        "The number of megabytes of text to learn from. If there is more text, a sample of its "
-        "lines is drawn.",
+        "The maximum number of megabytes of text to learn from. Lines are sampled from larger "
+        "texts.",
         least=1,
         most=2**20,
     )
-    random_seed: int = flag(
-        12345, "The seed that draws the sample of lines.", least=-(2**63), most=2**63 - 1
-    )
+    random_seed: int = flag(12345, "The seed for sampling lines.", least=-(2**63), most=2**63 - 1)
     strict_utf8: bool = groups.FILES.flag(
-        False, "Stop at text that is not UTF-8. Default: skip and count it."
+        False, "Stop at text that is not UTF-8. Default: skip and count the invalid bytes."
     )
     num_threads: int = groups.THREADS.flag(
         2,
-        "The number of threads of the analyser, which does not change the vocabulary.",
+        "The number of threads for the analyser. It does not affect the vocabulary.",
         least=1,
         most=MOST_PROCESSES,
     )

@@ -47,8 +47,8 @@ OWN_FILES = "files"
 class ClassifierFlags(TextFlags):
     """Fine-tunes BERT or ALBERT to classify sentences or pairs, or to predict a number for them.
 
-    To evaluate or predict after a training, give --do_eval or --do_predict, the --output_dir of
-    that training, and the examples."""
+    To evaluate or predict after training, give --do_eval or --do_predict, the examples and the
+    --output_dir of the training run."""
 
     EXAMPLE = (
         "--task_name=nsmc --data_dir=data/nsmc --output_dir=output/nsmc "
@@ -62,8 +62,8 @@ class ClassifierFlags(TextFlags):
         help="The folder with the task's files. Not needed with --data_file or --train_file.",
     )
     data_file: str = groups.FILES.input_file(
-        "One file with all your examples: .csv, .tsv, .jsonl, .json or .parquet. A tenth is held "
-        "out for evaluation."
+        "A single file with all your examples: .csv, .tsv, .jsonl, .json or .parquet. A tenth of "
+        "them is held out for evaluation."
     )
     train_file: str = groups.FILES.optional(
         "Your own training file, in one of the formats of --data_file.", is_input=True, is_path=True
@@ -73,14 +73,14 @@ class ClassifierFlags(TextFlags):
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
-        help="A file to predict with --do_predict. The output is NAME_predictions.csv in "
+        help="The file to predict with --do_predict. The output is NAME_predictions.csv in "
         "--output_dir, with the file's columns, the two most probable labels and their "
-        "probabilities. NAME includes the ending, unless that is .csv.",
+        "probabilities. NAME is the file's name without .csv.",
     )
     task_name: str = groups.TASK.optional(
         f"The data set: {', '.join(DATASETS)}; or csv, tsv or jsonl for your own train, dev and "
-        "test files in --data_dir. mismnli is MNLI, evaluated on other genres. Not needed with "
-        "--data_file, --train_file or the like.",
+        "test files in --data_dir. mismnli is MNLI, evaluated on other genres. Not needed if flags "
+        "such as --train_file name your files.",
         alike=(OWN_FILES, *FILE_TYPES),
     )
     task_type: str = groups.COLUMNS.optional(
@@ -89,56 +89,56 @@ class ClassifierFlags(TextFlags):
         of_own_files=True,
     )
     text_column: str = groups.COLUMNS.optional(
-        "For your own files: the column of the text, by name, or by number from 0 in a .tsv "
+        "For your own files: the column with the text, by name, or by number from 0 in a .tsv file "
         "without a header. Default: text; in --data_file and --train_file, the column whose name "
         "suggests text.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     second_column: str = groups.COLUMNS.optional(
-        "For your own files: the column of the second text. Default: none.",
+        "For your own files: the column with the second text of each pair. Default: none.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     encoding: str = groups.COLUMNS.optional(
-        "The encoding of your own files. Default: recognized for each file.", choices=tuple(NAMES)
+        "The encoding of your own files. Default: detected for each file.", choices=tuple(NAMES)
     )
     label_column: str = groups.COLUMNS.optional(
-        "For your own files: the column of the label, or several, separated by commas. Default: "
-        "label; in --data_file and --train_file, the column whose name suggests a label.",
+        "For your own files: the column with the label, or several comma-separated columns. "
+        "Default: label; in --data_file and --train_file, the column whose name suggests a label.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     id_column: str = groups.COLUMNS.optional(
-        "For your own files: the column of the example's id. Default: none; file and line "
-        "identify the example.",
+        "For your own files: the column with the example's id. Default: none; file and line "
+        "identify an example.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     labels: str = groups.COLUMNS.optional(
-        "For your own files: all labels, separated by commas. Default: the labels in the "
-        "training file.",
+        "For your own files: all labels, comma-separated. Default: the labels in the training "
+        "file.",
         of_own_files=True,
     )
     metrics: str = groups.COLUMNS.optional(
-        "For your own files: the metrics, separated by commas. The first one chooses the best "
-        "checkpoint. Default: accuracy and macro_f1, or what suits --task_type.",
+        "For your own files: the metrics, comma-separated. The first metric selects the best "
+        "checkpoint. Default: accuracy and macro_f1, or metrics that suit --task_type.",
         of_own_files=True,
     )
     class_weights: str = groups.OPTIMIZER.flag(
         "none",
-        "How examples are weighted in the loss. balanced: by number of examples / (classes * "
-        "examples of the class), so that rare classes count more.",
+        "How examples are weighted in the loss. balanced: by number of examples / (number of "
+        "classes * examples of the class), so that rare classes count more.",
         choices=("none", "balanced"),
         kept=True,
         recorded=True,
     )
     export_dir: str = groups.EXPORT.output_folder(
-        "The folder to export a SavedModel into, as a new subfolder: the best model if evaluations "
-        "chose one, else the last. The SavedModel takes tf.Examples."
+        "The folder in which to export a SavedModel, as a new subfolder: the best model if "
+        "evaluations selected one, else the last model. The SavedModel takes tf.Examples."
     )
     threshold_to_export: float = groups.EXPORT.optional(
-        'A number that the SavedModel returns with its predictions, as "threshold".',
+        'A number that the SavedModel returns as "threshold" with its predictions.',
         least=-1e9,
         most=1e9,
     )

@@ -41,12 +41,12 @@ UNUSED = ("bert/pooler/",)
 
 @dataclasses.dataclass(frozen=True)
 class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
-    """Writes the outputs of the layers of BERT or ALBERT for texts.
+    """Writes the layer outputs of BERT or ALBERT for given texts.
 
     --input_file has one sentence per line, or two with " ||| " between them. The output is JSON
     lines as in Google's program or, if --output_file ends in .npz, NumPy arrays. --projector_dir
-    writes the vectors for TensorBoard's projector. With --word_embeddings, the vectors are of words
-    without context. The default model is the one that comes with this project."""
+    writes the vectors for TensorBoard's projector. --word_embeddings writes vectors of single words
+    instead, without context. The default model comes with this project."""
 
     EXAMPLE = (
         "--model_dir=output/model --input_file=sentences.txt --output_file=features.npz "
@@ -62,34 +62,35 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         "The file to write: NumPy arrays if the name ends in .npz, else JSON lines.", is_path=True
     )
     projector_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write the vectors to for TensorBoard's projector. tensorboard --logdir "
-        "shows them."
+        "The folder to write vectors to for TensorBoard's projector, which tensorboard --logdir "
+        "shows."
     )
     layers: str = groups.LAYERS.flag(
         "-1,-2,-3,-4",
-        "The layers to write, separated by commas: 0 is the embedding output, 1 the first layer, "
-        "-1 the last.",
+        "The layers to write, comma-separated; 0 is the embedding output, 1 the first layer, -1 "
+        "the last.",
     )
     pooling: str = groups.LAYERS.optional(
-        "For .npz: how the tokens of a line become one vector. mean, max: by their mean or "
-        "maximum. cls: by taking the vector of [CLS]. none: each token keeps its vector. Default: "
-        "as the model was trained by run_similarity or sentence-transformers, else mean.",
+        "For .npz output: how the tokens of a line become one vector. mean, max: the mean or "
+        "maximum of the tokens' vectors. cls: the vector of [CLS]. none: every token keeps its "
+        "vector. Default: as the model was trained by run_similarity or sentence-transformers, "
+        "else mean.",
         choices=("mean", "cls", "max", "none"),
     )
     word_embeddings: bool = groups.LAYERS.flag(
         False,
-        "Write rows of the embedding table, for the words in --input_file or, without that flag, "
-        "for the whole vocabulary. A word of several tokens gets the mean of their rows.",
+        "Write rows of the embedding table for the words in --input_file or, without --input_file, "
+        "for the whole vocabulary. A word with several tokens gets the mean of their rows.",
     )
     init_checkpoint: str | None = redeclare(
         ModelFlags,
         "init_checkpoint",
-        help="The weights: a checkpoint, a safetensors file, or a folder with one. Default: the "
-        "best one in --model_dir, else the newest.",
+        help="The weights: a checkpoint, a safetensors file, or a folder with either. Default: the "
+        "best checkpoint in --model_dir, else the newest.",
     )
     max_seq_length: int = groups.ROWS.flag(
         128,
-        "The maximum number of tokens in a line, special ones included; the rest is cut off.",
+        "The maximum number of tokens in a line, including special tokens; the rest is cut off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
     )

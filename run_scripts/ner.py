@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 class NerFlags(TextFlags):
     """Fine-tunes BERT or ALBERT to find named entities, or to tag tokens in any other way.
 
-    To evaluate or predict after a training, give --do_eval or --do_predict, the --output_dir of
-    that training, and --data_dir or --predict_file."""
+    To evaluate or predict after training, give --do_eval or --do_predict, --data_dir or
+    --predict_file, and the --output_dir of the training run."""
 
     EXAMPLE = (
         "--task_name=klue-ner --data_dir=data/klue-ner-v1.1 --output_dir=output/ner "
@@ -48,28 +48,28 @@ class NerFlags(TextFlags):
     data_dir: str = redeclare(
         TextFlags,
         "data_dir",
-        help="The folder with the task's files. Not needed if --predict_file is all that is read.",
+        help="The folder with the task's files. Not needed if only --predict_file is read.",
     )
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
-        help="A file without tags in which --do_predict finds entities. It holds plain text, one "
-        "sentence per line, or tokens as in the training file. Default: none; --predict_split is "
-        "predicted.",
+        help="The file in which --do_predict finds entities: plain text, one sentence per line, or "
+        "tokens in the training file's format (tags are optional). Default: none; --predict_split "
+        "is predicted.",
     )
     predict_format: str = groups.PREDICTION.flag(
         "auto",
-        "The format of --predict_file: text, tokens (without tags) or tagged. auto: the program "
-        "recognizes it.",
+        "The format of --predict_file. tagged: tokens with tags, as for training. tokens: the same "
+        "without tags. text: one sentence per line. auto: detected.",
         choices=("auto", *FORMS),
     )
     task_name: str = groups.TASK.optional(
-        f"The format of the files: {', '.join(FORMATS)}. conll stands for train.txt, dev.txt and "
-        "test.txt with a token and its tag (B-X, I-X or O) per line."
+        f"The format of the files: {', '.join(FORMATS)}. conll: your own train.txt, dev.txt and "
+        "test.txt with one token and its tag (B-X, I-X or O) per line."
     )
     labels: str = groups.COLUMNS.optional(
-        "All tags, separated by commas. Default: the tags of the format, else the tags in the "
-        "training file."
+        "All tags, comma-separated. Default: the tags that the format defines, else the tags in "
+        "the training file."
     )
 
 

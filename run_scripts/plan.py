@@ -57,28 +57,28 @@ USUAL_VOCABULARY = 32_000
 class CorpusPlanFlags:
     """Prints what pre-training on a corpus takes: records, disk, hours, memory, checkpoints.
 
-    Without --corpus_gb, it prints the parameters, operations and memory of the models of
+    Without --corpus_gb, it prints the parameters, operations and memory of the models in
     --config_file, or of all published sizes of BERT and ALBERT.
 
     A plan assumes that the model is trained as in the shipped jobs
     run_scripts/flagfiles/MODEL_8gpu_*.flags or bert_mini_pretrain.flags, and that the text is like
-    Korean Wikipedia, on which records were measured. The hours of GPUs follow from the number of
+    Korean Wikipedia, on which records were measured. GPU hours are estimated from the number of
     operations and an assumed utilisation. docs/planning.md explains the plan.
     """
 
     EXAMPLE = "--corpus_gb=1,10,100 --model=bert_base --gpus=8"
 
     corpus_gb: str = groups.TASK.optional(
-        "The gigabytes (10^9 bytes) of UTF-8 text. Several numbers, separated by commas, give a "
-        "column each. Default: none; tables of models are printed."
+        "The size of the UTF-8 text in gigabytes (10^9 bytes). Several comma-separated numbers "
+        "give one column each. Default: none; tables of models are printed."
     )
     config_file: str = groups.MODEL.input_file(
-        "For the tables of models: configurations, separated by commas. Default: all published "
+        "For the tables of models: comma-separated configuration files. Default: all published "
         "sizes, with their English vocabularies.",
         is_list=True,
     )
     lengths: str = groups.UPDATES.flag(
-        "128,512", "For the tables of models: the lengths of rows, separated by commas."
+        "128,512", "For the tables of models: comma-separated row lengths."
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
@@ -90,7 +90,7 @@ class CorpusPlanFlags:
         "bert_base", "The model, and the shipped job that trains it.", choices=tuple(JOBS)
     )
     vocab_size: int = groups.VOCABULARY.optional(
-        "The size of the vocabulary. Default: as in the shipped job.",
+        "The vocabulary size. Default: as in the shipped job.",
         least=1,
         most=LARGEST_VOCABULARY,
     )
@@ -98,42 +98,45 @@ class CorpusPlanFlags:
         8, "The number of GPUs that train together.", least=1, most=MOST_DEVICES
     )
     gpu: str = groups.PROCESSES.optional(
-        "The kind of GPU. Default: all known kinds, with a line for each.", choices=tuple(CARDS)
+        "The GPU model. Default: all known models, one line each.", choices=tuple(CARDS)
     )
     utilisation: float = groups.PROCESSES.flag(
         0.35,
-        "The share of a GPU's bfloat16 peak that training reaches. The default is an assumption; "
-        "benchmarks.speed.devices measures yours.",
+        "The share of a GPU's bfloat16 peak performance that training reaches. The default is an "
+        "assumption; benchmarks.speed.devices measures it on your GPU.",
         above=0,
         most=1,
     )
     token_dropping: float = groups.UPDATES.flag(
         0.0,
-        "The share of the tokens that skip the middle layers, as in run_pretraining. Not for an "
-        "ELECTRA with its generator.",
+        "The share of tokens that skip the middle layers, as in run_pretraining. Not for ELECTRA "
+        "with its generator.",
         least=0,
         below=1,
     )
     num_passes: float = groups.UPDATES.flag(
         40.0,
-        "The number of passes over the text to compare with the shipped job's updates (BERT's "
-        "paper: about 40).",
+        "The number of passes over the text to compare with the shipped job's updates (about 40 in "
+        "BERT's paper).",
         above=0,
         most=10_000,
     )
     cores: int = groups.PROCESSES.flag(
-        16, "The CPU cores of the machine that makes the records.", least=1, most=MOST_PROCESSES
+        16,
+        "The number of CPU cores of the machine that makes the records.",
+        least=1,
+        most=MOST_PROCESSES,
     )
     masking: str = groups.ROWS.flag(
         "dynamic",
-        "The kind of records. dynamic: packed rows whose masks are drawn while training, as in "
+        "The kind of records. dynamic: packed rows whose masks are drawn during training, as in "
         "the jobs for eight GPUs. static: one sequence per row with stored masks, as in Google's "
-        "programs and the job of bert_mini.",
+        "programs and the job for bert_mini.",
         choices=("dynamic", "static"),
     )
     dupe_factor: int = groups.ROWS.flag(
         10,
-        "For --masking=static: the number of passes over the text that are stored.",
+        "For --masking=static: the number of passes over the text to store.",
         least=1,
         most=10_000,
     )

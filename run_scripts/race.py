@@ -36,11 +36,11 @@ shared = functools.partial(redeclare, FinetuneFlags)
 
 @dataclasses.dataclass(frozen=True)
 class RaceFlags(TeacherFlags, FinetuneFlags):
-    """Fine-tunes BERT or ALBERT to answer multiple-choice questions: RACE, or files of your own.
-    Without --do_train, --do_eval and --do_predict, it trains and evaluates.
+    """Fine-tunes BERT or ALBERT to answer multiple-choice questions: RACE, or your own files.
+    Without --do_train, --do_eval and --do_predict, the program trains and evaluates.
 
-    To evaluate or predict after a training, give --do_eval or --do_predict, the --output_dir of
-    that training, and --data_dir."""
+    To evaluate or predict after training, give --do_eval or --do_predict, --data_dir and the
+    --output_dir of the training run."""
 
     EXAMPLE = (
         "--data_dir=data/RACE --output_dir=output/race "
@@ -52,25 +52,25 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         PerModel("race"),
         "What --data_dir holds. race: RACE's folders train, dev and test. jsonl: train.jsonl, "
         "dev.jsonl and test.jsonl, with one object per line. Its keys are context, question, "
-        "options (equally many everywhere) and label (from 0, or a letter).",
+        "options (the same number in every object) and label (an index from 0, or a letter).",
         choices=("race", "jsonl"),
         changeable=ALWAYS,
     )
     high_only: bool = groups.COLUMNS.flag(False, "Use only the high-school questions of RACE.")
     middle_only: bool = groups.COLUMNS.flag(False, "Use only the middle-school questions of RACE.")
     do_train: bool = shared("do_train", default=None)
-    do_eval: bool = shared("do_eval", default=None, help="Evaluate the model on dev and test.")
-    do_predict: bool = shared("do_predict", default=None, help="Write predictions for test.")
+    do_eval: bool = shared("do_eval", default=None)
+    do_predict: bool = shared("do_predict", default=None)
     max_seq_length: int = shared(
         "max_seq_length",
         default=PerModel(512),
-        help="The maximum number of tokens in a row, special ones included; the end of the text is "
-        "cut off.",
+        help="The maximum number of tokens in a row, including special tokens; the end of the text "
+        "is cut off.",
     )
     max_qa_length: int = groups.ROWS.flag(
         PerModel(128),
-        "The maximum number of tokens in a question and an option together. If they are longer, "
-        "their beginning is cut off.",
+        "The maximum number of tokens in a question and an option together; longer ones lose "
+        "tokens at the beginning.",
         least=1,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
@@ -82,27 +82,27 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         help="The number of passes over the training examples, instead of --train_step.",
     )
     train_step: int = shared(
-        "train_step", default=PerModel(12000), help="The number of updates to train for."
+        "train_step", default=PerModel(12000), help="The number of training updates."
     )
     warmup_proportion: float = shared(
         "warmup_proportion",
         default=PerModel(None),
-        help="The share of all updates in which the learning rate rises, instead of --warmup_step.",
+        help="The share of all updates used for warm-up, instead of --warmup_step.",
     )
     warmup_step: int = shared(
         "warmup_step",
         default=PerModel(1000),
-        help="The number of updates in which the learning rate rises.",
+        help="The number of warm-up updates.",
     )
     save_checkpoints_steps: int = shared("save_checkpoints_steps", default=100)
     num_keep_checkpoint: int = groups.COMPATIBILITY.optional(
-        "Another name of keep_checkpoint_max.", least=0
+        "Another name for --keep_checkpoint_max.", least=0
     )
     dropout_prob: float = groups.COMPATIBILITY.optional(
-        "Another name of classifier_dropout.", least=0, below=1
+        "Another name for --classifier_dropout.", least=0, below=1
     )
     train_file: str = groups.COMPATIBILITY.optional(
-        "Has no effect here: rows are made in memory.", no_effect=True
+        "Has no effect here: examples are encoded in memory.", no_effect=True
     )
     eval_file: str = groups.COMPATIBILITY.optional("Has no effect here.", no_effect=True)
     predict_file: str = groups.COMPATIBILITY.optional("Has no effect here.", no_effect=True)

@@ -52,13 +52,13 @@ HIGHEST_TEMPERATURE = 100.0
 
 @dataclasses.dataclass(frozen=True)
 class SimilarityFlags(FinetuneFlags):
-    """Trains a model that makes vectors of texts, for search and comparison.
+    """Trains a model that turns texts into vectors, for search and comparison.
 
-    The cosine of two vectors says how alike two texts are. The training starts from any pre-trained
+    The cosine of two vectors says how similar their texts are. Training starts from any pre-trained
     BERT or ALBERT.
 
-    To evaluate or predict after a training, give --do_eval or --do_predict, the --output_dir of
-    that training, and the examples."""
+    To evaluate or predict after training, give --do_eval or --do_predict, the examples and the
+    --output_dir of the training run."""
 
     EXAMPLE = (
         "--task_name=klue-nli --data_dir=data/klue-nli-v1.1 --output_dir=output/vectors "
@@ -73,64 +73,66 @@ class SimilarityFlags(FinetuneFlags):
         required=False,
     )
     train_file: str = groups.FILES.optional(
-        "Your own training file: .csv, .tsv, .jsonl, .json or .parquet with texts, pairs, scored "
-        "pairs, or triples whose third text means something else; or a .json in SQuAD's format, "
-        "whose questions and texts are pairs. Several files are separated by commas; each batch "
-        "comes from one of them. In such a list, the value of --task_name stands for that task's "
-        "training split.",
+        "Your own training file: .csv, .tsv, .jsonl, .json or .parquet with single texts, pairs, "
+        "scored pairs, or triples whose third text differs in meaning; or a .json file in SQuAD's "
+        "format, whose questions and texts form pairs. Separate several files with commas; each "
+        "batch comes from one file. In such a list, the value of --task_name stands for that "
+        "task's training split.",
         is_input=True,
         is_path=True,
     )
     train_shares: str = groups.FILES.optional(
-        "The ratio of batches from several training files, such as 3,1. Default: the ratio of "
-        "their examples.",
+        "The ratio of batches from the training files, such as 3,1. Default: the ratio of their "
+        "numbers of examples.",
         recorded=True,
         kept=True,
     )
     dev_file: str = groups.FILES.input_file(
-        "Your own evaluation file, with pairs in any of these formats."
+        "Your own evaluation file of pairs, in a format that --train_file accepts."
     )
-    test_file: str = groups.FILES.input_file("Your own test file, in the same formats.")
+    test_file: str = groups.FILES.input_file(
+        "Your own test file of pairs, in a format that --train_file accepts."
+    )
     task_name: str = groups.TASK.optional(
-        f"The data set. {', '.join(INFERENCES)} give triples: a sentence, one that it entails and "
-        f"one that contradicts it. {', '.join(SCORED)} give pairs with scores. csv, tsv or jsonl: "
-        "your own train, dev and test files in --data_dir. Not needed with --train_file or the "
-        "like.",
+        f"The data set. {', '.join(INFERENCES)} give triples: a sentence, an entailed sentence and "
+        f"a contradicting sentence. {', '.join(SCORED)} give pairs with scores. csv, tsv or jsonl: "
+        "your own train, dev and test files in --data_dir. Not needed if flags such as "
+        "--train_file name your files.",
         changeable=ALWAYS,
     )
     text_column: str = groups.COLUMNS.optional(
-        "For your own files: the column of the text. Default: the one called text, sentence1, "
-        "query, question or the like."
+        "For your own files: the column with the first text. Default: the column named text, "
+        "sentence1, query, question or similar."
     )
     second_column: str = groups.COLUMNS.optional(
-        "For your own files: the column of the text's partner. Default: the one called second, "
-        "sentence2, positive, passage or the like, if any."
+        "For your own files: the column with the second text of each pair. Default: the column "
+        "named second, sentence2, positive, passage or similar, if any."
     )
     third_column: str = groups.COLUMNS.optional(
-        "For your own files: the column of a text that means something else. Default: the one "
-        "called third, negative or the like, if any."
+        "For your own files: the column with a text that differs in meaning. Default: the column "
+        "named third, negative or similar, if any."
     )
     label_column: str = groups.COLUMNS.optional(
-        "For your own files: the column of the score. Default: the one called score, label or "
-        "the like, if any."
+        "For your own files: the column with the score. Default: the column named score, label or "
+        "similar, if any."
     )
     encoding: str = groups.COLUMNS.optional(
-        "The encoding of your own files. Default: recognized for each file.", choices=tuple(NAMES)
+        "The encoding of your own files. Default: detected for each file.", choices=tuple(NAMES)
     )
     objective: str = groups.OPTIMIZER.optional(
-        "What is learned. cosine: the cosine of a pair equals its score (the highest score is a "
-        "cosine of 1). ranking: a text's partner ranks before all other texts of the batch. "
-        "simcse: a text is its own partner, under another dropout. both: cosine for files with "
-        "scores, ranking for the others. Default: cosine for scored pairs, ranking for pairs and "
-        "triples, simcse for texts, both for files of both kinds.",
+        "What is learned. cosine: a pair's cosine equals its score, scaled so that the highest "
+        "score is 1. ranking: a text is closer to the second text of its pair than to any other "
+        "text in the batch. simcse: a text is paired with itself under different dropout. both: "
+        "cosine for files with scores, ranking for other files. Default: cosine for scored pairs, "
+        "ranking for pairs and triples, simcse for single texts, both for files of both kinds.",
         choices=OBJECTIVES,
         recorded=True,
         kept=True,
     )
     temperature: float = groups.OPTIMIZER.flag(
         0.05,
-        "For ranking and simcse: the number that similarities are divided by. A lower one pushes "
-        "near texts further apart.",
+        "For ranking and simcse: the number that divides similarities. A lower temperature pushes "
+        "similar texts further apart.",
         above=0,
         most=HIGHEST_TEMPERATURE,
         recorded=True,
@@ -147,15 +149,15 @@ class SimilarityFlags(FinetuneFlags):
         "Scale vectors to length 1. If off, ranking compares dot products instead of cosines.",
     )
     embedding_sizes: str = groups.HEAD.optional(
-        "The sizes to which vectors can be cut, such as 256,128,64. For each, a loss trains that "
-        "many leading numbers as a vector of their own (Matryoshka). Default: only the whole "
-        "vector.",
+        "The sizes to which vectors can be cut, such as 256,128,64. For each size, a loss trains "
+        "that many leading dimensions as a separate vector (Matryoshka). Default: only the full "
+        "size.",
         recorded=True,
     )
     freeze_embeddings: bool = groups.LAYERS.flag(
         False,
         "Do not train the embedding tables of tokens, positions and segments. An export with "
-        "--format=difference cannot hold changes to them.",
+        "--format=difference cannot store changes to them.",
         recorded=True,
         kept=True,
     )

@@ -42,10 +42,10 @@ shared = functools.partial(redeclare, FinetuneFlags)
 @dataclasses.dataclass(frozen=True)
 class SquadFlags(TeacherFlags, FinetuneFlags):
     """Fine-tunes BERT or ALBERT to answer questions with a span of a text: SQuAD 1.1 and 2.0,
-    KorQuAD 1.0, KLUE-MRC, or files of your own in their format.
+    KorQuAD 1.0, KLUE-MRC, or your own files in the same format.
 
-    To answer questions after a training, give --do_predict, the --output_dir of that training, and
-    --predict_file."""
+    To answer questions after training, give --do_predict, --predict_file and the --output_dir of
+    the training run."""
 
     EXAMPLE = (
         "--task_name=korquad --train_file=data/KorQuAD_v1.0_train.json "
@@ -56,32 +56,32 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
 
     data_dir: str = shared(
         "data_dir",
-        help="The folder of --train_file and --predict_file. Default: none; these flags are "
-        "then whole paths.",
+        help="The folder of --train_file and --predict_file. Default: none; these flags must then "
+        "be complete paths.",
         required=False,
     )
     train_file: str = groups.FILES.optional(
         "The questions to train on: JSON in SQuAD's format.", is_path=True
     )
     predict_file: str = groups.FILES.optional(
-        "The questions to answer. If the file has answers, the model's answers are scored.",
+        "The questions to answer. If the file contains answers, the model's answers are scored.",
         is_path=True,
     )
     train_articles: str = groups.FILES.optional(
-        "The articles of --train_file to train on, numbered from 0. 0:100 are the first hundred. "
-        "Default: all."
+        "The range of articles in --train_file to train on, numbered from 0; 0:100 means the first "
+        "hundred. Default: all."
     )
     predict_articles: str = groups.FILES.optional(
-        "The articles of --predict_file to answer, such as 100:140. Default: all."
+        "The range of articles in --predict_file to answer, such as 100:140. Default: all."
     )
     skip_bad_answers: bool = groups.FILES.flag(
         False,
-        "Train without answers that do not occur in their texts, and without questions that have "
-        "no other answer. Scores still compare with such answers. Default: they are an error.",
+        "In training, skip answers that do not occur in their texts, and questions that have no "
+        "other answer. Scoring still uses such answers. Default: they are an error.",
     )
     task_name: str = groups.TASK.flag(
         PerModel("squad"),
-        "The data set whose rules score the answers.",
+        "The data set whose rules are used for scoring.",
         choices=tuple(BENCHMARKS),
         changeable=ALWAYS,
     )
@@ -94,23 +94,24 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     doc_stride: int = groups.ROWS.flag(
         PerModel(128),
-        "The number of tokens between the beginnings of two neighbouring windows of a text.",
+        "The number of tokens between the starts of two neighbouring windows of a text.",
         least=1,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
     )
     version_2_with_negative: bool = groups.ROWS.flag(
-        PerModel(False), "Allow questions without an answer, as in SQuAD 2.0."
+        PerModel(False), "Allow unanswerable questions, as in SQuAD 2.0."
     )
     do_predict: bool = shared(
         "do_predict",
-        help="Answer --predict_file, write the answers, and score them as --do_eval does.",
+        help="Answer the questions in --predict_file, write the answers, and score them as "
+        "--do_eval does.",
     )
-    do_eval: bool = shared("do_eval", help="Score the answers to --predict_file.")
+    do_eval: bool = shared("do_eval", help="Score the answers to the questions in --predict_file.")
     max_seq_length: int = shared(
         "max_seq_length",
         default=PerModel(384),
-        help="The maximum number of tokens in a window, special ones included.",
+        help="The maximum number of tokens in a window, including special tokens.",
     )
     n_best_size: int = groups.ANSWERS.flag(
         PerModel(20),
@@ -128,30 +129,29 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     null_score_diff_threshold: float = groups.ANSWERS.flag(
         PerModel(0.0),
-        "For SQuAD 2.0: a question whose null score difference is above this number gets no "
-        "answer.",
+        "For SQuAD 2.0: a question whose null score difference exceeds this number gets no answer.",
         least=-1e9,
         most=1e9,
         changeable=ALWAYS,
     )
     google_answers: bool = groups.ANSWERS.flag(
         False,
-        "Choose and cut answers as google-research/bert does, to compare results; with "
-        "--bucket_boundaries=none the candidates are the same too.",
+        "Select and cut answers as google-research/bert does, to compare results; with "
+        "--bucket_boundaries=none, the candidates are also the same.",
     )
     start_n_top: int = groups.HEAD.optional(
-        "The number of starts of an answer that ALBERT's head for SQuAD 2.0 follows. With a BERT, "
-        f"this flag chooses that head. Default: {START_N_TOP}.",
+        "The number of answer starts that ALBERT's SQuAD 2.0 head considers. For BERT, this flag "
+        f"selects that head. Default: {START_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
     end_n_top: int = groups.HEAD.optional(
-        f"The number of ends that the head follows for each start. Default: {END_N_TOP}.",
+        f"The number of answer ends that the head considers for each start. Default: {END_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
     dropout_prob: float = groups.HEAD.flag(
-        0.1, "The dropout rate in the head for SQuAD 2.0.", least=0, below=1
+        0.1, "The dropout rate in ALBERT's SQuAD 2.0 head.", least=0, below=1
     )
     classifier_dropout: float = shared(
         "classifier_dropout", help="Has no effect here.", group=groups.COMPATIBILITY
@@ -165,22 +165,22 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     warmup_proportion: float = shared("warmup_proportion", default=PerModel(0.1))
     warmup_step: int = shared("warmup_step", default=PerModel(None))
     train_feature_file: str = groups.BATCHES.optional(
-        "The file that keeps encoded questions for the next run with the same flags. Default: "
-        "train_features.npz in --output_dir.",
+        "The file that caches encoded training questions for the next run with the same flags. "
+        "Default: train_features.npz in --output_dir.",
         takes=(FILE, NOTHING),
     )
     predict_feature_file: str = groups.BATCHES.optional(
-        "The file that keeps the encoded questions of --predict_file. Default: "
+        "The file that caches the encoded questions of --predict_file. Default: "
         "predict_features.npz in --output_dir.",
         takes=(FILE, NOTHING),
     )
     predict_feature_left_file: str = groups.COMPATIBILITY.optional(
-        "Has no effect here: one file holds all.", no_effect=True
+        "Has no effect here: --predict_feature_file holds everything.", no_effect=True
     )
     verbose_logging: bool = groups.COMPATIBILITY.optional("Has no effect here.", no_effect=True)
     use_einsum: bool = groups.COMPATIBILITY.optional("Has no effect here.", no_effect=True)
     export_dir: str = groups.COMPATIBILITY.optional(
-        "Refused: export_model.py --format=saved_model writes a SavedModel of the result."
+        "Refused: use export_model.py --format=saved_model to write a SavedModel."
     )
 
 

@@ -95,7 +95,7 @@ LARGE = 4096
 
 SHARED_HEAD = """## Shared flags
 
-If a program lists one of these flags itself, what it says there applies.
+If a program's own section lists one of these flags, that entry applies.
 """
 
 

@@ -44,7 +44,7 @@ This page is made from the code by `python docs/generated_pages`; a test compare
         "off": "only `false` is accepted",
         "zero": "only `0` is accepted",
         "refused": "refused",
-        "alias": "same; another name of `--{}`",
+        "alias": "same; another name for `--{}`",
     },
     "ko": {
         "head": """# 플래그별로 보는 이전 안내
@@ -169,8 +169,8 @@ def status(program, references, name, language):
         return words["zero"]
     if help.startswith("Refused"):
         return words["refused"]
-    if help.startswith("Another name of "):
-        return words["alias"].format(help.split()[3].rstrip("."))
+    if help.startswith("Another name for "):
+        return words["alias"].format(help.split()[3].strip("-."))
     if all(same_default(field, *found) for found in references if name in PROGRAMS[found]):
         differ = len({str(PROGRAMS[found].get(name)) for found in references}) > 1
         both = all(name in PROGRAMS[found] for found in references)

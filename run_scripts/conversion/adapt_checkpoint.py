@@ -33,56 +33,58 @@ from tokenization.loading import Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class AdaptFlags:
-    """Carries a model over to another vocabulary, to more words, or to more positions.
+    """Adapts a model to another vocabulary, to more words, or to more positions.
 
     A token that is in both vocabularies keeps its row of the embedding table. The row of a new
-    token begins as the mean of the rows of the tokens into which the model's own tokenizer cuts it.
-    All other weights stay as they are. Pre-train the result further with run_pretraining
-    --model_dir.
+    token is initialized with the mean of the rows of the tokens into which the model's own
+    tokenizer splits it. All other weights stay unchanged. Pre-train the result further with
+    run_pretraining --model_dir.
     """
 
     EXAMPLE = "--model_dir=output/model --tokenizer_dir=data/bank_vocab --output_dir=output/bank"
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of the model to adapt: one of this project or of transformers, or a released "
-        "one, unpacked.",
+        "The folder of the model to adapt: a model saved by this project or by transformers, or a "
+        "released model, unpacked.",
         required=True,
     )
     output_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write the adapted model to; it must not hold a model.", required=True
+        "The folder to write the adapted model to; it must not already hold a model.", required=True
     )
     init_checkpoint: str = groups.MODEL.optional(
-        "The checkpoint to adapt. Default: the best one in --model_dir, else the newest.",
+        "The checkpoint to adapt. Default: the best checkpoint in --model_dir, else the newest.",
         takes=(FILE, FOLDER, NOTHING),
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
-        "The new vocabulary: a folder with tokenizer_config.json, as build_vocab writes it."
+        "The new vocabulary: a folder with tokenizer_config.json, as written by build_vocab."
     )
     add_tokens: str = groups.RESIZING.input_file(
-        "A file of words to add to the vocabulary, one per line. ##X is the token X inside a "
-        "word. [unused] rows are filled first."
+        "A file of words to add to the vocabulary, one per line. ##X is the token X inside a word. "
+        "The rows of [unused] tokens are used first."
     )
     new_rows: str = groups.RESIZING.flag(
         "mean",
-        "How the embeddings of new tokens begin. mean: as the mean of the old tokens that spell "
-        "them. random: like a typical old row.",
+        "How the embeddings of new tokens are initialized. mean: with the mean embedding of the "
+        "old tokens that spell them. random: from a normal distribution with the mean and standard "
+        "deviation of the old rows.",
         choices=("mean", "random"),
     )
     max_position_embeddings: int = groups.RESIZING.optional(
-        "The number of positions of the new model, at least the old number. If it is the old "
-        "number, only positions that were never trained are replaced.",
+        "The adapted model's number of positions, not below the original number. If the number "
+        "stays the same, only positions that were never trained are replaced.",
         least=1,
         most=LARGEST_SIZE,
     )
     new_positions: str = groups.RESIZING.optional(
-        "How new positions begin. repeat: as copies of the trained positions. interpolate: all "
-        "positions are interpolated from the trained ones, so nearly all change. Default: repeat.",
+        "How new positions are initialized. repeat: as copies of the trained positions. "
+        "interpolate: by interpolating all positions from the trained ones, so that nearly all "
+        "change. Default: repeat.",
         choices=tuple(METHODS),
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
         "Whether the model's tokenizer lower-cases text, if its folder does not say so."
     )
-    random_seed: int = flag(12345, "The seed of random embeddings.", least=0, most=MAX_SEED)
+    random_seed: int = flag(12345, "The seed for random embeddings.", least=0, most=MAX_SEED)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

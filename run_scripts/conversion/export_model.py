@@ -78,8 +78,8 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     --format=google writes the checkpoint, configuration and vocabulary that google-research's
     programs read. huggingface writes a folder for transformers, keras a .keras file, and
     saved_model a SavedModel for TensorFlow Serving, with the tokenizer inside. onnx and litert
-    write the graph from ids to outputs, for ONNX Runtime and LiteRT. difference writes what
-    fine-tuning changed in the model in --base_dir, as matrices of low rank that this project's
+    write the graph from token ids to outputs, for ONNX Runtime and LiteRT. difference writes what
+    fine-tuning changed in the model in --base_dir, as low-rank matrices that this project's
     programs read."""
 
     EXAMPLE = "--model_dir=output/model --output_dir=output/transformers --format=huggingface"
@@ -88,43 +88,45 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "The folder of the model to export, pre-trained or fine-tuned.", required=True
     )
     output_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write. It must be new, empty or an earlier export, which is replaced.",
+        "The folder to write to. It must be new or empty, or hold an earlier export, which is "
+        "replaced.",
         required=True,
     )
     format: str = groups.EXPORT.required("The format to write.", choices=FORMATS)
     init_checkpoint: str = groups.MODEL.optional(
-        "The checkpoint to export. Default: the best one in --model_dir, else the newest.",
+        "The checkpoint to export. Default: the best checkpoint in --model_dir, else the newest.",
         is_input=True,
         takes=(FILE, FOLDER, NOTHING),
     )
     generator: bool = groups.MODEL.flag(
         False,
-        "Export the generator of an ELECTRA, which fills masks, instead of its discriminator.",
+        "Export ELECTRA's generator, which fills masks, instead of its discriminator.",
     )
     precision: str = groups.DEVICES.optional(
         "The type of the stored weights. float16 (huggingface, difference, onnx, litert) halves "
-        "the file. "
-        "int8 (onnx, litert) quantizes the matrices and computes in integers. Default: float32.",
+        "the file size. int8 (onnx, litert) quantizes the matrices and computes with integers. "
+        "Default: float32.",
         choices=("float32", "float16", "int8"),
     )
     max_shard_size: str = groups.EXPORT.optional(
-        "For huggingface: the largest size of a weights file, such as 500MB. Default: one file."
+        "For huggingface: the maximum size of a weights file, such as 500MB. Default: a single "
+        "file."
     )
     card_file: str = groups.EXPORT.input_file(
         "For huggingface: a Markdown file that replaces the title of the model card. If it begins "
         "with lines between two ---, these become metadata."
     )
     base_dir: str = groups.EXPORT.input_folder(
-        "For difference: the folder of the model that the training began with. It must stay where "
-        "it is, relative to the export."
+        "For difference: the folder of the model from which fine-tuning started. It must keep its "
+        "location relative to the export."
     )
     rank: int = groups.EXPORT.optional(
-        "For difference: the rank to which the difference of each matrix is cut. Default: 24.",
+        "For difference: the rank to which each matrix's difference is reduced. Default: 24.",
         least=1,
         most=HIGHEST_RANK,
     )
     max_size: str = groups.EXPORT.optional(
-        "Refuse an export larger than this, such as 20MB. Default: no limit."
+        "Refuse to write an export larger than this, such as 20MB. Default: no limit."
     )
 
 

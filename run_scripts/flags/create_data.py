@@ -47,144 +47,141 @@ class CreateDataFlags(TokenizerFlags):
     )
 
     input_file: str = groups.FILES.required(
-        "The text to read: paths, globs or folders, separated by commas. Files may hold text or "
-        "JSON lines (also gzipped). With the extra parquet, they may also be Parquet files, and "
-        "folders may be saved by Hugging Face's datasets.",
+        "The text to read: comma-separated paths, globs or folders. Files hold text or JSON lines "
+        "and may be gzipped. Parquet files, and folders that Hugging Face's datasets saved, need "
+        'the extra "parquet".',
         is_input=True,
         is_path=True,
         in_manifest=False,
     )
     input_format: str = groups.FILES.optional(
         "The format of the files. text: one sentence per line, a blank line between documents. "
-        "jsonl: one JSON object per line, whose key --text_key holds a document with one sentence "
-        "per line. Default: jsonl for .jsonl, .ndjson and .json, text for other files.",
+        "jsonl: one JSON object per line, with a document (one sentence per line) under "
+        "--text_key. Default: jsonl for .jsonl, .ndjson and .json files, text for others.",
         choices=FORMATS,
     )
     text_key: str = groups.FILES.flag(
         TEXT_KEY,
-        "The key (JSON) or column (tables) that holds a document; meta.body is the key body "
-        "inside meta.",
+        "The JSON key or table column that holds a document; meta.body means the key body inside "
+        "meta.",
         in_manifest=False,
     )
     split_sentences: bool = groups.FILES.flag(
         False,
-        "Split lines of running text into sentences with kiwipiepy, which the extra korean "
-        "installs.",
+        "Split lines of running text into sentences with kiwipiepy (installed by the extra "
+        '"korean").',
     )
     long_lines: str = groups.FILES.flag(
         "split",
-        "What to do with a line that has more tokens than a row. split: divide it at the ends of "
-        "sentences, else between words; with --objective=none, the rows keep all of its text. "
-        "truncate: drop tokens at random from either end, as Google's scripts do.",
+        "What to do with a line that has more tokens than fit in an example. split: divide it at "
+        "sentence ends, else between words; with --objective=none, no text is lost. truncate: drop "
+        "tokens from either end at random, as Google's scripts do.",
         choices=LONG_LINES,
     )
     drop_duplicates: str = groups.FILES.flag(
         "none",
-        "The repeated text to leave out. documents: all but the first of equal documents. lines: "
-        "also all but the first of equal lines of 10 characters or more.",
+        "The repeated text to leave out. documents: repeated documents. lines: also repeated lines "
+        "of 10 characters or more. The first occurrence is kept.",
         choices=tuple(DROPPED_KINDS),
     )
     output_file: str = groups.OUTPUT.optional(
-        "The record files to write, separated by commas. ko.tfrecord@64 stands for 64 files: "
-        "ko-00000-of-00064.tfrecord and so on. Examples are shuffled over all files. Default: "
-        "each input file's name with .tfrecord added.",
+        "The record files to write, comma-separated. ko.tfrecord@64 stands for 64 files, "
+        "ko-00000-of-00064.tfrecord and so on. Examples are shuffled across all files. Default: "
+        "the name of each input file with .tfrecord appended.",
         is_path=True,
         in_manifest=False,
     )
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of a model whose training will continue. It provides the tokenizer and "
-        "decides the default of --objective.",
+        "The folder of a model that will be trained further. It provides the tokenizer and "
+        "determines the default of --objective.",
         in_manifest=False,
     )
     objective: str = groups.ROWS.optional(
-        "What the sentence label says. nsp: whether B is the sentence after A or a random one. "
-        "sop: whether A and B are in order. none: no pairs, no label. Default: as the model in "
-        "--model_dir was trained, else nsp, or sop if a flag of ALBERT's script is given.",
+        "What the sentence label says about segments A and B. nsp: whether B follows A or is "
+        "random. sop: whether A and B are in order. none: no pairs, no label. Default: as in the "
+        "training of the model in --model_dir, else nsp, or sop if a flag of ALBERT's script is "
+        "given.",
         choices=OBJECTIVES,
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "The maximum number of tokens in an example, special ones included.",
+        "The maximum number of tokens in an example, including special tokens.",
         least=SHORTEST_SEQUENCE,
         most=LONGEST_SEQUENCE,
     )
     max_predictions_per_seq: int = groups.ROWS.optional(
-        "The maximum number of masked tokens in an example; max_seq_length * masked_lm_prob is "
-        "enough. Default: 20, or with --packing as many as full rows need.",
+        "The maximum number of masked tokens in an example; --max_seq_length * --masked_lm_prob is "
+        "enough. Default: 20, or with --packing, as many as full rows need.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
     packing: bool = groups.ROWS.flag(
         False,
-        "Put several sequences into a row; they do not attend to each other. This leaves less "
-        "padding, makes fewer records and trains faster.",
+        "Put several sequences into one row, without attention between them. This needs less "
+        "padding and fewer records, and speeds up training.",
     )
     masking: str = groups.ROWS.flag(
         "static",
-        "When masks are drawn. static: now; the records store them, with other masks for each "
-        "pass over the text. dynamic: during training, by run_pretraining, with other masks in "
-        "every epoch.",
+        "When masks are drawn. static: now; each pass over the text gets different masks, which "
+        "the records store. dynamic: by run_pretraining, with different masks in every epoch.",
         choices=MASKINGS,
     )
-    masked_lm_prob: float = groups.ROWS.flag(
-        0.15, "The share of the tokens to mask.", least=0, below=1
-    )
+    masked_lm_prob: float = groups.ROWS.flag(0.15, "The share of tokens to mask.", least=0, below=1)
     mask_replace_prob: float = groups.ROWS.flag(
         0.8,
-        "Of the tokens to predict, the share that becomes [MASK]. To mask all of them, give 1 and "
-        "--random_replace_prob=0.",
+        "Of the tokens to predict, the share replaced with [MASK]. To replace all of them, set it "
+        "to 1 and --random_replace_prob to 0.",
         least=0,
         most=1,
     )
     random_replace_prob: float = groups.ROWS.flag(
         0.1,
-        "Of the tokens to predict, the share that becomes a random token. The rest stay as they "
-        "are.",
+        "Of the tokens to predict, the share replaced with random tokens. The rest stay unchanged.",
         least=0,
         most=1,
     )
     do_whole_word_mask: bool = groups.ROWS.flag(
         PerModel(False, {"albert": True}),
-        "Mask all tokens of a word at once.",
+        "Mask all tokens of a word together.",
     )
     ngram: int = groups.ROWS.flag(
         PerModel(1, {"albert": 3}),
-        "The maximum number of consecutive words (or tokens) to mask together.",
+        "The maximum number of consecutive words (or tokens, without --do_whole_word_mask) to mask "
+        "together.",
         least=1,
         most=LONGEST_NGRAM,
     )
     favor_shorter_ngram: bool = groups.ROWS.flag(
         PerModel(True),
-        "Prefer short n-grams: draw a length n with weight 1/n. Off: prefer long ones, with the "
+        "Prefer short n-grams: draw length n with weight 1/n. Off: prefer long n-grams, with the "
         "same weights in reverse order.",
     )
     do_permutation: bool = groups.ROWS.flag(
         PerModel(False),
         "Also shuffle as many tokens as are masked, and predict the shuffled tokens too. Records "
-        "then have room for 2 * max_predictions_per_seq predictions.",
+        "then have room for 2 * --max_predictions_per_seq predictions.",
     )
     random_next_sentence: bool = groups.ROWS.flag(
         PerModel(False),
-        "ALBERT's name for --objective=nsp, with ALBERT's defaults.",
+        "ALBERT's name for --objective=nsp; it selects ALBERT's defaults.",
         in_manifest=False,
     )
     short_seq_prob: float = groups.ROWS.flag(
         0.1,
-        "The probability that, in a pass over a document, its examples get a random shorter "
-        "length.",
+        "The probability that one pass over a document makes examples of a random shorter length.",
         least=0,
         most=1,
     )
     dupe_factor: int = groups.ROWS.flag(
         PerModel(10, {"albert": 40}),
-        "The number of passes over the text, each with other segments and masks. Default with "
+        "The number of passes over the text, each with different segments and masks. Default with "
         "--masking=dynamic: 1.",
         least=1,
         most=MOST_PASSES,
     )
     random_seed: int = flag(
         12345,
-        "The seed of all random choices. The same seed gives the same bytes.",
+        "The seed for all random choices. The same seed gives byte-identical output files.",
         least=-(2**63),
         most=2**63 - 1,
     )
@@ -194,14 +191,14 @@ class CreateDataFlags(TokenizerFlags):
         choices=COMPRESSIONS,
     )
     num_workers: int = groups.PROCESSES.optional(
-        "The number of processes, which does not change the records. Default: one for each core.",
+        "The number of processes. It does not affect the records. Default: one per core.",
         least=1,
         most=MOST_PROCESSES,
         in_manifest=False,
     )
     num_tasks: int = groups.PROCESSES.flag(
         1,
-        "The number of runs that share the work, on machines with a common file system. The last "
+        "The number of runs that share the work, on machines with a shared file system. The last "
         "run to finish writes the records.",
         least=1,
         most=MOST_PROCESSES,
@@ -209,27 +206,32 @@ class CreateDataFlags(TokenizerFlags):
     )
     task_index: int = groups.PROCESSES.flag(
         0,
-        "The number of this run among --num_tasks, from 0.",
+        "The index of this run among --num_tasks, from 0.",
         least=0,
         most=MOST_PROCESSES - 1,
         in_manifest=False,
     )
     engine: str = groups.PROCESSES.flag(
         "local",
-        "Where the work runs. local: in processes of this machine. spark: on Apache Spark, whose "
+        "Where the work runs. local: in processes on this machine. spark: on Apache Spark, whose "
         "executors need the same files and Python packages.",
         choices=("local", "spark"),
         in_manifest=False,
     )
     spark_master: str = groups.PROCESSES.optional(
-        "For --engine=spark: the address, such as spark://host:7077, yarn, k8s://... or local[4].",
+        "The Spark address for --engine=spark, such as spark://host:7077, yarn, k8s://... or "
+        "local[4].",
         in_manifest=False,
     )
     input_file_mode: str = groups.COMPATIBILITY.optional(
-        "Accepted for ALBERT's command lines; has no effect.", in_manifest=False, no_effect=True
+        "Accepted for compatibility with ALBERT's command lines; has no effect.",
+        in_manifest=False,
+        no_effect=True,
     )
     parallel: bool = groups.COMPATIBILITY.optional(
-        "Accepted for ALBERT's command lines; has no effect.", in_manifest=False, no_effect=True
+        "Accepted for compatibility with ALBERT's command lines; has no effect.",
+        in_manifest=False,
+        no_effect=True,
     )
 
 

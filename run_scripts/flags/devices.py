@@ -18,14 +18,14 @@ class DeviceFlags:
     device: str = groups.DEVICES.flag(
         "auto",
         "The devices to use. auto: the GPUs, else the CPU; the program stops if TensorFlow cannot "
-        "use the GPU of this machine. cpu: the CPU alone.",
+        "use this machine's GPU. cpu: only the CPU.",
         choices=("auto", "cpu"),
     )
     ignore_compute_capability: bool = groups.DEVICES.flag(
-        False, "Try a GPU that this TensorFlow has no code for; the process may crash."
+        False, "Try a GPU that this TensorFlow build does not support; the process may crash."
     )
     num_threads: int = groups.THREADS.optional(
-        "The maximum number of CPU threads that TensorFlow may use. Default: one for each core.",
+        "The maximum number of CPU threads for TensorFlow. Default: one per core.",
         least=1,
         most=MOST_THREADS,
     )

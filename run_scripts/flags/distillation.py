@@ -37,14 +37,14 @@ class TeacherFlags:
     """
 
     teacher_dir: str = groups.DISTILLATION.input_folder(
-        "The folder of a teacher: a model with the same vocabulary. The trained model, the "
-        "student, learns from the teacher besides the labels. In fine-tuning, the teacher must be "
-        "trained for the same task with the same labels.",
+        "The folder of a teacher model with the same vocabulary. The trained model, the student, "
+        "then learns from the teacher as well as from the labels. For fine-tuning, the teacher "
+        "must have been trained for the same task with the same labels.",
         **_lasting,
     )
     distillation_weight: float = groups.DISTILLATION.flag(
         0.5,
-        "The teacher's share w of the loss: (1 - w) * loss of the labels + w * distance from the "
+        "The teacher's weight w in the loss: (1 - w) * loss on the labels + w * distance from the "
         "teacher.",
         above=0,
         most=1,
@@ -52,7 +52,7 @@ class TeacherFlags:
     )
     distillation_temperature: float = groups.DISTILLATION.flag(
         2.0,
-        "The temperature t of both softmaxes if the student learns the teacher's logits. The "
+        "The temperature t of both softmaxes when the student learns the teacher's logits. The "
         "distance is t^2 times the Kullback-Leibler divergence.",
         above=0,
         most=100,
@@ -66,28 +66,28 @@ class PretrainingTeacherFlags(TeacherFlags):
 
     distillation: str = groups.DISTILLATION.flag(
         LOGITS,
-        "What the student learns from the teacher. logits: the teacher's distribution at the "
-        "masked positions. minilm: the relations between queries, keys and values in one layer of "
-        "the teacher, as in MiniLMv2.",
+        "What the student learns from the teacher. logits: the distribution over the vocabulary at "
+        "masked positions. minilm: the relations between queries, keys and values in one of the "
+        "teacher's layers, as in MiniLMv2.",
         choices=(LOGITS, RELATIONS),
         **_lasting,
     )
     distillation_relations: str = groups.DISTILLATION.flag(
         "qq,kk,vv",
-        "For --distillation=minilm: the relations to learn, between queries (q), keys (k) and "
-        "values (v). qk,vv are the attention distributions and value relations of the first "
+        "For --distillation=minilm: the relations to learn between queries (q), keys (k) and "
+        "values (v). qk,vv are the attention distributions and value relations of the original "
         "MiniLM.",
         **_lasting,
     )
     relation_heads: int = groups.DISTILLATION.optional(
-        "For --distillation=minilm: the number of relation heads, which must divide the width of "
-        "both models. Default: the teacher's number of attention heads.",
+        "For --distillation=minilm: the number of relation heads, which must divide the hidden "
+        "size of both models. Default: the teacher's number of attention heads.",
         least=1,
         **_lasting,
     )
     teacher_layer: int = groups.DISTILLATION.optional(
-        "For --distillation=minilm: the layer of the teacher to learn from, numbered from 1. "
-        "Default: the last.",
+        "For --distillation=minilm: the teacher's layer to learn from, numbered from 1. Default: "
+        "the last layer.",
         least=1,
         **_lasting,
     )

@@ -51,60 +51,61 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     init_checkpoint: str | None = redeclare(
         TrainingFlags,
         "init_checkpoint",
-        help="The weights to start from: a checkpoint, a safetensors file, or a folder with one "
-        "(its best checkpoint, else the newest). Without --do_train, the fine-tuned weights to "
+        help="The weights to start from: a checkpoint, a safetensors file, or a folder with either "
+        "(its best checkpoint, else the newest). Without --do_train: the fine-tuned weights to "
         "use.",
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "The maximum number of tokens in an example, special ones included; the rest is cut off.",
+        "The maximum number of tokens in an example, including special tokens; the rest is cut "
+        "off.",
         least=SHORTEST,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
     )
     do_train: bool = groups.UPDATES.flag(False, "Train the model.")
-    do_eval: bool = groups.EVALUATION.flag(False, "Evaluate the model on every split with labels.")
+    do_eval: bool = groups.EVALUATION.flag(False, "Evaluate the model on every labelled split.")
     do_predict: bool = groups.PREDICTION.flag(False, "Write predictions for --predict_split.")
     eval_on: str = groups.EVALUATION.flag(
         "own",
-        "What to evaluate on. own: the task's dev and test. train_part: about a tenth of the "
-        "training examples, the same for every seed and not trained on, so that settings can be "
-        "chosen without dev and test.",
+        "What to evaluate on. own: the task's dev and test splits. train_part: about a tenth of "
+        "the training examples, excluded from training and the same for every seed, to choose "
+        "settings without using the dev and test splits.",
         choices=("own", TRAIN_PART),
         kept=True,  # else it would be measured on texts that were trained on
     )
     predict_split: str = groups.PREDICTION.optional(
-        "The split to predict. Default: test if there is one, else dev; with "
-        "--eval_on=train_part, that part."
+        "The split to predict. Default: test if it exists, else dev; with --eval_on=train_part, "
+        "the held-out examples."
     )
     train_batch_size: int = groups.UPDATES.flag(
         32,
-        "The number of examples in an update, over all devices.",
+        "The number of examples per update, over all devices.",
         least=1,
         most=LARGEST_BATCH,
         recorded=True,
     )
     eval_batch_size: int = groups.EVALUATION.flag(
         8,
-        "The number of examples in an evaluation step, over all devices.",
+        "The number of examples per evaluation step, over all devices.",
         least=1,
         most=LARGEST_BATCH,
     )
     predict_batch_size: int = groups.ANSWERS.flag(
         8,
-        "The number of examples in a prediction step, over all devices.",
+        "The number of examples per prediction step, over all devices.",
         least=1,
         most=LARGEST_BATCH,
     )
     optimizer: str = groups.OPTIMIZER.flag(
         "adamw",
-        "The optimizer, which computes as in Google's programs.",
+        "The optimizer, implemented as in Google's programs.",
         choices=OPTIMIZER_NAMES,
         recorded=True,
     )
     learning_rate: float = groups.OPTIMIZER.flag(
         5e-5,
-        "The peak learning rate, which is reached at the end of the warm-up.",
+        "The peak learning rate, reached at the end of the warm-up.",
         above=0,
         most=HIGHEST_RATE,
         recorded=True,
@@ -118,28 +119,28 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     train_step: int = groups.UPDATES.flag(
         PerModel(None, {"albert": 1000}),
-        "The number of updates to train for, instead of --num_train_epochs.",
+        "The number of training updates, instead of --num_train_epochs.",
         least=1,
         recorded=True,
     )
     warmup_proportion: float = groups.UPDATES.flag(
         PerModel(0.1, {"albert": None}),
-        "The share of all updates in which the learning rate rises.",
+        "The share of all updates used for warm-up.",
         least=0,
         below=1,
         recorded=True,
     )
     warmup_step: int = groups.UPDATES.flag(
         PerModel(None, {"albert": 0}),
-        "The number of updates in which the learning rate rises, instead of --warmup_proportion.",
+        "The number of warm-up updates, instead of --warmup_proportion.",
         least=0,
         recorded=True,
     )
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
-        "The number of updates between two evaluations while training; the best checkpoint is "
-        "kept. A task without a dev split holds out a twentieth of the training examples. 0: keep "
-        "the last checkpoint.",
+        "The number of updates between evaluations during training; the best checkpoint is kept. "
+        "If the task has no dev split, a twentieth of the training examples is held out. 0: keep "
+        "the last checkpoint instead.",
         least=0,
     )
     patience: int = groups.EVALUATION.flag(
@@ -148,30 +149,30 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         least=0,
     )
     early_stopping: int = groups.EVALUATION.flag(
-        0, "The same as --patience; give only one. 0: never.", least=0
+        0, "The same as --patience; give only one of the two. 0: never.", least=0
     )
     max_train_examples: int = groups.RUNS.flag(
         0,
-        "Train on this many examples, drawn by --random_seed; each class keeps about its share. "
-        "0: all.",
+        "Train on this many examples, sampled with --random_seed; class proportions are roughly "
+        "kept. 0: all examples.",
         least=0,
         recorded=True,
     )
     num_seeds: int = groups.RUNS.flag(
         1,
-        "Train this many models, with --random_seed and the seeds after it, each in its own "
-        "folder in --output_dir, and print mean and standard deviation.",
+        "Train this many models with consecutive seeds from --random_seed, each in its own folder "
+        "in --output_dir, and print the mean and standard deviation of the results.",
         least=1,
         most=MOST_SEEDS,
     )
     save_checkpoints_steps: int = groups.RUNS.flag(
-        1000, "The number of updates between two checkpoints.", least=1
+        1000, "The number of updates between checkpoints.", least=1
     )
     bucket_boundaries: str = groups.BATCHES.flag(
         "auto",
-        "The lengths to which batches are padded, separated by commas. A batch holds examples of "
-        "similar length. auto: one to seven lengths that suit the examples. none: all batches "
-        "have max_seq_length.",
+        "The lengths to which batches are padded, comma-separated. Each batch holds examples of "
+        "similar length. auto: one to seven lengths chosen from the examples. none: pad all "
+        "batches to --max_seq_length.",
     )
     classifier_dropout: float = groups.HEAD.flag(
         0.1,
@@ -184,7 +185,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "Has no effect here: examples are encoded in seconds.", no_effect=True
     )
     albert_hub_module_handle: str = groups.COMPATIBILITY.optional(
-        "Refused: download and unpack the module, and give its folder as --model_dir."
+        "Refused: download and unpack the module, and pass its folder as --model_dir."
     )
 
 
@@ -194,11 +195,11 @@ class TextFlags(TeacherFlags, FinetuneFlags):
 
     data_dir: str = redeclare(FinetuneFlags, "data_dir", required=False)
     predict_file: str = groups.FILES.optional(
-        "A file to predict with --do_predict.", is_input=True, is_path=True
+        "The file to predict with --do_predict.", is_input=True, is_path=True
     )
     feature_layers: str = groups.LAYERS.optional(
-        "The layers that the head reads, such as -1,-2,-3,-4; 0 is the embedding output, 1 the "
-        "first layer. Default: the head's usual input."
+        "The encoder layers that the head reads, such as -1,-2,-3,-4; 0 is the embedding output, 1 "
+        "the first layer. Default: the head's usual input."
     )
     freeze_encoder: bool = groups.LAYERS.flag(False, "Train only the head.", recorded=True)
 

@@ -51,10 +51,9 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     """Pre-trains BERT, ALBERT or ELECTRA on the records of create_pretraining_data.py.
 
     Give --config_file (or, as in Google's programs, --bert_config_file or --albert_config_file), or
-    --model_dir to continue from a model. That flag decides whether a BERT, an ALBERT or an ELECTRA
-    is trained, and so whether the defaults of google-research/bert, /albert or /electra apply. A
-    run that was stopped resumes from the newest checkpoint in --output_dir when it is started
-    again."""
+    --model_dir to continue from a model. That flag decides whether BERT, ALBERT or ELECTRA is
+    trained, and so whether the defaults of google-research/bert, /albert or /electra apply. A run
+    that was stopped resumes from the newest checkpoint in --output_dir when it is started again."""
 
     EXAMPLE = (
         "--albert_config_file=run_scripts/flagfiles/albert_mini.json "
@@ -64,44 +63,45 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
 
     input_file: str = groups.FILES.required(
-        "The record files to train on: paths or globs, separated by commas.",
+        "The record files to train on: comma-separated paths or globs.",
         is_input=True,
         is_path=True,
     )
     init_checkpoint: str | None = redeclare(
         TrainingFlags,
         "init_checkpoint",
-        help="The weights to start from: a checkpoint, a safetensors file, or a folder with one.",
+        help="The weights to start from: a checkpoint, a safetensors file, or a folder with "
+        "either.",
     )
     allow_missing: str = groups.MODEL.flag(
         "",
-        "The variables that --init_checkpoint may lack: prefixes of Google's names, separated by "
-        "commas, such as cls/ for the pre-training heads.",
+        "The variables that --init_checkpoint may lack: comma-separated prefixes of Google's "
+        "variable names, such as cls/ for the pre-training heads.",
     )
     vocab_file: str = groups.TOKENIZER.input_file(
-        "The vocabulary of the records. It is used to check the configuration's vocab_size."
+        "The vocabulary of the records, used to check the configuration's vocab_size."
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
-        "The folder of the records' tokenizer. It is used to check the configuration, and is "
-        "copied into --output_dir. Default: the one beside the records."
+        "The folder of the records' tokenizer, which is used to check the configuration and is "
+        "copied into --output_dir. Default: the tokenizer beside the records."
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Whether the tokenizer of a released model in --model_dir lower-cases. Default: as the "
-        "model's name says (uncased_..., multi_cased_...); if it does not say, off where the "
-        "vocabulary has capital letters."
+        "Whether the tokenizer of a released model in --model_dir lower-cases text. Default: as "
+        "the model's name says (uncased_..., multi_cased_...), else off if the vocabulary has "
+        "capital letters."
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "The length of the records. The JSON file beside the records, if there is one, replaces "
-        "this default.",
+        "The length of the records. The JSON file beside the records, if it exists, overrides this "
+        "default.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
     )
     max_predictions_per_seq: int = groups.ROWS.flag(
         PerModel(20),
-        "The number of masked positions in a record. The JSON file beside the records, if there is "
-        "one, replaces this default.",
+        "The number of masked positions in a record. The JSON file beside the records, if it "
+        "exists, overrides this default.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
@@ -110,7 +110,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         PerModel(False, {"albert": True, "electra": True}), "Train the model."
     )
     do_eval: bool = groups.EVALUATION.flag(
-        PerModel(False), "Evaluate the model; with --do_train, after the training."
+        PerModel(False), "Evaluate the model; with --do_train, after training."
     )
     objective: str = groups.UPDATES.flag(
         MASKED_WORDS.name,
@@ -120,106 +120,105 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     generator_dir: str = groups.MODEL.input_folder(
         "For --objective=rtd: the folder of a generator in transformers' format "
-        "(ElectraForMaskedLM), to start from together with the discriminator's weights."
+        "(ElectraForMaskedLM), to start from along with the discriminator's weights."
     )
     generator_size: float = groups.UPDATES.optional(
-        "For --objective=rtd: the generator's width as a share of the discriminator's. Default: "
-        "as in --generator_dir, else as the configuration says.",
+        "For --objective=rtd: the generator's width as a fraction of the discriminator's width. "
+        "Default: the width of the generator in --generator_dir, else as in the configuration.",
         above=0,
         most=1,
         recorded=True,
     )
     token_dropping: float = groups.UPDATES.flag(
         0.0,
-        "The share of a row's tokens, such as 0.5, that skip the middle layers during training, "
-        "to save time (arXiv:2203.13240). Not for --objective=rtd.",
+        "The share of a row's tokens, such as 0.5, that skip the middle layers to save training "
+        "time (arXiv:2203.13240). Not for --objective=rtd.",
         least=0,
         below=1,
         recorded=True,
     )
     train_batch_size: int = groups.UPDATES.flag(
         PerModel(32, {"albert": 4096, "electra": 128}),
-        "The number of examples in an update, over all devices.",
+        "The number of examples per update, over all devices.",
         least=1,
         most=LARGEST_BATCH,
         recorded=True,
     )
     eval_input_file: str = groups.EVALUATION.optional(
-        "The record files to evaluate on, preferably held out. Default: the training files.",
+        "The record files to evaluate on, preferably held out from training. Default: the training "
+        "files.",
         is_input=True,
         is_path=True,
     )
     eval_batch_size: int = groups.EVALUATION.flag(
         PerModel(8, {"albert": 64, "electra": 128}),
-        "The number of examples in an evaluation step, over all devices.",
+        "The number of examples per evaluation step, over all devices.",
         least=1,
         most=LARGEST_BATCH,
     )
     optimizer: str = groups.OPTIMIZER.flag(
         PerModel("adamw", {"albert": "lamb"}),
-        "The optimizer, which computes as in Google's programs.",
+        "The optimizer, implemented as in Google's programs.",
         choices=OPTIMIZER_NAMES,
         recorded=True,
     )
     learning_rate: float = groups.OPTIMIZER.flag(
         PerModel(5e-5, {"albert": 0.00176, "electra": 5e-4}),
-        "The peak learning rate, which is reached at the end of the warm-up.",
+        "The peak learning rate, reached at the end of the warm-up.",
         above=0,
         most=HIGHEST_RATE,
         recorded=True,
     )
     poly_power: float = groups.OPTIMIZER.flag(
-        1.0, "The power of the learning rate's polynomial decay.", above=0, most=100
+        1.0, "The exponent of the polynomial learning-rate decay.", above=0, most=100
     )
     num_train_steps: int = groups.UPDATES.flag(
         PerModel(100000, {"albert": 125000, "electra": 1000000}),
-        "The number of updates to train for.",
+        "The number of training updates.",
         least=1,
         recorded=True,
     )
     num_warmup_steps: int = groups.UPDATES.flag(
         PerModel(10000, {"albert": 3125}),
-        "The number of updates in which the learning rate rises.",
+        "The number of warm-up updates.",
         least=0,
         recorded=True,
     )
     max_train_hours: float = groups.UPDATES.flag(
         0.0,
-        "The hours to train for, including the time before a restart. The learning rate then ends "
-        "at zero; --num_train_steps and --num_warmup_steps have no effect. 0: no limit.",
+        "The number of hours to train, including time before restarts. The learning rate reaches "
+        "zero at the end; --num_train_steps and --num_warmup_steps have no effect. 0: no limit.",
         least=0,
         most=MOST_HOURS,
         recorded=True,
     )
-    start_warmup_step: int = groups.UPDATES.flag(
-        0, "The update at which the warm-up begins.", least=0
-    )
+    start_warmup_step: int = groups.UPDATES.flag(0, "The update at which warm-up begins.", least=0)
     save_checkpoints_steps: int = groups.RUNS.flag(
-        PerModel(1000, {"albert": 5000}), "The number of updates between two checkpoints.", least=1
+        PerModel(1000, {"albert": 5000}), "The number of updates between checkpoints.", least=1
     )
     max_eval_steps: int = groups.EVALUATION.flag(
         100, "The maximum number of batches to evaluate on.", least=1
     )
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
-        "The number of updates between two evaluations on --eval_input_file. 0: evaluate once, at "
-        "the end.",
+        "The number of updates between evaluations on --eval_input_file. 0: evaluate only at the "
+        "end.",
         least=0,
     )
     bucket_boundaries: str = groups.BATCHES.optional(
-        "Lengths below --max_seq_length to which batches may be cut, separated by commas, such as "
-        "128,256. A batch then holds examples of similar length. Not for packed records."
+        "Comma-separated lengths below --max_seq_length to which batches may be shortened, such as "
+        "128,256. Each batch then holds examples of similar length. Not for packed records."
     )
     mask_processes: int = groups.PROCESSES.optional(
-        "The number of processes that draw the masks of --masking=dynamic. The masks do not "
-        "depend on it. 0: the training process draws them. Default: one for each GPU, but fewer "
-        "than there are cores; 0 on a CPU.",
+        "The number of processes that draw masks for records made with --masking=dynamic. It does "
+        "not affect the masks. 0: the training process draws them. Default: one per GPU, but fewer "
+        "than the number of cores; 0 on a CPU.",
         least=0,
         most=MOST_PROCESSES,
     )
     export_dir: str = groups.EXPORT.output_folder(
-        "The folder to which configuration, tokenizer and weights (without optimizer state) are "
-        "written after training."
+        "The folder to write the configuration, tokenizer and weights (without optimizer state) to "
+        "after training."
     )
     masked_lm_budget: float = groups.COMPATIBILITY.flag(
         0.0, "Accepted only if 0, as it did nothing in Google's program.", least=0, most=1

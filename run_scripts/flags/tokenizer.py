@@ -28,14 +28,15 @@ class TokenizerFlags:
         "A SentencePiece model, instead of --vocab_file.", in_manifest=False
     )
     tokenizer: str = groups.TOKENIZER.optional(
-        "The kind of tokenizer. full: BERT's. korean: keeps Hangul syllables and words whole. "
-        "sentencepiece: ALBERT's. Default: sentencepiece with --spm_model_file, else full.",
+        "The kind of tokenizer. full: BERT's. korean: BERT's, without decomposing Hangul "
+        "syllables. sentencepiece: ALBERT's. Default: sentencepiece with --spm_model_file, else "
+        "full.",
         choices=("full", "korean", "sentencepiece"),
         in_manifest=False,
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
-        "A folder with tokenizer_config.json and its vocabulary, of this project or Hugging Face. "
-        "It replaces --vocab_file, --spm_model_file and --tokenizer.",
+        "A folder with tokenizer_config.json and its vocabulary, written by this project or by "
+        "Hugging Face. It replaces --vocab_file, --spm_model_file and --tokenizer.",
         in_manifest=False,
     )
     do_lower_case: bool = groups.TOKENIZER.optional(

@@ -25,19 +25,19 @@ class ModelFlags:
     """The flags that name a model."""
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of the model to start from: one of this project or of transformers, or a "
-        "released one, unpacked. It provides configuration, checkpoint (the best, else the "
-        "newest) and tokenizer, unless other flags name them."
+        "The folder of the model to start from: a model saved by this project or by transformers, "
+        "or a released model, unpacked. It provides the configuration, checkpoint (the best, else "
+        "the newest) and tokenizer, unless other flags name them."
     )
     config_file: str = groups.MODEL.input_file(
-        f"The model's sizes: {', '.join(e.config_file for e in ENCODERS.values())}, or "
+        f"The model's configuration: {', '.join(e.config_file for e in ENCODERS.values())}, or "
         "transformers' config.json."
     )
     bert_config_file: str = groups.MODEL.input_file(
-        "BERT's sizes: a bert_config.json, or transformers' config.json."
+        "BERT's configuration: a bert_config.json, or transformers' config.json."
     )
     albert_config_file: str = groups.MODEL.input_file(
-        "ALBERT's sizes: an albert_config.json, or transformers' config.json."
+        "ALBERT's configuration: an albert_config.json, or transformers' config.json."
     )
     init_checkpoint: str | None = groups.MODEL.optional(
         "The model's weights.", is_input=True, takes=(FILE, FOLDER, NOTHING)
@@ -52,48 +52,48 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "The folder to write checkpoints, TensorBoard curves and results to.", required=True
     )
     keep_checkpoint_max: int = groups.UPKEEP.flag(
-        5, "The number of newest checkpoints to keep. 0: all.", least=0
+        5, "The number of most recent checkpoints to keep. 0: all.", least=0
     )
     keep_checkpoint_every_steps: int = groups.UPKEEP.flag(
         0,
-        "Also save a checkpoint at multiples of this many updates, and keep it. 0: none.",
+        "Also save a checkpoint at multiples of this many updates, and never delete it. 0: none.",
         least=0,
     )
     save_summary_steps: int = groups.UPKEEP.flag(
-        100, "The number of updates between two points on TensorBoard.", least=1
+        100, "The number of updates between points on TensorBoard curves.", least=1
     )
     histogram_steps: int = groups.UPKEEP.flag(
         0,
-        "The number of updates between two histograms of each layer's weights and gradients on "
-        "TensorBoard. 0: none.",
+        "The number of updates between TensorBoard histograms of each layer's weights and "
+        "gradients. 0: none.",
         least=0,
     )
     max_bad_steps: int = groups.UPKEEP.flag(
         10,
-        "Stop after more than this many steps in a row with a non-finite loss or gradient. Such "
-        "steps change no weight.",
+        "Stop after more than this many consecutive steps with a non-finite loss or gradient. Such "
+        "steps do not change the weights.",
         least=0,
     )
     profile_steps: str = groups.UPKEEP.optional(
-        "The first and the last update to trace for TensorBoard's profiler: FROM,TO."
+        "The first and last updates to trace for TensorBoard's profiler, as FROM,TO."
     )
     encoder_dropout: float = groups.HEAD.optional(
-        "The dropout rate of hidden states and attention while training, such as 0 for a small "
-        "model on much text. Default: the configuration's value, which the written configuration "
-        "keeps in any case.",
+        "The dropout rate of hidden states and attention during training, such as 0 for a small "
+        "model on much text. It is not written to the saved configuration. Default: the "
+        "configuration's value.",
         least=0,
         below=1,
         recorded=True,
     )
     bias_correction: bool = groups.OPTIMIZER.flag(
         False,
-        "Correct the optimizer's moments for their start at zero, as PyTorch's AdamW does. "
-        "Google's optimizers do not.",
+        "Correct the bias of the optimizer's moments, which start at zero, as PyTorch's AdamW "
+        "does. Google's optimizers do not.",
         recorded=True,
     )
     random_seed: int = flag(
         12345,
-        "The seed of new weights, the order of examples and dropout.",
+        "The seed for weight initialization, dropout and the order of examples.",
         least=0,
         most=MAX_SEED,
         recorded=True,
@@ -101,7 +101,8 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     distribution_strategy: str = groups.DEVICES.flag(
         "auto",
         "The devices to train on. one_device: one GPU, or the CPU. mirrored: all GPUs of this "
-        "machine. multi_worker: the GPUs of all machines in TF_CONFIG. auto: as many as there are.",
+        "machine. multi_worker: the GPUs of all machines in TF_CONFIG. auto: as many devices as "
+        "there are.",
         choices=("auto", "one_device", "mirrored", "multi_worker"),
     )
     num_gpus: int = groups.DEVICES.optional(
@@ -109,56 +110,57 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     all_reduce: str = groups.DEVICES.flag(
         "auto",
-        "How gradients are added up. auto: by NCCL between GPUs. ring: without NCCL, by gRPC "
-        "between machines and by copies within a machine.",
+        "How gradients are summed across devices. auto: with NCCL between GPUs. ring: without "
+        "NCCL, with gRPC between machines and copies within a machine.",
         choices=("auto", "nccl", "ring"),
     )
     all_reduce_precision: str = groups.DEVICES.flag(
         "float32",
-        "The type in which gradients are added up. bfloat16 halves the traffic between GPUs on "
-        "PCIe or Ethernet, and rounds the sums.",
+        "The type in which gradients are summed. bfloat16 halves the traffic between GPUs over "
+        "PCIe or Ethernet, but rounds the sums.",
         choices=("float32", "bfloat16"),
     )
     precision: str = groups.DEVICES.optional(
         "The type of matrix products; weights, moments, norms and losses are always float32. auto: "
-        "bfloat16 where the hardware supports it, else float32. No precision has been tried on a "
-        "GPU, where TensorFlow multiplies float32 in TF32 (docs/training.md). Default: float32.",
+        "bfloat16 where the hardware supports it, else float32. No precision has been tested on a "
+        "GPU, where TensorFlow multiplies float32 matrices in TF32 (docs/training.md). Default: "
+        "float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
     )
     xla: str = groups.DEVICES.flag(
         "auto",
-        "Whether XLA compiles the training step. auto: it does if it can and if training is long "
-        "enough to benefit; with bfloat16 on a CPU, it compiles only the operations between matrix "
-        "products.",
+        "Whether XLA compiles the training step. auto: if possible and if training is long enough "
+        "to benefit; with bfloat16 on a CPU, only the operations between matrix products are "
+        "compiled.",
         choices=("auto", "on", "off"),
     )
     compilation_cache_dir: str = groups.DEVICES.output_folder(
-        "The folder for XLA's compiled code, which makes the next start faster. none: keep "
-        "nothing. Default: compilation_cache in --output_dir on GPUs, none on a CPU."
+        "The folder for XLA's compiled code, which speeds up the next start. none: keep nothing. "
+        "Default: compilation_cache in --output_dir on GPUs, none on a CPU."
     )
     recompute: str = groups.DEVICES.flag(
         "none",
-        "What the backward pass computes again. none: nothing. block: everything but the input of "
-        "each transformer block. This needs far less memory, and the time of a second forward "
-        "pass.",
+        "What the backward pass recomputes to save memory. none: nothing. block: everything except "
+        "the input of each transformer block; this needs far less memory, but the time of a second "
+        "forward pass.",
         choices=("none", "block"),
     )
     attention: str = groups.DEVICES.flag(
         "auto",
-        "How attention is computed. full: for all queries at once. blockwise: for a block of "
-        "queries at a time, so that memory grows with the length, not its square. auto: blockwise "
-        "for rows of 1,024 tokens and more.",
+        "How attention is computed. full: for all queries at once. blockwise: for one block of "
+        "queries at a time, so that memory grows linearly with the length, not quadratically. "
+        "auto: blockwise for rows of 1,024 tokens or more.",
         choices=ATTENTION_NAMES,
     )
     gradient_accumulation_steps: int = groups.DEVICES.flag(
         1,
-        "The number of parts into which a device divides its share of a batch, to save memory.",
+        "The number of parts into which each device divides its share of a batch, to save memory.",
         least=1,
         most=LARGEST_BATCH,
     )
     steps_per_loop: int = groups.DEVICES.optional(
-        "The maximum number of updates to make before control returns to Python. Default: 10 on "
-        "GPUs, 1 on a CPU.",
+        "The maximum number of updates before control returns to Python. Default: 10 on GPUs, 1 on "
+        "a CPU.",
         least=1,
     )
     iterations_per_loop: int = groups.TPU.optional("For TPUs; has no effect here.", least=0)

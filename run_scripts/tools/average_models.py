@@ -26,20 +26,21 @@ from run_scripts.flags.parser import run_program
 
 @dataclasses.dataclass(frozen=True)
 class AverageFlags:
-    """Averages the weights of models that began from the same weights and learned the same task.
+    """Averages the weights of models that started from the same weights and learned the same task.
 
-    The result is a model like each of them. Evaluate it beside them before you use it.
+    The result is a model of the same kind. Compare it with the originals before you use it.
     """
 
     EXAMPLE = "--models=output/seed_1,output/seed_2,output/seed_3 --output_dir=output/mean"
 
     models: str = groups.MODEL.required(
-        "The models to average, separated by commas: folders, or checkpoints of one folder.",
+        "The models to average: comma-separated folders, or checkpoints from one folder.",
         is_path=True,
         is_list=True,
     )
     output_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write the mean to; it must not hold a model.", required=True
+        "The folder to write the averaged model to; it must not already hold a model.",
+        required=True,
     )
 
 

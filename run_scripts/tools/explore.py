@@ -22,7 +22,7 @@ HIGHEST_PORT = 2**16 - 1
 
 @dataclasses.dataclass(frozen=True)
 class ExploreFlags(DeviceFlags):
-    """Shows a model, pre-trained or fine-tuned, on a page in the browser.
+    """Shows a pre-trained or fine-tuned model on a page in the browser.
 
     The page shows tokens, guesses for masked words, attention, and the neighbours and vectors of
     words. For a fine-tuned model, it also shows labels, entities or answers. Only this machine can
@@ -31,14 +31,14 @@ class ExploreFlags(DeviceFlags):
     EXAMPLE = "--model_dir=output/model --tokenizers=data/vocab,data/other_vocab"
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of the model to show, or one of its checkpoints. Default: the model that "
-        "comes with this project."
+        "The folder of the model to show, or one of its checkpoints. Default: the model included "
+        "in this project."
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
         "The folder of the tokenizer, if the model's folder has none."
     )
     tokenizers: str = groups.TOKENIZER.optional(
-        "Other vocabularies to compare on the same text, separated by commas: tokenizer folders, "
+        "Other vocabularies to compare on the same text: comma-separated tokenizer folders, "
         "vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
         takes=(FILE, FOLDER, NOTHING),
     )

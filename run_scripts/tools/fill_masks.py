@@ -27,7 +27,7 @@ UNUSED = ("bert/pooler/", "cls/seq_relationship/", "discriminator_predictions/")
 
 @dataclasses.dataclass(frozen=True)
 class FillMasksFlags(TokenizerFlags, DeviceFlags):
-    """Fills every [MASK] of a text with the model's best guesses; a [MASK] stands for one token.
+    """Fills every [MASK] in a text with the model's best guesses; a [MASK] stands for one token.
 
     For example, --text='어제 친구를 [MASK] 밥을 먹었다.' or, for a particle,
     --text='나는 학교[MASK] 갔다.'"""
@@ -35,9 +35,9 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
     EXAMPLE = "--text='나는 학교[MASK] 갔다.'"
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of a pre-trained model. It provides configuration, checkpoint (the best, "
+        "The folder of a pre-trained model. It provides the configuration, checkpoint (the best, "
         "else the newest) and, unless another flag names it, the tokenizer. Default: the model "
-        "that comes with this project."
+        "included in this project."
     )
     text: str = groups.VOCABULARY.required("Sentences with [MASK], separated by |.")
     guesses: int = groups.ANSWERS.flag(

@@ -36,27 +36,28 @@ class RetrievalFlags(DeviceFlags):
     BM25 on the model's tokens and for TF-IDF on characters.
 
     The queries come from a folder in BEIR's format (queries.jsonl, corpus.jsonl, qrels), or they
-    are the questions of a file in SQuAD's format; each looks for its text among all texts of the
-    file."""
+    are the questions of a file in SQuAD's format; each must find its own text among all texts in
+    the file."""
 
     EXAMPLE = "--model_dir=output/vectors --questions=data/KorQuAD_v1.0_dev.json"
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of a model. Default: reference_vectors, which comes with this project."
+        "The folder of a model. Default: reference_vectors, included in this project."
     )
     data_dir: str = groups.FILES.input_folder("A folder in BEIR's format.")
     split: str = groups.FILES.flag(
-        "test", "The file to use in the folder qrels of --data_dir: train, dev or test."
+        "test", "The split to use from the qrels folder in --data_dir: train, dev or test."
     )
     questions: str = groups.FILES.input_file(
-        "Questions in SQuAD's format, such as KorQuAD 1.0's, instead of --data_dir."
+        "A file of questions in SQuAD's format, such as KorQuAD 1.0's, instead of --data_dir."
     )
     articles: str = groups.FILES.optional(
-        "The articles of --questions to use, numbered from 0. 100:140 are 40 of them. Default: all."
+        "The range of articles in --questions to use, numbered from 0; 100:140 means 40 articles. "
+        "Default: all."
     )
     max_seq_length: int = groups.ROWS.optional(
-        "The maximum number of tokens in a text, special ones included. Default: as many as the "
-        "model was trained on.",
+        "The maximum number of tokens in a text, including special tokens. Default: the length "
+        "used in training.",
         least=3,
         most=LONGEST_SEQUENCE,
     )

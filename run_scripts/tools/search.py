@@ -39,35 +39,35 @@ ENDING, INDEX_ENDING = ".vectors.npz", ".index.npz"
 
 @dataclasses.dataclass(frozen=True)
 class SearchFlags(DeviceFlags):
-    """Finds the texts of a file that are most like a query, by the cosines of their vectors.
+    """Finds the texts in a file that are most similar to a query, by the cosines of their vectors.
 
-    The vectors are kept beside the file, in CORPUS.vectors.npz, and computed again when the file or
-    the model has changed. Without --query, every line of standard input is a query."""
+    The vectors are kept beside the file, in CORPUS.vectors.npz, and recomputed when the file or the
+    model has changed. Without --query, every line of standard input is a query."""
 
     EXAMPLE = "--model_dir=output/vectors --corpus=faq.csv --query='환불은 언제 되나요?'"
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of a model, ideally one that run_similarity trained. Default: "
-        "reference_vectors, which comes with this project."
+        "The folder of a model, ideally trained by run_similarity. Default: reference_vectors, "
+        "included in this project."
     )
     corpus: str = groups.FILES.input_file(
         f"The texts to search: {', '.join(ENDINGS)}, or any other file, one text per line.",
         required=True,
     )
     text_column: str = groups.COLUMNS.optional(
-        "The column, or key, of the text. Default: the one called text, sentence, question or "
-        "the like."
+        "The column or key with the text. Default: the column named text, sentence, question or "
+        "similar."
     )
     encoding: str = groups.COLUMNS.optional(
-        "The encoding of the file. Default: recognized.", choices=tuple(NAMES)
+        "The encoding of the file. Default: detected.", choices=tuple(NAMES)
     )
     query: str = groups.ANSWERS.optional(
-        "The text to look for. Default: each line of standard input."
+        "The text to search for. Default: each line of standard input."
     )
     approximate: bool = groups.ANSWERS.flag(
         False,
-        "Search an index, for millions of texts. It may miss a few of the nearest texts, and is "
-        "kept in CORPUS.index.npz. Needs pip install -e '.[search]'.",
+        "Search an approximate index, suited to millions of texts and kept in CORPUS.index.npz. It "
+        'may miss some of the nearest texts. Needs the extra "search".',
     )
     top: int = groups.ANSWERS.flag(10, "The number of texts to show.", least=1, most=MOST_SHOWN)
 

@@ -141,7 +141,7 @@ def test_words_about_a_flag_of_a_reference_program():
     assert status("run_pretraining.py", "learning_rate") == "same (BERT's or ALBERT's)"
     assert status("run_pretraining.py", "tpu_name") == "no effect"
     assert status("run_pretraining.py", "masked_lm_budget") == "only `0` is accepted"
-    assert status("run_race.py", "num_keep_checkpoint").startswith("same; another name of")
+    assert status("run_race.py", "num_keep_checkpoint").startswith("same; another name for")
     assert status("run_squad.py", "export_dir") == "refused"
     assert set(migration.STANDS_FOR) <= set(PROGRAMS)
 
