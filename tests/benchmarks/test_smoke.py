@@ -127,6 +127,10 @@ RUNS = {
         "--questions={questions} --articles=1 --output_dir={out}",
         r"question_pair = 1\nparakqc = 60\nparakqc_pairs = 60\nquestions = [1-9]", slow=False,
     ),
+    "quality.partners": Smoke(
+        "--models={root}/reference_vectors",
+        r"(?s)배송이 너무 늦어요 \| 택배가 안 와요 ✓.*\| TF-IDF \| 2 \|",
+    ),
     "serving.similarity": Smoke(
         "--data_dir={tasks}/KorSTS --model_dir={root}/reference_model --rounds=1 "
         "--contenders=embed", r"\| embed \| [0-9,]+ \(0%\) \| 1.00 \| 1.00000 \|",

@@ -1,0 +1,68 @@
+"""Shows which of other sentences models find the nearest to each of some pairs' sentences.
+
+    python -m benchmarks.quality.partners --models=reference_model,reference_vectors
+
+--pairs holds two sentences a line that mean about the same, separated by a tab. A sentence is
+compared with all others of the file; TF-IDF on characters stands beside the models. Prints the
+nearest of each, ✓ where it is the partner, and how many partners are the nearest, and among three.
+"""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.common import launch, print_table
+from finetuning.similarity.ranking import search, search_tf_idf
+
+PAIRS = Path(__file__).with_suffix(".tsv")
+NEAR = 3
+
+
+def read_pairs(path):
+    """The sentences, a pair after the other, and the index of the partner of each."""
+    rows = list(csv.reader(Path(path).read_text(encoding="utf-8").splitlines(), delimiter="\t"))
+    sentences = [sentence for row in rows for sentence in row[:2]]
+    return sentences, [index ^ 1 for index in range(len(sentences))]
+
+
+def others(found):
+    """int [N, M - 1]: what was found for each of N texts, without the text itself."""
+    return np.array([row[row != index] for index, row in enumerate(found)])
+
+
+def rankings(models, sentences):
+    """Name of a way -> the indices of the other sentences, the nearest first, [N, N - 1]."""
+    from korean_bert import load_model
+
+    found = {}
+    for name in models.split(","):
+        vectors = load_model(name).embed(sentences)
+        found[name] = others(search(vectors, vectors, len(sentences), normalize=True).places)
+    found["TF-IDF"] = others(search_tf_idf(sentences, sentences, len(sentences)).places)
+    return found
+
+
+def shown(sentences, nearest, partner):
+    """The nearest sentence, marked where it is the partner."""
+    return sentences[nearest] + (" ✓" if nearest == partner else "")
+
+
+def main(options):
+    """Prints the nearest sentences, then the counts."""
+    sentences, partners = read_pairs(options.pairs)
+    ranked = rankings(options.models, sentences)
+    rows = [
+        [sentence, *(shown(sentences, rank[index, 0], partner) for rank in ranked.values())]
+        for index, (sentence, partner) in enumerate(zip(sentences, partners, strict=True))
+    ]
+    print_table(["sentence", *ranked], rows)
+    counts = []
+    for name, rank in ranked.items():
+        places = [list(row).index(partner) for row, partner in zip(rank, partners, strict=True)]
+        counts.append([name, f"{places.count(0)}", f"{sum(place < NEAR for place in places)}"])
+    print_table(["", "the partner is the nearest", f"among the nearest {NEAR}"], counts)
+
+
+if __name__ == "__main__":
+    launch(main, __doc__, {"models": str, "pairs": PAIRS})
