@@ -100,9 +100,9 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     use_tpu: bool = groups.TPU.flag(
         False, "Accepted only if off, as this program runs on GPUs and CPUs."
     )
-    master: str = groups.TPU.optional("For TPUs; has no effect here.")
-    num_tpu_cores: int = groups.TPU.optional("For TPUs; has no effect here.", least=0)
-    use_one_hot_embeddings: bool = groups.TPU.flag(False, "For TPUs; has no effect here.")
+    master: str = groups.TPU.optional("For TPUs; has no effect.")
+    num_tpu_cores: int = groups.TPU.optional("For TPUs; has no effect.", least=0)
+    use_one_hot_embeddings: bool = groups.TPU.flag(False, "For TPUs; has no effect.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
