@@ -75,15 +75,15 @@ class SimilarityFlags(FinetuneFlags):
     train_file: str = groups.FILES.optional(
         "Your own training file: .csv, .tsv, .jsonl, .json or .parquet with single texts, pairs, "
         "scored pairs, or triples whose third text differs in meaning from the first; or a .json "
-        "file in SQuAD's format, whose questions and texts form pairs. Separate several files "
-        "with commas; each batch comes from one file. In such a list, the value of --task_name "
-        "stands for that task's training split.",
+        "file in SQuAD's format, whose questions and texts form pairs. Separate files with "
+        "commas; each batch comes from one file. In such a list, --task_name's value stands for "
+        "that task's training split.",
         is_input=True,
         is_path=True,
     )
     train_shares: str = groups.FILES.optional(
-        "The ratio of batches from the training files, such as 3,1. Default: their ratio of "
-        "examples.",
+        "The ratio of batches from the training files, such as 3,1. Default: the ratio of their "
+        "numbers of examples.",
         recorded=True,
         kept=True,
     )
@@ -164,7 +164,7 @@ class SimilarityFlags(FinetuneFlags):
     classifier_dropout: float = shared(
         "classifier_dropout",
         default=None,
-        help="Has no effect: there is no task head.",
+        help="Accepted with no effect: there is no task head.",
         no_effect=True,
         group=groups.COMPATIBILITY,
     )

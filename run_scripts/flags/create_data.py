@@ -110,27 +110,27 @@ class CreateDataFlags(TokenizerFlags):
         most=LONGEST_SEQUENCE,
     )
     max_predictions_per_seq: int = groups.ROWS.optional(
-        "The maximum number of masked tokens in an example; --max_seq_length * --masked_lm_prob is "
-        "enough. Default: 20, or with --packing, as many as full rows need.",
+        "The maximum number of masked tokens in an example; --max_seq_length * --masked_lm_prob "
+        "is enough. Default: 20, or with --packing, as many as full examples need.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
     packing: bool = groups.ROWS.flag(
         False,
-        "Put several sequences into one row, without attention between them. This needs less "
-        "padding and fewer examples, and speeds up training.",
+        "Put several sequences into one example, without attention between them. This reduces "
+        "padding and speeds up training.",
     )
     masking: str = groups.ROWS.flag(
         "static",
-        "When masks are drawn. static: now, differently in each pass, and stored in the record "
-        "files. dynamic: by run_pretraining, with different masks in every epoch.",
+        "When masks are drawn. static: now, differently in each pass over the text, and stored in "
+        "the record files. dynamic: by run_pretraining, with different masks in every epoch.",
         choices=MASKINGS,
     )
     masked_lm_prob: float = groups.ROWS.flag(0.15, "The share of tokens to mask.", least=0, below=1)
     mask_replace_prob: float = groups.ROWS.flag(
         0.8,
-        "Of the tokens to predict, the share replaced with [MASK]. To replace all of them, set it "
-        "to 1 and --random_replace_prob to 0.",
+        "Of the tokens to predict, the share replaced with [MASK]. To replace all of these "
+        "tokens, set this flag to 1 and --random_replace_prob to 0.",
         least=0,
         most=1,
     )

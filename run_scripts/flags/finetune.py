@@ -149,7 +149,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         least=0,
     )
     early_stopping: int = groups.EVALUATION.flag(
-        0, "Another name for --patience. 0: never.", least=0
+        0, "The same as --patience; do not give both. 0: never.", least=0
     )
     max_train_examples: int = groups.RUNS.flag(
         0,
@@ -182,7 +182,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         recorded=True,
     )
     cached_dir: str = groups.COMPATIBILITY.optional(
-        "Has no effect: encoding is fast.", no_effect=True
+        "Accepted with no effect: examples are encoded in seconds.", no_effect=True
     )
     albert_hub_module_handle: str = groups.COMPATIBILITY.optional(
         "Refused: download and unpack the module, and pass its folder as --model_dir."

@@ -140,16 +140,15 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     recompute: str = groups.DEVICES.flag(
         "none",
-        "What the backward pass recomputes to save memory. none: nothing. block: everything except "
-        "the input of each transformer block; this needs far less memory, but the time of a second "
-        "forward pass.",
+        "What the backward pass recomputes to save memory. none: nothing. block: everything "
+        "except the input of each transformer block, at the cost of a second forward pass.",
         choices=("none", "block"),
     )
     attention: str = groups.DEVICES.flag(
         "auto",
         "How attention is computed. full: for all queries at once. blockwise: for one block of "
-        "queries at a time, so that memory grows linearly with the length, not quadratically. "
-        "auto: blockwise for inputs of 1,024 tokens or more.",
+        "queries at a time, so that memory grows linearly with the length. auto: blockwise for "
+        "inputs of 1,024 tokens or more.",
         choices=ATTENTION_NAMES,
     )
     gradient_accumulation_steps: int = groups.DEVICES.flag(
@@ -163,15 +162,15 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "a CPU.",
         least=1,
     )
-    iterations_per_loop: int = groups.TPU.optional("For TPUs; has no effect.", least=0)
+    iterations_per_loop: int = groups.TPU.optional("For TPUs; no effect.", least=0)
     use_tpu: bool = groups.TPU.flag(
         False, "Accepted only if off, as this program trains on GPUs and CPUs."
     )
-    tpu_name: str = groups.TPU.optional("For TPUs; has no effect.")
-    tpu_zone: str = groups.TPU.optional("For TPUs; has no effect.")
-    gcp_project: str = groups.TPU.optional("For TPUs; has no effect.")
-    master: str = groups.TPU.optional("For TPUs; has no effect.")
-    num_tpu_cores: int = groups.TPU.optional("For TPUs; has no effect.", least=0)
+    tpu_name: str = groups.TPU.optional("For TPUs; no effect.")
+    tpu_zone: str = groups.TPU.optional("For TPUs; no effect.")
+    gcp_project: str = groups.TPU.optional("For TPUs; no effect.")
+    master: str = groups.TPU.optional("For TPUs; no effect.")
+    num_tpu_cores: int = groups.TPU.optional("For TPUs; no effect.", least=0)
 
 
 def check_training_flags(values: TrainingFlags) -> None:
