@@ -107,7 +107,7 @@ class BuildVocabFlags:
         most=1,
     )
     do_lower_case: bool = groups.TOKENIZER.flag(
-        False, "Lower-case the text, both here and in the tokenizer."
+        False, "Lower-case text while learning the vocabulary and in the saved tokenizer."
     )
     most_megabytes: int = groups.VOCABULARY.flag(
         32,
@@ -122,7 +122,7 @@ class BuildVocabFlags:
     )
     num_threads: int = groups.THREADS.flag(
         2,
-        "The number of threads for the analyser. It does not affect the vocabulary.",
+        "The number of threads for the analyser. Does not affect the vocabulary.",
         least=1,
         most=MOST_PROCESSES,
     )

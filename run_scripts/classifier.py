@@ -63,7 +63,7 @@ class ClassifierFlags(TextFlags):
     )
     data_file: str = groups.FILES.input_file(
         "A single file with all your examples: .csv, .tsv, .jsonl, .json or .parquet. A tenth of "
-        "them is held out for evaluation."
+        "the examples are held out for evaluation."
     )
     train_file: str = groups.FILES.optional(
         "Your own training file, in one of the formats of --data_file.", is_input=True, is_path=True
@@ -122,7 +122,8 @@ class ClassifierFlags(TextFlags):
     )
     metrics: str = groups.COLUMNS.optional(
         "For your own files: the metrics, comma-separated. The first metric selects the best "
-        "checkpoint. Default: accuracy and macro_f1, or metrics that suit --task_type.",
+        "checkpoint. Default: accuracy and macro_f1; for multi_label, micro_f1 and macro_f1; for "
+        "regression, pearson and spearman.",
         of_own_files=True,
     )
     class_weights: str = groups.OPTIMIZER.flag(
@@ -134,8 +135,8 @@ class ClassifierFlags(TextFlags):
         recorded=True,
     )
     export_dir: str = groups.EXPORT.output_folder(
-        "The folder in which to export a SavedModel, as a new subfolder: the best model if "
-        "evaluations selected one, else the last model. The SavedModel takes tf.Examples."
+        "The folder to export a SavedModel to, in a new subfolder: the best model if evaluations "
+        "selected one, else the last model. The SavedModel takes tf.Examples."
     )
     threshold_to_export: float = groups.EXPORT.optional(
         'A number that the SavedModel returns as "threshold" with its predictions.',

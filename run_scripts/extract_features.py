@@ -62,8 +62,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         "The file to write: NumPy arrays if the name ends in .npz, else JSON lines.", is_path=True
     )
     projector_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write vectors to for TensorBoard's projector, which tensorboard --logdir "
-        "shows."
+        "The folder to write vectors to for TensorBoard's projector (tensorboard --logdir)."
     )
     layers: str = groups.LAYERS.flag(
         "-1,-2,-3,-4",
@@ -100,9 +99,9 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     use_tpu: bool = groups.TPU.flag(
         False, "Accepted only if off, as this program runs on GPUs and CPUs."
     )
-    master: str = groups.TPU.optional("For TPUs; has no effect here.")
-    num_tpu_cores: int = groups.TPU.optional("For TPUs; has no effect here.", least=0)
-    use_one_hot_embeddings: bool = groups.TPU.flag(False, "For TPUs; has no effect here.")
+    master: str = groups.TPU.optional("For TPUs; no effect.")
+    num_tpu_cores: int = groups.TPU.optional("For TPUs; no effect.", least=0)
+    use_one_hot_embeddings: bool = groups.TPU.flag(False, "For TPUs; no effect.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

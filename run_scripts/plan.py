@@ -69,8 +69,8 @@ class CorpusPlanFlags:
     EXAMPLE = "--corpus_gb=1,10,100 --model=bert_base --gpus=8"
 
     corpus_gb: str = groups.TASK.optional(
-        "The size of the UTF-8 text in gigabytes (10^9 bytes). Several comma-separated numbers "
-        "give one column each. Default: none; tables of models are printed."
+        "The size of the UTF-8 text in gigabytes (10^9 bytes). Comma-separated sizes give one "
+        "column each. Default: none; tables of models are printed."
     )
     config_file: str = groups.MODEL.input_file(
         "For the tables of models: comma-separated configuration files. Default: all published "
@@ -78,11 +78,11 @@ class CorpusPlanFlags:
         is_list=True,
     )
     lengths: str = groups.UPDATES.flag(
-        "128,512", "For the tables of models: comma-separated row lengths."
+        "128,512", "For the tables of models: comma-separated sequence lengths."
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
-        "For the tables of models: the number of rows in a batch.",
+        "For the tables of models: the number of examples in a batch.",
         least=1,
         most=LARGEST_BATCH,
     )
@@ -123,15 +123,15 @@ class CorpusPlanFlags:
     )
     cores: int = groups.PROCESSES.flag(
         16,
-        "The number of CPU cores of the machine that makes the records.",
+        "The number of CPU cores on the machine that creates the TFRecord files.",
         least=1,
         most=MOST_PROCESSES,
     )
     masking: str = groups.ROWS.flag(
         "dynamic",
-        "The kind of records. dynamic: packed rows whose masks are drawn during training, as in "
-        "the jobs for eight GPUs. static: one sequence per row with stored masks, as in Google's "
-        "programs and the job for bert_mini.",
+        "The kind of record files. dynamic: packed sequences whose masks are drawn during "
+        "training, as in the jobs for eight GPUs. static: one sequence per example with stored "
+        "masks, as in Google's programs and the job for bert_mini.",
         choices=("dynamic", "static"),
     )
     dupe_factor: int = groups.ROWS.flag(

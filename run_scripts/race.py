@@ -64,12 +64,14 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     max_seq_length: int = shared(
         "max_seq_length",
         default=PerModel(512),
-        help="The maximum number of tokens in a row, including special tokens; the end of the text "
-        "is cut off.",
+        help=(
+            "The maximum number of tokens in a text, question and option together, including "
+            "special tokens; the end of the text is cut off."
+        ),
     )
     max_qa_length: int = groups.ROWS.flag(
         PerModel(128),
-        "The maximum number of tokens in a question and an option together; longer ones lose "
+        "The maximum number of tokens in a question and an option together; longer pairs lose "
         "tokens at the beginning.",
         least=1,
         most=LONGEST_SEQUENCE,
@@ -102,10 +104,10 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         "Another name for --classifier_dropout.", least=0, below=1
     )
     train_file: str = groups.COMPATIBILITY.optional(
-        "Has no effect here: examples are encoded in memory.", no_effect=True
+        "Accepted with no effect: examples are encoded in memory.", no_effect=True
     )
-    eval_file: str = groups.COMPATIBILITY.optional("Has no effect here.", no_effect=True)
-    predict_file: str = groups.COMPATIBILITY.optional("Has no effect here.", no_effect=True)
+    eval_file: str = groups.COMPATIBILITY.optional("Accepted with no effect.", no_effect=True)
+    predict_file: str = groups.COMPATIBILITY.optional("Accepted with no effect.", no_effect=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

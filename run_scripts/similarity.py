@@ -74,10 +74,10 @@ class SimilarityFlags(FinetuneFlags):
     )
     train_file: str = groups.FILES.optional(
         "Your own training file: .csv, .tsv, .jsonl, .json or .parquet with single texts, pairs, "
-        "scored pairs, or triples whose third text differs in meaning; or a .json file in SQuAD's "
-        "format, whose questions and texts form pairs. Separate several files with commas; each "
-        "batch comes from one file. In such a list, the value of --task_name stands for that "
-        "task's training split.",
+        "scored pairs, or triples whose third text differs in meaning from the first; or a .json "
+        "file in SQuAD's format, whose questions and texts form pairs. Separate files with "
+        "commas; each batch comes from one file. In such a list, --task_name's value stands for "
+        "that task's training split.",
         is_input=True,
         is_path=True,
     )
@@ -102,19 +102,19 @@ class SimilarityFlags(FinetuneFlags):
     )
     text_column: str = groups.COLUMNS.optional(
         "For your own files: the column with the first text. Default: the column named text, "
-        "sentence1, query, question or similar."
+        "sentence1, query, question or the like."
     )
     second_column: str = groups.COLUMNS.optional(
         "For your own files: the column with the second text of each pair. Default: the column "
-        "named second, sentence2, positive, passage or similar, if any."
+        "named second, sentence2, positive, passage or the like, if any."
     )
     third_column: str = groups.COLUMNS.optional(
-        "For your own files: the column with a text that differs in meaning. Default: the column "
-        "named third, negative or similar, if any."
+        "For your own files: the column with the negative, a text whose meaning differs from the "
+        "first. Default: the column named third, negative or the like, if any."
     )
     label_column: str = groups.COLUMNS.optional(
         "For your own files: the column with the score. Default: the column named score, label or "
-        "similar, if any."
+        "the like, if any."
     )
     encoding: str = groups.COLUMNS.optional(
         "The encoding of your own files. Default: detected for each file.", choices=tuple(NAMES)
@@ -164,7 +164,7 @@ class SimilarityFlags(FinetuneFlags):
     classifier_dropout: float = shared(
         "classifier_dropout",
         default=None,
-        help="Has no effect here: there is no head.",
+        help="Accepted with no effect: there is no task head.",
         no_effect=True,
         group=groups.COMPATIBILITY,
     )

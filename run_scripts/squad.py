@@ -77,7 +77,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     skip_bad_answers: bool = groups.FILES.flag(
         False,
         "In training, skip answers that do not occur in their texts, and questions that have no "
-        "other answer. Scoring still uses such answers. Default: they are an error.",
+        "other answer. Scoring still uses such answers. Default: such answers are an error.",
     )
     task_name: str = groups.TASK.flag(
         PerModel("squad"),
@@ -137,7 +137,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     google_answers: bool = groups.ANSWERS.flag(
         False,
         "Select and cut answers as google-research/bert does, to compare results; with "
-        "--bucket_boundaries=none, the candidates are also the same.",
+        "--bucket_boundaries=none, the candidate answers also match.",
     )
     start_n_top: int = groups.HEAD.optional(
         "The number of answer starts that ALBERT's SQuAD 2.0 head considers. For BERT, this flag "
@@ -146,7 +146,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         most=MOST_SHOWN,
     )
     end_n_top: int = groups.HEAD.optional(
-        f"The number of answer ends that the head considers for each start. Default: {END_N_TOP}.",
+        f"The number of answer ends that ALBERT's SQuAD 2.0 head considers for each start. Default: {END_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
@@ -154,7 +154,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         0.1, "The dropout rate in ALBERT's SQuAD 2.0 head.", least=0, below=1
     )
     classifier_dropout: float = shared(
-        "classifier_dropout", help="Has no effect here.", group=groups.COMPATIBILITY
+        "classifier_dropout", help="Accepted with no effect.", group=groups.COMPATIBILITY
     )
     num_train_epochs: float = shared(
         "num_train_epochs",
@@ -175,10 +175,12 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         takes=(FILE, NOTHING),
     )
     predict_feature_left_file: str = groups.COMPATIBILITY.optional(
-        "Has no effect here: --predict_feature_file holds everything.", no_effect=True
+        "Accepted with no effect: --predict_feature_file holds everything.", no_effect=True
     )
-    verbose_logging: bool = groups.COMPATIBILITY.optional("Has no effect here.", no_effect=True)
-    use_einsum: bool = groups.COMPATIBILITY.optional("Has no effect here.", no_effect=True)
+    verbose_logging: bool = groups.COMPATIBILITY.optional(
+        "Accepted with no effect.", no_effect=True
+    )
+    use_einsum: bool = groups.COMPATIBILITY.optional("Accepted with no effect.", no_effect=True)
     export_dir: str = groups.COMPATIBILITY.optional(
         "Refused: use export_model.py --format=saved_model to write a SavedModel."
     )

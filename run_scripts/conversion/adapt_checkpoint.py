@@ -65,8 +65,8 @@ class AdaptFlags:
     new_rows: str = groups.RESIZING.flag(
         "mean",
         "How the embeddings of new tokens are initialized. mean: with the mean embedding of the "
-        "old tokens that spell them. random: from a normal distribution with the mean and standard "
-        "deviation of the old rows.",
+        "old tokens that spell them. random: from a normal distribution with the mean and "
+        "standard deviation of the old embeddings.",
         choices=("mean", "random"),
     )
     max_position_embeddings: int = groups.RESIZING.optional(
@@ -82,7 +82,7 @@ class AdaptFlags:
         choices=tuple(METHODS),
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Whether the model's tokenizer lower-cases text, if its folder does not say so."
+        "Whether the model's tokenizer lower-cases text, if its folder does not say."
     )
     random_seed: int = flag(12345, "The seed for random embeddings.", least=0, most=MAX_SEED)
 

@@ -100,10 +100,10 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     )
     generator: bool = groups.MODEL.flag(
         False,
-        "Export ELECTRA's generator, which fills masks, instead of its discriminator.",
+        "Export ELECTRA's generator, which fills masks, not the discriminator.",
     )
     precision: str = groups.DEVICES.optional(
-        "The type of the stored weights. float16 (huggingface, difference, onnx, litert) halves "
+        "The dtype of the stored weights. float16 (huggingface, difference, onnx, litert) halves "
         "the file size. int8 (onnx, litert) quantizes the matrices and computes with integers. "
         "Default: float32.",
         choices=("float32", "float16", "int8"),

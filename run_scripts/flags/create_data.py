@@ -80,8 +80,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     drop_duplicates: str = groups.FILES.flag(
         "none",
-        "The repeated text to leave out. documents: repeated documents. lines: also repeated lines "
-        "of 10 characters or more. The first occurrence is kept.",
+        "The repeated text to leave out. documents: repeated documents. lines: also repeated "
+        "lines of 10 characters or more. First occurrences are kept.",
         choices=tuple(DROPPED_KINDS),
     )
     output_file: str = groups.OUTPUT.optional(
@@ -110,33 +110,34 @@ class CreateDataFlags(TokenizerFlags):
         most=LONGEST_SEQUENCE,
     )
     max_predictions_per_seq: int = groups.ROWS.optional(
-        "The maximum number of masked tokens in an example; --max_seq_length * --masked_lm_prob is "
-        "enough. Default: 20, or with --packing, as many as full rows need.",
+        "The maximum number of masked tokens in an example; --max_seq_length * --masked_lm_prob "
+        "is enough. Default: 20, or with --packing, as many as full examples need.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
     packing: bool = groups.ROWS.flag(
         False,
-        "Put several sequences into one row, without attention between them. This needs less "
-        "padding and fewer records, and speeds up training.",
+        "Put several sequences into one example, without attention between them. This reduces "
+        "padding and speeds up training.",
     )
     masking: str = groups.ROWS.flag(
         "static",
-        "When masks are drawn. static: now; each pass over the text gets different masks, which "
-        "the records store. dynamic: by run_pretraining, with different masks in every epoch.",
+        "When masks are drawn. static: now, differently in each pass over the text, and stored in "
+        "the record files. dynamic: by run_pretraining, with different masks in every epoch.",
         choices=MASKINGS,
     )
     masked_lm_prob: float = groups.ROWS.flag(0.15, "The share of tokens to mask.", least=0, below=1)
     mask_replace_prob: float = groups.ROWS.flag(
         0.8,
-        "Of the tokens to predict, the share replaced with [MASK]. To replace all of them, set it "
-        "to 1 and --random_replace_prob to 0.",
+        "Of the tokens to predict, the share replaced with [MASK]. To replace all of these "
+        "tokens, set this flag to 1 and --random_replace_prob to 0.",
         least=0,
         most=1,
     )
     random_replace_prob: float = groups.ROWS.flag(
         0.1,
-        "Of the tokens to predict, the share replaced with random tokens. The rest stay unchanged.",
+        "Of the tokens to predict, the share replaced with random tokens. Other tokens stay "
+        "unchanged.",
         least=0,
         most=1,
     )
@@ -146,7 +147,7 @@ class CreateDataFlags(TokenizerFlags):
     )
     ngram: int = groups.ROWS.flag(
         PerModel(1, {"albert": 3}),
-        "The maximum number of consecutive words (or tokens, without --do_whole_word_mask) to mask "
+        "The maximum number of consecutive words (tokens, without --do_whole_word_mask) to mask "
         "together.",
         least=1,
         most=LONGEST_NGRAM,
@@ -158,7 +159,7 @@ class CreateDataFlags(TokenizerFlags):
     )
     do_permutation: bool = groups.ROWS.flag(
         PerModel(False),
-        "Also shuffle as many tokens as are masked, and predict the shuffled tokens too. Records "
+        "Also shuffle as many tokens as are masked, and predict the shuffled tokens too. Examples "
         "then have room for 2 * --max_predictions_per_seq predictions.",
     )
     random_next_sentence: bool = groups.ROWS.flag(
@@ -191,7 +192,7 @@ class CreateDataFlags(TokenizerFlags):
         choices=COMPRESSIONS,
     )
     num_workers: int = groups.PROCESSES.optional(
-        "The number of processes. It does not affect the records. Default: one per core.",
+        "The number of processes. Does not affect the record files. Default: one per core.",
         least=1,
         most=MOST_PROCESSES,
         in_manifest=False,
@@ -199,7 +200,7 @@ class CreateDataFlags(TokenizerFlags):
     num_tasks: int = groups.PROCESSES.flag(
         1,
         "The number of runs that share the work, on machines with a shared file system. The last "
-        "run to finish writes the records.",
+        "run to finish writes the record files.",
         least=1,
         most=MOST_PROCESSES,
         in_manifest=False,

@@ -139,17 +139,17 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
         "The number of updates between evaluations during training; the best checkpoint is kept. "
-        "If the task has no dev split, a twentieth of the training examples is held out. 0: keep "
+        "If the task has no dev split, a twentieth of the training examples are held out. 0: keep "
         "the last checkpoint instead.",
         least=0,
     )
     patience: int = groups.EVALUATION.flag(
         0,
-        "Stop after this many evaluations in a row without a better result. 0: never.",
+        "Stop after this many consecutive evaluations without improvement. 0: never.",
         least=0,
     )
     early_stopping: int = groups.EVALUATION.flag(
-        0, "The same as --patience; give only one of the two. 0: never.", least=0
+        0, "The same as --patience; do not give both. 0: never.", least=0
     )
     max_train_examples: int = groups.RUNS.flag(
         0,
@@ -182,7 +182,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         recorded=True,
     )
     cached_dir: str = groups.COMPATIBILITY.optional(
-        "Has no effect here: examples are encoded in seconds.", no_effect=True
+        "Accepted with no effect: examples are encoded in seconds.", no_effect=True
     )
     albert_hub_module_handle: str = groups.COMPATIBILITY.optional(
         "Refused: download and unpack the module, and pass its folder as --model_dir."

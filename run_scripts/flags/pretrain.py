@@ -79,11 +79,11 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "variable names, such as cls/ for the pre-training heads.",
     )
     vocab_file: str = groups.TOKENIZER.input_file(
-        "The vocabulary of the records, used to check the configuration's vocab_size."
+        "The vocabulary of the record files, used to check the configuration's vocab_size."
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
-        "The folder of the records' tokenizer, which is used to check the configuration and is "
-        "copied into --output_dir. Default: the tokenizer beside the records."
+        "The folder of the record files' tokenizer, used to check the configuration and copied "
+        "into --output_dir. Default: the tokenizer beside the record files."
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
         "Whether the tokenizer of a released model in --model_dir lower-cases text. Default: as "
@@ -92,16 +92,16 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "The length of the records. The JSON file beside the records, if it exists, overrides this "
-        "default.",
+        "The length of the examples. The JSON file beside the record files, if any, overrides "
+        "this default.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
     )
     max_predictions_per_seq: int = groups.ROWS.flag(
         PerModel(20),
-        "The number of masked positions in a record. The JSON file beside the records, if it "
-        "exists, overrides this default.",
+        "The number of masked positions in an example. The JSON file beside the record files, if "
+        "any, overrides this default.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
@@ -131,8 +131,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     token_dropping: float = groups.UPDATES.flag(
         0.0,
-        "The share of a row's tokens, such as 0.5, that skip the middle layers to save training "
-        "time (arXiv:2203.13240). Not for --objective=rtd.",
+        "The share of an example's tokens, such as 0.5, that skip the middle layers to save "
+        "training time (arXiv:2203.13240). Not for --objective=rtd.",
         least=0,
         below=1,
         recorded=True,
@@ -206,13 +206,13 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         least=0,
     )
     bucket_boundaries: str = groups.BATCHES.optional(
-        "Comma-separated lengths below --max_seq_length to which batches may be shortened, such as "
-        "128,256. Each batch then holds examples of similar length. Not for packed records."
+        "Comma-separated lengths below --max_seq_length to which batches may be shortened, such "
+        "as 128,256. Each batch then holds examples of similar length. Not for packed examples."
     )
     mask_processes: int = groups.PROCESSES.optional(
-        "The number of processes that draw masks for records made with --masking=dynamic. It does "
-        "not affect the masks. 0: the training process draws them. Default: one per GPU, but fewer "
-        "than the number of cores; 0 on a CPU.",
+        "The number of processes that draw masks for record files made with --masking=dynamic. "
+        "Does not affect the masks. 0: the training process draws them. Default: one per GPU, but "
+        "fewer than the number of cores; 0 on a CPU.",
         least=0,
         most=MOST_PROCESSES,
     )

@@ -79,8 +79,8 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     encoder_dropout: float = groups.HEAD.optional(
         "The dropout rate of hidden states and attention during training, such as 0 for a small "
-        "model on much text. It is not written to the saved configuration. Default: the "
-        "configuration's value.",
+        "model on much text. Not written to the saved configuration. Default: the configuration's "
+        "value.",
         least=0,
         below=1,
         recorded=True,
@@ -88,7 +88,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     bias_correction: bool = groups.OPTIMIZER.flag(
         False,
         "Correct the bias of the optimizer's moments, which start at zero, as PyTorch's AdamW "
-        "does. Google's optimizers do not.",
+        "does, unlike Google's optimizers.",
         recorded=True,
     )
     random_seed: int = flag(
@@ -100,7 +100,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     distribution_strategy: str = groups.DEVICES.flag(
         "auto",
-        "The devices to train on. one_device: one GPU, or the CPU. mirrored: all GPUs of this "
+        "The devices to train on. one_device: one GPU, else the CPU. mirrored: all GPUs of this "
         "machine. multi_worker: the GPUs of all machines in TF_CONFIG. auto: as many devices as "
         "there are.",
         choices=("auto", "one_device", "mirrored", "multi_worker"),
@@ -116,22 +116,22 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     all_reduce_precision: str = groups.DEVICES.flag(
         "float32",
-        "The type in which gradients are summed. bfloat16 halves the traffic between GPUs over "
+        "The dtype in which gradients are summed. bfloat16 halves the traffic between GPUs over "
         "PCIe or Ethernet, but rounds the sums.",
         choices=("float32", "bfloat16"),
     )
     precision: str = groups.DEVICES.optional(
-        "The type of matrix products; weights, moments, norms and losses are always float32. auto: "
-        "bfloat16 where the hardware supports it, else float32. No precision has been tested on a "
-        "GPU, where TensorFlow multiplies float32 matrices in TF32 (docs/training.md). Default: "
-        "float32.",
+        "The dtype of matrix multiplications; weights, optimizer moments, layer normalization and "
+        "losses stay in float32. auto: bfloat16 where the hardware supports it, else float32. "
+        "None of these has been tested on a GPU. GPUs multiply float32 matrices in TF32; see "
+        "docs/training.md. Default: float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
     )
     xla: str = groups.DEVICES.flag(
         "auto",
         "Whether XLA compiles the training step. auto: if possible and if training is long enough "
-        "to benefit; with bfloat16 on a CPU, only the operations between matrix products are "
-        "compiled.",
+        "to benefit; with bfloat16 on a CPU, only the operations between matrix multiplications "
+        "are compiled.",
         choices=("auto", "on", "off"),
     )
     compilation_cache_dir: str = groups.DEVICES.output_folder(
@@ -140,16 +140,15 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     recompute: str = groups.DEVICES.flag(
         "none",
-        "What the backward pass recomputes to save memory. none: nothing. block: everything except "
-        "the input of each transformer block; this needs far less memory, but the time of a second "
-        "forward pass.",
+        "What the backward pass recomputes to save memory. none: nothing. block: everything "
+        "except the input of each transformer block, at the cost of a second forward pass.",
         choices=("none", "block"),
     )
     attention: str = groups.DEVICES.flag(
         "auto",
         "How attention is computed. full: for all queries at once. blockwise: for one block of "
-        "queries at a time, so that memory grows linearly with the length, not quadratically. "
-        "auto: blockwise for rows of 1,024 tokens or more.",
+        "queries at a time, so that memory grows linearly with the length. auto: blockwise for "
+        "inputs of 1,024 tokens or more.",
         choices=ATTENTION_NAMES,
     )
     gradient_accumulation_steps: int = groups.DEVICES.flag(
@@ -163,15 +162,15 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "a CPU.",
         least=1,
     )
-    iterations_per_loop: int = groups.TPU.optional("For TPUs; has no effect here.", least=0)
+    iterations_per_loop: int = groups.TPU.optional("For TPUs; no effect.", least=0)
     use_tpu: bool = groups.TPU.flag(
         False, "Accepted only if off, as this program trains on GPUs and CPUs."
     )
-    tpu_name: str = groups.TPU.optional("For TPUs; has no effect here.")
-    tpu_zone: str = groups.TPU.optional("For TPUs; has no effect here.")
-    gcp_project: str = groups.TPU.optional("For TPUs; has no effect here.")
-    master: str = groups.TPU.optional("For TPUs; has no effect here.")
-    num_tpu_cores: int = groups.TPU.optional("For TPUs; has no effect here.", least=0)
+    tpu_name: str = groups.TPU.optional("For TPUs; no effect.")
+    tpu_zone: str = groups.TPU.optional("For TPUs; no effect.")
+    gcp_project: str = groups.TPU.optional("For TPUs; no effect.")
+    master: str = groups.TPU.optional("For TPUs; no effect.")
+    num_tpu_cores: int = groups.TPU.optional("For TPUs; no effect.", least=0)
 
 
 def check_training_flags(values: TrainingFlags) -> None:

@@ -56,7 +56,7 @@ class SearchFlags(DeviceFlags):
     )
     text_column: str = groups.COLUMNS.optional(
         "The column or key with the text. Default: the column named text, sentence, question or "
-        "similar."
+        "the like."
     )
     encoding: str = groups.COLUMNS.optional(
         "The encoding of the file. Default: detected.", choices=tuple(NAMES)
