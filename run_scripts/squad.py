@@ -146,7 +146,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         most=MOST_SHOWN,
     )
     end_n_top: int = groups.HEAD.optional(
-        f"The number of answer ends that ALBERT's SQuAD 2.0 head considers for each start. Default: {END_N_TOP}.",
+        "The number of answer ends that ALBERT's SQuAD 2.0 head considers for each start. "
+        f"Default: {END_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
