@@ -89,7 +89,7 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     warmup_proportion: float = shared(
         "warmup_proportion",
         default=PerModel(None),
-        help="The share of all updates used for warm-up, instead of --warmup_step.",
+        help="The share of updates used for warm-up, instead of --warmup_step.",
     )
     warmup_step: int = shared(
         "warmup_step",

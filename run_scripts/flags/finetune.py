@@ -125,7 +125,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     warmup_proportion: float = groups.UPDATES.flag(
         PerModel(0.1, {"albert": None}),
-        "The share of all updates used for warm-up.",
+        "The share of updates used for warm-up.",
         least=0,
         below=1,
         recorded=True,

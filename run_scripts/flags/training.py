@@ -101,8 +101,8 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     distribution_strategy: str = groups.DEVICES.flag(
         "auto",
         "The devices to train on. one_device: one GPU, else the CPU. mirrored: all GPUs of this "
-        "machine. multi_worker: the GPUs of all machines in TF_CONFIG. auto: as many devices as "
-        "there are.",
+        "machine. multi_worker: the GPUs of all machines in TF_CONFIG. auto: all available "
+        "devices.",
         choices=("auto", "one_device", "mirrored", "multi_worker"),
     )
     num_gpus: int = groups.DEVICES.optional(
@@ -129,9 +129,9 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     xla: str = groups.DEVICES.flag(
         "auto",
-        "Whether XLA compiles the training step. auto: if possible and if training is long enough "
-        "to benefit; with bfloat16 on a CPU, only the operations between matrix multiplications "
-        "are compiled.",
+        "Whether XLA compiles the training step. auto: if possible and training is long enough to "
+        "benefit; with bfloat16 on a CPU, only the operations between matrix multiplications are "
+        "compiled.",
         choices=("auto", "on", "off"),
     )
     compilation_cache_dir: str = groups.DEVICES.output_folder(
