@@ -104,10 +104,10 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         "Another name for --classifier_dropout.", least=0, below=1
     )
     train_file: str = groups.COMPATIBILITY.optional(
-        "Accepted with no effect: examples are encoded in memory.", no_effect=True
+        "Accepted but has no effect: examples are encoded in memory.", no_effect=True
     )
-    eval_file: str = groups.COMPATIBILITY.optional("Accepted with no effect.", no_effect=True)
-    predict_file: str = groups.COMPATIBILITY.optional("Accepted with no effect.", no_effect=True)
+    eval_file: str = groups.COMPATIBILITY.optional("Accepted but has no effect.", no_effect=True)
+    predict_file: str = groups.COMPATIBILITY.optional("Accepted but has no effect.", no_effect=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

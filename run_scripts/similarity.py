@@ -164,7 +164,7 @@ class SimilarityFlags(FinetuneFlags):
     classifier_dropout: float = shared(
         "classifier_dropout",
         default=None,
-        help="Accepted with no effect: there is no task head.",
+        help="Accepted but has no effect: there is no task head.",
         no_effect=True,
         group=groups.COMPATIBILITY,
     )

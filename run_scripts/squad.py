@@ -76,8 +76,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     skip_bad_answers: bool = groups.FILES.flag(
         False,
-        "In training, skip answers that do not occur in their texts, and questions that have no "
-        "other answer. Scoring still uses such answers. Default: such answers are an error.",
+        "In training, skip answers that do not occur in the context, and questions without an "
+        "answer that does. Scoring still uses such answers. Default: such answers are an error.",
     )
     task_name: str = groups.TASK.flag(
         PerModel("squad"),
@@ -155,7 +155,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         0.1, "The dropout rate in ALBERT's SQuAD 2.0 head.", least=0, below=1
     )
     classifier_dropout: float = shared(
-        "classifier_dropout", help="Accepted with no effect.", group=groups.COMPATIBILITY
+        "classifier_dropout", help="Accepted but has no effect.", group=groups.COMPATIBILITY
     )
     num_train_epochs: float = shared(
         "num_train_epochs",
@@ -176,12 +176,12 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         takes=(FILE, NOTHING),
     )
     predict_feature_left_file: str = groups.COMPATIBILITY.optional(
-        "Accepted with no effect: --predict_feature_file holds everything.", no_effect=True
+        "Accepted but has no effect: --predict_feature_file holds everything.", no_effect=True
     )
     verbose_logging: bool = groups.COMPATIBILITY.optional(
-        "Accepted with no effect.", no_effect=True
+        "Accepted but has no effect.", no_effect=True
     )
-    use_einsum: bool = groups.COMPATIBILITY.optional("Accepted with no effect.", no_effect=True)
+    use_einsum: bool = groups.COMPATIBILITY.optional("Accepted but has no effect.", no_effect=True)
     export_dir: str = groups.COMPATIBILITY.optional(
         "Refused: use export_model.py --format=saved_model to write a SavedModel."
     )

@@ -182,7 +182,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         recorded=True,
     )
     cached_dir: str = groups.COMPATIBILITY.optional(
-        "Accepted with no effect: examples are encoded in seconds.", no_effect=True
+        "Accepted but has no effect: examples are encoded in seconds.", no_effect=True
     )
     albert_hub_module_handle: str = groups.COMPATIBILITY.optional(
         "Refused: download and unpack the module, and pass its folder as --model_dir."

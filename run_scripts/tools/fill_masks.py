@@ -35,9 +35,9 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
     EXAMPLE = "--text='나는 학교[MASK] 갔다.'"
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of a pre-trained model. It provides the configuration, checkpoint (the best, "
-        "else the newest) and, unless another flag names it, the tokenizer. Default: the model "
-        "included in this project."
+        "The folder of a pre-trained model. It provides the configuration, the checkpoint (the "
+        "best, else the newest) and the tokenizer, unless another flag names a tokenizer. Default: "
+        "the model included in this project."
     )
     text: str = groups.VOCABULARY.required("Sentences with [MASK], separated by |.")
     guesses: int = groups.ANSWERS.flag(
