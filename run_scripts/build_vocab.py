@@ -39,8 +39,8 @@ class BuildVocabFlags:
 
     input_file: str = groups.FILES.optional(
         "The text to read: comma-separated paths, globs or folders. Files hold text or JSON lines "
-        "and may be gzipped. Parquet files, and folders that Hugging Face's datasets saved, need "
-        'the extra "parquet".',
+        "and may be gzipped. Parquet files, and folders saved by the Hugging Face library "
+        'datasets, need the extra "parquet".',
         is_input=True,
         is_path=True,
     )

@@ -53,7 +53,7 @@ class TeacherFlags:
     distillation_temperature: float = groups.DISTILLATION.flag(
         2.0,
         "The temperature t of both softmaxes when the student learns the teacher's logits. The "
-        "distance is t^2 times the Kullback-Leibler divergence.",
+        "loss is t^2 times the Kullback-Leibler divergence.",
         above=0,
         most=100,
         **_lasting,
@@ -75,8 +75,8 @@ class PretrainingTeacherFlags(TeacherFlags):
     distillation_relations: str = groups.DISTILLATION.flag(
         "qq,kk,vv",
         "For --distillation=minilm: the relations to learn between queries (q), keys (k) and "
-        "values (v). qk,vv are the attention distributions and value relations of the original "
-        "MiniLM.",
+        "values (v). qk,vv is the original MiniLM: attention distributions (qk) and value "
+        "relations (vv).",
         **_lasting,
     )
     relation_heads: int = groups.DISTILLATION.optional(
