@@ -1,4 +1,4 @@
-"""Shows which of other sentences models find the nearest to each of some pairs' sentences.
+"""Shows which sentence each model finds nearest to every sentence of some pairs.
 
     python -m benchmarks.quality.partners --models=reference_model,reference_vectors
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import launch, print_table
+from bert_common.errors import InputError
 from finetuning.similarity.ranking import search, search_tf_idf
 
 PAIRS = Path(__file__).with_suffix(".tsv")
@@ -22,7 +23,15 @@ NEAR = 3
 def read_pairs(path):
     """The sentences, a pair after the other, and the index of the partner of each."""
     rows = list(csv.reader(Path(path).read_text(encoding="utf-8").splitlines(), delimiter="\t"))
-    sentences = [sentence for row in rows for sentence in row[:2]]
+    for number, row in enumerate(rows, 1):
+        if len(row) != 2:
+            raise InputError(
+                f"each line of --pairs must hold two sentences, separated by a tab. Received: "
+                f"{len(row)} in line {number} of {path}"
+            )
+    if not rows:
+        raise InputError(f"--pairs must hold at least one pair. Received: {path}, an empty file")
+    sentences = [sentence for row in rows for sentence in row]
     return sentences, [index ^ 1 for index in range(len(sentences))]
 
 

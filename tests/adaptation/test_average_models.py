@@ -105,3 +105,11 @@ def test_one_model_or_a_folder_with_one(models, tmp_path, capsys):
     assert average(models[:2], models[2]) == 1
     assert "a folder without a model" in one_line(capsys)
     np.testing.assert_equal(read(models[2]), before)
+
+
+def test_a_vocabulary_larger_than_the_configuration_says(models, tmp_path, capsys):
+    """In all models alike, so that nothing differs between them."""
+    for folder in models:
+        change_json(folder, "bert_config.json", vocab_size=7)
+    assert average(models, tmp_path / "mean") == 1
+    assert "vocab_size of the configuration must be at least" in one_line(capsys)
