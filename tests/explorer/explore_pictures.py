@@ -1,6 +1,7 @@
 """Takes pictures of explore's page, for the documents.
 
 python tests/explorer/explore_pictures.py --output_dir=docs            those that the documents show
+python tests/explorer/explore_pictures.py --output_dir=docs --model_dir=reference_vectors  likewise
 python tests/explorer/explore_pictures.py --output_dir=docs --model_dir=output/nsmc     likewise
 python tests/explorer/explore_pictures.py --output_dir=pictures --all  every tab, in every way
     [--model_dir=MODEL | --address=http://127.0.0.1:8017/] [--tabs=pieces,attention]
@@ -56,6 +57,8 @@ OF_PRETRAINED = (
     Picture("explore_senses.png", "senses", "en", "light", 400),
     Picture("explore_attention.ko.png", "attention", "ko", "dark", 1000, True),
     Picture("explore_senses.ko.png", "senses", "ko", "light", 400),
+)
+OF_VECTORS = (
     Picture("explore_search.png", "search", "en", "light", 1000),
     Picture("explore_search.ko.png", "search", "ko", "light", 1000),
 )
@@ -97,6 +100,8 @@ def chosen(flags, browser, task):
     """The `Picture`s to take."""
     if not flags.all and task == "pretraining":
         return OF_PRETRAINED
+    if not flags.all and task == "similarity":
+        return OF_VECTORS
     if not flags.all:
         return [
             Picture(f"explore_{task}.png", "prediction", "en", "light", 1000),
