@@ -59,7 +59,7 @@ class BuildVocabFlags:
         "The folder to write the tokenizer to. Other programs take it as --tokenizer_dir."
     )
     overwrite: bool = groups.OUTPUT.flag(
-        False, "Replace a different vocabulary in --output_dir. Default: stop with an error."
+        False, "Replace the vocabulary that --output_dir already holds. Default: keep it and stop."
     )
     compare: str = groups.VOCABULARY.optional(
         "Vocabularies to compare, instead of learning one: comma-separated tokenizer folders, "

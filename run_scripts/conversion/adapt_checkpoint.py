@@ -82,7 +82,8 @@ class AdaptFlags:
         choices=tuple(METHODS),
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Whether the tokenizer in --model_dir lower-cases text, if no file there says so."
+        "Whether the tokenizer in --model_dir lower-cases text, for folders without "
+        "tokenizer_config.json."
     )
     random_seed: int = flag(12345, "The seed for --new_rows=random.", least=0, most=MAX_SEED)
 

@@ -87,9 +87,9 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "tokenizer in --model_dir, else the one beside the record files."
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Whether the tokenizer in --model_dir lower-cases text, if no file there says so. "
-        "Default: on, unless the model is cased, by its folder's name (multi_cased_...) or its "
-        "vocabulary."
+        "Whether the tokenizer in --model_dir lower-cases text, for folders without "
+        "tokenizer_config.json. Default: on, unless the model is cased, by its folder's name "
+        "(multi_cased_...) or its vocabulary."
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
@@ -147,8 +147,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         recorded=True,
     )
     eval_input_file: str = groups.EVALUATION.optional(
-        "The record files to evaluate on, preferably held out from training. Default: the training "
-        "files.",
+        "The record files to evaluate on, preferably held out. Default: the training files.",
         is_input=True,
         is_path=True,
     )

@@ -40,8 +40,8 @@ class TokenizerFlags:
         in_manifest=False,
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Lower-case the text. Default: on, except with --tokenizer=korean or if the model in "
-        "--model_dir is cased, by its folder's name (multi_cased_...) or its vocabulary.",
+        "Lower-case the text. Default: as --tokenizer_dir says, else on, but off with "
+        "--tokenizer=korean and for cased models (by the name or vocabulary of --model_dir).",
         in_manifest=False,
     )
 
