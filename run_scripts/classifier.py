@@ -66,7 +66,7 @@ class ClassifierFlags(TextFlags):
         "the examples is held out for evaluation."
     )
     train_file: str = groups.FILES.optional(
-        "Your own training file, in a format of --data_file.", is_input=True, is_path=True
+        "Your own training file, in a format that --data_file accepts.", is_input=True, is_path=True
     )
     dev_file: str = groups.FILES.input_file("Your own evaluation file.")
     test_file: str = groups.FILES.input_file("Your own test file, with or without labels.")
@@ -105,8 +105,8 @@ class ClassifierFlags(TextFlags):
         "The encoding of your own files. Default: detected.", choices=tuple(NAMES)
     )
     label_column: str = groups.COLUMNS.optional(
-        "The column with the label, or comma-separated labels, in your own files. Default: label; "
-        "in --data_file and --train_file, the column whose name suggests a label.",
+        "The column with the label (for multi_label, comma-separated labels) in your own files. "
+        "Default: label; in --data_file and --train_file, the column whose name suggests a label.",
         of_own_files=True,
         changeable=UNTRAINED,
     )

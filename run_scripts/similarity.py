@@ -150,8 +150,8 @@ class SimilarityFlags(FinetuneFlags):
         "cosines.",
     )
     embedding_sizes: str = groups.HEAD.optional(
-        "Smaller sizes to which vectors can later be cut, such as 256,128,64 (Matryoshka). Each "
-        "size adds a loss on that many leading dimensions. Default: only the full size.",
+        "Smaller sizes to which vectors can be cut, such as 256,128,64 (Matryoshka). Each size "
+        "adds a loss on that many leading dimensions. Default: only the full size.",
         recorded=True,
     )
     freeze_embeddings: bool = groups.LAYERS.flag(

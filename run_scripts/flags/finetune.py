@@ -67,12 +67,14 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     do_eval: bool = groups.EVALUATION.flag(
         False, "Evaluate the model on every split with labels, except train."
     )
-    do_predict: bool = groups.PREDICTION.flag(False, "Write predictions for --predict_split.")
+    do_predict: bool = groups.PREDICTION.flag(
+        False, "Write predictions for the split in --predict_split."
+    )
     eval_on: str = groups.EVALUATION.flag(
         "own",
         "What to evaluate on. own: the task's dev and test splits. train_part: about a tenth of "
-        "the training examples, left out of training, to choose settings without using dev and "
-        "test. All seeds use the same part.",
+        "the training examples, held out from training, the same for all seeds. Use it to choose "
+        "settings without dev and test.",
         choices=("own", TRAIN_PART),
         kept=True,  # else it would be measured on texts that were trained on
     )

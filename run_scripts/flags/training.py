@@ -122,8 +122,8 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     precision: str = groups.DEVICES.optional(
         "The dtype of matrix multiplications. Weights, optimizer moments, layer normalization and "
         "losses stay in float32. auto: bfloat16 where the hardware supports it, else float32. "
-        "GPUs multiply float32 in TF32 (docs/training.md); no setting was tested on one. Default: "
-        "float32.",
+        "GPUs multiply float32 in TF32 (docs/training.md). No setting was tested on GPUs. "
+        "Default: float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
     )
     xla: str = groups.DEVICES.flag(
@@ -158,8 +158,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         most=LARGEST_BATCH,
     )
     steps_per_loop: int = groups.DEVICES.optional(
-        "The maximum number of updates before TensorFlow returns to Python. Default: 10 on GPUs, "
-        "1 on a CPU.",
+        "The maximum number of updates per call of TensorFlow. Default: 10 on GPUs, 1 on a CPU.",
         least=1,
     )
     iterations_per_loop: int = groups.TPU.optional("For TPUs; no effect.", least=0)
