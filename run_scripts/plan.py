@@ -73,17 +73,17 @@ class CorpusPlanFlags:
         "column each. Default: none; tables of models are printed."
     )
     config_file: str = groups.MODEL.input_file(
-        "The models in the tables: comma-separated configuration files. Only without --corpus_gb. "
-        "Default: all published sizes, with their English vocabularies.",
+        "The models in the tables printed without --corpus_gb: comma-separated configuration "
+        "files. Default: all published sizes, with their English vocabularies.",
         is_list=True,
     )
     lengths: str = groups.UPDATES.flag(
         "128,512",
-        "The sequence lengths in the tables of models, comma-separated. Only without --corpus_gb.",
+        "The sequence lengths in the tables printed without --corpus_gb, comma-separated.",
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
-        "The number of examples per batch in the tables of models. Only without --corpus_gb.",
+        "The number of examples per batch in the tables printed without --corpus_gb.",
         least=1,
         most=LARGEST_BATCH,
     )
@@ -119,8 +119,8 @@ class CorpusPlanFlags:
     )
     num_passes: float = groups.UPDATES.flag(
         40.0,
-        "The number of passes over the text to plan, beside the updates in the flag files. BERT's "
-        "paper has about 40.",
+        "The number of passes over the text to plan for, besides the updates in the flag files. "
+        "BERT's paper has about 40.",
         above=0,
         most=10_000,
     )

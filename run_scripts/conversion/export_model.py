@@ -122,7 +122,7 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     )
     rank: int = groups.EXPORT.optional(
         "The rank to which each matrix's difference is reduced, for --format=difference. A higher "
-        "rank is more exact, but larger. Default: 24.",
+        "rank is more exact, but takes more space. Default: 24.",
         least=1,
         most=HIGHEST_RANK,
     )
