@@ -38,91 +38,100 @@ class BuildVocabFlags:
     EXAMPLE = "--input_file='data/*.txt' --output_dir=data/vocab --vocab_size=32000"
 
     input_file: str = groups.FILES.optional(
-        "The text to read: comma-separated paths, globs or folders. Files hold text or JSON lines "
-        "and may be gzipped. Parquet files, and folders saved by the Hugging Face library "
-        'datasets, need the extra "parquet".',
+        "The text to read: comma-separated paths, globs or folders. Files hold plain text or JSON "
+        "lines, optionally gzipped. Parquet files and folders saved by Hugging Face datasets need "
+        'the pip extra "parquet".',
         is_input=True,
         is_path=True,
     )
     input_format: str = groups.FILES.optional(
-        "The format of the files. text: lines of text. jsonl: one JSON object per line, with the "
-        "text under --text_key. Default: jsonl for .jsonl, .ndjson and .json files, text for "
-        "others.",
+        "The format of the input files. text: lines of plain text. jsonl: one JSON object per "
+        "line, with the text under --text_key. Default: jsonl for .jsonl, .ndjson and .json "
+        "files, else text.",
         choices=FORMATS,
     )
     text_key: str = groups.FILES.flag(
         TEXT_KEY,
-        "The JSON key or table column that holds the text; meta.body means the key body inside "
-        "meta.",
+        "The JSON key or table column that holds the text. Use dots for nested keys, such as "
+        "meta.body.",
     )
     output_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write the tokenizer to, which other programs take as --tokenizer_dir."
+        "The folder to write the tokenizer to. Other programs take it as --tokenizer_dir."
     )
     overwrite: bool = groups.OUTPUT.flag(
-        False, "Replace the vocabulary in --output_dir, if there is one."
+        False, "Replace the vocabulary that --output_dir already holds. Default: keep it and stop."
     )
     compare: str = groups.VOCABULARY.optional(
-        "Compare existing vocabularies instead of learning a new one: comma-separated tokenizer "
-        "folders, vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
+        "Vocabularies to compare, instead of learning one: comma-separated tokenizer folders, "
+        "vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
         is_input=True,
         takes=(FILE, FOLDER, NOTHING),
     )
     text: str = groups.VOCABULARY.optional(
-        "The sentences for --compare, separated by |. Default: a few example sentences."
+        "The sentences to tokenize with --compare, separated by |. Default: five built-in "
+        "sentences."
     )
     vocab_size: int = groups.VOCABULARY.flag(
         32000, "The maximum number of tokens in the vocabulary.", least=1, most=LARGEST_VOCABULARY
     )
     analyser: str = groups.VOCABULARY.optional(
-        "How morphemes are found. kiwi: with the package kiwipiepy. none: with statistics and a "
-        "table of particles and endings. Default: kiwi if kiwipiepy is installed, else none.",
+        "How to find morphemes. kiwi: with the package kiwipiepy. none: with statistics and a "
+        "list of particles and endings. Default: kiwi if kiwipiepy is installed, else none.",
         choices=("kiwi", "none"),
     )
     normalization: str = groups.VOCABULARY.flag(
         "NFC",
         "The Unicode normalization. NFC composes Hangul. NFKC also replaces full-width letters, "
-        "circled numbers and ligatures with plain characters. Both keep ㅋㅋ and ㅠㅠ.",
+        "circled numbers and ligatures with plain characters. Both keep single jamo such "
+        "as ㅋㅋ.",
         choices=("NFC", "NFKC"),
     )
     unknown: str = groups.VOCABULARY.flag(
         "character",
-        "What a character outside the vocabulary becomes. character: [UNK]. bytes: one token for "
-        "each UTF-8 byte.",
+        "How to tokenize a character outside the vocabulary. character: as [UNK]. bytes: as one "
+        "token per UTF-8 byte.",
         choices=("character", "bytes"),
     )
     num_unused: int = groups.VOCABULARY.flag(
         0,
-        "The number of placeholder tokens [unused0], [unused1], ... to reserve.",
+        "The number of placeholder tokens ([unused0], [unused1], ...) to reserve for words added "
+        "later.",
         least=0,
         most=LARGEST_VOCABULARY,
     )
     user_symbols: str = groups.VOCABULARY.optional(
-        "Tokens that are never split, comma-separated; ##X is the token X inside a word."
+        "Tokens to add to the vocabulary and never split, comma-separated. ##X is the token X "
+        "inside a word."
     )
     character_coverage: float = groups.VOCABULARY.flag(
         0.9995,
-        "The share of the text's characters that the vocabulary must cover, as tokens or spelled "
-        "in jamo.",
+        "The share of the text's characters that the vocabulary must cover. Rare Hangul syllables "
+        "are covered by jamo.",
         above=0,
         most=1,
     )
     do_lower_case: bool = groups.TOKENIZER.flag(
-        False, "Lower-case text while learning the vocabulary and in the saved tokenizer."
+        False, "Lower-case the text while learning, and in the saved tokenizer."
     )
     most_megabytes: int = groups.VOCABULARY.flag(
         32,
-        "The maximum number of megabytes of text to learn from. Lines are sampled from larger "
-        "texts.",
+        "The maximum number of megabytes of text to learn from. From larger texts, lines are "
+        "sampled.",
         least=1,
         most=2**20,
     )
-    random_seed: int = flag(12345, "The seed for sampling lines.", least=-(2**63), most=2**63 - 1)
+    random_seed: int = flag(
+        12345,
+        "The seed for sampling lines.",
+        least=-(2**63),
+        most=2**63 - 1,
+    )
     strict_utf8: bool = groups.FILES.flag(
-        False, "Stop at text that is not UTF-8. Default: skip and count the invalid bytes."
+        False, "Stop with an error on invalid UTF-8. Default: skip and count the invalid bytes."
     )
     num_threads: int = groups.THREADS.flag(
         2,
-        "The number of threads for the analyser. Does not affect the vocabulary.",
+        "The number of threads for the morpheme analyser. Does not affect the vocabulary.",
         least=1,
         most=MOST_PROCESSES,
     )

@@ -63,83 +63,84 @@ class ClassifierFlags(TextFlags):
     )
     data_file: str = groups.FILES.input_file(
         "A single file with all your examples: .csv, .tsv, .jsonl, .json or .parquet. A tenth of "
-        "the examples are held out for evaluation."
+        "the examples is held out for evaluation."
     )
     train_file: str = groups.FILES.optional(
-        "Your own training file, in one of the formats of --data_file.", is_input=True, is_path=True
+        "Your own training file, in a format that --data_file accepts.", is_input=True, is_path=True
     )
     dev_file: str = groups.FILES.input_file("Your own evaluation file.")
-    test_file: str = groups.FILES.input_file("Your own test file; labels are optional.")
+    test_file: str = groups.FILES.input_file("Your own test file, with or without labels.")
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
         help="The file to predict with --do_predict. The output is NAME_predictions.csv in "
-        "--output_dir, with the file's columns, the two most probable labels and their "
-        "probabilities. NAME is the file's name without .csv.",
+        "--output_dir, with the file's columns and the predictions. NAME is the file's name "
+        "without .csv.",
     )
     task_name: str = groups.TASK.optional(
-        f"The data set: {', '.join(DATASETS)}; or csv, tsv or jsonl for your own train, dev and "
-        "test files in --data_dir. mismnli is MNLI, evaluated on other genres. Not needed if flags "
-        "such as --train_file name your files.",
+        f"The data set: {', '.join(DATASETS)}. mismnli is MNLI, evaluated on other genres. csv, "
+        "tsv, jsonl: your own train, dev and test files in --data_dir. Not needed if a flag such "
+        "as --train_file names your files.",
         alike=(OWN_FILES, *FILE_TYPES),
     )
     task_type: str = groups.COLUMNS.optional(
-        "For your own files: the type of task. Default: single_label.",
+        "What to predict for your own files: one label, several labels or a number. Default: "
+        "single_label.",
         choices=TASK_TYPES,
         of_own_files=True,
     )
     text_column: str = groups.COLUMNS.optional(
-        "For your own files: the column with the text, by name, or by number from 0 in a .tsv file "
-        "without a header. Default: text; in --data_file and --train_file, the column whose name "
+        "The column with the text in your own files, by name or, in tables without a header, by "
+        "number from 0. Default: text; in --data_file and --train_file, the column whose name "
         "suggests text.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     second_column: str = groups.COLUMNS.optional(
-        "For your own files: the column with the second text of each pair. Default: none.",
+        "The column with the second text of each pair in your own files. Default: none.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     encoding: str = groups.COLUMNS.optional(
-        "The encoding of your own files. Default: detected for each file.", choices=tuple(NAMES)
+        "The encoding of your own files. Default: detected.", choices=tuple(NAMES)
     )
     label_column: str = groups.COLUMNS.optional(
-        "For your own files: the column with the label, or several comma-separated columns. "
+        "The column with the label (for multi_label, comma-separated labels) in your own files. "
         "Default: label; in --data_file and --train_file, the column whose name suggests a label.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     id_column: str = groups.COLUMNS.optional(
-        "For your own files: the column with the example's id. Default: none; file and line "
+        "The column with the example's id in your own files. Default: none; file and line "
         "identify an example.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     labels: str = groups.COLUMNS.optional(
-        "For your own files: all labels, comma-separated. Default: the labels in the training "
-        "file.",
+        "All labels of your own files, comma-separated. Default: the labels in the training file.",
         of_own_files=True,
     )
     metrics: str = groups.COLUMNS.optional(
-        "For your own files: the metrics, comma-separated. The first metric selects the best "
-        "checkpoint. Default: accuracy and macro_f1; for multi_label, micro_f1 and macro_f1; for "
-        "regression, pearson and spearman.",
+        "The metrics for your own files, comma-separated. The first selects the best checkpoint. "
+        "Default: accuracy and macro_f1; for multi_label, micro_f1 and macro_f1; for regression, "
+        "pearson and spearman.",
         of_own_files=True,
     )
     class_weights: str = groups.OPTIMIZER.flag(
         "none",
-        "How examples are weighted in the loss. balanced: by number of examples / (number of "
-        "classes * examples of the class), so that rare classes count more.",
+        "How examples are weighted in the loss. none: equally. balanced: by number of examples / "
+        "(number of classes * examples of the class), so that rare classes count more.",
         choices=("none", "balanced"),
         kept=True,
         recorded=True,
     )
     export_dir: str = groups.EXPORT.output_folder(
-        "The folder to export a SavedModel to, in a new subfolder: the best model if evaluations "
-        "selected one, else the last model. The SavedModel takes tf.Examples."
+        "The folder to write a SavedModel to, in a new subfolder. It holds the best model if "
+        "evaluations selected one, else the last. Its input is tf.Examples."
     )
     threshold_to_export: float = groups.EXPORT.optional(
-        'A number that the SavedModel returns as "threshold" with its predictions.',
+        'A number that the SavedModel returns as "threshold" with its predictions, for your own '
+        "use.",
         least=-1e9,
         most=1e9,
     )

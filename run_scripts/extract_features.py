@@ -54,38 +54,38 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     )
 
     input_file: str = groups.FILES.optional(
-        "UTF-8 text, one sentence or pair per line; with --word_embeddings, one word per line.",
+        'UTF-8 text: one sentence per line, or two with " ||| " between them. With '
+        "--word_embeddings, one word per line.",
         is_input=True,
         is_path=True,
     )
     output_file: str = groups.OUTPUT.optional(
-        "The file to write: NumPy arrays if the name ends in .npz, else JSON lines.", is_path=True
+        "The file to write: NumPy arrays if its name ends in .npz, else JSON lines.", is_path=True
     )
     projector_dir: str = groups.OUTPUT.output_folder(
         "The folder to write vectors to for TensorBoard's projector (tensorboard --logdir)."
     )
     layers: str = groups.LAYERS.flag(
         "-1,-2,-3,-4",
-        "The layers to write, comma-separated; 0 is the embedding output, 1 the first layer, -1 "
+        "The layers to write, comma-separated. 0 is the embedding output, 1 the first layer, -1 "
         "the last.",
     )
     pooling: str = groups.LAYERS.optional(
-        "For .npz output: how the tokens of a line become one vector. mean, max: the mean or "
-        "maximum of the tokens' vectors. cls: the vector of [CLS]. none: every token keeps its "
-        "vector. Default: as the model was trained by run_similarity or sentence-transformers, "
-        "else mean.",
+        "How the tokens of a line become one vector, in .npz output. mean, max: the mean or "
+        "maximum of their vectors. cls: the vector of [CLS]. none: one vector per token. Default: "
+        "as the model was trained by run_similarity or sentence-transformers, else mean.",
         choices=("mean", "cls", "max", "none"),
     )
     word_embeddings: bool = groups.LAYERS.flag(
         False,
-        "Write rows of the embedding table for the words in --input_file or, without --input_file, "
-        "for the whole vocabulary. A word with several tokens gets the mean of their rows.",
+        "Write vectors from the embedding table for the words in --input_file or, without it, for "
+        "the whole vocabulary. A word of several tokens gets the mean of their vectors.",
     )
     init_checkpoint: str | None = redeclare(
         ModelFlags,
         "init_checkpoint",
-        help="The weights: a checkpoint, a safetensors file, or a folder with either. Default: the "
-        "best checkpoint in --model_dir, else the newest.",
+        help="The weights to use: a checkpoint, a safetensors file, or a folder with either. "
+        "Default: the best checkpoint in --model_dir, else the newest.",
     )
     max_seq_length: int = groups.ROWS.flag(
         128,
@@ -97,7 +97,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         32, "The number of lines to process at once.", least=1, most=LARGEST_BATCH
     )
     use_tpu: bool = groups.TPU.flag(
-        False, "Accepted only if off, as this program runs on GPUs and CPUs."
+        False, "Accepted only if off: this program runs on GPUs and CPUs."
     )
     master: str = groups.TPU.optional("For TPUs; no effect.")
     num_tpu_cores: int = groups.TPU.optional("For TPUs; no effect.", least=0)

@@ -48,27 +48,26 @@ class NerFlags(TextFlags):
     data_dir: str = redeclare(
         TextFlags,
         "data_dir",
-        help="The folder with the task's files. Not needed if only --predict_file is read.",
+        help="The folder with the task's files. Not needed if you only predict --predict_file.",
     )
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
-        help="The file in which --do_predict finds entities: plain text, one sentence per line, or "
-        "tokens in the training file's format (tags are optional). Default: none; --predict_split "
-        "is predicted.",
+        help="The file to tag with --do_predict: one sentence per line, or tokens as in the "
+        "training file, with or without tags. Default: none; --predict_split is tagged.",
     )
     predict_format: str = groups.PREDICTION.flag(
         "auto",
-        "The format of --predict_file. tagged: tokens with tags, as for training. tokens: the same "
+        "The format of --predict_file. tagged: tokens with tags, as for training. tokens: tokens "
         "without tags. text: one sentence per line. auto: detected.",
         choices=("auto", *FORMS),
     )
     task_name: str = groups.TASK.optional(
-        f"The format of the files: {', '.join(FORMATS)}. conll: your own train.txt, dev.txt and "
-        "test.txt with one token and its tag (B-X, I-X or O) per line."
+        f"The data set: {', '.join(FORMATS)}. conll: your own train.txt, dev.txt and test.txt in "
+        "--data_dir, with one token and its tag (B-X, I-X or O) per line."
     )
     labels: str = groups.COLUMNS.optional(
-        "All tags, comma-separated. Default: the tags that the format defines, else the tags in "
+        "All tags, comma-separated. Default: the tags defined by --task_name, else the tags in "
         "the training file."
     )
 

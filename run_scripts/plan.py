@@ -69,28 +69,31 @@ class CorpusPlanFlags:
     EXAMPLE = "--corpus_gb=1,10,100 --model=bert_base --gpus=8"
 
     corpus_gb: str = groups.TASK.optional(
-        "The size of the UTF-8 text in gigabytes (10^9 bytes). Comma-separated sizes give one "
+        "The size of the text in gigabytes (10^9 bytes of UTF-8). Comma-separated sizes give one "
         "column each. Default: none; tables of models are printed."
     )
     config_file: str = groups.MODEL.input_file(
-        "For the tables of models: comma-separated configuration files. Default: all published "
-        "sizes, with their English vocabularies.",
+        "The models in the tables printed without --corpus_gb: comma-separated configuration "
+        "files. Default: all published sizes, with their English vocabularies.",
         is_list=True,
     )
     lengths: str = groups.UPDATES.flag(
-        "128,512", "For the tables of models: comma-separated sequence lengths."
+        "128,512",
+        "The sequence lengths in the tables printed without --corpus_gb, comma-separated.",
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
-        "For the tables of models: the number of examples in a batch.",
+        "The number of examples per batch in the tables printed without --corpus_gb.",
         least=1,
         most=LARGEST_BATCH,
     )
     model: str = groups.MODEL.flag(
-        "bert_base", "The model, and the shipped job that trains it.", choices=tuple(JOBS)
+        "bert_base",
+        "The model to plan for, trained as in its flag files in run_scripts/flagfiles.",
+        choices=tuple(JOBS),
     )
     vocab_size: int = groups.VOCABULARY.optional(
-        "The vocabulary size. Default: as in the shipped job.",
+        "The vocabulary size. Default: as in the flag files of --model.",
         least=1,
         most=LARGEST_VOCABULARY,
     )
@@ -98,12 +101,12 @@ class CorpusPlanFlags:
         8, "The number of GPUs that train together.", least=1, most=MOST_DEVICES
     )
     gpu: str = groups.PROCESSES.optional(
-        "The GPU model. Default: all known models, one line each.", choices=tuple(CARDS)
+        "The GPU model to plan for. Default: all known models, one line each.", choices=tuple(CARDS)
     )
     utilisation: float = groups.PROCESSES.flag(
         0.35,
-        "The share of a GPU's bfloat16 peak performance that training reaches. The default is an "
-        "assumption; benchmarks.speed.devices measures it on your GPU.",
+        "The share of a GPU's peak bfloat16 performance that training reaches. The default is an "
+        "assumption; python -m benchmarks.speed.devices measures it on your GPU.",
         above=0,
         most=1,
     )
@@ -116,27 +119,27 @@ class CorpusPlanFlags:
     )
     num_passes: float = groups.UPDATES.flag(
         40.0,
-        "The number of passes over the text to compare with the shipped job's updates (about 40 in "
-        "BERT's paper).",
+        "The number of passes over the text to plan for, besides the updates in the flag files. "
+        "BERT's paper has about 40.",
         above=0,
         most=10_000,
     )
     cores: int = groups.PROCESSES.flag(
         16,
-        "The number of CPU cores on the machine that creates the TFRecord files.",
+        "The number of CPU cores on the machine that creates the record files.",
         least=1,
         most=MOST_PROCESSES,
     )
     masking: str = groups.ROWS.flag(
         "dynamic",
-        "The kind of record files. dynamic: packed sequences whose masks are drawn during "
-        "training, as in the jobs for eight GPUs. static: one sequence per example with stored "
-        "masks, as in Google's programs and the job for bert_mini.",
+        "The kind of record files. dynamic: packed sequences, masked during training, as in the "
+        "flag files of all models but bert_mini. static: one sequence per example, with stored "
+        "masks, as in Google's programs.",
         choices=("dynamic", "static"),
     )
     dupe_factor: int = groups.ROWS.flag(
         10,
-        "For --masking=static: the number of passes over the text to store.",
+        "The number of passes over the text that are stored with --masking=static.",
         least=1,
         most=10_000,
     )

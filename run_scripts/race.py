@@ -51,8 +51,8 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     task_name: str = groups.TASK.flag(
         PerModel("race"),
         "What --data_dir holds. race: RACE's folders train, dev and test. jsonl: train.jsonl, "
-        "dev.jsonl and test.jsonl, with one object per line. Its keys are context, question, "
-        "options (the same number in every object) and label (an index from 0, or a letter).",
+        "dev.jsonl and test.jsonl, with one object per line. Each object has context, question, "
+        "options (the same number in all objects) and label (an index from 0, or a letter).",
         choices=("race", "jsonl"),
         changeable=ALWAYS,
     )
@@ -66,7 +66,7 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         default=PerModel(512),
         help=(
             "The maximum number of tokens in a text, question and option together, including "
-            "special tokens; the end of the text is cut off."
+            "special tokens. Longer texts are cut at the end."
         ),
     )
     max_qa_length: int = groups.ROWS.flag(

@@ -74,16 +74,16 @@ class SimilarityFlags(FinetuneFlags):
     )
     train_file: str = groups.FILES.optional(
         "Your own training file: .csv, .tsv, .jsonl, .json or .parquet with single texts, pairs, "
-        "scored pairs, or triples whose third text differs in meaning from the first; or a .json "
-        "file in SQuAD's format, whose questions and texts form pairs. Separate files with "
-        "commas; each batch comes from one file. In such a list, --task_name's value stands for "
-        "that task's training split.",
+        "scored pairs, or triples (the third text differs in meaning from the first). A .json "
+        "file in SQuAD's format gives pairs of question and text. Separate several files with "
+        "commas; each batch comes from one file. To train on --task_name's data set too, add its "
+        "name to the list.",
         is_input=True,
         is_path=True,
     )
     train_shares: str = groups.FILES.optional(
-        "The ratio of batches from the training files, such as 3,1. Default: the ratio of their "
-        "numbers of examples.",
+        "The ratio of batches from several training files, such as 3,1. Default: the ratio of "
+        "their numbers of examples.",
         recorded=True,
         kept=True,
     )
@@ -94,45 +94,45 @@ class SimilarityFlags(FinetuneFlags):
         "Your own test file of pairs, in a format that --train_file accepts."
     )
     task_name: str = groups.TASK.optional(
-        f"The data set. {', '.join(INFERENCES)} give triples: a sentence, an entailed sentence and "
-        f"a contradicting sentence. {', '.join(SCORED)} give pairs with scores. csv, tsv or jsonl: "
-        "your own train, dev and test files in --data_dir. Not needed if flags such as "
-        "--train_file name your files.",
+        f"The data set. {', '.join(INFERENCES)}: triples of a sentence, an entailed sentence and "
+        f"a contradicting sentence. {', '.join(SCORED)}: pairs with scores. csv, tsv, jsonl: your "
+        "own train, dev and test files in --data_dir. Not needed if a flag such as --train_file "
+        "names your files.",
         changeable=ALWAYS,
     )
     text_column: str = groups.COLUMNS.optional(
-        "For your own files: the column with the first text. Default: the column named text, "
+        "The column with the first text in your own files. Default: the column named text, "
         "sentence1, query, question or the like."
     )
     second_column: str = groups.COLUMNS.optional(
-        "For your own files: the column with the second text of each pair. Default: the column "
+        "The column with the second text of each pair in your own files. Default: the column "
         "named second, sentence2, positive, passage or the like, if any."
     )
     third_column: str = groups.COLUMNS.optional(
-        "For your own files: the column with the negative, a text whose meaning differs from the "
-        "first. Default: the column named third, negative or the like, if any."
+        "The column with the third text of each triple in your own files. Default: the column "
+        "named third, negative or the like, if any."
     )
     label_column: str = groups.COLUMNS.optional(
-        "For your own files: the column with the score. Default: the column named score, label or "
-        "the like, if any."
+        "The column with each pair's score in your own files. Default: the column named score, "
+        "label or the like, if any."
     )
     encoding: str = groups.COLUMNS.optional(
-        "The encoding of your own files. Default: detected for each file.", choices=tuple(NAMES)
+        "The encoding of your own files. Default: detected.", choices=tuple(NAMES)
     )
     objective: str = groups.OPTIMIZER.optional(
-        "What is learned. cosine: a pair's cosine equals its score, scaled so that the highest "
-        "score is 1. ranking: a text is closer to the second text of its pair than to any other "
-        "text in the batch. simcse: a text is paired with itself under different dropout. both: "
-        "cosine for files with scores, ranking for other files. Default: cosine for scored pairs, "
-        "ranking for pairs and triples, simcse for single texts, both for files of both kinds.",
+        "What training aims at. cosine: a pair's cosine equals its score, scaled to at most 1. "
+        "ranking: a text is closer to its partner than to other texts in the batch. simcse: a "
+        "text is its own partner, under different dropout. both: cosine for files with scores, "
+        "ranking for others. Default: cosine for scored pairs, ranking for pairs and triples, "
+        "simcse for single texts, both for a mix.",
         choices=OBJECTIVES,
         recorded=True,
         kept=True,
     )
     temperature: float = groups.OPTIMIZER.flag(
         0.05,
-        "For ranking and simcse: the number that divides similarities. A lower temperature pushes "
-        "similar texts further apart.",
+        "The number that divides similarities, for --objective=ranking or simcse. Lower values "
+        "push similar texts further apart.",
         above=0,
         most=HIGHEST_TEMPERATURE,
         recorded=True,
@@ -140,24 +140,24 @@ class SimilarityFlags(FinetuneFlags):
     )
     pooling: str = groups.HEAD.flag(
         PerModel("mean"),
-        "How the tokens of a text become one vector: their mean, their maximum, or the vector of "
-        "[CLS].",
+        "How the token vectors of a text become one vector. mean, max: their mean or maximum. "
+        "cls: the vector of [CLS].",
         choices=POOLINGS,
     )
     normalize: bool = groups.HEAD.flag(
         PerModel(True),
-        "Scale vectors to length 1. If off, ranking compares dot products instead of cosines.",
+        "Scale vectors to length 1. Off: --objective=ranking compares dot products instead of "
+        "cosines.",
     )
     embedding_sizes: str = groups.HEAD.optional(
-        "The sizes to which vectors can be cut, such as 256,128,64. For each size, a loss trains "
-        "that many leading dimensions as a separate vector (Matryoshka). Default: only the full "
-        "size.",
+        "Smaller sizes to which vectors can be cut, such as 256,128,64 (Matryoshka). Each size "
+        "adds a loss on that many leading dimensions. Default: only the full size.",
         recorded=True,
     )
     freeze_embeddings: bool = groups.LAYERS.flag(
         False,
-        "Do not train the embedding tables of tokens, positions and segments. An export with "
-        "--format=difference cannot store changes to them.",
+        "Do not train the token, position and segment embeddings. An export with "
+        "--format=difference is then much smaller.",
         recorded=True,
         kept=True,
     )

@@ -56,28 +56,29 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
 
     data_dir: str = shared(
         "data_dir",
-        help="The folder of --train_file and --predict_file. Default: none; these flags must then "
-        "be complete paths.",
+        help="The folder that holds --train_file and --predict_file. Default: the working folder.",
         required=False,
     )
     train_file: str = groups.FILES.optional(
-        "The questions to train on: JSON in SQuAD's format.", is_path=True
+        "The questions to train on, a JSON file in SQuAD's format.", is_path=True
     )
     predict_file: str = groups.FILES.optional(
-        "The questions to answer. If the file contains answers, the model's answers are scored.",
+        "The questions to answer, in SQuAD's format. If the file contains answers, the model's "
+        "answers are scored.",
         is_path=True,
     )
     train_articles: str = groups.FILES.optional(
-        "The range of articles in --train_file to train on, numbered from 0; 0:100 means the first "
-        "hundred. Default: all."
+        "The range of articles in --train_file to train on; 0:100 means the first hundred. "
+        "Default: all."
     )
     predict_articles: str = groups.FILES.optional(
-        "The range of articles in --predict_file to answer, such as 100:140. Default: all."
+        "The range of articles in --predict_file to answer; 0:100 means the first hundred. "
+        "Default: all."
     )
     skip_bad_answers: bool = groups.FILES.flag(
         False,
-        "In training, skip answers that do not occur in the context, and questions without an "
-        "answer that does. Scoring still uses such answers. Default: such answers are an error.",
+        "Do not train on answers that do not occur in their text, nor on questions left without "
+        "an answer. Scoring still uses such answers. Default: stop with an error.",
     )
     task_name: str = groups.TASK.flag(
         PerModel("squad"),
@@ -94,7 +95,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     doc_stride: int = groups.ROWS.flag(
         PerModel(128),
-        "The number of tokens between the starts of two neighbouring windows of a text.",
+        "The number of tokens between the starts of neighbouring windows of a long text.",
         least=1,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
@@ -104,18 +105,21 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     do_predict: bool = shared(
         "do_predict",
-        help="Answer the questions in --predict_file, write the answers, and score them as "
-        "--do_eval does.",
+        help="Answer the questions in --predict_file and write the answers. Also score them if "
+        "the file contains the right ones.",
     )
-    do_eval: bool = shared("do_eval", help="Score the answers to the questions in --predict_file.")
+    do_eval: bool = shared(
+        "do_eval", help="Score the model's answers to the questions in --predict_file."
+    )
     max_seq_length: int = shared(
         "max_seq_length",
         default=PerModel(384),
-        help="The maximum number of tokens in a window, including special tokens.",
+        help="The maximum number of tokens in an input, including special tokens. Longer texts "
+        "are divided into overlapping windows.",
     )
     n_best_size: int = groups.ANSWERS.flag(
         PerModel(20),
-        "The number of answers to write for each question.",
+        "The number of candidate answers to write for each question.",
         least=1,
         most=MOST_SHOWN,
         changeable=ALWAYS,
@@ -129,19 +133,19 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     null_score_diff_threshold: float = groups.ANSWERS.flag(
         PerModel(0.0),
-        "For SQuAD 2.0: a question whose null score difference exceeds this number gets no answer.",
+        "The value in null_odds.json above which a SQuAD 2.0 question gets no answer.",
         least=-1e9,
         most=1e9,
         changeable=ALWAYS,
     )
     google_answers: bool = groups.ANSWERS.flag(
         False,
-        "Select and cut answers as google-research/bert does, to compare results; with "
-        "--bucket_boundaries=none, the candidate answers also match.",
+        "Select and trim answers as google-research/bert does, to compare with it. Add "
+        "--bucket_boundaries=none to match its candidate answers too.",
     )
     start_n_top: int = groups.HEAD.optional(
-        "The number of answer starts that ALBERT's SQuAD 2.0 head considers. For BERT, this flag "
-        f"selects that head. Default: {START_N_TOP}.",
+        "The number of answer starts that ALBERT's SQuAD 2.0 head considers. With BERT, giving "
+        f"this flag selects that head. Default: {START_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
@@ -166,13 +170,13 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     warmup_proportion: float = shared("warmup_proportion", default=PerModel(0.1))
     warmup_step: int = shared("warmup_step", default=PerModel(None))
     train_feature_file: str = groups.BATCHES.optional(
-        "The file that caches encoded training questions for the next run with the same flags. "
+        "The cache file of the encoded training questions, for later runs with the same flags. "
         "Default: train_features.npz in --output_dir.",
         takes=(FILE, NOTHING),
     )
     predict_feature_file: str = groups.BATCHES.optional(
-        "The file that caches the encoded questions of --predict_file. Default: "
-        "predict_features.npz in --output_dir.",
+        "The cache file of the encoded questions of --predict_file. Default: predict_features.npz "
+        "in --output_dir.",
         takes=(FILE, NOTHING),
     )
     predict_feature_left_file: str = groups.COMPATIBILITY.optional(

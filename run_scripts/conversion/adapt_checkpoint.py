@@ -44,47 +44,48 @@ class AdaptFlags:
     EXAMPLE = "--model_dir=output/model --tokenizer_dir=data/bank_vocab --output_dir=output/bank"
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of the model to adapt: a model saved by this project or by transformers, or a "
-        "released model, unpacked.",
+        "The folder of the model to adapt, saved by this project or transformers, or downloaded "
+        "from Google and unpacked.",
         required=True,
     )
     output_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write the adapted model to; it must not already hold a model.", required=True
+        "The folder to write the adapted model to. It must not hold a model yet.", required=True
     )
     init_checkpoint: str = groups.MODEL.optional(
         "The checkpoint to adapt. Default: the best checkpoint in --model_dir, else the newest.",
         takes=(FILE, FOLDER, NOTHING),
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
-        "The new vocabulary: a folder with tokenizer_config.json, as written by build_vocab."
+        "The folder of the new tokenizer, with tokenizer_config.json, as written by build_vocab."
     )
     add_tokens: str = groups.RESIZING.input_file(
-        "A file of words to add to the vocabulary, one per line. ##X is the token X inside a word. "
-        "The rows of [unused] tokens are used first."
+        "A file of words to add to the vocabulary, one per line. ##X is the token X inside a "
+        "word. New words replace [unused] tokens first."
     )
     new_rows: str = groups.RESIZING.flag(
         "mean",
-        "How the embeddings of new tokens are initialized. mean: with the mean embedding of the "
-        "old tokens that spell them. random: from a normal distribution with the mean and "
-        "standard deviation of the old embeddings.",
+        "How to initialize the embeddings of new tokens. mean: with the mean embedding of the old "
+        "tokens that spell them. random: from a normal distribution with the mean and standard "
+        "deviation of the old embeddings.",
         choices=("mean", "random"),
     )
     max_position_embeddings: int = groups.RESIZING.optional(
-        "The adapted model's number of positions, not below the original number. If the number "
-        "stays the same, only positions that were never trained are replaced.",
+        "The new number of positions, at least the old number. If they are equal, only positions "
+        "that were never trained are replaced.",
         least=1,
         most=LARGEST_SIZE,
     )
     new_positions: str = groups.RESIZING.optional(
-        "How new positions are initialized. repeat: as copies of the trained positions. "
-        "interpolate: by interpolating all positions from the trained ones, so that nearly all "
-        "change. Default: repeat.",
+        "How to initialize new positions. repeat: copy the trained positions. interpolate: "
+        "stretch the trained positions over the new length, which changes nearly all of them. "
+        "Default: repeat.",
         choices=tuple(METHODS),
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Whether the model's tokenizer lower-cases text, if its folder does not say."
+        "Whether the tokenizer in --model_dir lower-cases text, for folders without "
+        "tokenizer_config.json."
     )
-    random_seed: int = flag(12345, "The seed for random embeddings.", least=0, most=MAX_SEED)
+    random_seed: int = flag(12345, "The seed for --new_rows=random.", least=0, most=MAX_SEED)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

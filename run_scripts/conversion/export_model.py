@@ -88,7 +88,7 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "The folder of the model to export, pre-trained or fine-tuned.", required=True
     )
     output_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write to. It must be new or empty, or hold an earlier export, which is "
+        "The folder to write the export to. It must be new, empty or an earlier export, which is "
         "replaced.",
         required=True,
     )
@@ -100,33 +100,35 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     )
     generator: bool = groups.MODEL.flag(
         False,
-        "Export ELECTRA's generator, which fills masks, not the discriminator.",
+        "Export ELECTRA's generator, which fills masks, instead of its discriminator.",
     )
     precision: str = groups.DEVICES.optional(
-        "The dtype of the stored weights. float16 (huggingface, difference, onnx, litert) halves "
-        "the file size. int8 (onnx, litert) quantizes the matrices and computes with integers. "
+        "The dtype of the stored weights. float16 halves the file size (huggingface, difference, "
+        "onnx, litert). int8 quantizes the matrices and computes with integers (onnx, litert). "
         "Default: float32.",
         choices=("float32", "float16", "int8"),
     )
     max_shard_size: str = groups.EXPORT.optional(
-        "For huggingface: the maximum size of a weights file, such as 500MB. Default: a single "
-        "file."
+        "The maximum size of a weights file, such as 500MB, for --format=huggingface. Default: a "
+        "single file."
     )
     card_file: str = groups.EXPORT.input_file(
-        "For huggingface: a Markdown file that replaces the title of the model card. If it begins "
-        "with lines between two ---, these become metadata."
+        "A Markdown file that replaces the title of the model card, for --format=huggingface. "
+        "Lines between two --- at its beginning become metadata."
     )
     base_dir: str = groups.EXPORT.input_folder(
-        "For difference: the folder of the model from which fine-tuning started. It must keep its "
+        "The folder of the model that was fine-tuned, for --format=difference. It must keep its "
         "location relative to the export."
     )
     rank: int = groups.EXPORT.optional(
-        "For difference: the rank to which each matrix's difference is reduced. Default: 24.",
+        "The rank to which each matrix's difference is reduced, for --format=difference. A higher "
+        "rank is more exact, but takes more space. Default: 24.",
         least=1,
         most=HIGHEST_RANK,
     )
     max_size: str = groups.EXPORT.optional(
-        "Refuse to write an export larger than this, such as 20MB. Default: no limit."
+        "The maximum size of the export, such as 20MB; nothing larger is written. Default: no "
+        "limit."
     )
 
 

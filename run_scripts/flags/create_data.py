@@ -47,60 +47,59 @@ class CreateDataFlags(TokenizerFlags):
     )
 
     input_file: str = groups.FILES.required(
-        "The text to read: comma-separated paths, globs or folders. Files hold text or JSON lines "
-        "and may be gzipped. Parquet files, and folders saved by the Hugging Face library "
-        'datasets, need the extra "parquet".',
+        "The text to read: comma-separated paths, globs or folders. Files hold plain text or JSON "
+        "lines, optionally gzipped. Parquet files and folders saved by Hugging Face datasets need "
+        'the pip extra "parquet".',
         is_input=True,
         is_path=True,
         in_manifest=False,
     )
     input_format: str = groups.FILES.optional(
-        "The format of the files. text: one sentence per line, a blank line between documents. "
-        "jsonl: one JSON object per line, with a document (one sentence per line) under "
-        "--text_key. Default: jsonl for .jsonl, .ndjson and .json files, text for others.",
+        "The format of the input files. text: one sentence per line, a blank line between "
+        "documents. jsonl: one JSON object per line, whose --text_key holds a document with one "
+        "sentence per line. Default: jsonl for .jsonl, .ndjson and .json files, else text.",
         choices=FORMATS,
     )
     text_key: str = groups.FILES.flag(
         TEXT_KEY,
-        "The JSON key or table column that holds a document; meta.body means the key body inside "
-        "meta.",
+        "The JSON key or table column that holds a document. Use dots for nested keys, such as "
+        "meta.body.",
         in_manifest=False,
     )
     split_sentences: bool = groups.FILES.flag(
         False,
-        "Split lines of running text into sentences with kiwipiepy (installed by the extra "
-        '"korean").',
+        'Split lines that hold several sentences. Needs the pip extra "korean" (kiwipiepy).',
     )
     long_lines: str = groups.FILES.flag(
         "split",
-        "What to do with a line that has more tokens than fit in an example. split: divide it at "
-        "sentence ends, else between words; with --objective=none, no text is lost. truncate: drop "
-        "tokens from either end at random, as Google's scripts do.",
+        "What to do with a line that does not fit in an example. split: divide it at sentence "
+        "ends, else between words. truncate: drop tokens from either end at random, as Google's "
+        "scripts do.",
         choices=LONG_LINES,
     )
     drop_duplicates: str = groups.FILES.flag(
         "none",
-        "The repeated text to leave out. documents: repeated documents. lines: also repeated "
-        "lines of 10 characters or more. First occurrences are kept.",
+        "Which repeated text to drop after its first occurrence. documents: whole documents. "
+        "lines: also lines of 10 or more characters.",
         choices=tuple(DROPPED_KINDS),
     )
     output_file: str = groups.OUTPUT.optional(
-        "The record files to write, comma-separated. ko.tfrecord@64 stands for 64 files, "
-        "ko-00000-of-00064.tfrecord and so on. Examples are shuffled across all files. Default: "
-        "the name of each input file with .tfrecord appended.",
+        "The record files to write, comma-separated. ko.tfrecord@64 means 64 files, from "
+        "ko-00000-of-00064.tfrecord on. Examples are shuffled across files. Default: each input "
+        "file's name with .tfrecord appended.",
         is_path=True,
         in_manifest=False,
     )
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of a model that will be trained further. It provides the tokenizer and "
-        "determines the default of --objective.",
+        "The folder of the model to train further on the records. It provides the tokenizer and "
+        "the default of --objective.",
         in_manifest=False,
     )
     objective: str = groups.ROWS.optional(
-        "What the sentence label says about segments A and B. nsp: whether B follows A or is "
-        "random. sop: whether A and B are in order. none: no pairs, no label. Default: as in the "
-        "training of the model in --model_dir, else nsp, or sop if a flag of ALBERT's script is "
-        "given.",
+        "What to predict about segments A and B. nsp: whether B follows A or is random. sop: "
+        "whether A and B are in order. none: nothing; there are no pairs. Default: the usual "
+        "objective of the model in --model_dir; else sop if a flag of ALBERT's script, such as "
+        "--spm_model_file, is given; else nsp.",
         choices=OBJECTIVES,
     )
     max_seq_length: int = groups.ROWS.flag(
@@ -110,8 +109,8 @@ class CreateDataFlags(TokenizerFlags):
         most=LONGEST_SEQUENCE,
     )
     max_predictions_per_seq: int = groups.ROWS.optional(
-        "The maximum number of masked tokens in an example; --max_seq_length * --masked_lm_prob "
-        "is enough. Default: 20, or with --packing, as many as full examples need.",
+        "The maximum number of masked tokens in an example, usually --max_seq_length * "
+        "--masked_lm_prob. Default: 20, or with --packing, as many as needed.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
@@ -122,22 +121,24 @@ class CreateDataFlags(TokenizerFlags):
     )
     masking: str = groups.ROWS.flag(
         "static",
-        "When masks are drawn. static: now, differently in each pass over the text, and stored in "
-        "the record files. dynamic: by run_pretraining, with different masks in every epoch.",
+        "When to draw masks. static: now; each pass over the text stores its own. dynamic: during "
+        "training; each epoch has its own.",
         choices=MASKINGS,
     )
-    masked_lm_prob: float = groups.ROWS.flag(0.15, "The share of tokens to mask.", least=0, below=1)
+    masked_lm_prob: float = groups.ROWS.flag(
+        0.15, "The share of tokens to mask and predict.", least=0, below=1
+    )
     mask_replace_prob: float = groups.ROWS.flag(
         0.8,
-        "Of the tokens to predict, the share replaced with [MASK]. To replace all of these "
-        "tokens, set this flag to 1 and --random_replace_prob to 0.",
+        "The share of the tokens to predict that become [MASK]. For [MASK] only, set this to 1 "
+        "and --random_replace_prob to 0.",
         least=0,
         most=1,
     )
     random_replace_prob: float = groups.ROWS.flag(
         0.1,
-        "Of the tokens to predict, the share replaced with random tokens. Other tokens stay "
-        "unchanged.",
+        "The share of the tokens to predict that become random tokens. What becomes neither "
+        "[MASK] nor random stays unchanged.",
         least=0,
         most=1,
     )
@@ -147,29 +148,29 @@ class CreateDataFlags(TokenizerFlags):
     )
     ngram: int = groups.ROWS.flag(
         PerModel(1, {"albert": 3}),
-        "The maximum number of consecutive words (tokens, without --do_whole_word_mask) to mask "
-        "together.",
+        "The maximum number of consecutive words to mask together (tokens, if "
+        "--do_whole_word_mask is off).",
         least=1,
         most=LONGEST_NGRAM,
     )
     favor_shorter_ngram: bool = groups.ROWS.flag(
         PerModel(True),
-        "Prefer short n-grams: draw length n with weight 1/n. Off: prefer long n-grams, with the "
-        "same weights in reverse order.",
+        "Mask short n-grams more often: length n has weight 1/n. Off: long n-grams more often, "
+        "with the weights reversed.",
     )
     do_permutation: bool = groups.ROWS.flag(
         PerModel(False),
-        "Also shuffle as many tokens as are masked, and predict the shuffled tokens too. Examples "
-        "then have room for 2 * --max_predictions_per_seq predictions.",
+        "Also shuffle as many tokens as are masked, and predict the originals. Examples then hold "
+        "up to 2 * --max_predictions_per_seq predictions.",
     )
     random_next_sentence: bool = groups.ROWS.flag(
         PerModel(False),
-        "ALBERT's name for --objective=nsp; it selects ALBERT's defaults.",
+        "The same as --objective=nsp, with the defaults of ALBERT's script.",
         in_manifest=False,
     )
     short_seq_prob: float = groups.ROWS.flag(
         0.1,
-        "The probability that one pass over a document makes examples of a random shorter length.",
+        "The probability that a pass over a document makes shorter examples, of random length.",
         least=0,
         most=1,
     )
@@ -192,22 +193,22 @@ class CreateDataFlags(TokenizerFlags):
         choices=COMPRESSIONS,
     )
     num_workers: int = groups.PROCESSES.optional(
-        "The number of processes. Does not affect the record files. Default: one per core.",
+        "The number of worker processes. Does not affect the record files. Default: one per core.",
         least=1,
         most=MOST_PROCESSES,
         in_manifest=False,
     )
     num_tasks: int = groups.PROCESSES.flag(
         1,
-        "The number of runs that share the work, on machines with a shared file system. The last "
-        "run to finish writes the record files.",
+        "The number of runs that share the work through a shared file system, each with its own "
+        "--task_index. The last to finish writes the record files.",
         least=1,
         most=MOST_PROCESSES,
         in_manifest=False,
     )
     task_index: int = groups.PROCESSES.flag(
         0,
-        "The index of this run among --num_tasks, from 0.",
+        "The index of this run among --num_tasks runs, from 0.",
         least=0,
         most=MOST_PROCESSES - 1,
         in_manifest=False,
@@ -225,12 +226,12 @@ class CreateDataFlags(TokenizerFlags):
         in_manifest=False,
     )
     input_file_mode: str = groups.COMPATIBILITY.optional(
-        "Accepted for compatibility with ALBERT's command lines; has no effect.",
+        "Accepted but has no effect.",
         in_manifest=False,
         no_effect=True,
     )
     parallel: bool = groups.COMPATIBILITY.optional(
-        "Accepted for compatibility with ALBERT's command lines; has no effect.",
+        "Accepted but has no effect.",
         in_manifest=False,
         no_effect=True,
     )

@@ -17,12 +17,12 @@ class DeviceFlags:
 
     device: str = groups.DEVICES.flag(
         "auto",
-        "The devices to use. auto: the GPUs, else the CPU; the program stops if TensorFlow cannot "
-        "use this machine's GPU. cpu: only the CPU.",
+        "The devices to use. auto: the GPUs, else the CPU; stops with an error if TensorFlow "
+        "cannot use this machine's GPU. cpu: only the CPU.",
         choices=("auto", "cpu"),
     )
     ignore_compute_capability: bool = groups.DEVICES.flag(
-        False, "Try a GPU that this TensorFlow build does not support; the process may crash."
+        False, "Use a GPU even if this TensorFlow build does not support it. The process may crash."
     )
     num_threads: int = groups.THREADS.optional(
         "The maximum number of CPU threads for TensorFlow. Default: one per core.",

@@ -37,23 +37,22 @@ class TeacherFlags:
     """
 
     teacher_dir: str = groups.DISTILLATION.input_folder(
-        "The folder of a teacher model with the same vocabulary. The trained model, the student, "
-        "then learns from the teacher as well as from the labels. For fine-tuning, the teacher "
-        "must have been trained for the same task with the same labels.",
+        "The folder of a teacher model, from which the trained model (the student) also learns. "
+        "Both need the same vocabulary and, in fine-tuning, the same task and labels.",
         **_lasting,
     )
     distillation_weight: float = groups.DISTILLATION.flag(
         0.5,
-        "The teacher's weight w in the loss: (1 - w) * loss on the labels + w * distance from the "
-        "teacher.",
+        "The weight w of the teacher in the loss: (1 - w) * loss on the labels + w * distance "
+        "from the teacher.",
         above=0,
         most=1,
         **_lasting,
     )
     distillation_temperature: float = groups.DISTILLATION.flag(
         2.0,
-        "The temperature t of both softmaxes when the student learns the teacher's logits. The "
-        "loss is t^2 times the Kullback-Leibler divergence.",
+        "The temperature t for comparing teacher and student: softmax(logits / t). The distance "
+        "is t^2 times the Kullback-Leibler divergence.",
         above=0,
         most=100,
         **_lasting,
@@ -66,27 +65,26 @@ class PretrainingTeacherFlags(TeacherFlags):
 
     distillation: str = groups.DISTILLATION.flag(
         LOGITS,
-        "What the student learns from the teacher. logits: the distribution over the vocabulary at "
-        "masked positions. minilm: the relations between queries, keys and values in one of the "
-        "teacher's layers, as in MiniLMv2.",
+        "What the student learns from the teacher. logits: the distribution over the vocabulary "
+        "at masked positions. minilm: the relations between queries, keys and values in one "
+        "layer, as in MiniLMv2.",
         choices=(LOGITS, RELATIONS),
         **_lasting,
     )
     distillation_relations: str = groups.DISTILLATION.flag(
         "qq,kk,vv",
-        "For --distillation=minilm: the relations to learn between queries (q), keys (k) and "
-        "values (v). qk,vv is the original MiniLM: attention distributions (qk) and value "
-        "relations (vv).",
+        "The relations that --distillation=minilm learns, between queries (q), keys (k) and "
+        "values (v). qk,vv is the original MiniLM: attention distributions and value relations.",
         **_lasting,
     )
     relation_heads: int = groups.DISTILLATION.optional(
-        "For --distillation=minilm: the number of relation heads, which must divide the hidden "
-        "size of both models. Default: the teacher's number of attention heads.",
+        "The number of relation heads for --distillation=minilm. It must divide the hidden size "
+        "of both models. Default: the teacher's number of attention heads.",
         least=1,
         **_lasting,
     )
     teacher_layer: int = groups.DISTILLATION.optional(
-        "For --distillation=minilm: the teacher's layer to learn from, numbered from 1. Default: "
+        "The teacher's layer from which --distillation=minilm learns, counted from 1. Default: "
         "the last layer.",
         least=1,
         **_lasting,

@@ -51,9 +51,9 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     init_checkpoint: str | None = redeclare(
         TrainingFlags,
         "init_checkpoint",
-        help="The weights to start from: a checkpoint, a safetensors file, or a folder with either "
-        "(its best checkpoint, else the newest). Without --do_train: the fine-tuned weights to "
-        "use.",
+        help="The weights to start from: a checkpoint, a safetensors file, or a folder with "
+        "either (its best checkpoint, else the newest). Without --do_train: the fine-tuned "
+        "weights to use.",
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
@@ -64,19 +64,23 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         changeable=ALWAYS,
     )
     do_train: bool = groups.UPDATES.flag(False, "Train the model.")
-    do_eval: bool = groups.EVALUATION.flag(False, "Evaluate the model on every labelled split.")
-    do_predict: bool = groups.PREDICTION.flag(False, "Write predictions for --predict_split.")
+    do_eval: bool = groups.EVALUATION.flag(
+        False, "Evaluate the model on every split with labels, except train."
+    )
+    do_predict: bool = groups.PREDICTION.flag(
+        False, "Write predictions for the split in --predict_split."
+    )
     eval_on: str = groups.EVALUATION.flag(
         "own",
         "What to evaluate on. own: the task's dev and test splits. train_part: about a tenth of "
-        "the training examples, excluded from training and the same for every seed, to choose "
-        "settings without using the dev and test splits.",
+        "the training examples, held out from training, the same for all seeds. Use it to choose "
+        "settings without dev and test.",
         choices=("own", TRAIN_PART),
         kept=True,  # else it would be measured on texts that were trained on
     )
     predict_split: str = groups.PREDICTION.optional(
         "The split to predict. Default: test if it exists, else dev; with --eval_on=train_part, "
-        "the held-out examples."
+        "the held-out part."
     )
     train_batch_size: int = groups.UPDATES.flag(
         32,
@@ -87,13 +91,13 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     eval_batch_size: int = groups.EVALUATION.flag(
         8,
-        "The number of examples per evaluation step, over all devices.",
+        "The number of examples per evaluation batch, over all devices.",
         least=1,
         most=LARGEST_BATCH,
     )
     predict_batch_size: int = groups.ANSWERS.flag(
         8,
-        "The number of examples per prediction step, over all devices.",
+        "The number of examples per prediction batch, over all devices.",
         least=1,
         most=LARGEST_BATCH,
     )
@@ -138,30 +142,31 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
-        "The number of updates between evaluations during training; the best checkpoint is kept. "
-        "If the task has no dev split, a twentieth of the training examples are held out. 0: keep "
-        "the last checkpoint instead.",
+        "The number of updates between evaluations; the best checkpoint is kept. Without a dev "
+        "split, a twentieth of the training examples is held out. 0: keep the last checkpoint "
+        "instead.",
         least=0,
     )
     patience: int = groups.EVALUATION.flag(
         0,
-        "Stop after this many consecutive evaluations without improvement. 0: never.",
+        "Stop after this many consecutive evaluations without improvement. Needs "
+        "--eval_every_steps. 0: never.",
         least=0,
     )
     early_stopping: int = groups.EVALUATION.flag(
-        0, "The same as --patience; do not give both. 0: never.", least=0
+        0, "The same as --patience. Give only one of the two.", least=0
     )
     max_train_examples: int = groups.RUNS.flag(
         0,
-        "Train on this many examples, sampled with --random_seed; class proportions are roughly "
-        "kept. 0: all examples.",
+        "The number of training examples to use, sampled with --random_seed in about the original "
+        "class proportions. 0: all.",
         least=0,
         recorded=True,
     )
     num_seeds: int = groups.RUNS.flag(
         1,
-        "Train this many models with consecutive seeds from --random_seed, each in its own folder "
-        "in --output_dir, and print the mean and standard deviation of the results.",
+        "The number of models to train, with consecutive seeds from --random_seed, each in its "
+        "own folder in --output_dir. The mean and standard deviation of the results are printed.",
         least=1,
         most=MOST_SEEDS,
     )
@@ -171,12 +176,12 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     bucket_boundaries: str = groups.BATCHES.flag(
         "auto",
         "The lengths to which batches are padded, comma-separated. Each batch holds examples of "
-        "similar length. auto: one to seven lengths chosen from the examples. none: pad all "
-        "batches to --max_seq_length.",
+        "similar length. auto: up to seven lengths that suit the examples. none: --max_seq_length "
+        "only.",
     )
     classifier_dropout: float = groups.HEAD.flag(
         0.1,
-        "The dropout rate before the task's head.",
+        "The dropout rate before the output layer.",
         least=0,
         below=1,
         recorded=True,
@@ -185,7 +190,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "Accepted but has no effect: examples are encoded in seconds.", no_effect=True
     )
     albert_hub_module_handle: str = groups.COMPATIBILITY.optional(
-        "Refused: download and unpack the module, and pass its folder as --model_dir."
+        "Refused: download and unpack the module, and give its folder as --model_dir."
     )
 
 
@@ -198,10 +203,12 @@ class TextFlags(TeacherFlags, FinetuneFlags):
         "The file to predict with --do_predict.", is_input=True, is_path=True
     )
     feature_layers: str = groups.LAYERS.optional(
-        "The encoder layers that the head reads, such as -1,-2,-3,-4; 0 is the embedding output, 1 "
-        "the first layer. Default: the head's usual input."
+        "The encoder layers that the head reads, such as -1,-2,-3,-4; 0 is the embedding output. "
+        "Default: the pooled output in run_classifier, the last layer in run_ner."
     )
-    freeze_encoder: bool = groups.LAYERS.flag(False, "Train only the head.", recorded=True)
+    freeze_encoder: bool = groups.LAYERS.flag(
+        False, "Train only the task's head, not the encoder.", recorded=True
+    )
 
 
 Flags = TypeVar("Flags", bound=FinetuneFlags)

@@ -75,25 +75,26 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     allow_missing: str = groups.MODEL.flag(
         "",
-        "The variables that --init_checkpoint may lack: comma-separated prefixes of Google's "
-        "variable names, such as cls/ for the pre-training heads.",
+        "Prefixes of variables that --init_checkpoint may lack, comma-separated, such as cls/ for "
+        "the pre-training heads. Missing variables are initialized as in a new model.",
     )
     vocab_file: str = groups.TOKENIZER.input_file(
-        "The vocabulary of the record files, used to check the configuration's vocab_size."
+        "The vocabulary of the record files, to check vocab_size in the configuration, or to set "
+        "it if missing."
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
-        "The folder of the record files' tokenizer, used to check the configuration and copied "
-        "into --output_dir. Default: the tokenizer beside the record files."
+        "The folder of the record files' tokenizer, to copy into --output_dir. Default: the "
+        "tokenizer in --model_dir, else the one beside the record files."
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Whether the tokenizer of a released model in --model_dir lower-cases text. Default: as "
-        "the model's name says (uncased_..., multi_cased_...), else off if the vocabulary has "
-        "capital letters."
+        "Whether the tokenizer in --model_dir lower-cases text, for folders without "
+        "tokenizer_config.json. Default: on, unless the model is cased, by its folder's name "
+        "(multi_cased_...) or its vocabulary."
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "The length of the examples. The JSON file beside the record files, if any, overrides "
-        "this default.",
+        "The length of the examples in tokens. The JSON file beside the record files, if any, "
+        "replaces the default.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
@@ -101,7 +102,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     max_predictions_per_seq: int = groups.ROWS.flag(
         PerModel(20),
         "The number of masked positions in an example. The JSON file beside the record files, if "
-        "any, overrides this default.",
+        "any, replaces the default.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
@@ -110,29 +111,30 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         PerModel(False, {"albert": True, "electra": True}), "Train the model."
     )
     do_eval: bool = groups.EVALUATION.flag(
-        PerModel(False), "Evaluate the model; with --do_train, after training."
+        PerModel(False), "Evaluate the model, after training if --do_train is on."
     )
     objective: str = groups.UPDATES.flag(
         MASKED_WORDS.name,
-        "What is predicted. " + " ".join(f"{o.name}: {o.predicts}." for o in OBJECTIVES.values()),
+        "What the model predicts. "
+        + " ".join(f"{o.name}: {o.predicts}." for o in OBJECTIVES.values()),
         choices=OBJECTIVES.keys(),
         recorded=True,
     )
     generator_dir: str = groups.MODEL.input_folder(
-        "For --objective=rtd: the folder of a generator in transformers' format "
-        "(ElectraForMaskedLM), to start from along with the discriminator's weights."
+        "The folder of the generator for --objective=rtd, saved by transformers "
+        "(ElectraForMaskedLM). The discriminator's weights must also be given."
     )
     generator_size: float = groups.UPDATES.optional(
-        "For --objective=rtd: the generator's width as a fraction of the discriminator's width. "
-        "Default: the width of the generator in --generator_dir, else as in the configuration.",
+        "The width of the generator as a fraction of the discriminator's, for --objective=rtd. "
+        "Default: from --generator_dir, else from the configuration.",
         above=0,
         most=1,
         recorded=True,
     )
     token_dropping: float = groups.UPDATES.flag(
         0.0,
-        "The share of an example's tokens, such as 0.5, that skip the middle layers to save "
-        "training time (arXiv:2203.13240). Not for --objective=rtd.",
+        "The share of tokens, such as 0.5, that skip the middle layers to save training time "
+        "(arXiv:2203.13240). Not for --objective=rtd.",
         least=0,
         below=1,
         recorded=True,
@@ -145,14 +147,13 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         recorded=True,
     )
     eval_input_file: str = groups.EVALUATION.optional(
-        "The record files to evaluate on, preferably held out from training. Default: the training "
-        "files.",
+        "The record files to evaluate on, preferably held out. Default: the training files.",
         is_input=True,
         is_path=True,
     )
     eval_batch_size: int = groups.EVALUATION.flag(
         PerModel(8, {"albert": 64, "electra": 128}),
-        "The number of examples per evaluation step, over all devices.",
+        "The number of examples per evaluation batch, over all devices.",
         least=1,
         most=LARGEST_BATCH,
     )
@@ -170,7 +171,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         recorded=True,
     )
     poly_power: float = groups.OPTIMIZER.flag(
-        1.0, "The exponent of the polynomial learning-rate decay.", above=0, most=100
+        1.0, "The exponent of the polynomial learning-rate decay. 1: linear.", above=0, most=100
     )
     num_train_steps: int = groups.UPDATES.flag(
         PerModel(100000, {"albert": 125000, "electra": 1000000}),
@@ -186,13 +187,16 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     max_train_hours: float = groups.UPDATES.flag(
         0.0,
-        "The number of hours to train, including time before restarts. The learning rate reaches "
-        "zero at the end; --num_train_steps and --num_warmup_steps have no effect. 0: no limit.",
+        "The number of hours to train, including time before restarts. The learning rate then "
+        "follows the elapsed time; --num_train_steps and --num_warmup_steps have no effect. 0: no "
+        "limit.",
         least=0,
         most=MOST_HOURS,
         recorded=True,
     )
-    start_warmup_step: int = groups.UPDATES.flag(0, "The update at which warm-up begins.", least=0)
+    start_warmup_step: int = groups.UPDATES.flag(
+        0, "The update at which warm-up begins; the learning rate is 0 before.", least=0
+    )
     save_checkpoints_steps: int = groups.RUNS.flag(
         PerModel(1000, {"albert": 5000}), "The number of updates between checkpoints.", least=1
     )
@@ -206,25 +210,25 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         least=0,
     )
     bucket_boundaries: str = groups.BATCHES.optional(
-        "Comma-separated lengths below --max_seq_length to which batches may be shortened, such "
-        "as 128,256. Each batch then holds examples of similar length. Not for packed examples."
+        "Lengths below --max_seq_length for batches of shorter examples, such as 128,256. Each "
+        "batch then holds examples of similar length. Not for packed examples."
     )
     mask_processes: int = groups.PROCESSES.optional(
-        "The number of processes that draw masks for record files made with --masking=dynamic. "
-        "Does not affect the masks. 0: the training process draws them. Default: one per GPU, but "
-        "fewer than the number of cores; 0 on a CPU.",
+        "The number of processes that draw masks, for record files with --masking=dynamic. Does "
+        "not affect the masks. 0: the training process draws them. Default: one per GPU, but "
+        "fewer than the CPU cores; 0 without a GPU.",
         least=0,
         most=MOST_PROCESSES,
     )
     export_dir: str = groups.EXPORT.output_folder(
-        "The folder to write the configuration, tokenizer and weights (without optimizer state) to "
-        "after training."
+        "The folder to write the final model to: configuration, tokenizer and weights, without "
+        "optimizer state."
     )
     masked_lm_budget: float = groups.COMPATIBILITY.flag(
-        0.0, "Accepted only if 0, as it did nothing in Google's program.", least=0, most=1
+        0.0, "Accepted only if 0: it did nothing in Google's program.", least=0, most=1
     )
     init_from_group0: bool = groups.COMPATIBILITY.flag(
-        False, "Accepted only if off, as it failed in Google's program."
+        False, "Accepted only if off: Google's program failed with it."
     )
 
 

@@ -28,21 +28,20 @@ class TokenizerFlags:
         "A SentencePiece model, instead of --vocab_file.", in_manifest=False
     )
     tokenizer: str = groups.TOKENIZER.optional(
-        "The kind of tokenizer. full: BERT's. korean: BERT's, without decomposing Hangul "
+        "The kind of tokenizer. full: BERT's. korean: BERT's, but without decomposing Hangul "
         "syllables. sentencepiece: ALBERT's. Default: sentencepiece with --spm_model_file, else "
         "full.",
         choices=("full", "korean", "sentencepiece"),
         in_manifest=False,
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
-        "A folder with tokenizer_config.json and its vocabulary, written by this project or by "
-        "Hugging Face. It replaces --vocab_file, --spm_model_file and --tokenizer.",
+        "A folder with tokenizer_config.json and vocabulary, saved by this project or by Hugging "
+        "Face. It replaces --vocab_file, --spm_model_file and --tokenizer.",
         in_manifest=False,
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Lower-case the text. Default: as the name of a released model in --model_dir says "
-        "(uncased_..., multi_cased_...), or off if its vocabulary has capital letters; otherwise "
-        "on for full and sentencepiece, off for korean.",
+        "Lower-case the text. Default: as --tokenizer_dir says, else on, but off with "
+        "--tokenizer=korean and for cased models (by the name or vocabulary of --model_dir).",
         in_manifest=False,
     )
 

@@ -25,19 +25,19 @@ class ModelFlags:
     """The flags that name a model."""
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of the model to start from: a model saved by this project or by transformers, "
-        "or a released model, unpacked. It provides the configuration, checkpoint (the best, else "
-        "the newest) and tokenizer, unless other flags name them."
+        "The folder of the model to start from, saved by this project or transformers, or "
+        "downloaded from Google and unpacked. It provides the configuration, tokenizer and "
+        "checkpoint (the best, else the newest), unless other flags name them."
     )
     config_file: str = groups.MODEL.input_file(
         f"The model's configuration: {', '.join(e.config_file for e in ENCODERS.values())}, or "
         "transformers' config.json."
     )
     bert_config_file: str = groups.MODEL.input_file(
-        "BERT's configuration: a bert_config.json, or transformers' config.json."
+        "BERT's configuration: bert_config.json, or transformers' config.json."
     )
     albert_config_file: str = groups.MODEL.input_file(
-        "ALBERT's configuration: an albert_config.json, or transformers' config.json."
+        "ALBERT's configuration: albert_config.json, or transformers' config.json."
     )
     init_checkpoint: str | None = groups.MODEL.optional(
         "The model's weights.", is_input=True, takes=(FILE, FOLDER, NOTHING)
@@ -49,18 +49,18 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     """Devices, checkpoints, curves: what does not depend on the task."""
 
     output_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write checkpoints, TensorBoard curves and results to.", required=True
+        "The folder for checkpoints, TensorBoard curves and results.", required=True
     )
     keep_checkpoint_max: int = groups.UPKEEP.flag(
-        5, "The number of most recent checkpoints to keep. 0: all.", least=0
+        5, "The number of recent checkpoints to keep. 0: all.", least=0
     )
     keep_checkpoint_every_steps: int = groups.UPKEEP.flag(
         0,
-        "Also save a checkpoint at multiples of this many updates, and never delete it. 0: none.",
+        "The number of updates between extra checkpoints that are never deleted. 0: none.",
         least=0,
     )
     save_summary_steps: int = groups.UPKEEP.flag(
-        100, "The number of updates between points on TensorBoard curves.", least=1
+        100, "The number of updates between points on the TensorBoard curves.", least=1
     )
     histogram_steps: int = groups.UPKEEP.flag(
         0,
@@ -70,17 +70,16 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     max_bad_steps: int = groups.UPKEEP.flag(
         10,
-        "Stop after more than this many consecutive steps with a non-finite loss or gradient. Such "
-        "steps do not change the weights.",
+        "Stop after more than this many consecutive updates with a non-finite loss or gradient. "
+        "Such updates do not change the weights.",
         least=0,
     )
     profile_steps: str = groups.UPKEEP.optional(
-        "The first and last updates to trace for TensorBoard's profiler, as FROM,TO."
+        "The first and last update to trace for TensorBoard's profiler, as FROM,TO."
     )
     encoder_dropout: float = groups.HEAD.optional(
-        "The dropout rate of hidden states and attention during training, such as 0 for a small "
-        "model on much text. Not written to the saved configuration. Default: the configuration's "
-        "value.",
+        "The dropout rate of hidden states and attention in training, such as 0 for a small model "
+        "on much text. Does not change the saved configuration. Default: from the configuration.",
         least=0,
         below=1,
         recorded=True,
@@ -88,12 +87,12 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     bias_correction: bool = groups.OPTIMIZER.flag(
         False,
         "Correct the bias of the optimizer's moments, which start at zero, as PyTorch's AdamW "
-        "does, unlike Google's optimizers.",
+        "does. Google's optimizers do not.",
         recorded=True,
     )
     random_seed: int = flag(
         12345,
-        "The seed for weight initialization, dropout and the order of examples.",
+        "The seed for initial weights, dropout and the order of examples.",
         least=0,
         most=MAX_SEED,
         recorded=True,
@@ -110,61 +109,61 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     all_reduce: str = groups.DEVICES.flag(
         "auto",
-        "How gradients are summed across devices. auto: with NCCL between GPUs. ring: without "
-        "NCCL, with gRPC between machines and copies within a machine.",
+        "How to sum gradients across devices. auto, nccl: with NCCL between GPUs. ring: without "
+        "NCCL, through gRPC between machines and copies within a machine.",
         choices=("auto", "nccl", "ring"),
     )
     all_reduce_precision: str = groups.DEVICES.flag(
         "float32",
-        "The dtype in which gradients are summed. bfloat16 halves the traffic between GPUs over "
-        "PCIe or Ethernet, but rounds the sums.",
+        "The dtype in which to sum gradients across devices. bfloat16 halves the traffic between "
+        "GPUs over PCIe or Ethernet, but rounds the sums.",
         choices=("float32", "bfloat16"),
     )
     precision: str = groups.DEVICES.optional(
-        "The dtype of matrix multiplications; weights, optimizer moments, layer normalization and "
+        "The dtype of matrix multiplications. Weights, optimizer moments, layer normalization and "
         "losses stay in float32. auto: bfloat16 where the hardware supports it, else float32. "
-        "None of these has been tested on a GPU. GPUs multiply float32 matrices in TF32; see "
-        "docs/training.md. Default: float32.",
+        "GPUs multiply float32 in TF32 (docs/training.md). No setting was tested on GPUs. "
+        "Default: float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
     )
     xla: str = groups.DEVICES.flag(
         "auto",
-        "Whether XLA compiles the training step. auto: if possible and training is long enough to "
-        "benefit; with bfloat16 on a CPU, only the operations between matrix multiplications are "
-        "compiled.",
+        "Whether XLA compiles the training step. auto: if possible, and if training is long "
+        "enough to benefit; in bfloat16 on a CPU, only the operations between matrix "
+        "multiplications.",
         choices=("auto", "on", "off"),
     )
     compilation_cache_dir: str = groups.DEVICES.output_folder(
-        "The folder for XLA's compiled code, which speeds up the next start. none: keep nothing. "
-        "Default: compilation_cache in --output_dir on GPUs, none on a CPU."
+        "The folder in which XLA keeps compiled code, which speeds up the next start. none: keep "
+        "nothing. Default: compilation_cache in --output_dir on GPUs, none on a CPU."
     )
     recompute: str = groups.DEVICES.flag(
         "none",
-        "What the backward pass recomputes to save memory. none: nothing. block: everything "
-        "except the input of each transformer block, at the cost of a second forward pass.",
+        "What to recompute in the backward pass to save memory. none: nothing. block: all but the "
+        "input of each transformer block, which costs a second forward pass.",
         choices=("none", "block"),
     )
     attention: str = groups.DEVICES.flag(
         "auto",
-        "How attention is computed. full: for all queries at once. blockwise: for one block of "
-        "queries at a time, so that memory grows linearly with the length. auto: blockwise for "
-        "inputs of 1,024 tokens or more.",
+        "How to compute attention. full: for all queries at once. blockwise: for one block of "
+        "queries at a time, so that memory grows linearly with the length. auto: blockwise from "
+        "1,024 tokens, else full.",
         choices=ATTENTION_NAMES,
     )
     gradient_accumulation_steps: int = groups.DEVICES.flag(
         1,
-        "The number of parts into which each device divides its share of a batch, to save memory.",
+        "The number of parts into which each device divides its share of a batch. More parts need "
+        "less memory.",
         least=1,
         most=LARGEST_BATCH,
     )
     steps_per_loop: int = groups.DEVICES.optional(
-        "The maximum number of updates before control returns to Python. Default: 10 on GPUs, 1 on "
-        "a CPU.",
+        "The maximum number of updates per call of TensorFlow. Default: 10 on GPUs, 1 on a CPU.",
         least=1,
     )
     iterations_per_loop: int = groups.TPU.optional("For TPUs; no effect.", least=0)
     use_tpu: bool = groups.TPU.flag(
-        False, "Accepted only if off, as this program trains on GPUs and CPUs."
+        False, "Accepted only if off: this program trains on GPUs and CPUs."
     )
     tpu_name: str = groups.TPU.optional("For TPUs; no effect.")
     tpu_zone: str = groups.TPU.optional("For TPUs; no effect.")

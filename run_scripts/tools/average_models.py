@@ -34,12 +34,12 @@ class AverageFlags:
     EXAMPLE = "--models=output/seed_1,output/seed_2,output/seed_3 --output_dir=output/mean"
 
     models: str = groups.MODEL.required(
-        "The models to average: comma-separated folders, or checkpoints from one folder.",
+        "The models to average, comma-separated: their folders, or checkpoints in one folder.",
         is_path=True,
         is_list=True,
     )
     output_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write the averaged model to; it must not already hold a model.",
+        "The folder to write the averaged model to. It must not hold a model yet.",
         required=True,
     )
 

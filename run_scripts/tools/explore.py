@@ -42,7 +42,9 @@ class ExploreFlags(DeviceFlags):
         "vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
         takes=(FILE, FOLDER, NOTHING),
     )
-    port: int = flag(8017, "The port of the page. 0: any free port.", least=0, most=HIGHEST_PORT)
+    port: int = flag(
+        8017, "The TCP port of the page. 0: any free port.", least=0, most=HIGHEST_PORT
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -35,11 +35,13 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
     EXAMPLE = "--text='나는 학교[MASK] 갔다.'"
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of a pre-trained model. It provides the configuration, the checkpoint (the "
-        "best, else the newest) and the tokenizer, unless another flag names a tokenizer. Default: "
-        "the model included in this project."
+        "The folder of a pre-trained model, whose best checkpoint is used, else the newest. Its "
+        "tokenizer is used unless another flag names one. Default: the model included in this "
+        "project."
     )
-    text: str = groups.VOCABULARY.required("Sentences with [MASK], separated by |.")
+    text: str = groups.VOCABULARY.required(
+        "The sentences to fill, each with [MASK], separated by |."
+    )
     guesses: int = groups.ANSWERS.flag(
         5, "The number of guesses for each [MASK].", least=1, most=LARGEST_VOCABULARY
     )

@@ -42,22 +42,23 @@ class RetrievalFlags(DeviceFlags):
     EXAMPLE = "--model_dir=output/vectors --questions=data/KorQuAD_v1.0_dev.json"
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of a model. Default: reference_vectors, included in this project."
+        "The folder of the model to measure. Default: reference_vectors, included in this project."
     )
-    data_dir: str = groups.FILES.input_folder("A folder in BEIR's format.")
+    data_dir: str = groups.FILES.input_folder(
+        "A folder in BEIR's format, with queries.jsonl, corpus.jsonl and qrels."
+    )
     split: str = groups.FILES.flag(
-        "test", "The split to use from the qrels folder in --data_dir: train, dev or test."
+        "test", "The split to evaluate, from the qrels folder in --data_dir: train, dev or test."
     )
     questions: str = groups.FILES.input_file(
-        "A file of questions in SQuAD's format, such as KorQuAD 1.0's, instead of --data_dir."
+        "A file of questions in SQuAD's format, such as KorQuAD 1.0, instead of --data_dir."
     )
     articles: str = groups.FILES.optional(
-        "The range of articles in --questions to use, numbered from 0; 100:140 means 40 articles. "
-        "Default: all."
+        "The range of articles in --questions to use; 0:100 means the first hundred. Default: all."
     )
     max_seq_length: int = groups.ROWS.optional(
-        "The maximum number of tokens in a text, including special tokens. Default: the length "
-        "used in training.",
+        "The maximum number of tokens in a text, including special tokens. Default: as in "
+        "training.",
         least=3,
         most=LONGEST_SEQUENCE,
     )

@@ -51,7 +51,7 @@ class SearchFlags(DeviceFlags):
         "included in this project."
     )
     corpus: str = groups.FILES.input_file(
-        f"The texts to search: {', '.join(ENDINGS)}, or any other file, one text per line.",
+        f"The file of texts to search: {', '.join(ENDINGS)}, or any other with one text per line.",
         required=True,
     )
     text_column: str = groups.COLUMNS.optional(
@@ -59,17 +59,19 @@ class SearchFlags(DeviceFlags):
         "the like."
     )
     encoding: str = groups.COLUMNS.optional(
-        "The encoding of the file. Default: detected.", choices=tuple(NAMES)
+        "The encoding of --corpus. Default: detected.", choices=tuple(NAMES)
     )
     query: str = groups.ANSWERS.optional(
         "The text to search for. Default: each line of standard input."
     )
     approximate: bool = groups.ANSWERS.flag(
         False,
-        "Search an approximate index, suited to millions of texts and kept in CORPUS.index.npz. It "
-        'may miss some of the nearest texts. Needs the extra "search".',
+        "Search an index kept in CORPUS.index.npz, which is faster for millions of texts but may "
+        'miss some of the nearest. Needs the pip extra "search".',
     )
-    top: int = groups.ANSWERS.flag(10, "The number of texts to show.", least=1, most=MOST_SHOWN)
+    top: int = groups.ANSWERS.flag(
+        10, "The number of texts to show per query.", least=1, most=MOST_SHOWN
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
