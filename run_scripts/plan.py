@@ -119,8 +119,8 @@ class CorpusPlanFlags:
     )
     num_passes: float = groups.UPDATES.flag(
         40.0,
-        "The number of passes over the text to plan for, besides the updates in the flag files. "
-        "BERT's paper has about 40.",
+        "Also plan a training of this many passes over the text, beside the one in the flag "
+        "files. BERT's paper makes about 40.",
         above=0,
         most=10_000,
     )
