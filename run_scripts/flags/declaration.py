@@ -1,8 +1,9 @@
 """Declares the flags of a program as the fields of a frozen dataclass.
 
 A field is the only declaration of its flag: what lists flags reads the metadata of the fields.
-Where the reference repositories have different defaults for one flag, the default is a `PerModel`;
-`resolve_model_defaults` chooses one of its values once it is known which model is meant.
+Where the reference repositories have different defaults for one flag, the default is a `PerModel`.
+`resolve_model_defaults` fills in the flags that were not given, once it is known which model is
+meant; the value of a flag that was given is never replaced.
 """
 
 import dataclasses
@@ -154,11 +155,17 @@ def value_type(field: dataclasses.Field[Any]) -> Any:
     return field.type
 
 
-def resolve_model_defaults(values: Flags, model_type: str) -> Flags:
-    """Replaces every `PerModel` that the command line gave no value for by one model's default."""
-    given = {
-        field.name: getattr(values, field.name).of(model_type)
-        for field in dataclasses.fields(values)
-        if isinstance(getattr(values, field.name), PerModel)
-    }
-    return dataclasses.replace(values, **given)
+def is_given(values: "DataclassInstance", name: str) -> bool:
+    """Whether the command line has a flag whose default is None or `PerModel`."""
+    value = getattr(values, name)
+    return value is not None and not isinstance(value, PerModel)
+
+
+def resolve_model_defaults(values: Flags, model_type: str, **known: Any) -> Flags:
+    """Fills in the flags that are not given: by what is `known`, else by one model's default.
+
+    `known` are values by names of flags; of a flag that is given it is not used.
+    """
+    filled = {n: v.of(model_type) for n, v in vars(values).items() if isinstance(v, PerModel)}
+    filled |= {name: value for name, value in known.items() if not is_given(values, name)}
+    return dataclasses.replace(values, **filled)
