@@ -150,7 +150,7 @@ def make_schedule(flags: PretrainFlags, session: "Session") -> tuple[Any, "TimeB
     schedule = WarmupPolynomialDecay(
         flags.learning_rate,
         flags.last_step,
-        flags.warmup_steps,
+        flags.num_warmup_steps,
         power=flags.poly_power,
         start_warmup_step=flags.start_warmup_step,
     )
@@ -185,7 +185,8 @@ def make_stage(job: PretrainingJob) -> dict[str, Any]:
     descriptions = [read_sidecar(path) or {} for path in sidecars.values()]
     flags = job.flags
     settings = lasting_values(flags)
-    settings |= {"num_train_steps": flags.last_step, "num_warmup_steps": flags.warmup_steps}
+    if flags.max_train_hours:
+        settings |= {"num_train_steps": flags.last_step, "num_warmup_steps": 0}
     stage = {"program": "pre-training", "corpus": add_counts(descriptions), "settings": settings}
     return {**stage, "objective": job.objective} if job.objective else stage
 

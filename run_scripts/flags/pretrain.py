@@ -233,11 +233,6 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         """--num_train_steps, which does not count beside --max_train_hours."""
         return MOST_STEPS if self.max_train_hours else self.num_train_steps
 
-    @property
-    def warmup_steps(self) -> int:
-        """--num_warmup_steps, which does not count beside --max_train_hours."""
-        return 0 if self.max_train_hours else self.num_warmup_steps
-
 
 def check_flags(values: PretrainFlags) -> None:
     """Refuses values that cannot work with any files."""
@@ -248,7 +243,7 @@ def check_flags(values: PretrainFlags) -> None:
         raise InputError(f"--masked_lm_budget must be 0. Received: {values.masked_lm_budget}")
     if values.init_from_group0:
         raise InputError("--init_from_group0 must be off: Google's program fails on it too")
-    if values.do_train and values.warmup_steps > values.last_step:
+    if values.do_train and values.num_warmup_steps > values.last_step:
         warnings.warn(
             f"--num_warmup_steps={values.num_warmup_steps} is more than "
             f"--num_train_steps={values.num_train_steps}: the learning rate never reaches "
