@@ -10,7 +10,7 @@ import dataclasses
 import operator
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bert_common.errors import InputError
@@ -67,6 +67,7 @@ def flag(
     of_own_files: bool = False,
     kept: bool = False,
     choices: Sequence[str] | None = None,
+    convert: Callable[[str], str] | None = None,
     least: float | None = None,
     above: float | None = None,
     most: float | None = None,
@@ -95,6 +96,7 @@ def flag(
         kept: whether a training that resumes must have the value that it began with, which the
             record of the training names; the default where it does not.
         choices: the allowed values, for a string flag.
+        convert: what makes the value of a given one, for a string flag: `str.lower`.
         least, above: the lower bound, included or excluded; every number has one of the two.
         most, below: the upper bound, included or excluded. Without either: `MOST_STEPS`.
     """
@@ -106,7 +108,8 @@ def flag(
         help=help, group=group, required=required, is_input=is_input,
         is_path=is_path or bool(takes), takes=takes, is_list=is_list, recorded=recorded,
         in_manifest=in_manifest, no_effect=no_effect, changeable=changeable, alike=alike,
-        of_own_files=of_own_files, kept=kept, choices=choices, bounds=given,
+        of_own_files=of_own_files, kept=kept, choices=choices, convert=convert,
+        bounds=given,
     )  # fmt: skip
     return dataclasses.field(default=default, metadata=about)
 
@@ -164,8 +167,10 @@ def is_given(values: "DataclassInstance", name: str) -> bool:
 def resolve_model_defaults(values: Flags, model_type: str, **known: Any) -> Flags:
     """Fills in the flags that are not given: by what is `known`, else by one model's default.
 
-    `known` are values by names of flags; of a flag that is given it is not used.
+    `known` are values by names of flags. That of a flag that is given, and not empty, is not used.
     """
     filled = {n: v.of(model_type) for n, v in vars(values).items() if isinstance(v, PerModel)}
-    filled |= {name: value for name, value in known.items() if not is_given(values, name)}
+    for name, value in known.items():
+        if getattr(values, name) == "" or not is_given(values, name):
+            filled[name] = value
     return dataclasses.replace(values, **filled)
