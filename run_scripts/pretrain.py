@@ -183,10 +183,9 @@ def make_stage(job: PretrainingJob) -> dict[str, Any]:
     """Makes the record of a pre-training that `model_formats.training_record` keeps."""
     sidecars = {sidecar_path(path): path for path in job.files}
     descriptions = [read_sidecar(path) or {} for path in sidecars.values()]
-    flags = job.flags
-    settings = lasting_values(flags)
-    if flags.max_train_hours:
-        settings |= {"num_train_steps": flags.last_step, "num_warmup_steps": 0}
+    settings = lasting_values(job.flags)
+    if job.flags.max_train_hours:
+        settings |= {"num_train_steps": job.flags.last_step, "num_warmup_steps": 0}
     stage = {"program": "pre-training", "corpus": add_counts(descriptions), "settings": settings}
     return {**stage, "objective": job.objective} if job.objective else stage
 

@@ -108,8 +108,7 @@ def flag(
         help=help, group=group, required=required, is_input=is_input,
         is_path=is_path or bool(takes), takes=takes, is_list=is_list, recorded=recorded,
         in_manifest=in_manifest, no_effect=no_effect, changeable=changeable, alike=alike,
-        of_own_files=of_own_files, kept=kept, choices=choices, convert=convert,
-        bounds=given,
+        of_own_files=of_own_files, kept=kept, choices=choices, convert=convert, bounds=given,
     )  # fmt: skip
     return dataclasses.field(default=default, metadata=about)
 
