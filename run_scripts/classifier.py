@@ -31,8 +31,8 @@ from run_scripts.flags.declaration import UNTRAINED, names_of, redeclare
 from run_scripts.flags.finetune import (
     TextFlags,
     check_is_file,
-    choose_predicted_file,
     head_options,
+    split_of_predicted_file,
 )
 from run_scripts.flags.parser import run_program
 
@@ -81,6 +81,7 @@ class ClassifierFlags(TextFlags):
         f"The data set: {', '.join(DATASETS)}. mismnli is MNLI, evaluated on other genres. csv, "
         "tsv, jsonl: your own train, dev and test files in --data_dir. Not needed if a flag such "
         "as --train_file names your files.",
+        convert=str.lower,
         alike=(OWN_FILES, *FILE_TYPES),
     )
     task_type: str = groups.COLUMNS.optional(
@@ -153,19 +154,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def classify(values: ClassifierFlags) -> None:
     """Checks the flags that are run_classifier's own, and runs the program."""
-    if values.task_name:
-        values = dataclasses.replace(values, task_name=values.task_name.lower())
-    values = check_own_files(choose_predicted_file(values, ".csv"))
+    predicted = split_of_predicted_file(values, ".csv")
+    own = check_own_files(values)
     check_export(values)
-    finetune(values, PROGRAM)
+    finetune(values, PROGRAM, **predicted, **own)
 
 
 # The flags that name files of the user's own, and the splits that they are.
 FILE_FLAGS = {"data_file": "data", "train_file": "train", "dev_file": "dev", "test_file": "test"}
 
 
-def check_own_files(values: ClassifierFlags) -> ClassifierFlags:
-    """Checks the flags that name files, and says which columns were guessed."""
+def check_own_files(values: ClassifierFlags) -> dict[str, Any]:
+    """Checks the flags that name files; says what these tell of flags not given, and returns it."""
     files = own_files(values)
     if not files and not values.predict_file:
         if not values.data_dir:
@@ -173,8 +173,8 @@ def check_own_files(values: ClassifierFlags) -> ClassifierFlags:
                 "--data_dir must be given, or --data_file or --train_file with your own file. "
                 "Received: none"
             )
-        return values
-    check_is_file(values, "train_file")
+        return {}
+    check_is_file(values.train_file, "train_file")
     named = next(n for n in (*FILE_FLAGS, "predict_file") if getattr(values, n))
     other = "data_dir" if values.data_dir else "task_name"
     if values.data_dir or (files and values.task_name not in (None, OWN_FILES)):
@@ -189,15 +189,15 @@ def check_own_files(values: ClassifierFlags) -> ClassifierFlags:
         )
     if values.do_train and not {"data", "train"} & files.keys():
         raise InputError("--do_train needs --data_file or --train_file. Received: neither")
-    changes: dict[str, Any] = {"data_dir": "", **({"task_name": OWN_FILES} if files else {})}
+    known: dict[str, Any] = {"task_name": OWN_FILES} if files else {}
     if values.do_train:
         path = values.data_file or values.train_file
         columns = Columns(values.text_column, values.second_column, values.label_column, None)
         found = guess_columns(path, columns, encoding=values.encoding)
-        changes |= {"text_column": found.text, "label_column": found.label}
+        known |= {"text_column": found.text, "label_column": found.label}
     if values.predict_file:
         check_named(values.predict_file, values)
-    return dataclasses.replace(values, **changes)
+    return known
 
 
 def check_named(path: str, values: ClassifierFlags) -> None:

@@ -62,11 +62,10 @@ from run_scripts.flags.create_data import (
     check_replacements,
     choose_objective,
     choose_output_files,
-    is_given,
     list_files_read,
     resolve_defaults,
 )
-from run_scripts.flags.declaration import names_of
+from run_scripts.flags.declaration import is_given, names_of
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.tokenizer import check_tokenizer_flags, open_tokenizer
 from run_scripts.given_model import named_tokenizer

@@ -56,7 +56,7 @@ class GivenModel(Described):
     @functools.cached_property
     def checkpoint(self) -> str | None:
         """A checkpoint's prefix or a safetensors file; None for new weights."""
-        if path := self.flags.init_checkpoint:
+        if path := self.flags.named_weights:
             return find_weights(path) if os.path.isdir(path) else path
         return self.folder.checkpoint if self.folder and self.folder_has_weights else None
 

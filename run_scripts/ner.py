@@ -23,8 +23,8 @@ from run_scripts.flags import groups
 from run_scripts.flags.declaration import redeclare
 from run_scripts.flags.finetune import (
     TextFlags,
-    choose_predicted_file,
     head_options,
+    split_of_predicted_file,
 )
 from run_scripts.flags.parser import run_program
 
@@ -79,12 +79,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def find_entities(values: NerFlags) -> None:
     """Checks the flags that are run_ner's own, and runs the program."""
-    values = choose_predicted_file(values, USUAL_ENDING)
+    predicted = split_of_predicted_file(values, USUAL_ENDING)
     if not values.data_dir and (values.do_train or values.do_eval or not values.predict_file):
         raise InputError(
             "--data_dir must be given, or --do_predict with --predict_file. Received: neither"
         )
-    finetune(values, PROGRAM)
+    finetune(values, PROGRAM, **predicted)
 
 
 def read_data(values: NerFlags) -> NerDataset:

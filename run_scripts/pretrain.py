@@ -77,7 +77,7 @@ def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None"
     if session.chief:
         write_files(flags.output_dir)
     evaluator = None
-    finished = state.is_finished(flags.num_train_steps) and state.evaluated == state.step
+    finished = state.is_finished(flags.last_step) and state.evaluated == state.step
     if flags.do_eval or (flags.eval_input_file and not finished):
         evaluator = make_evaluator(job, session, state, held_out)
     if flags.do_train:
@@ -102,18 +102,16 @@ def load_records(
     flags, config = job.flags, job.config
 
     def load(files, lengths):
-        shape = lengths.max_seq_length, lengths.max_predictions_per_seq
+        shape = lengths["max_seq_length"], lengths["max_predictions_per_seq"]
         record_format, examples = check_records(files, *shape, config)
         if not record_format.packed_sequences:  # whose positions start at 0 in each sequence
             check_length(record_format, config, ", unless rows are packed")
         return TrainingRecords(files, record_format, examples, config)
 
-    records = held_out = load(job.files, flags)
+    records = held_out = load(job.files, vars(flags))
     read_bucket_boundaries(flags, records.record_format)
     if flags.eval_input_file:
-        held_out = load(
-            job.eval_files, dataclasses.replace(flags, **described_lengths(job.eval_files))
-        )
+        held_out = load(job.eval_files, vars(flags) | described_lengths(job.eval_files))
     if job.teacher and flags.do_train:
         longest = longest_sequence(job.files, records.record_format)
         job.teacher.check_length(longest, "--max_seq_length")
@@ -151,7 +149,7 @@ def make_schedule(flags: PretrainFlags, session: "Session") -> tuple[Any, "TimeB
         return TimedDecay(flags.learning_rate, budget.variable, flags.poly_power), budget
     schedule = WarmupPolynomialDecay(
         flags.learning_rate,
-        flags.num_train_steps,
+        flags.last_step,
         flags.num_warmup_steps,
         power=flags.poly_power,
         start_warmup_step=flags.start_warmup_step,
@@ -169,7 +167,7 @@ def model_files_writer(
     from bert_tf.input.record_checks import longest_sequence
 
     flags = job.flags
-    trains = flags.do_train and not state.is_finished(flags.num_train_steps)
+    trains = flags.do_train and not state.is_finished(flags.last_step)
     longest = longest_sequence(job.files, records.record_format) if trains else 0
     positions = add_trained_positions(source, longest)
     stages = stages_of(source)
@@ -186,6 +184,8 @@ def make_stage(job: PretrainingJob) -> dict[str, Any]:
     sidecars = {sidecar_path(path): path for path in job.files}
     descriptions = [read_sidecar(path) or {} for path in sidecars.values()]
     settings = lasting_values(job.flags)
+    if job.flags.max_train_hours:
+        settings |= {"num_train_steps": job.flags.last_step, "num_warmup_steps": 0}
     stage = {"program": "pre-training", "corpus": add_counts(descriptions), "settings": settings}
     return {**stage, "objective": job.objective} if job.objective else stage
 
@@ -232,7 +232,9 @@ def train(
 
     flags, record_format = job.flags, records.record_format
     boundaries = read_bucket_boundaries(flags, record_format)
-    config = session.training_config(flags, bucket_boundaries=boundaries)
+    config = session.training_config(
+        flags, num_train_steps=flags.last_step, bucket_boundaries=boundaries
+    )
     workload = Workload(
         job.config,
         records.examples,

@@ -15,9 +15,8 @@ from model_formats.pretraining_objectives import (
     PretrainingObjective,
     objective_of,
 )
-from run_scripts.flags.declaration import PerModel, resolve_model_defaults
+from run_scripts.flags.declaration import is_given, resolve_model_defaults
 from run_scripts.flags.distillation import GivenTeacher
-from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.flags.objectives import (
     SENTENCE_OBJECTIVES,
     check_begun_objective,
@@ -97,15 +96,12 @@ PADDING_ROWS = 128
 def make_job(given: PretrainFlags) -> PretrainingJob:
     """Resolves `PretrainFlags`, and checks them with the files that they name."""
     model = GivenModel.of(given)
-    flags = limit_time(given, resolve_model_defaults(given, model.model_type))
-    check_flags(flags)
     # A size that the file leaves out follows the vocabulary, which is not known yet.
     config = model.config_file.config_with(LARGEST_SIZE)
-    files = expand_globs(flags.input_file, "input_file")
-    described = described_lengths(files)
-    default = [name for name in described if isinstance(getattr(given, name), PerModel)]
-    flags = dataclasses.replace(flags, **{name: described[name] for name in default})
-    eval_files = files
+    files = eval_files = expand_globs(given.input_file, "input_file")
+    flags = resolve_model_defaults(given, model.model_type, **described_lengths(files))
+    note_unused_steps(given)
+    check_flags(flags)
     if flags.eval_input_file:
         eval_files = expand_globs(flags.eval_input_file, "eval_input_file")
     cluster = read_cluster(os.environ)
@@ -161,16 +157,13 @@ def find_teacher(
     return GivenTeacher.of(flags, config, tokenizer)
 
 
-def limit_time(given: PretrainFlags, flags: PretrainFlags) -> PretrainFlags:
-    """`PretrainFlags` without a number of updates where --max_train_hours limits the time."""
-    if not flags.max_train_hours:
-        return flags
+def note_unused_steps(given: PretrainFlags) -> None:
+    """Names the flags of updates that --max_train_hours leaves without an effect."""
     names = ("num_train_steps", "num_warmup_steps")
-    unused = [f"--{name}" for name in names if not isinstance(getattr(given, name), PerModel)]
+    unused = [f"--{name}" for name in names if is_given(given, name)]
     unused += ["--start_warmup_step"] if given.start_warmup_step else []
-    if unused:
+    if given.max_train_hours and unused:
         print(f"note: without effect beside --max_train_hours: {', '.join(unused)}")
-    return dataclasses.replace(flags, num_train_steps=MOST_STEPS, num_warmup_steps=0)
 
 
 def note_unused_rows(config: EncoderConfig, tokenizer: Tokenizer) -> None:

@@ -109,6 +109,15 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     eval_file: str = groups.COMPATIBILITY.optional("Accepted but has no effect.", no_effect=True)
     predict_file: str = groups.COMPATIBILITY.optional("Accepted but has no effect.", no_effect=True)
 
+    @classmethod
+    def as_meant(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Chooses what to do where no flag says it; moves values to the usual names of flags."""
+        values = super().as_meant(given)
+        if values["do_train"] is values["do_eval"] is values["do_predict"] is None:
+            values |= {"do_train": True, "do_eval": True}
+        names = {"num_keep_checkpoint": "keep_checkpoint_max", "dropout_prob": "classifier_dropout"}
+        return values | {meant: values[n] for n, meant in names.items() if values[n] is not None}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script and the launcher; returns the exit status."""
@@ -116,13 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def answer_multiple_choice(values: RaceFlags) -> None:
-    """Resolves the flags that are run_race's own, and runs the program."""
-    if values.do_train is values.do_eval is values.do_predict is None:
-        values = dataclasses.replace(values, do_train=True, do_eval=True)
-    names = {"num_keep_checkpoint": "keep_checkpoint_max", "dropout_prob": "classifier_dropout"}
-    for name, meant in names.items():
-        if getattr(values, name) is not None:
-            values = dataclasses.replace(values, **{meant: getattr(values, name)})
+    """Checks the flags that are run_race's own, and runs the program."""
     if values.high_only and values.middle_only:
         raise InputError("--high_only and --middle_only: only one may be on. Received: both")
     finetune(values, PROGRAM)

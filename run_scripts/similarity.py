@@ -98,6 +98,7 @@ class SimilarityFlags(FinetuneFlags):
         f"a contradicting sentence. {', '.join(SCORED)}: pairs with scores. csv, tsv, jsonl: your "
         "own train, dev and test files in --data_dir. Not needed if a flag such as --train_file "
         "names your files.",
+        convert=str.lower,
         changeable=ALWAYS,
     )
     text_column: str = groups.COLUMNS.optional(
@@ -177,31 +178,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def learn_vectors(values: SimilarityFlags) -> None:
     """Checks the flags that are run_similarity's own, and runs the program."""
-    if values.task_name:
-        values = dataclasses.replace(values, task_name=values.task_name.lower())
-    elif (values.train_file or _own_files(values)) and not values.data_dir:
-        values = dataclasses.replace(values, task_name=OWN_FILES)
+    known = {}
+    if not (values.task_name or values.data_dir) and (values.train_file or _own_files(values)):
+        known = {"task_name": OWN_FILES}
     for name in ("dev_file", "test_file"):
-        check_is_file(values, name)
+        check_is_file(getattr(values, name), name)
     names = train_names(values)
-    if len(names) == 1:
-        values = dataclasses.replace(values, train_file=names[0])
     for path in names:
-        if len(names) == 1 or path != values.task_name:
-            check_is_file(dataclasses.replace(values, train_file=path), "train_file")
-    finetune(values, PROGRAM)
+        if len(names) == 1 or path != known.get("task_name", values.task_name):
+            check_is_file(path, "train_file")
+    finetune(values, PROGRAM, **known)
 
 
 def train_names(values: SimilarityFlags) -> list[str]:
     """The files of --train_file; among several may be the name of --task_name."""
     path = values.train_file
-    return [path] if not path or os.path.exists(path) else split_list(path)
+    return [path] if not path or os.path.exists(path) else split_list(path) or [path]
 
 
 def _own_files(values: SimilarityFlags) -> dict[str, str]:
     """Split -> path, of the flags that name one file."""
-    several = len(train_names(values)) > 1
-    train = None if several else values.train_file
+    names = train_names(values)
+    train = None if len(names) > 1 else names[0]
     files = {"train": train, "dev": values.dev_file, "test": values.test_file}
     return {split: path for split, path in files.items() if path}
 

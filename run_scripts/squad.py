@@ -190,6 +190,12 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         "Refused: use export_model.py --format=saved_model to write a SavedModel."
     )
 
+    @property
+    def named_weights(self) -> str | None:
+        """--init_checkpoint, unless nothing is trained and --output_dir holds what was."""
+        unused = not self.do_train and latest_checkpoint(self.output_dir)
+        return None if unused else self.init_checkpoint
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script and the launcher; returns the exit status."""
@@ -199,15 +205,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def answer(values: SquadFlags) -> None:
     """Checks the flags that are run_squad's own, and runs the program."""
     check_squad_flags(values)
-    if not values.do_train and values.init_checkpoint and latest_checkpoint(values.output_dir):
+    if values.init_checkpoint and not values.named_weights:
         print(
             f"note: --init_checkpoint={values.init_checkpoint} is not read: --output_dir holds "
             "checkpoints, and nothing is trained"
         )
-        values = dataclasses.replace(values, init_checkpoint=None)
-    own = values.eval_on != TRAIN_PART
-    if values.do_predict and (not own or has_answers(path_of(values, "predict_file"))):
-        values = dataclasses.replace(values, do_eval=True)
     finetune(values, PROGRAM)
 
 
@@ -307,6 +309,7 @@ PROGRAM = Program(
     read_dataset_split,
     make_task,
     uses_libraries=False,
+    scores_predictions=True,
     shared_text=operator.attrgetter("article"),
     texts=operator.attrgetter("question", "context"),
 )

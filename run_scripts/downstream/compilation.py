@@ -2,23 +2,22 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config import EncoderConfig
 from bert_tf.input.length_buckets import WINDOW, compilation_cost_in_positions
 from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import UNSORTED_WINDOWS, choose_boundaries
-from run_scripts.flags.finetune import FinetuneFlags
+from run_scripts.downstream.job import DownstreamJob
 
 # The share of a step's time that XLA saves, roughly.
 XLA_GAIN = 0.2
 
 
 def compilation_cost(
-    values: FinetuneFlags,
-    config: EncoderConfig,
+    job: DownstreamJob[Any, Any],
     task: DownstreamTask,
     split: str,
     counts: Mapping[str, int],
@@ -27,18 +26,19 @@ def compilation_cost(
 
     `counts` has the number of examples of each split.
     """
+    values = job.flags
     steps = _updates(values, counts) if values.do_train else 0
     if split == "train" and values.do_train:
         batches, size = steps, values.train_batch_size
     else:
-        size = values.eval_batch_size if values.do_eval else values.predict_batch_size
+        size = values.eval_batch_size if job.evaluates else values.predict_batch_size
         evaluations = 1
         if values.eval_every_steps:
             evaluations += int(steps) // values.eval_every_steps
         batches = evaluations * math.ceil(counts[split] / size)
     rows = size * task.rows  # one example of multiple choice is several rows
     device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    return compilation_cost_in_positions(config.hidden_size, rows, device) / max(1, batches)
+    return compilation_cost_in_positions(job.config.hidden_size, rows, device) / max(1, batches)
 
 
 def _updates(values, counts):
@@ -48,8 +48,7 @@ def _updates(values, counts):
 
 
 def choose_split_boundaries(
-    values: FinetuneFlags,
-    config: EncoderConfig,
+    job: DownstreamJob[Any, Any],
     task: DownstreamTask,
     split: str,
     lengths: np.ndarray,
@@ -60,7 +59,7 @@ def choose_split_boundaries(
     A training that ends before its batches are sorted has one. `lengths` are the examples', in
     pieces.
     """
-    cost = compilation_cost(values, config, task, split, counts)
+    values, cost = job.flags, compilation_cost(job, task, split, counts)
     trained = split == "train" and values.do_train
     if trained and _updates(values, counts) <= UNSORTED_WINDOWS * WINDOW:
         cost = values.max_seq_length  # no second length saves as much as that
@@ -68,17 +67,18 @@ def choose_split_boundaries(
 
 
 def skip_costly_compilation(
-    values: FinetuneFlags, config: EncoderConfig, task: DownstreamTask, counts: Mapping[str, int]
+    job: DownstreamJob[Any, Any], task: DownstreamTask, counts: Mapping[str, int]
 ) -> str:
     """Turns off what a short job cannot recoup: XLA, and on a CPU TensorFlow's graph optimizer.
 
     `counts` is empty where a model is only exported. Returns what --xla means: "off" instead of
     "auto" in a short job.
     """
+    values = job.flags
     if not counts:
         return values.xla
     split = "train" if values.do_train else max(counts, key=lambda name: counts[name])
-    cost = compilation_cost(values, config, task, split, counts)
+    cost = compilation_cost(job, task, split, counts)
     if values.xla == "on" or cost <= XLA_GAIN * values.max_seq_length:
         return values.xla
     if not tf.config.list_physical_devices("GPU"):

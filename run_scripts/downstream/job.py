@@ -4,21 +4,22 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.config import EncoderConfig
 from bert_tf.training.cluster import Cluster, read_cluster
 from finetuning.metrics import check_installed
-from run_scripts.downstream.saved_settings import fill_in_task_flags, find_model
+from run_scripts.downstream.saved_settings import find_model, saved_task_flags
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.distillation import GivenTeacher, check_task
 from run_scripts.flags.finetune import (
     Flags,
     check_finetune_flags,
+    evaluated_splits,
     find_fine_tuned,
     read_boundaries,
     refuse_hub_handle,
-    resolve_patience,
-    resolve_steps,
+    unused_steps,
 )
 from run_scripts.flags.training import check_checkpoint, check_length
 from run_scripts.given_model import GivenModel
@@ -43,6 +44,7 @@ class DownstreamJob(Generic[Flags, Data]):
     config: EncoderConfig  # the model's
     tokenizer: Tokenizer  # the model's
     dataset: Data  # what `Program.read_data` returned
+    evaluates: bool  # --do_eval, or what `Program.scores_predictions` makes of --do_predict
     # The lengths that batches are cut to; None: chosen by the examples.
     boundaries: tuple[int, ...] | None
     task: str  # a key of `finetuning.tasks.TASKS`
@@ -51,20 +53,22 @@ class DownstreamJob(Generic[Flags, Data]):
     teacher: GivenTeacher | None = None
 
 
-def make_job(given: Flags, program: "Program[Flags, Data]") -> DownstreamJob[Flags, Data]:
-    """Resolves `FinetuneFlags` of a `Program`, and checks them with the files that they name."""
+def make_job(
+    given: Flags, program: "Program[Flags, Data]", **known: Any
+) -> DownstreamJob[Flags, Data]:
+    """Checks what `finetune` is given with the files that are named."""
     refuse_hub_handle(given)
-    given = resolve_patience(given)
     model = find_model(given)
-    filled = fill_in_task_flags(given, model, program.task)
+    saved = saved_task_flags(given, model, program.task, **known)
     if (given.do_eval or given.do_predict) and not given.do_train:
         find_fine_tuned(given, model)  # before the configuration is missed of what is not there
-    flags = resolve_steps(resolve_model_defaults(filled, model.model_type), given)
+    known |= saved | unused_steps(given)
+    flags = resolve_model_defaults(given, model.model_type, **known)
     check_finetune_flags(flags)
     config = model.config
     check_length(flags, config)
-    evaluates = flags.do_eval or (flags.do_train and flags.eval_every_steps)
-    if evaluates and program.uses_libraries:
+    measures = flags.do_eval or (flags.do_train and flags.eval_every_steps)
+    if measures and program.uses_libraries:
         check_installed()
     boundaries = read_boundaries(flags.bucket_boundaries, flags.max_seq_length)
     tokenizer = model.tokenizer
@@ -76,6 +80,13 @@ def make_job(given: Flags, program: "Program[Flags, Data]") -> DownstreamJob[Fla
         check_checkpoint(model.checkpoint)
     teacher = GivenTeacher.of(flags, config, tokenizer)
     dataset = program.read_data(flags)
+    scores = program.scores_predictions and flags.do_predict
+    evaluates = flags.do_eval or (scores and bool(evaluated_splits(flags, dataset)))
+    if flags.num_seeds > 1 and not (flags.do_train and evaluates):
+        raise InputError(
+            "--num_seeds needs --do_train and --do_eval. Received: "
+            f"--num_seeds={flags.num_seeds} without"
+        )
     settings = {name: getattr(flags, name) for name in program.task.settings}
     if teacher:
         teacher.check_length(flags.max_seq_length, "--max_seq_length")
@@ -87,6 +98,7 @@ def make_job(given: Flags, program: "Program[Flags, Data]") -> DownstreamJob[Fla
         config=config,
         tokenizer=tokenizer,
         dataset=dataset,
+        evaluates=evaluates,
         boundaries=boundaries,
         task=program.task.name,
         settings=settings,

@@ -48,6 +48,7 @@ class Program(NamedTuple, Generic[Flags, Data]):
     read_split: Callable[[Data, str, str], tuple[list[Any], dict[str, int]]]
     make_task: Callable[[DownstreamJob[Flags, Data]], "DownstreamTask"]
     uses_libraries: bool = True  # whether its metrics come from optional libraries
+    scores_predictions: bool = False  # whether --do_predict evaluates too, where there are labels
     # (example) -> a text: examples with equal texts stay together when part of train is held out.
     shared_text: Callable[[Any], str] = operator.attrgetter("text")
     # (example) -> a text, or several in a tuple.
@@ -56,9 +57,9 @@ class Program(NamedTuple, Generic[Flags, Data]):
     count_classes: Callable[[Data, Sequence[Any]], dict[str, int]] | None = None
 
 
-def finetune(given: Flags, program: Program[Flags, Data]) -> None:
-    """Runs a `Program` with `FinetuneFlags` as parsed: checks, trains, evaluates, predicts."""
-    job = make_job(given, program)
+def finetune(given: Flags, program: Program[Flags, Data], **known: Any) -> None:
+    """Runs a `Program` with `FinetuneFlags` as parsed, and what is `known` of flags not given."""
+    job = make_job(given, program, **known)
     flags = job.flags
     make_writable(flags.output_dir, "--output_dir must be a directory that can be written")
     trained = output_dirs(flags) if flags.do_train else []
@@ -84,7 +85,7 @@ def read_splits(
     measured = evaluated_splits(flags, dataset)
     chief = job.cluster is None or job.cluster.is_chief
     needed = ["train"] if flags.do_train else []
-    if flags.do_eval:
+    if job.evaluates:
         if not measured:
             raise InputError(
                 "--do_eval needs a split with labels, dev or test. Received: none "
@@ -99,7 +100,7 @@ def read_splits(
     for split in dict.fromkeys(name for name in needed if name != TRAIN_PART):
         if split not in splits:
             raise InputError(f"the task must have {split}. Received: {', '.join(splits)}")
-        examples[split], left_out = program.read_split(dataset, split, flags.data_dir)
+        examples[split], left_out = program.read_split(dataset, split, flags.data_dir or "")
         shown = "".join(f", {count:,} {what}" for what, count in left_out.items())
         if chief:
             print(f"{split}: {len(examples[split]):,} examples{shown}")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from typing import Any
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
@@ -9,7 +10,7 @@ from finetuning.datasets import DATASETS
 from finetuning.tasks import Task
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, value_type
-from run_scripts.flags.finetune import FinetuneFlags, Flags
+from run_scripts.flags.finetune import FinetuneFlags
 from run_scripts.given_model import GivenModel
 
 
@@ -31,16 +32,17 @@ def find_model(given: FinetuneFlags) -> GivenModel:
     return dataclasses.replace(model, fine_tuned=fine_tuned)
 
 
-def fill_in_task_flags(given: Flags, model: GivenModel, task: Task) -> Flags:
-    """The flags with what the fine-tuned folder has saved in the place of those not given.
+def saved_task_flags(
+    given: FinetuneFlags, model: GivenModel, task: Task, **known: Any
+) -> dict[str, Any]:
+    """What the fine-tuned folder has saved of the flags that are neither given nor `known`.
 
     Refuses a flag that contradicts what the folder's model was trained for, and a folder that
     another program trained.
     """
     folder = model.fine_tuned
     if folder is None:
-        taken_over = _labels_of_transformers(given, model) | _inherited(given, model, task)
-        return dataclasses.replace(given, **taken_over)
+        return _labels_of_transformers(given, model) | _inherited(given, model, task)
     (path, _), saved = folder.record, folder.settings
     missing = [name for name in task.settings if name not in saved]
     if missing or folder.task != task.name:
@@ -51,7 +53,7 @@ def fill_in_task_flags(given: Flags, model: GivenModel, task: Task) -> Flags:
     _check_types(given, task.settings, saved, path)
     filled = {}
     for field in dataclasses.fields(given):
-        name, value = field.name, getattr(given, field.name)
+        name, value = field.name, known.get(field.name) or getattr(given, field.name)
         if name not in task.settings:
             continue
         if value is None or isinstance(value, PerModel):
@@ -61,7 +63,7 @@ def fill_in_task_flags(given: Flags, model: GivenModel, task: Task) -> Flags:
                 f"--{name} must be what the model in {folder.path} was trained with: "
                 f"{saved[name]}. Received: {value}"
             )
-    return dataclasses.replace(given, **filled)
+    return filled
 
 
 def _inherited(given, model, task):

@@ -72,7 +72,7 @@ def run(
     """
     flags = job.flags
     counts = {split: len(examples) for split, examples in splits.items()}
-    xla = skip_costly_compilation(flags, job.config, task, counts)
+    xla = skip_costly_compilation(job, task, counts)
     with open_session(flags, xla, job.cluster, refusal_reason) as session:
         examples = encode(task, splits)
         longest = int(max((e.lengths.max() for e in examples.values()), default=0))
@@ -118,8 +118,7 @@ def boundaries_of_splits(
     """The lengths that a split's batches are cut to, whichever other splits are read."""
     counts = {split: e.count for split, e in examples.items()}
     return {
-        split: job.boundaries
-        or choose_split_boundaries(job.flags, job.config, task, split, e.lengths, counts)
+        split: job.boundaries or choose_split_boundaries(job, task, split, e.lengths, counts)
         for split, e in examples.items()
     }
 
@@ -216,7 +215,7 @@ class FineTuning:
         session.print(f"using the weights of {self.load(state)}")
         results: dict[str, Any] = {}
         outputs: dict[str, Any] = {}
-        if flags.do_eval:
+        if self.job.evaluates:
             results, outputs = self.evaluate(state, predictor)
         if flags.do_predict:
             self.predict(predictor, outputs)

@@ -19,7 +19,7 @@ from create_pretraining_data.records.shard_names import expand_output_file
 from model_formats.encoders import BERT, ENCODERS
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import PerModel, flag, resolve_model_defaults
+from run_scripts.flags.declaration import PerModel, flag, is_given, resolve_model_defaults
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_PROCESSES
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.tokenizer import TokenizerFlags
@@ -256,12 +256,6 @@ class ObjectiveDefaults(NamedTuple):
     reason: str
 
 
-def is_given(flags: CreateDataFlags, name: str) -> bool:
-    """Whether the command line has a flag whose default is None or `PerModel`."""
-    value = getattr(flags, name)
-    return value is not None and not isinstance(value, PerModel)
-
-
 def choose_objective(
     flags: CreateDataFlags, folder: ModelFolder | None = None
 ) -> ObjectiveDefaults:
@@ -297,15 +291,13 @@ def choose_objective(
 
 def resolve_defaults(flags: CreateDataFlags, model_type: str) -> CreateDataFlags:
     """Fills in the flags that are not given, by the model type and by other flags."""
-    if flags.masking == "dynamic" and not is_given(flags, "dupe_factor"):
-        flags = dataclasses.replace(flags, dupe_factor=1)
-    flags = resolve_model_defaults(flags, model_type)
-    if flags.max_predictions_per_seq is not None:
-        return flags
-    number = GOOGLES_PREDICTIONS
+    known = {"max_predictions_per_seq": GOOGLES_PREDICTIONS}
     if flags.packing:
-        number = row_predictions(flags.max_seq_length, flags.masked_lm_prob)
-    return dataclasses.replace(flags, max_predictions_per_seq=number)
+        length = resolve_model_defaults(flags, model_type).max_seq_length
+        known["max_predictions_per_seq"] = row_predictions(length, flags.masked_lm_prob)
+    if flags.masking == "dynamic":
+        known["dupe_factor"] = 1
+    return resolve_model_defaults(flags, model_type, **known)
 
 
 def check_replacements(flags: CreateDataFlags) -> None:

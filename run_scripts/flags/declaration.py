@@ -1,15 +1,16 @@
 """Declares the flags of a program as the fields of a frozen dataclass.
 
 A field is the only declaration of its flag: what lists flags reads the metadata of the fields.
-Where the reference repositories have different defaults for one flag, the default is a `PerModel`;
-`resolve_model_defaults` chooses one of its values once it is known which model is meant.
+Where the reference repositories have different defaults for one flag, the default is a `PerModel`.
+`resolve_model_defaults` fills in the flags that were not given, once it is known which model is
+meant; the value of a flag that was given is never replaced.
 """
 
 import dataclasses
 import operator
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bert_common.errors import InputError
@@ -66,6 +67,7 @@ def flag(
     of_own_files: bool = False,
     kept: bool = False,
     choices: Sequence[str] | None = None,
+    convert: Callable[[str], str] | None = None,
     least: float | None = None,
     above: float | None = None,
     most: float | None = None,
@@ -94,6 +96,7 @@ def flag(
         kept: whether a training that resumes must have the value that it began with, which the
             record of the training names; the default where it does not.
         choices: the allowed values, for a string flag.
+        convert: what makes the value of a given one, for a string flag: `str.lower`.
         least, above: the lower bound, included or excluded; every number has one of the two.
         most, below: the upper bound, included or excluded. Without either: `MOST_STEPS`.
     """
@@ -105,7 +108,7 @@ def flag(
         help=help, group=group, required=required, is_input=is_input,
         is_path=is_path or bool(takes), takes=takes, is_list=is_list, recorded=recorded,
         in_manifest=in_manifest, no_effect=no_effect, changeable=changeable, alike=alike,
-        of_own_files=of_own_files, kept=kept, choices=choices, bounds=given,
+        of_own_files=of_own_files, kept=kept, choices=choices, convert=convert, bounds=given,
     )  # fmt: skip
     return dataclasses.field(default=default, metadata=about)
 
@@ -154,11 +157,19 @@ def value_type(field: dataclasses.Field[Any]) -> Any:
     return field.type
 
 
-def resolve_model_defaults(values: Flags, model_type: str) -> Flags:
-    """Replaces every `PerModel` that the command line gave no value for by one model's default."""
-    given = {
-        field.name: getattr(values, field.name).of(model_type)
-        for field in dataclasses.fields(values)
-        if isinstance(getattr(values, field.name), PerModel)
-    }
-    return dataclasses.replace(values, **given)
+def is_given(values: "DataclassInstance", name: str) -> bool:
+    """Whether the command line has a flag whose default is None or `PerModel`."""
+    value = getattr(values, name)
+    return value is not None and not isinstance(value, PerModel)
+
+
+def resolve_model_defaults(values: Flags, model_type: str, **known: Any) -> Flags:
+    """Fills in the flags that are not given: by what is `known`, else by one model's default.
+
+    `known` are values by names of flags. That of a flag that is given, and not empty, is not used.
+    """
+    filled = {n: v.of(model_type) for n, v in vars(values).items() if isinstance(v, PerModel)}
+    for name, value in known.items():
+        if getattr(values, name) == "" or not is_given(values, name):
+            filled[name] = value
+    return dataclasses.replace(values, **filled)

@@ -16,7 +16,7 @@ from finetuning.inputs import SHORTEST
 from finetuning.readers import split_of_file
 from model_formats.weights import check_weights, find_weights
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import ALWAYS, PerModel, check_bounds, redeclare
+from run_scripts.flags.declaration import ALWAYS, PerModel, check_bounds, is_given, redeclare
 from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
@@ -193,6 +193,16 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "Refused: download and unpack the module, and give its folder as --model_dir."
     )
 
+    @classmethod
+    def as_meant(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Moves the value of --early_stopping, if it was given, to `patience`."""
+        if given["early_stopping"] and given["patience"]:
+            raise InputError(
+                "--patience and --early_stopping: only one may be given. Received: "
+                f"--patience={given['patience']}, --early_stopping={given['early_stopping']}"
+            )
+        return {**given, "patience": given["patience"] or given["early_stopping"]}
+
 
 @dataclasses.dataclass(frozen=True)
 class TextFlags(TeacherFlags, FinetuneFlags):
@@ -212,7 +222,6 @@ class TextFlags(TeacherFlags, FinetuneFlags):
 
 
 Flags = TypeVar("Flags", bound=FinetuneFlags)
-Texts = TypeVar("Texts", bound=TextFlags)
 
 
 def refuse_hub_handle(values: FinetuneFlags) -> None:
@@ -236,11 +245,6 @@ def check_finetune_flags(values: FinetuneFlags) -> None:
             f"--random_seed + --num_seeds must be at most {MAX_SEED + 1}. Received: "
             f"--random_seed={values.random_seed}, --num_seeds={values.num_seeds}"
         )
-    if values.num_seeds > 1 and not (values.do_train and values.do_eval):
-        raise InputError(
-            "--num_seeds needs --do_train and --do_eval. Received: "
-            f"--num_seeds={values.num_seeds} without"
-        )
     if values.eval_on == TRAIN_PART and not values.do_train:
         raise InputError(
             f"--eval_on={TRAIN_PART} needs --do_train: another training may have used that part. "
@@ -253,31 +257,20 @@ def check_finetune_flags(values: FinetuneFlags) -> None:
         )
 
 
-def resolve_patience(values: Flags) -> Flags:
-    """Moves the value of --early_stopping, if it was given, to `patience`."""
-    if values.early_stopping and values.patience:
-        raise InputError(
-            "--patience and --early_stopping: only one may be given. Received: "
-            f"--patience={values.patience}, --early_stopping={values.early_stopping}"
-        )
-    return dataclasses.replace(values, patience=values.patience or values.early_stopping)
-
-
-def check_is_file(values: FinetuneFlags, name: str) -> None:
+def check_is_file(path: str | None, name: str) -> None:
     """Refuses a path that is no file, of a flag whose file other programs do not always read."""
-    path = getattr(values, name)
     if path and (kind := kind_of_path(path)) != FILE:
         raise InputError(f"--{name} must be {FILE}. Received: {path}, {kind}")
 
 
-def choose_predicted_file(values: Texts, usual: str) -> Texts:
-    """The flags of a program whose `predict_split` is the file of --predict_file, if it was given.
+def split_of_predicted_file(values: TextFlags, usual: str) -> dict[str, str]:
+    """The value of `predict_split` for --predict_file, by that name; nothing without the flag.
 
     `usual` is the usual ending of such a file, as `finetuning.readers.name_of_file` takes it.
     """
     if not values.predict_file:
-        return values
-    check_is_file(values, "predict_file")
+        return {}
+    check_is_file(values.predict_file, "predict_file")
     if not values.do_predict:
         raise InputError(
             "--predict_file needs --do_predict. Received: "
@@ -287,19 +280,19 @@ def choose_predicted_file(values: Texts, usual: str) -> Texts:
         raise InputError(
             "--predict_file and --predict_split: only one may be given. Received: both"
         )
-    return dataclasses.replace(values, predict_split=split_of_file(values.predict_file, usual))
+    return {"predict_split": split_of_file(values.predict_file, usual)}
 
 
-def resolve_steps(values: Flags, given: FinetuneFlags) -> Flags:
-    """Sets the other of two flags with the same meaning to None, where one was `given`."""
+def unused_steps(given: FinetuneFlags) -> dict[str, None]:
+    """The other of two flags with the same meaning where one is given: its name -> None."""
+    unused = {}
     for one, other in (("num_train_epochs", "train_step"), ("warmup_proportion", "warmup_step")):
-        chosen = [name for name in (one, other) if not isinstance(getattr(given, name), PerModel)]
+        chosen = [name for name in (one, other) if is_given(given, name)]
         if len(chosen) == 2:
             raise InputError(f"--{one} and --{other}: only one may be given. Received: both")
         if chosen:
-            unused: dict[str, Any] = {other if chosen == [one] else one: None}
-            values = dataclasses.replace(values, **unused)
-    return values
+            unused[other if chosen == [one] else one] = None
+    return unused
 
 
 def training_steps(values: FinetuneFlags, examples: int) -> tuple[int, int]:

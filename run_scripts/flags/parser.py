@@ -117,8 +117,9 @@ LOGGING_FLAGS = ("logtostderr", "alsologtostderr", "verbosity", "v", "stderrthre
 def parse(flags_class: type[Flags], argv: Sequence[str]) -> Flags | None:
     """Reads a command line, whose first part is the program's name, into the program's dataclass.
 
-    Returns None after `--help` or `--version` has been printed. Refuses an unknown flag, a value of
-    the wrong type or out of its bounds, and an argument that is not UTF-8.
+    Where the class has a function `as_meant`, it makes the values that the program reads of those
+    given, both by name. Returns None after `--help` or `--version` has been printed. Refuses an
+    unknown flag, a value of the wrong type or out of its bounds, and an argument that is not UTF-8.
     """
     for argument in argv:
         check_utf8(argument, "the command line")
@@ -151,15 +152,17 @@ def parse(flags_class: type[Flags], argv: Sequence[str]) -> Flags | None:
         value = values[field.name].value
         if isinstance(value, str) and field.metadata["is_path"]:
             value = expand_home(value, field.name)
+        if value and field.metadata["convert"]:
+            value = field.metadata["convert"](value)
         chosen[field.name] = value
         if not values[field.name].present and isinstance(field.default, PerModel):
             chosen[field.name] = field.default
         if field.metadata["required"] and not chosen[field.name]:
             raise InputError(f"--{field.name} must be given: {field.metadata['help']}")
-    chosen = flags_class(**chosen)
-    check_bounds(chosen)
-    check_paths(chosen)
-    return chosen
+    typed = flags_class(**chosen)
+    check_bounds(typed)
+    check_paths(typed)
+    return flags_class(**getattr(flags_class, "as_meant", dict)(chosen))
 
 
 def define_flags(flags_class: "type[DataclassInstance]", values: absl_flags.FlagValues) -> None:

@@ -33,6 +33,7 @@ from run_scripts.flags.limits import (
     LONGEST_SEQUENCE,
     MOST_HOURS,
     MOST_PROCESSES,
+    MOST_STEPS,
 )
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from run_scripts.flags.training import (
@@ -231,6 +232,11 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         False, "Accepted only if off: Google's program failed with it."
     )
 
+    @property
+    def last_step(self) -> int:
+        """--num_train_steps, which does not count beside --max_train_hours."""
+        return MOST_STEPS if self.max_train_hours else self.num_train_steps
+
 
 def check_flags(values: PretrainFlags) -> None:
     """Refuses values that cannot work with any files."""
@@ -241,7 +247,7 @@ def check_flags(values: PretrainFlags) -> None:
         raise InputError(f"--masked_lm_budget must be 0. Received: {values.masked_lm_budget}")
     if values.init_from_group0:
         raise InputError("--init_from_group0 must be off: Google's program fails on it too")
-    if values.do_train and values.num_warmup_steps > values.num_train_steps:
+    if values.do_train and values.num_warmup_steps > values.last_step:
         warnings.warn(
             f"--num_warmup_steps={values.num_warmup_steps} is more than "
             f"--num_train_steps={values.num_train_steps}: the learning rate never reaches "

@@ -43,6 +43,11 @@ class ModelFlags:
         "The model's weights.", is_input=True, takes=(FILE, FOLDER, NOTHING)
     )
 
+    @property
+    def named_weights(self) -> str | None:
+        """The weights that a flag names, if that counts."""
+        return self.init_checkpoint
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainingFlags(DeviceFlags, ModelFlags):

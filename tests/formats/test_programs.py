@@ -12,7 +12,7 @@ from bert_common.errors import InputError
 from finetuning.tasks import TASKS
 from model_formats.weights import open_weights
 from run_scripts import classifier, create_data, extract_features, pretrain
-from run_scripts.downstream.saved_settings import fill_in_task_flags, find_model
+from run_scripts.downstream.saved_settings import find_model, saved_task_flags
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.given_model import GivenModel
 from run_scripts.tools import fill_masks, glue_plan
@@ -112,7 +112,8 @@ def test_the_order_of_the_classes_in_an_evaluation(tmp_path):
         (tmp_path / "m" / "config.json").write_text(json.dumps(values))
         flags = {"model_dir": str(tmp_path / "m"), "data_dir": "d", "task_name": task, **flags}
         given = classifier.ClassifierFlags(output_dir=str(tmp_path / "out"), **flags)
-        return fill_in_task_flags(given, find_model(given), TASKS["classification"]).labels
+        saved = saved_task_flags(given, find_model(given), TASKS["classification"])
+        return saved.get("labels", given.labels)
 
     assert labels(("good", "bad"), "tsv") == "good,bad"
     assert labels(("good", "bad"), "tsv", labels="bad,good") == "bad,good"

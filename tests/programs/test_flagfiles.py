@@ -15,7 +15,7 @@ from finetuning.ner.data import FORMATS
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.create_data import CreateDataFlags, choose_objective
 from run_scripts.flags.declaration import resolve_model_defaults
-from run_scripts.flags.finetune import check_finetune_flags, resolve_steps, training_steps
+from run_scripts.flags.finetune import check_finetune_flags, training_steps, unused_steps
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags, check_flags
 from run_scripts.flags.training import given_config
@@ -165,7 +165,7 @@ def read_finetuning(path, model_type, *given):
     argv = ["run", f"--flagfile={path}", "--data_dir=a", "--output_dir=b", *given]
     flags = NerFlags if "klue-ner" in path.stem else ClassifierFlags
     parsed = parse(flags, [*argv, f"--{model_type}_config_file=c"])
-    values = resolve_steps(resolve_model_defaults(parsed, model_type), parsed)
+    values = resolve_model_defaults(parsed, model_type, **unused_steps(parsed))
     check_finetune_flags(values)
     return values
 
@@ -216,7 +216,7 @@ def test_questions(name):
     flags = RaceFlags if task == "race" else SquadFlags
     argv = ["run", f"--flagfile={FLAGFILES / name}.flags", "--data_dir=a", "--output_dir=b"]
     parsed = parse(flags, [*argv, f"--{model_type}_config_file=c"])
-    values = resolve_steps(resolve_model_defaults(parsed, model_type), parsed)
+    values = resolve_model_defaults(parsed, model_type, **unused_steps(parsed))
     check_finetune_flags(values)
     batch, rate, passes, length, version_2 = QUESTIONS[name]
     assert (values.train_batch_size, values.learning_rate) == (batch, rate)
@@ -279,7 +279,7 @@ def test_bad_answers_are_left_out_by_a_flag(tmp_path):
     )
     argv = ["run", "--do_train", f"--train_file={path}", "--bert_config_file=c", "--output_dir=b"]
     parsed = parse(SquadFlags, argv)
-    values = resolve_steps(resolve_model_defaults(parsed, "bert"), parsed)
+    values = resolve_model_defaults(parsed, "bert", **unused_steps(parsed))
     with pytest.raises(InputError, match="'부산' of question 'bad'"):
         read_data(values)
     values = dataclasses.replace(values, skip_bad_answers=True)

@@ -97,6 +97,10 @@ def test_model_type_defaults_fill_only_what_is_not_given():
     values = resolve_model_defaults(read("--rate=2.0", "--overwrite"), "bert")
     assert (values.rate, values.overwrite) == (2.0, True)
     assert values.source == "a.txt" and values.times == 1
+    # What is known of a file counts more than a default, and less than what is given.
+    for argv, expected in (((), (3.0, 8)), (("--rate=0.5", "--limit=7"), (0.5, 7))):
+        values = resolve_model_defaults(read(*argv), "albert", rate=3.0, limit=8)
+        assert (values.rate, values.limit) == expected
 
 
 def test_two_parses_do_not_share_values():

@@ -7,7 +7,8 @@ import pytest
 from bert_common.errors import InputError
 from finetuning.tasks import TASKS
 from run_scripts.classifier import ClassifierFlags
-from run_scripts.downstream.saved_settings import fill_in_task_flags, find_model
+from run_scripts.downstream.saved_settings import find_model, saved_task_flags
+from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.squad import SquadFlags
 from tests.support.models.model_folders import write_folder
 
@@ -25,7 +26,8 @@ def folders(tmp_path_factory):
 
 def filled(folders, task, flags_class, **flags):
     given = flags_class(output_dir=str(folders / task), **flags)
-    return fill_in_task_flags(given, find_model(given), TASKS[task])
+    saved = saved_task_flags(given, find_model(given), TASKS[task])
+    return resolve_model_defaults(given, "bert", **saved)
 
 
 def test_what_is_not_given_is_the_folder_s(folders):

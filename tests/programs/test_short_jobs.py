@@ -20,13 +20,12 @@ TASK = types.SimpleNamespace(rows=1)
 CHOICES = types.SimpleNamespace(rows=4)
 
 
-def flags(*arguments):
+def job(hidden_size, *arguments):
+    """What is read here of a `DownstreamJob`."""
     argv = ["run_classifier.py", "--task_name=nsmc", "--data_dir=d", "--output_dir=o", *arguments]
-    return resolve_model_defaults(parse(ClassifierFlags, argv), "bert")
-
-
-def config(hidden_size):
-    return BertConfig(vocab_size=60, hidden_size=hidden_size, num_attention_heads=2)
+    flags = resolve_model_defaults(parse(ClassifierFlags, argv), "bert")
+    config = BertConfig(vocab_size=60, hidden_size=hidden_size, num_attention_heads=2)
+    return types.SimpleNamespace(flags=flags, config=config, evaluates=flags.do_eval)
 
 
 TRAIN = ("--do_train", "--max_seq_length=128", "--train_batch_size=32")
@@ -50,34 +49,31 @@ def test_xla_only_where_it_pays(hidden_size, arguments, expected, monkeypatch):
     counts = {"train": 3668, "dev": 400}
     if "--do_train" not in arguments:
         del counts["train"]
-    assert skip_costly_compilation(flags(*arguments), config(hidden_size), TASK, counts) == expected
+    assert skip_costly_compilation(job(hidden_size, *arguments), TASK, counts) == expected
     # Without XLA here is a short job: no graph is optimized.
     assert given == ([{"disable_meta_optimizer": True}] if expected == "off" else [])
 
 
 def test_a_gpu_computes_more_in_the_time_that_compiling_takes(monkeypatch):
-    values, counts = flags(*TRAIN, "--train_step=937"), {"train": 3668}
+    short, counts = job(768, *TRAIN, "--train_step=937"), {"train": 3668}
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
     given = []
     monkeypatch.setattr(tf.config.optimizer, "set_experimental_options", given.append)
-    assert skip_costly_compilation(values, config(768), TASK, counts) == "off"
-    values = flags(*TRAIN, "--train_step=14000")
-    assert skip_costly_compilation(values, config(768), TASK, counts) == "auto"
+    assert skip_costly_compilation(short, TASK, counts) == "off"
+    assert skip_costly_compilation(job(768, *TRAIN, "--train_step=14000"), TASK, counts) == "auto"
     assert given == []  # what a GPU computes may gain more by it
 
 
 def test_what_compiling_costs_is_shared_by_the_batches_of_a_split():
     counts = {"train": 320, "dev": 80}
-    values = flags(*TRAIN, "--train_step=100", "--do_eval", "--eval_batch_size=8")
-    often = flags(
-        *TRAIN, "--train_step=100", "--do_eval", "--eval_batch_size=8", "--eval_every_steps=10"
-    )
-    cost = compilation_cost(values, config(64), TASK, "train", counts)
+    arguments = (*TRAIN, "--train_step=100", "--do_eval", "--eval_batch_size=8")
+    small, often = job(64, *arguments), job(64, *arguments, "--eval_every_steps=10")
+    cost = compilation_cost(small, TASK, "train", counts)
     # The same rows in four times as many batches; ten batches; those eleven times.
-    assert compilation_cost(values, config(64), TASK, "dev", counts) == pytest.approx(40 * cost)
-    assert compilation_cost(often, config(64), TASK, "dev", counts) == pytest.approx(40 / 11 * cost)
-    assert compilation_cost(values, config(64), CHOICES, "train", counts) == cost / 4
-    assert compilation_cost(values, config(128), TASK, "train", counts) == cost / 4
+    assert compilation_cost(small, TASK, "dev", counts) == pytest.approx(40 * cost)
+    assert compilation_cost(often, TASK, "dev", counts) == pytest.approx(40 / 11 * cost)
+    assert compilation_cost(small, CHOICES, "train", counts) == cost / 4
+    assert compilation_cost(job(128, *arguments), TASK, "train", counts) == cost / 4
 
 
 @pytest.mark.parametrize(
@@ -93,15 +89,14 @@ def test_what_compiling_costs_is_shared_by_the_batches_of_a_split():
 def test_a_training_without_sorted_batches_has_one_length(arguments, split, expected):
     lengths = np.random.default_rng(0).integers(3, 129, 1024)
     counts = {split: 1024, "train": 1024}
-    values = flags(*arguments)
-    found = choose_split_boundaries(values, config(10_000), TASK, split, lengths, counts)
+    found = choose_split_boundaries(job(10_000, *arguments), TASK, split, lengths, counts)
     assert len(found) == expected and found[-1] == 128
 
 
 def test_no_batch_at_all_is_a_cost_too():
     """Errors of such a job are raised where the steps are counted."""
-    values = flags(*TRAIN, "--num_train_epochs=1", "--do_eval")
+    empty = job(64, *TRAIN, "--num_train_epochs=1", "--do_eval")
     for split in ("train", "dev"):
-        cost = compilation_cost(values, config(64), TASK, split, {"train": 1, "dev": 0})
+        cost = compilation_cost(empty, TASK, split, {"train": 1, "dev": 0})
         assert 0 < cost < float("inf")
-    assert skip_costly_compilation(values, config(64), TASK, {}) == "auto"
+    assert skip_costly_compilation(empty, TASK, {}) == "auto"
