@@ -73,17 +73,17 @@ class CorpusPlanFlags:
         "column each. Default: none; tables of models are printed."
     )
     config_file: str = groups.MODEL.input_file(
-        "The models in the tables printed without --corpus_gb: comma-separated configuration "
-        "files. Default: all published sizes, with their English vocabularies.",
+        "The configuration files of the models in the tables, comma-separated. Used only without "
+        "--corpus_gb. Default: all published sizes, with their English vocabularies.",
         is_list=True,
     )
     lengths: str = groups.UPDATES.flag(
         "128,512",
-        "The sequence lengths in the tables printed without --corpus_gb, comma-separated.",
+        "The sequence lengths in the tables of models, comma-separated. Used only without --corpus_gb.",
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
-        "The number of examples per batch in the tables printed without --corpus_gb.",
+        "The number of examples per batch in the tables of models. Used only without --corpus_gb.",
         least=1,
         most=LARGEST_BATCH,
     )

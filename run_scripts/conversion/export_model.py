@@ -117,8 +117,8 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "Lines between two --- at its beginning become metadata."
     )
     base_dir: str = groups.EXPORT.input_folder(
-        "The folder of the model that was fine-tuned, for --format=difference. It must keep its "
-        "location relative to the export."
+        "The base model's folder, for --format=difference: the model from which fine-tuning "
+        "started. Afterwards, move this folder and the export only together."
     )
     rank: int = groups.EXPORT.optional(
         "The rank to which each matrix's difference is reduced, for --format=difference. A higher "
