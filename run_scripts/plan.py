@@ -79,7 +79,8 @@ class CorpusPlanFlags:
     )
     lengths: str = groups.UPDATES.flag(
         "128,512",
-        "The sequence lengths in the tables of models, comma-separated. Used only without --corpus_gb.",
+        "The sequence lengths in the tables of models, comma-separated. Used only without "
+        "--corpus_gb.",
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
