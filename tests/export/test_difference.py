@@ -168,6 +168,14 @@ def test_a_folder_may_be_moved_with_its_base(pair, tmp_path):
         load_folder(str(tmp_path / "new/out"))
 
 
+def test_a_link_to_the_folder(pair, tmp_path):
+    """In another folder, from which the base is not where it is from the folder itself."""
+    (tmp_path / "links").mkdir()
+    link = tmp_path / "links/newest"
+    link.symlink_to(export(pair))
+    assert weights(link).keys() == weights(pair / "trained").keys()
+
+
 def test_another_base_is_refused(pair, capsys):
     folder = export(pair)
     capsys.readouterr()
