@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from bert_common.import_tensorflow import import_tensorflow
-from bert_tf.checkpoint_files import BEST_FOLDER
 from korean_bert.arguments import shown
 from model_formats.model_folder import HUB_VARIABLES, REFERENCE_MODEL, SHIPPED_MODELS, ModelFolder
 from model_formats.weights import find_weights
@@ -65,8 +64,8 @@ def load_model(
 
 def open_folder(path: str) -> ModelFolder:
     """Opens a model's folder, or the folder of a checkpoint, as a `ModelFolder`."""
-    what, inside = "a model's folder", os.path.basename(os.path.normpath(path)) == BEST_FOLDER
-    if os.path.isdir(path) and not inside:
+    what = "a model's folder"
+    if os.path.isdir(path) and not ModelFolder(os.path.normpath(path)).is_inside_another:
         return ModelFolder.open(path, what=what)
     checkpoint = find_weights(path)
     folder = ModelFolder.beside(checkpoint).path

@@ -78,7 +78,7 @@ def open_base(path: str) -> ModelFolder:
 
 
 def check_base(loaded: LoadedModel, base: ModelFolder) -> None:
-    """Refuses a model that is not fine-tuned, or whose configuration or vocabulary is another.
+    """Refuses a model that is not fine-tuned, or whose configuration or tokenizer is another.
 
     Raises:
         InputError: as above.
@@ -87,11 +87,11 @@ def check_base(loaded: LoadedModel, base: ModelFolder) -> None:
         raise InputError(
             f"--format=difference needs a fine-tuned model. Received: {loaded.folder}, pre-trained"
         )
-    other = base.tokenizer
-    if (loaded.tokenizer and loaded.tokenizer.vocab) != (other and other.vocab):
+    own, other = (t and t.fingerprint() for t in (loaded.tokenizer, base.tokenizer))
+    if own != other:  # the difference is read with the base's
         raise InputError(
-            "a difference needs a base with the same vocabulary. Received: "
-            f"{base.path} for {loaded.folder}"
+            "a difference needs a base with the same tokenizer, of the same vocabulary and "
+            f"options. Received: {base.path} for {loaded.folder}"
         )
     one, two = loaded.config.to_dict(), base.config.to_dict()
     names = [name for name in {**one, **two} if one.get(name) != two.get(name)]

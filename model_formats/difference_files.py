@@ -67,7 +67,9 @@ class Difference:
                 f"{path} must hold base, a path from its folder, base_sha256 and rank. Received: "
                 f"{content!r:.200}"
             )
-        return cls(folder, os.path.normpath(os.path.join(folder, base)), digest, rank)
+        # The base's place is written as seen from the folder itself, not from a link to it.
+        base = os.path.normpath(os.path.join(os.path.realpath(folder), base))
+        return cls(folder, base, digest, rank)
 
     def check_base(self, checkpoint: str) -> None:
         """Refuses a base whose weights are not those that the difference was made from.

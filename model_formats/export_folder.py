@@ -18,7 +18,7 @@ RECORD_FILE = "export.json"
 
 
 def check_output_dir(path: str) -> None:
-    """Refuses a folder with files that no export wrote, or that were changed since."""
+    """Refuses a folder that cannot be replaced, or holds what no export wrote or what changed."""
     path = os.path.realpath(path)
     requirement = "--output_dir must be in a folder that can be written"
     make_writable(os.path.dirname(path), requirement)
@@ -26,6 +26,13 @@ def check_output_dir(path: str) -> None:
         return
     if not os.path.isdir(path):
         raise InputError(f"--output_dir must be a folder. Received: {path}, a file")
+    # A shell would stay in the folder that was there before, and no mount can be renamed.
+    is_working = os.path.samefile(path, os.curdir)
+    if is_working or os.path.ismount(path):
+        raise InputError(
+            "--output_dir must be a folder that can be replaced as a whole, such as a new one in "
+            f"it. Received: {path}, {'the working folder' if is_working else 'a mount'}"
+        )
     found = _list_files(path)
     recorded = _read_record(path) if RECORD_FILE in found else {}
     for name in sorted(found - {RECORD_FILE}):

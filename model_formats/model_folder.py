@@ -125,9 +125,15 @@ class ModelFolder(Described):
     def beside(cls, checkpoint: str) -> Self:
         """The folder that describes a checkpoint; it may hold no configuration."""
         folder = os.path.dirname(os.path.abspath(checkpoint))
-        if os.path.basename(folder) == BEST_FOLDER:  # the best checkpoint has a folder inside it
+        if cls(folder).is_inside_another:
             folder = os.path.dirname(folder)
         return cls(folder, folder, checkpoint)
+
+    @property
+    def is_inside_another(self) -> bool:
+        """Whether it is the folder that a training makes for its best checkpoint in its own."""
+        # A model's own folder may be called so too.
+        return os.path.basename(self.path) == BEST_FOLDER and not self.config_files
 
     @functools.cached_property
     def difference(self) -> Difference | None:

@@ -28,6 +28,7 @@ from run_scripts.flags.limits import (
     MOST_PROCESSES,
 )
 from run_scripts.flags.parser import parse, run_program
+from run_scripts.flags.paths import split_list
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import given_config
 from run_scripts.planning.measured import KOREAN_WIKIPEDIA
@@ -201,8 +202,7 @@ def show_sizes(flags: CorpusPlanFlags) -> None:
     lengths = read_lengths(flags.lengths)
     models = published_sizes()
     if flags.config_file:
-        paths = flags.config_file.split(",")
-        models = {path: ConfigFile(path).config for path in filter(None, paths)}
+        models = {path: ConfigFile(path).config for path in split_list(flags.config_file)}
     print_tables(models, lengths, flags.batch_size, flags.token_dropping)
 
 

@@ -130,11 +130,14 @@ def split_metadata(text: str) -> tuple[list[str], str]:
 
 
 def header(architecture: TransformersClass, metadata: Sequence[str] = ()) -> str:
-    """The lines at the top that the Hub reads, with more such as "license: apache-2.0"."""
-    lines = ["---", "library_name: transformers"]
-    if architecture.pipeline:
-        lines.append(f"pipeline_tag: {architecture.pipeline}")
-    return "\n".join([*lines, *metadata, "---", "", ""])
+    """The lines at the top that the Hub reads, with more such as "license: apache-2.0".
+
+    A key that the user's lines give has their value: the Hub refuses one that stands there twice.
+    """
+    own = {"library_name": "transformers", "pipeline_tag": architecture.pipeline}
+    given = {line.partition(":")[0] for line in metadata}
+    lines = [f"{key}: {value}" for key, value in own.items() if value and key not in given]
+    return "\n".join(["---", *lines, *metadata, "---", "", ""])
 
 
 def table(columns: Sequence[Mapping[str, Any]]) -> str:

@@ -16,12 +16,12 @@ from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.checkpoint_files import EXPORTED_NAME, exists
-from finetuning.settings import split_names
 from model_formats.folder_tokenizer import check_table
 from model_formats.model_folder import ModelFolder, check_output
 from model_formats.weights import check_weights
 from run_scripts.flags import groups
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.paths import split_list
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +77,7 @@ def average(values: AverageFlags) -> None:
 
 def open_models(models: str) -> list[ModelFolder]:
     """Opens the models that --models names, which must fit together."""
-    paths = split_names(models)
+    paths = split_list(models)
     folders = []
     for path in paths:
         check_weights(path)

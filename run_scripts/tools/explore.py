@@ -30,9 +30,11 @@ class ExploreFlags(DeviceFlags):
 
     EXAMPLE = "--model_dir=output/model --tokenizers=data/vocab,data/other_vocab"
 
-    model_dir: str = groups.MODEL.input_folder(
+    model_dir: str = groups.MODEL.optional(
         "The folder of the model to show, or one of its checkpoints. Default: the model included "
-        "in this project."
+        "in this project.",
+        is_input=True,
+        takes=(FILE, FOLDER, NOTHING),
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
         "The folder of the tokenizer, if the model's folder has none."

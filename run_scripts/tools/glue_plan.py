@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint_files import exists
 from finetuning.datasets import DATASETS
 from finetuning.ner.data import FORMATS
 from finetuning.readers import find_file
+from korean_bert.loading import open_folder
 from model_formats.model_folder import ModelFolder
-from model_formats.weights import check_weights, find_weights
+from model_formats.weights import check_weights
 from run_scripts.flags import groups
 from run_scripts.flags.finetune import measured_splits
 from run_scripts.flags.flag_files import SHIPPED
@@ -156,15 +156,12 @@ def read_kind(folder: ModelFolder) -> tuple[str, int | None]:
 def model_flags(model: str) -> tuple[ModelFolder, list[str]]:
     """The folder of a pre-trained model, and the flags that name the model.
 
-    `model` is a checkpoint, or a folder with one, beside its configuration and tokenizer.
+    `model` is a folder or a checkpoint, as `korean_bert.load_model` takes it.
     """
-    if not os.path.isdir(model):
-        find_weights(model)
-    folder = ModelFolder.open(model if os.path.isdir(model) else os.path.dirname(model) or ".")
-    if exists(model) or os.path.isfile(model):
-        return folder, [f"--model_dir={folder.path}", f"--init_checkpoint={model}"]
+    folder = open_folder(model)
     check_weights(folder.checkpoint)  # before the first task begins
-    return folder, [f"--model_dir={folder.path}"]
+    chosen = [f"--init_checkpoint={folder.chosen}"] if folder.chosen else []
+    return folder, [f"--model_dir={folder.path}", *chosen]
 
 
 if __name__ == "__main__":

@@ -51,6 +51,12 @@ def test_the_mean(models, tmp_path):
     assert mean.tokenizer.fingerprint() == one.tokenizer.fingerprint()
 
 
+def test_a_comma_in_a_name(models, tmp_path):
+    shutil.move(models[1], tmp_path / "model,2")
+    assert average([models[0], f" {tmp_path}/model\\,2", ""], tmp_path / "mean") == 0
+    assert "output_bias" in read(tmp_path / "mean")
+
+
 def test_checkpoints_of_one_training(models, tmp_path):
     """The newest is not taken for both; the result is a model."""
     older = read(models[1])

@@ -10,13 +10,14 @@ import pytest
 from explore_requests import ask, send
 
 from korean_bert import load_model
+from run_scripts.tools import explore
 from tests.support.models.model_folders import write_folder
 
 pytest.importorskip("starlette", reason="the extra explore is not installed")
 pytest.importorskip("uvicorn", reason="the extra explore is not installed")
 from explore_page import served  # noqa: E402
 
-from explorer import application  # noqa: E402
+from explorer import application, server  # noqa: E402
 from explorer.fields import LONGEST_TEXT  # noqa: E402
 from explorer.guard import LARGEST_BODY  # noqa: E402
 from explorer.model_queue import LONGEST  # noqa: E402
@@ -33,6 +34,15 @@ def model(tmp_path_factory):
 def port(model):
     with served(model) as port:
         yield port
+
+
+@pytest.mark.parametrize("part", ["", "/model.ckpt-3"])
+def test_the_program_shows_a_folder_or_a_checkpoint(model, part, monkeypatch):
+    shown = []
+    monkeypatch.setattr(server, "serve", lambda model, *_: shown.append(model.loaded.source))
+    path = f"{model.loaded.folder}{part}"
+    assert explore.main(["explore", f"--model_dir={path}", "--port=0"]) == 0
+    assert shown == [model.loaded.source]
 
 
 def test_answers(port):

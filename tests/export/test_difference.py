@@ -168,6 +168,14 @@ def test_a_folder_may_be_moved_with_its_base(pair, tmp_path):
         load_folder(str(tmp_path / "new/out"))
 
 
+def test_a_link_to_the_folder(pair, tmp_path):
+    """In another folder, from which the base is not where it is from the folder itself."""
+    (tmp_path / "links").mkdir()
+    link = tmp_path / "links/newest"
+    link.symlink_to(export(pair))
+    assert weights(link).keys() == weights(pair / "trained").keys()
+
+
 def test_another_base_is_refused(pair, capsys):
     folder = export(pair)
     capsys.readouterr()
@@ -289,6 +297,8 @@ def test_what_no_difference_is_made_of(pair, tmp_path, capsys):
     write_folder(tmp_path / "other")
     vocabulary = tmp_path / "other/vocab.txt"
     vocabulary.write_text(vocabulary.read_text().replace("book", "news"))
+    write_folder(tmp_path / "korean")
+    (tmp_path / "korean/tokenizer_config.json").write_text('{"kind": "korean"}')
     capsys.readouterr()
     for flags, message in (
         ([trained], "needs --base_dir. Received: none"),
@@ -296,7 +306,8 @@ def test_what_no_difference_is_made_of(pair, tmp_path, capsys):
         ([trained, base, "--generator"], "--generator must be off with --format=difference"),
         ([trained, f"--base_dir={first}"], "a difference itself"),
         ([trained, f"--base_dir={tmp_path}/wide"], "the same configuration"),
-        ([trained, f"--base_dir={tmp_path}/other"], "the same vocabulary"),
+        ([trained, f"--base_dir={tmp_path}/other"], "the same tokenizer"),
+        ([trained, f"--base_dir={tmp_path}/korean"], "the same tokenizer"),
         ([trained, base, "--rank=0"], "--rank must be"),
         ([trained, base, "--precision=int8"], "--precision=int8 must be given with"),
     ):

@@ -104,6 +104,17 @@ def test_an_earlier_export_is_replaced(model, tmp_path):
     assert "model.keras" in files(output) and "bert_model.ckpt.index" not in files(output)
 
 
+@pytest.mark.parametrize("what", ["the working folder", "a mount"])
+def test_a_folder_that_cannot_be_replaced(what, model, tmp_path, monkeypatch, capsys):
+    if what == "a mount":
+        monkeypatch.setattr(os.path, "ismount", lambda path: path == str(tmp_path))
+    else:
+        monkeypatch.chdir(tmp_path)
+    assert run(model, tmp_path, "google") == 1
+    assert f"Received: {tmp_path}, {what}" in one_line(capsys)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("change, reason", [
     (lambda folder: (folder / "notes.txt").write_text("mine"), "notes.txt, which no export wrote"),
     (lambda folder: (folder / "bert_config.json").write_text("{}"),

@@ -263,6 +263,11 @@ def test_a_text_for_the_card(tmp_path):
     )
     assert made.startswith(f"{head}# 이름\n\nIntroduction.\n\n## Licence\n\nFree.\n\n## With trans")
     assert "# BERT" not in made and "## Network" in made
+    again = "---\npipeline_tag: other\nlibrary_name: transformers\n---\nText."
+    exported(tmp_path / "in", tmp_path / "again", card_text=again)
+    made = (tmp_path / "again" / "README.md").read_text(encoding="utf-8")
+    # No key stands there twice.
+    assert made.startswith("---\npipeline_tag: other\nlibrary_name: transformers\n---\n\nText.")
     exported(tmp_path / "in", tmp_path / "plain", card_text="Nothing but text.\n---\n")
     made = (tmp_path / "plain" / "README.md").read_text(encoding="utf-8")
     assert "---\n\nNothing but text.\n---\n\n## With transformers" in made

@@ -65,6 +65,17 @@ def test_the_best_checkpoint_and_chosen_ones(tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model.ckpt-3").embed(TEXT), newest)
 
 
+def test_a_model_s_own_folder_may_be_called_best(tmp_path):
+    """Its own records count, whatever is beside it."""
+    folder = tmp_path / BEST_FOLDER
+    write_folder(folder, task="similarity", pooling="cls")
+    write_folder(tmp_path / "other")
+    for path in (folder, folder / "model.ckpt-3"):
+        model = load_model(path)
+        assert (model.loaded.folder, model.pooling) == (str(folder), "cls")
+        assert model.loaded.trained_positions == 16
+
+
 def test_a_folder_of_transformers_and_a_tokenizer(tmp_path):
     """The models kept in the tests have none; a folder's is found, and any can be given."""
     folder = tmp_path / "bert"

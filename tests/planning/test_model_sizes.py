@@ -104,13 +104,14 @@ def test_memory_to_use_as_measured():
 
 
 def test_any_configuration_file(tmp_path, capsys):
-    files = {"bert.json": SIZES, "albert.json": {**SIZES, "embedding_size": 16}}
+    files = {"bert,1.json": SIZES, "albert.json": {**SIZES, "embedding_size": 16}}
     for name, values in files.items():
         (tmp_path / name).write_text(json.dumps(values))
     shutil.copy(TEST_DATA / "transformers" / "electra_small" / "config.json", tmp_path)
     paths = [str(tmp_path / name) for name in (*files, "config.json")]
     assert [ConfigFile(path).config.embedding_size for path in paths] == [32, 16, 16]
-    argv = ["sizes", f"--config_file={','.join(paths)},", "--lengths=16,24,99", "--batch_size=8"]
+    given = ", ".join(path.replace(",", "\\,") for path in paths)
+    argv = ["sizes", f"--config_file={given},", "--lengths=16,24,99", "--batch_size=8"]
     assert main(argv) == 0
     output = capsys.readouterr().out
     rows = table(output, "Operations per token")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import shlex
 import subprocess
 import sys
@@ -131,11 +132,15 @@ def test_model(tmp_path):
     names = ("model.ckpt-5.index", "model.ckpt-10.index", "tokenizer_config.json", "vocab.txt")
     model = write_model(tmp_path / "m", "albert", *names)
     flag = f"--model_dir={model}"
-    checkpoint = f"{model}/model.ckpt-5"
+    checkpoint, best = f"{model}/model.ckpt-5", f"{model}/best/model.ckpt-5"
+    (model / "best").mkdir()
+    pathlib.Path(f"{best}.index").write_text("{}")
     for given, more in (
         (str(model), []),
         (str(tmp_path), []),
         (checkpoint, [f"--init_checkpoint={checkpoint}"]),
+        (best, [f"--init_checkpoint={best}"]),
+        (f"{model}/best", [f"--init_checkpoint={best}"]),
     ):
         folder, flags = model_flags(given)
         assert (folder.path, flags) == (str(model), [flag, *more])
