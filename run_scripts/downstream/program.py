@@ -110,7 +110,7 @@ def read_splits(
                 f"{TRAIN_PART}: {len(examples[TRAIN_PART]):,} of the training examples are not "
                 "trained on, but evaluated on"
             )
-    elif flags.do_train and flags.eval_every_steps and "dev" not in splits:
+    elif flags.do_train and flags.eval_every_steps and "dev" not in measured:
         examples["train"], examples["held_out"] = hold_out(examples["train"])
         if chief:
             print(

@@ -73,9 +73,12 @@ def test_own_lines(tmp_path, capsys):
     "labelled, flags, part",
     (
         (True, "--do_eval --do_predict --eval_on=train_part", "train_part"),
+        (False, "--eval_every_steps=1", "held_out"),
+        (False, "--eval_every_steps=1 --do_eval", "held_out"),
     ),
 )
 def test_a_part_of_train_is_measured_on(labelled, flags, part, tmp_path, capsys):
+    """Where dev's answers are not known, as where there is no dev."""
     write_race_lines(tmp_path / "train.jsonl", 24)
     write_race_lines(tmp_path / "dev.jsonl", 3, labelled)
     write_race_lines(tmp_path / "test.jsonl", 3)
