@@ -264,6 +264,19 @@ def test_several_seeds(job, capsys):
 
 
 @pytest.mark.usefixtures("eagerly")
+@pytest.mark.usefixtures("eagerly")
+def test_seeds_go_on_with_the_classes_that_they_began_with(job, capsys):
+    """As a single training does, whatever the training file holds by then."""
+    flags = {"num_seeds": 2, "train_step": 1, "do_eval": True}
+    assert job.run(**flags) == 0
+    rows = [(text, {"bad": "low", "good": "high"}[label]) for text, label in single_rows(60)]
+    splits = {"train": (0, 40), "dev": (40, 50), "test": (50, 60)}
+    write_splits(job.data, ["text", "label"], rows, **splits)
+    capsys.readouterr()
+    assert job.run(**{**flags, "train_step": 2}) == 1
+    assert "the label must be one of bad, good. Received: 'low'" in one_line(capsys)
+
+
 def test_mnli_is_measured_on_both_splits(tmp_path):
     job = ClassifierJob(tmp_path)
     write_mnli(job.data)
