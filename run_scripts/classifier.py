@@ -20,7 +20,7 @@ from finetuning.classification.custom_data import (
     own_source,
 )
 from finetuning.datasets import DATASETS, Dataset
-from finetuning.readers import read_split
+from finetuning.readers import label_text, read_split
 from finetuning.settings import split_names
 from finetuning.tables import column_names
 from finetuning.tasks import TASKS
@@ -154,6 +154,9 @@ def classify(values: ClassifierFlags) -> None:
     """Checks the flags that are run_classifier's own, and runs the program."""
     if values.task_name:
         values = dataclasses.replace(values, task_name=values.task_name.lower())
+    if values.labels:  # as the model's folder records them
+        labels = ",".join(label_text(label) for label in split_names(values.labels))
+        values = dataclasses.replace(values, labels=labels)
     values = check_own_files(choose_predicted_file(values, ".csv"))
     check_export(values)
     finetune(values, PROGRAM)

@@ -264,7 +264,6 @@ def test_several_seeds(job, capsys):
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.usefixtures("eagerly")
 def test_seeds_go_on_with_the_classes_that_they_began_with(job, capsys):
     """As a single training does, whatever the training file holds by then."""
     flags = {"num_seeds": 2, "train_step": 1, "do_eval": True}
@@ -277,6 +276,14 @@ def test_seeds_go_on_with_the_classes_that_they_began_with(job, capsys):
     assert "the label must be one of bad, good. Received: 'low'" in one_line(capsys)
 
 
+@pytest.mark.usefixtures("eagerly")
+def test_a_command_with_spaces_between_labels_resumes(job):
+    for step in (1, 2):
+        assert job.run(labels="bad, good", train_step=step) == 0
+    assert job.again(do_eval=True, labels=" bad ,good") == 0
+
+
+@pytest.mark.usefixtures("eagerly")
 def test_mnli_is_measured_on_both_splits(tmp_path):
     job = ClassifierJob(tmp_path)
     write_mnli(job.data)
