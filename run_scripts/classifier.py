@@ -104,7 +104,7 @@ class ClassifierFlags(TextFlags):
         "The encoding of your own files. Default: detected for each file.", choices=tuple(NAMES)
     )
     label_column: str = groups.COLUMNS.optional(
-        "For your own files: the column with the label, or several comma-separated columns. "
+        "For your own files: the column with the label, or several comma-separated labels. "
         "Default: label; in --data_file and --train_file, the column whose name suggests a label.",
         of_own_files=True,
         changeable=UNTRAINED,
