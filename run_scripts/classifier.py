@@ -20,9 +20,9 @@ from finetuning.classification.custom_data import (
     own_source,
 )
 from finetuning.datasets import DATASETS, Dataset
-from finetuning.readers import read_split
+from finetuning.readers import label_text, read_split
 from finetuning.settings import split_names
-from finetuning.tables import column_names
+from finetuning.tables import TABLE_ENDINGS, column_names
 from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
@@ -41,6 +41,11 @@ if TYPE_CHECKING:
 
 # What --task_name is where flags name the files.
 OWN_FILES = "files"
+
+
+def spell_labels(text: str) -> str:
+    """The labels of --labels as a model's folder records them, without spaces between them."""
+    return ",".join(label_text(label) for label in split_names(text))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,6 +124,7 @@ class ClassifierFlags(TextFlags):
     )
     labels: str = groups.COLUMNS.optional(
         "All labels of your own files, comma-separated. Default: the labels in the training file.",
+        convert=spell_labels,
         of_own_files=True,
     )
     metrics: str = groups.COLUMNS.optional(
@@ -303,18 +309,36 @@ def own_columns(values: ClassifierFlags) -> Columns:
 
 def add_predicted(dataset: Dataset, values: ClassifierFlags) -> Dataset:
     """The data set with the file of --predict_file as a split without labels."""
-    path = values.predict_file
+    path, entities = values.predict_file, ()
     columns = own_columns(values)._replace(label=None)
     if values.task_name in DATASETS:
-        columns = Columns(None, None, None, None)
-        for source in dataset.sources.values():  # the task's own names, where the file has them
-            named = [c for c in (source.text, source.second) if c is not None]
-            if set(named) <= set(column_names(path, values.encoding)):
-                columns = Columns(source.text, source.second, None, None)
+        columns, entities = columns_of_task(dataset, values), dataset.sources["train"].entities
     columns = fit_columns(path, columns, needs_label=False, encoding=values.encoding)
-    source = own_source(path, columns, values.encoding)
+    source = own_source(path, columns, values.encoding)._replace(entities=entities)
     refuse_header(path, source)
     return dataset._replace(sources={**dataset.sources, values.predict_split: source})
+
+
+def columns_of_task(dataset: Dataset, values: ClassifierFlags) -> Columns:
+    """The columns of --predict_file that --task_name calls so; none where it has none of them.
+
+    Raises:
+        InputError: the task needs more than a text, which only its own names tell apart.
+    """
+    path, columns = values.predict_file, Columns(None, None, None, None)
+    names = column_names(path, values.encoding)
+    for source in dataset.sources.values():
+        named = [c for c in (source.text, source.second, *source.entities) if c is not None]
+        if set(named) <= set(names):
+            columns = Columns(source.text, source.second, None, None)
+    is_flat = path.lower().endswith(TABLE_ENDINGS)
+    if len(named) > 1 and (columns.text is None or (source.entities and is_flat)):
+        raise InputError(
+            f"--predict_file must have {', '.join(map(str, named))} as the files of "
+            f"--task_name={values.task_name}{', in JSON' if source.entities else ''}. "
+            f"Received: {path} with {', '.join(names)}"
+        )
+    return columns
 
 
 PROGRAM = Program(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
-from finetuning.ner.data import FORMATS, NerDataset, make_ner_dataset
+from finetuning.ner.data import FORMATS, NerDataset, make_ner_dataset, tags_of_kinds
 from finetuning.ner.untagged import (
     DESCRIPTIONS,
     FORMS,
@@ -96,6 +96,8 @@ def read_data(values: NerFlags) -> NerDataset:
         )
     labels = tuple(values.labels.split(",")) if values.labels else ()
     odd = [label for label in labels if not re.fullmatch("O|[BI]-.+", label)]
+    if labels and (values.do_train or values.do_eval):  # predicting text needs no tags of others
+        odd += {*tags_of_kinds({label[2:] for label in labels} - {""})} - {*labels}
     if odd or len(set(labels)) < len(labels):
         raise InputError(
             f"--labels must be O, B-X and I-X of each kind X, each once. Received: {values.labels}"

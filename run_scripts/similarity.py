@@ -235,6 +235,7 @@ def read_data(values: SimilarityFlags) -> SimilarityDataset:
         )
     if values.do_train and "train" in dataset.splits:
         check_objective(values, dataset)
+        check_measured(values, dataset)
     return dataset
 
 
@@ -260,12 +261,6 @@ def with_parts(
             empty = SimilarityDataset(name, {})
             parts.append(with_files(empty, {"train": name}, columns, values.encoding))
     shares = read_shares(values.train_shares, names)
-    evaluates = values.eval_every_steps and "dev" not in dataset.sources
-    if values.do_train and (values.eval_on == TRAIN_PART or evaluates):
-        raise InputError(
-            "several files in --train_file need --dev_file to evaluate on, as none of them is "
-            f"split. Received: --eval_on={values.eval_on}, no dev"
-        )
     sources = {"train": parts[0].sources["train"], **dataset.sources}
     return dataclasses.replace(dataset, sources=sources, parts=tuple(parts), shares=shares)
 
@@ -308,6 +303,19 @@ def check_objective(values: SimilarityFlags, dataset: SimilarityDataset) -> None
         raise InputError(
             "--predict_split=train needs a run without --do_train under --objective=simcse, whose "
             "training compares each text with itself. Received: both"
+        )
+
+
+def check_measured(values: SimilarityFlags, dataset: SimilarityDataset) -> None:
+    """Refuses to measure on a part of training examples that cannot be split, or have no pairs."""
+    splits = dataset.splits
+    holds_out = values.eval_every_steps and not splits.get("dev")
+    on_part = values.eval_on == TRAIN_PART or holds_out
+    if on_part and (dataset.parts or not splits["train"]):
+        what = "several files" if dataset.parts else "single texts"
+        raise InputError(
+            f"{what} in --train_file need --dev_file to evaluate on, with pairs, as no part of "
+            f"them can be. Received: --eval_on={values.eval_on}{', no dev' if holds_out else ''}"
         )
 
 
@@ -365,6 +373,7 @@ def make_task(job: DownstreamJob[SimilarityFlags, SimilarityDataset]) -> "Simila
         objective=objective or "ranking",
         temperature=flags.temperature,
         freeze_embeddings=flags.freeze_embeddings,
+        on_train_part=flags.eval_on == TRAIN_PART,
     )
 
 

@@ -107,7 +107,8 @@ class MultipleChoice(NothingMore):
         Options are written as letters from A.
         """
         path = os.path.join(directory, f"predictions_{split}.tsv")
-        labelled, shares = self.dataset.splits[split], probabilities(outputs)
+        labelled = all(choice.label is not None for choice in examples.raw)
+        shares = probabilities(outputs)
         letters = [letter(number) for number in range(shares.shape[1])]
         with atomic_write(path) as file:
             header = ["id", *["label"] * labelled, "prediction", *letters]

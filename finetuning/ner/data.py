@@ -227,6 +227,8 @@ def _read_tag(value, file_format, known, where):
     if tag is None or (known and tag not in known.values()):
         allowed = first_of(known or [spell(file_format, tag) for tag in tags_of_kinds("X")])
         raise InputError(f"{where}: the tag must be one of {allowed}. Received: {value[:60]!r}")
+    if "," in tag:  # which separates tags in the model's folder
+        raise InputError(f"{where}: a tag must not hold a comma. Received: {value[:60]!r}")
     return tag
 
 

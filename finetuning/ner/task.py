@@ -36,7 +36,7 @@ from finetuning.ner.labels import (
     pad_labels,
     unit_tags,
 )
-from finetuning.plots import draw_confusion_matrix
+from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
 from finetuning.prediction import softmax
 from tokenization.base import TokenizerInterface
 
@@ -128,7 +128,7 @@ class NamedEntityRecognition:
     def illustrations(
         self, model: TokenClassifier, examples: Examples, outputs: Outputs
     ) -> Illustrations:
-        """A plot of the tags' confusion matrix, and a table of the sentences with most errors."""
+        """A plot of the confusions of few tags, and a table of the sentences with most errors."""
         numbers = {tag: number for number, tag in enumerate(self.dataset.tags)}
         matrix, mistakes = np.zeros((len(numbers),) * 2, np.int64), []  # [C, C]
         predictions = self.predictions(examples, outputs)
@@ -145,6 +145,8 @@ class NamedEntityRecognition:
             for _, sentence, predicted in mistakes[:SHOWN_MISTAKES]
         ]
         texts = {"most_wrong": as_markdown_table(rows, ("sentence", "true", "predicted"))}
+        if len(numbers) > MAX_DRAWN_CLASSES:
+            return Illustrations(texts, {})
         plot = draw_confusion_matrix(report_of_matrix(self.dataset.tags, matrix))
         return Illustrations(texts, {"confusion": plot})
 

@@ -37,8 +37,8 @@ from tokenization.base import TokenizerInterface
 
 CORRELATIONS = ("spearman", "pearson")
 
-# What chooses the best checkpoint, by whether dev has scores. Not recall@1: of a few queries many
-# checkpoints have the same.
+# What chooses the best checkpoint, by whether the examples have scores. Not recall@1: of a few
+# queries many checkpoints have the same.
 BEST_BY = {True: "spearman", False: "mrr_at_10"}
 
 
@@ -56,14 +56,16 @@ class Similarity(NothingMore):
     objective: str = "ranking"
     temperature: float = TEMPERATURE
     freeze_embeddings: bool = False
+    on_train_part: bool = False  # whether a part of train chooses the best checkpoint, not dev
 
     settings: ClassVar[dict[str, Any]] = {}
 
     @property
     def best_by(self) -> tuple[str, bool]:
-        measured = [s for s, has_pairs in self.dataset.splits.items() if has_pairs]
-        split = next((s for s in measured if s != "train"), next(iter(measured), None))
-        return f"eval_{BEST_BY[split is None or self.dataset.form(split).scored]}", True
+        splits = self.dataset.splits
+        # Where dev cannot be measured on, training examples are held out.
+        split = "dev" if splits.get("dev") and not self.on_train_part else "train"
+        return f"eval_{BEST_BY[split not in splits or self.dataset.form(split).scored]}", True
 
     @property
     def rows(self) -> int:

@@ -97,7 +97,8 @@ def read_splits(
     if flags.do_predict:
         needed.append(split_to_predict(flags, splits))
     examples = {}
-    for split in dict.fromkeys(name for name in needed if name != TRAIN_PART):
+    taken = [TRAIN_PART] if flags.eval_on == TRAIN_PART else []  # from train, below
+    for split in dict.fromkeys(name for name in needed if name not in taken):
         if split not in splits:
             raise InputError(f"the task must have {split}. Received: {', '.join(splits)}")
         examples[split], left_out = program.read_split(dataset, split, flags.data_dir or "")
@@ -111,7 +112,7 @@ def read_splits(
                 f"{TRAIN_PART}: {len(examples[TRAIN_PART]):,} of the training examples are not "
                 "trained on, but evaluated on"
             )
-    elif flags.do_train and flags.eval_every_steps and "dev" not in splits:
+    elif flags.do_train and flags.eval_every_steps and "dev" not in measured:
         examples["train"], examples["held_out"] = hold_out(examples["train"])
         if chief:
             print(

@@ -10,7 +10,7 @@ from finetuning.datasets import DATASETS
 from finetuning.tasks import Task
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, value_type
-from run_scripts.flags.finetune import FinetuneFlags
+from run_scripts.flags.finetune import FinetuneFlags, output_dirs
 from run_scripts.given_model import GivenModel
 
 
@@ -18,14 +18,15 @@ def find_model(given: FinetuneFlags) -> GivenModel:
     """The `GivenModel` of `FinetuneFlags` as parsed, with the fine-tuned folder if there is one.
 
     That is, without --do_train, the checkpoint's folder; else --output_dir, where a training
-    resumes.
+    resumes, or its folder of a seed.
     """
     model = GivenModel.of(given)
     if model.folder and not (given.do_train or model.folder.is_fine_tuned):
         # So that the training command can be rerun without --do_train.
         use_folder = not latest_checkpoint(given.output_dir)
         model = dataclasses.replace(model, folder_has_weights=use_folder)
-    folders = [ModelFolder(given.output_dir)]
+    places = output_dirs(given) if given.do_train else [given.output_dir]
+    folders = [ModelFolder(place) for place in places]
     if model.checkpoint and not given.do_train:
         folders.insert(0, model.checkpoint_folder)
     fine_tuned = next((folder for folder in folders if folder.is_fine_tuned), None)

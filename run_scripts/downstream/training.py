@@ -320,13 +320,13 @@ class FineTuning:
         """Writes the predictions for a split, reusing the outputs of its evaluation."""
         flags, session = self.job.flags, self.session
         split = split_to_predict(flags, self.task.dataset.splits)
-        predicted = outputs.get(split) or predictor(
-            self.examples[split], flags.predict_batch_size, self.boundaries[split]
-        )
+        examples, boundaries = self.examples[split], self.boundaries[split]
+        if split == "train" and flags.do_train:  # encoded with answers, in windows of their own
+            examples = self.task.encode(examples.raw, training=False)
+            boundaries = boundaries_of_splits(self.job, self.task, {split: examples})[split]
+        predicted = outputs.get(split) or predictor(examples, flags.predict_batch_size, boundaries)
         if session.chief:
-            paths = self.task.write_predictions(
-                flags.output_dir, split, self.examples[split], predicted
-            )
+            paths = self.task.write_predictions(flags.output_dir, split, examples, predicted)
             session.print(f"predictions written to {', '.join(paths)}")
 
     def export(self, state: TrainingState) -> None:

@@ -1,5 +1,6 @@
 """Named entities as run_ner writes and measures them, without a model: logits by hand."""
 
+import dataclasses
 import itertools
 from pathlib import Path
 
@@ -45,6 +46,16 @@ def test_the_probability_is_that_of_the_decoded_tag(task, tmp_path):
     paths = task.write_predictions(str(tmp_path), "dev", examples, outputs)
     rows = ("## 0", "김\tB-B\tO\t0.400000", "철\tI-B\tO\t0.400000", "수\tO\tO\t0.300000", "\n")
     assert Path(paths[1]).read_text(encoding="utf-8") == "\n".join(rows)
+
+
+@pytest.mark.parametrize("kinds, drawn", ((14, {"confusion"}), (15, set())))
+def test_many_tags_are_not_drawn(task, kinds, drawn):
+    """Of 100 kinds a plot took 4 GB."""
+    tags = tags_of_kinds(map(str, range(kinds)))
+    task = dataclasses.replace(task, dataset=task.dataset._replace(tags=tags))
+    examples = task.encode([sentence("김철 수", "O O O")], False)
+    outputs = {"logits": [np.zeros((4, len(tags)))]}
+    assert set(task.illustrations(None, examples, outputs).images) == drawn
 
 
 @pytest.mark.filterwarnings("error")

@@ -12,7 +12,7 @@ from finetuning.datasets import DATASETS
 from finetuning.inputs import encode_around, encode_pair
 from finetuning.metrics import score
 from finetuning.readers import Entity, Example, mark_entities, read_split
-from tests.support.programs import ClassifierJob, results
+from tests.support.programs import ClassifierJob, one_line, results
 from tests.support.task_data import read_table, write_tokenizer
 from tests.support.tiny_models import without_graphs
 from tokenization import KoreanTokenizer
@@ -196,7 +196,7 @@ def relation(number):
 @pytest.mark.parametrize(
     "steps", (pytest.param(60, marks=pytest.mark.slow), 1), ids=("learned", "run")
 )
-def test_the_program_learns_relations(tmp_path, steps):
+def test_the_program_learns_relations(tmp_path, capsys, steps):
     """Rows are shorter than the longest sentences, whose objects are seen all the same."""
     job = ClassifierJob(tmp_path)
     pieces = (*PIECES, "장소", "기타", *"가나다라마")
@@ -215,6 +215,17 @@ def test_the_program_learns_relations(tmp_path, steps):
     assert "eval_auprc" in found and "baseline_auprc" not in found
     header, *rows = read_table(job.output / "predictions_dev.tsv")
     assert header[4:] == list(KLUE_RE.labels) and rows[0][1].startswith("@ * 인물 * 비틀즈@")
+    new = folder / "klue-re-v1.1_dev.json"
+    flags = {"data_dir": None, "task_name": None, "do_train": False, "do_predict": True}
+    flags |= {"vocab_file": None}
+    assert job.run(**flags, predict_file=new) == 0
+    predicted = read_table(job.output / "predictions_klue-re-v1.1_dev.json.tsv")[1:]
+    assert [row[1] for row in predicted] == [row[1] for row in rows]
+    new = tmp_path / "new.csv"
+    new.write_text("sentence,subject_entity,object_entity\n비틀즈는 썼다,비틀즈,\n", "utf-8")
+    capsys.readouterr()
+    assert job.run(**flags, predict_file=new) == 1
+    assert "--predict_file must have sentence, subject_entity, object" in one_line(capsys)
 
 
 # === Metrics ===

@@ -90,6 +90,9 @@ def test_a_finished_training_is_not_measured_on_what_it_has_seen(job, capsys):
 def test_without_training(job, capsys):
     assert job.run(do_train=False, do_eval=True, eval_on="train_part", labels="bad,good") == 1
     assert "--eval_on=train_part needs --do_train" in one_line(capsys)
+    flags = {"do_predict": True, "predict_split": "train_part", "labels": "bad,good"}
+    assert job.run(do_train=False, **flags) == 1
+    assert "the task must have train_part. Received: train, dev, test" in one_line(capsys)
 
 
 def test_questions_of_an_article_stay_together(tmp_path):

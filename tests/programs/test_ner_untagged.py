@@ -142,3 +142,24 @@ def test_characters_are_units_without_the_spaces(tmp_path):
     place = f"{path} line 1"
     assert first == Sentence(place, "가 나", ((0, 1), (2, 3)), ("O", "O"), tagged=False)
     assert second.text == "다"
+
+
+LABELS = "--labels must be O, B-X and I-X of each kind X, each once. Received: "
+
+
+@pytest.mark.parametrize(
+    "tags, labels, message",
+    (
+        (TRAIN, "O,B-X,B-Y,I-Y", f"{LABELS}O,B-X,B-Y,I-Y"),
+        (TRAIN.replace("B-", "I-"), "O,I-X,I-Y", f"{LABELS}O,I-X,I-Y"),
+        (TRAIN.replace(" O", " B-X"), "B-X,I-X,B-Y,I-Y", f"{LABELS}B-X,I-X,B-Y,I-Y"),
+        (TRAIN.replace("-X", "-X,Z"), None, "train.txt line 2: a tag must not hold a comma"),
+    ),
+)
+def test_tags_that_no_training_can_use(tags, labels, message, tmp_path, capsys):
+    """A later piece of a word is I-X, I-X that begins an entity becomes B-X, [CLS] is O."""
+    job = NerJob(tmp_path)
+    job.data.mkdir()
+    (job.data / "train.txt").write_text(tags)
+    assert job.run(task_name="conll", labels=labels, train_step=1) == 1
+    assert message in one_line(capsys)

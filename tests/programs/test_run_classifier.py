@@ -264,7 +264,27 @@ def test_several_seeds(job, capsys):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_mnli_is_measured_on_both_splits(tmp_path):
+def test_seeds_go_on_with_the_classes_that_they_began_with(job, capsys):
+    """As a single training does, whatever the training file holds by then."""
+    flags = {"num_seeds": 2, "train_step": 1, "do_eval": True}
+    assert job.run(**flags) == 0
+    rows = [(text, {"bad": "low", "good": "high"}[label]) for text, label in single_rows(60)]
+    splits = {"train": (0, 40), "dev": (40, 50), "test": (50, 60)}
+    write_splits(job.data, ["text", "label"], rows, **splits)
+    capsys.readouterr()
+    assert job.run(**{**flags, "train_step": 2}) == 1
+    assert "the label must be one of bad, good. Received: 'low'" in one_line(capsys)
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_a_command_with_spaces_between_labels_resumes(job):
+    for step in (1, 2):
+        assert job.run(labels="bad, good", train_step=step) == 0
+    assert job.again(do_eval=True, labels=" bad ,good") == 0
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_mnli_is_measured_on_both_splits(tmp_path, capsys):
     job = ClassifierJob(tmp_path)
     write_mnli(job.data)
     assert job.run(**ALL, task_name="MNLI", train_step=1) == 0
@@ -275,6 +295,16 @@ def test_mnli_is_measured_on_both_splits(tmp_path):
     header, *rows = read_table(job.output / "predictions_test.tsv")
     assert header[3:] == ["prediction", "contradiction", "entailment", "neutral"]
     assert [row[0] for row in rows] == ["0", "1", "2", "3"]
+    new = tmp_path / "new.csv"
+    flags = {"data_dir": None, "task_name": None, "do_train": False, "do_predict": True}
+    new.write_text("sentence1,sentence2\nthe film,so good\n")
+    assert job.run(**flags, predict_file=new) == 0
+    assert read_table(job.output / "predictions_new.tsv")[1][1:3] == ["the film", "so good"]
+    capsys.readouterr()
+    new.write_text("text,second\nthe film,so good\n")  # of which a text alone was taken
+    assert job.run(**flags, predict_file=new) == 1
+    line = one_line(capsys)
+    assert "--predict_file must have sentence1, sentence2 as the files of --task_name=mnli" in line
 
 
 def with_label(job):

@@ -50,9 +50,15 @@ HEADERS = {
 
 def write(job, train="scored", dev="scored"):
     """The files of a job."""
+    return write_forms(job, {"train": train, "dev": dev})
+
+
+def write_forms(job, forms):
+    """The files of a job: split -> what it consists of."""
     job.data.mkdir(exist_ok=True)
-    write_table(job.data / "train.tsv", HEADERS[train], rows_of(train, 64))
-    write_table(job.data / "dev.tsv", HEADERS[dev], rows_of(dev, 16, seed=1))
+    for seed, (split, form) in enumerate(forms.items()):
+        rows = rows_of(form, 16 if seed else 64, seed)
+        write_table(job.data / f"{split}.tsv", HEADERS[form], rows)
     return job
 
 
@@ -331,6 +337,30 @@ def test_what_was_exported_is_evaluated(trained, tmp_path):
     assert job.run(**flags, do_eval=True) == 0
     found, expected = results(job.output)["eval_spearman"], results(trained.output)["eval_spearman"]
     assert found == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize(
+    ("files", "flags", "split"),
+    [
+        ({"train": "pairs", "dev": "scored"}, {"eval_on": "train_part"}, "train_part"),
+        ({"train": "pairs", "dev": "texts"}, {}, "held_out"),
+        ({"train": "pairs", "test": "scored"}, {}, "held_out"),
+    ],
+)
+def test_a_part_of_train_chooses_the_best(tmp_path, capsys, files, flags, split):
+    """By what its own form has, whatever dev and test are."""
+    job = write_forms(SimilarityJob(tmp_path), files)
+    assert job.run(**flags, eval_every_steps=1, train_step=1) == 0
+    assert f"\n{split}: " in capsys.readouterr().out
+    assert (job.output / "best").exists()
+
+
+@pytest.mark.parametrize("flags", [{"eval_on": "train_part"}, {"eval_every_steps": 1}])
+def test_a_part_of_single_texts_is_not_measured_on(tmp_path, capsys, flags):
+    job = write_forms(SimilarityJob(tmp_path, hidden_dropout_prob=0.1), {"train": "texts"})
+    assert job.run(**flags, train_step=1) == 1
+    assert "single texts in --train_file need --dev_file" in one_line(capsys)
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,29 @@ def test_own_lines(tmp_path, capsys):
     assert "must have a label for every question" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize(
+    "labelled, flags, part",
+    (
+        (True, "--do_eval --do_predict --eval_on=train_part", "train_part"),
+        (False, "--eval_every_steps=1", "held_out"),
+        (False, "--eval_every_steps=1 --do_eval", "held_out"),
+    ),
+)
+def test_a_part_of_train_is_measured_on(labelled, flags, part, tmp_path, capsys):
+    """Where dev's answers are not known, as where there is no dev."""
+    write_race_lines(tmp_path / "train.jsonl", 24)
+    write_race_lines(tmp_path / "dev.jsonl", 3, labelled)
+    write_race_lines(tmp_path / "test.jsonl", 3)
+    given = [*model_flags(tmp_path, "bert"), "--task_name=jsonl", "--bucket_boundaries=none"]
+    assert run(tmp_path, *given, "--train_step=1", "--do_train", *flags.split()) == 0
+    assert f"\n{part}: " in capsys.readouterr().out
+    if "--do_predict" in flags:
+        path = tmp_path / "output" / "predictions_train_part.tsv"
+        header, *rows = [line.split("\t") for line in path.read_text().splitlines()]
+        assert header[1] == "label" and {row[1] for row in rows} <= set("ABCD")
+
+
 REFUSED = {
     "--do_eval --high_only --middle_only": "only one may be on",
     "--do_eval --freeze_encoder": "Unknown command line flag 'freeze_encoder'",
