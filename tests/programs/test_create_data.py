@@ -201,6 +201,7 @@ def one_line(capsys):
         (["--tokenizer_dir=.", "--vocab_file="], ["--tokenizer_dir=.", "--tokenizer=korean"]),
         (["--tokenizer_dir=x", "--vocab_file=", "--tokenizer="], ["x"]),
         (["--output_file=a.tfrecord,b.tfrecord,a.tfrecord"], ["a.tfrecord twice"]),
+        (["--output_file=a.tfrecord,b.tfrecord,./a.tfrecord"], ["a.tfrecord twice"]),
         (["--output_file=/"], ["/, a folder"]),
         (["--output_file=/dev/null/a.tfrecord"], ["a folder that can be created", "/dev/null"]),
         (["--output_file=/proc/a.tfrecord"], ["created and written to", "/proc"]),
