@@ -38,6 +38,15 @@ def test_a_folder_is_all_texts_in_it(tmp_path, capsys):
     assert capsys.readouterr().out == (f"{tmp_path}: 6 files of text; left out: {left_out}\n")
 
 
+def test_a_vocabulary_beside_the_text_is_no_text(tmp_path, capsys):
+    """build_vocab may have written its files to the folder of the text."""
+    fill(tmp_path, "a.txt", "vocab.txt")
+    assert found(tmp_path, str(tmp_path)) == ["a.txt", "vocab.txt"]
+    fill(tmp_path, "tokenizer_config.json")
+    assert found(tmp_path, str(tmp_path)) == ["a.txt"]
+    assert "left out: tokenizer_config.json, vocab.txt" in capsys.readouterr().out
+
+
 def test_globs_name_files_and_folders_where_there_is_no_file(tmp_path):
     fill(tmp_path, "a.txt", "x/b.txt", "y/c.txt", "y/d.md")
     assert found(tmp_path, f"{tmp_path}/*") == ["a.txt"]
