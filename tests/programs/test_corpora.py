@@ -51,6 +51,8 @@ def test_globs_name_files_and_folders_where_there_is_no_file(tmp_path):
     fill(tmp_path, "a.txt", "x/b.txt", "y/c.txt", "y/d.md")
     assert found(tmp_path, f"{tmp_path}/*") == ["a.txt"]
     assert found(tmp_path, f"{tmp_path}/[xy]") == ["x/b.txt", "y/c.txt"]
+    fill(tmp_path, "y/z/e.txt")
+    assert found(tmp_path, f"{tmp_path}/**/*.txt") == ["a.txt", "x/b.txt", "y/c.txt", "y/z/e.txt"]
     assert found(tmp_path, f"{tmp_path}/y/*,{tmp_path}/x") == ["y/c.txt", "y/d.md", "x/b.txt"]
 
 
