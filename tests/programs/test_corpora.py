@@ -172,3 +172,14 @@ def test_a_missing_key_is_named_with_those_that_exist(tmp_path, capsys):
         assert build_vocab(["x", *given, "--analyser=none", f"--text_key={key}"]) == 1
         error = capsys.readouterr().err
         assert f'a JSON object with "{key}", a string (--text_key' in error and received in error
+
+
+def test_a_key_without_json_is_refused(tmp_path, capsys):
+    """The quotes and braces of JSON lines in a .txt file would be learned as text."""
+    (tmp_path / "a.txt").write_text('{"id": 1, "body": "가 나 다"}\n')
+    given = f"--input_file={tmp_path}/a.txt", "--analyser=none", "--text_key=body"
+    assert build_vocab(["x", *given, f"--output_dir={tmp_path}/vocab"]) == 1
+    error = capsys.readouterr().err
+    assert "--input_format=jsonl" in error and f"{tmp_path}/a.txt read as lines of text" in error
+    as_json = f"--output_dir={tmp_path}/vocab", "--input_format=jsonl", "--vocab_size=600"
+    assert build_vocab(["x", *given, *as_json]) == 0
