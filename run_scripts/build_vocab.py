@@ -143,6 +143,9 @@ ENOUGH_PIECES, MEASURED_BYTES = 16_000, 37_000_000
 
 LEARNING_FLAGS = ("input_file", "output_dir")
 
+# Without effect on vocabularies that exist, which their own tokenizers use.
+NOT_COMPARED = (*LEARNING_FLAGS, "do_lower_case", "normalization", "unknown")
+
 # With particles, a contraction, a compound, chat, digits and Latin letters, a rare syllable.
 SENTENCES = (
     "할머니께서는 어제 시장에서 사과를 사셨다.",
@@ -263,7 +266,8 @@ def has_too_many_pieces(report: Mapping[str, Any]) -> bool:
 
 def compare(flags: BuildVocabFlags) -> None:
     """Prints how each vocabulary cuts each sentence."""
-    given = [name for name in LEARNING_FLAGS if getattr(flags, name)]
+    options = [field for field in dataclasses.fields(flags) if field.name in NOT_COMPARED]
+    given = [field.name for field in options if getattr(flags, field.name) != field.default]
     if given:
         raise InputError(f"--compare must be given without --{given[0]}. Received: both")
     from tokenization.comparison import open_vocabulary

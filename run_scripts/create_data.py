@@ -103,6 +103,8 @@ def create_data(flags: CreateDataFlags) -> None:
     sources = recognise_all(input_files, flags.input_format, flags.text_key)
     tokenizer = open_tokenizer(tokenizer_flags)
     warn_of_few_predictions(flags)
+    if folder:
+        warn_of_small_tables(flags, folder, tokenizer)
     for directory in sorted({os.path.dirname(path) or "." for path in output_files}):
         make_writable(
             directory, "--output_file must lie in a folder that can be created and written to"
@@ -162,6 +164,23 @@ def warn_of_few_predictions(flags: CreateDataFlags) -> None:
             f"--max_predictions_per_seq={needed} would do",
             stacklevel=3,
         )
+
+
+def warn_of_small_tables(flags: CreateDataFlags, folder: ModelFolder, tokenizer: Tokenizer) -> None:
+    """Warns of records for which the model has too few positions or tokens: long work in vain."""
+    for needed, has, what, cure in (
+        (
+            flags.max_seq_length, folder.config.max_position_embeddings,
+            "positions", f"--max_position_embeddings={flags.max_seq_length}",
+        ),
+        (tokenizer.vocab_size, folder.config.vocab_size, "tokens", "--tokenizer_dir"),
+    ):  # fmt: skip
+        if needed > has:
+            warnings.warn(
+                f"the examples have {needed:,} {what}, the model in --model_dir has {has:,}: "
+                f"run_pretraining cannot train it on them before adapt_checkpoint {cure}",
+                stacklevel=3,
+            )
 
 
 def choose_engine(

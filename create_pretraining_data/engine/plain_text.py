@@ -87,8 +87,17 @@ def recognise(path: str, input_format: str | None = None, text_key: str = TEXT_K
 
 
 def recognise_all(paths: Iterable[str], input_format: str | None, text_key: str) -> list[Source]:
-    """As `recognise`, for several files; prints which are not UTF-8, a line for each encoding."""
+    """As `recognise`, for several files; prints which are not UTF-8, a line for each encoding.
+
+    A --text_key is refused where all of them are lines of text: JSON would be learned as text.
+    """
     sources = [recognise(path, input_format, text_key) for path in paths]
+    if text_key != TEXT_KEY and all(source.line_format == "text" for source in sources):
+        raise InputError(
+            "--text_key must be given for JSON lines (--input_format=jsonl, where the name does "
+            f"not end in {', '.join(_JSON_NAMES)}) or tables. Received: --text_key={text_key}, "
+            f"{sources[0].path} read as lines of text"
+        )
     for encoding, name in NAMES.items():
         found = [source.path for source in sources if source.encoding == encoding]
         if found and encoding not in _UTF8:

@@ -22,6 +22,9 @@ _DTYPES = {"int": tf.int64, "float": tf.float32}
 # A field of tf.train.Feature -> the name of its kind.
 _KINDS = {"int64_list": "int", "float_list": "float", "bytes_list": "bytes"}
 
+# How much of a compressed record is read at a time.
+_PART = 1 << 20
+
 
 def parsing_spec(record_format: RecordFormat) -> dict[str, tf.io.FixedLenFeature]:
     """Returns the argument for `tf.io.parse_example`, a dict of `tf.io.FixedLenFeature`."""
@@ -214,7 +217,10 @@ def _count_compressed_records(path):
         with gzip.open(path) as file:
             while head := file.read(8):
                 rest = FRAME - 8 + int.from_bytes(head, "little")
-                if len(file.read(rest)) != rest:
+                # By parts, as a damaged length may be any number.
+                while rest and (part := file.read(min(rest, _PART))):
+                    rest -= len(part)
+                if rest:
                     raise EOFError(f"it ends within record {count + 1}")
                 count += 1
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

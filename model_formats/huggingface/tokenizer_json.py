@@ -2,8 +2,8 @@
 
 BertNormalizer and BertPreTokenizer differ from ours in rare characters, as
 `tokenization.huggingface.tokenizer` says, so each class of characters is written out, from Python's
-`unicodedata`. A character that is unassigned there is replaced by one that no vocabulary holds: the
-library knows a later Unicode.
+`unicodedata`. A character that is unassigned there is replaced by one that no vocabulary holds, if
+the vocabulary lacks it: the library knows a later Unicode.
 """
 
 import functools
@@ -104,10 +104,11 @@ def _normalizers(tokenizer: TokenizerInterface, drop_invisible: bool) -> list[di
     form = "NFD" if tokenizer.do_lower_case else None
     if isinstance(tokenizer.options, KoreanTokenizerOptions):
         form = tokenizer.options.normalization
+    used = set().union(*tokenizer.vocab)
     steps = [
         _replace(_class_of_dropped(drop_invisible), ""),
         _replace(_class_of(_spaces()), " "),
-        _replace(_class_of(_unassigned()), unknown_character(tokenizer.vocab)),
+        _replace(_class_of(c for c in _unassigned() if c not in used), unknown_character(used)),
     ]
     if tokenizer.do_lower_case:
         steps += [_replace(_final_sigma(), FINAL_SIGMA), {"type": "Lowercase"}]

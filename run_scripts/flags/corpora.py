@@ -14,6 +14,7 @@ TEXT_NAMES = (*_LINES, *(f"{end}.gz" for end in _LINES), ".parquet", ".arrow")
 
 # A folder with one of these holds a vocabulary or a model, whose vocab.txt is no text.
 _MODEL_FILES = ("tokenizer_config.json", "config.json", "bert_config.json", "albert_config.json")
+_VOCABULARY = "vocab.txt"
 
 # How `datasets` describes what it saved: a data set, and a folder of several.
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
@@ -27,10 +28,10 @@ def find_texts(patterns: str, flag_name: str) -> list[str]:
     """The files of text that a comma-separated list of paths, globs and folders names.
 
     Of a folder, and the folders in it, these are the files named as in `TEXT_NAMES`, but no hidden
-    ones, none in folders of models and none behind links to folders; of a data set that Hugging
-    Face's `datasets` saved, its Arrow files; of one with splits, the train files. What is taken
-    from a folder is printed. A part of the list that matches nothing, a pipe or a folder without
-    text is an InputError, which names the flag.
+    ones, no vocabulary, none in folders of models and none behind links to folders; of a data set
+    that Hugging Face's `datasets` saved, its Arrow files; of one with splits, the train files. What
+    is taken from a folder is printed. A part of the list that matches nothing, a pipe or a folder
+    without text is an InputError, which names the flag.
     """
     files: list[str] = []
     for path in match_paths(patterns, flag_name, folders=True):
@@ -61,18 +62,24 @@ def _texts_in(folder):
     for name in names:
         path = os.path.join(folder, name)
         if os.path.isdir(path):
-            is_model = any(os.path.exists(os.path.join(path, model)) for model in _MODEL_FILES)
-            if is_model or os.path.islink(path):  # a link may lead to a folder around it
+            # A link may lead to a folder around it.
+            if _holds_model(path) or os.path.islink(path):
                 others.append(path)
                 continue
             more_texts, more_others = _texts_in(path)
             texts += more_texts
             others += more_others
+        elif name == _VOCABULARY and _holds_model(folder):  # build_vocab wrote it beside the text
+            others.append(path)
         elif os.path.isfile(path) and name.lower().endswith(TEXT_NAMES):
             texts.append(path)
         else:
             others.append(path)
     return texts, others
+
+
+def _holds_model(folder):
+    return any(os.path.exists(os.path.join(folder, name)) for name in _MODEL_FILES)
 
 
 def _choose_split(folder):

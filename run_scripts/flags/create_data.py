@@ -348,8 +348,10 @@ def choose_output_files(
         files = [f"{path}.tfrecord" for path in input_files]  # as google-research/albert
     if not files:
         raise InputError(f"--output_file must name a file. Received: {output_file!r}")
-    if len(set(files)) < len(files):
-        twice = next(path for path in files if files.count(path) > 1)
+    targets = [os.path.realpath(path) for path in files]  # ./a is a
+    if len(set(targets)) < len(files):
+        counts = map(targets.count, targets)
+        twice = next(path for path, count in zip(files, counts, strict=True) if count > 1)
         raise InputError(f"--output_file must name each file once. Received: {twice} twice")
     for path in files:
         if not os.path.exists(path):

@@ -55,7 +55,9 @@ def match_paths(patterns: str, flag_name: str, folders: bool = False) -> list[st
     """Expands globs as `expand_globs`; with `folders` a part may also be, or match, folders."""
     found: list[str] = []
     for pattern in [patterns] if os.path.exists(patterns) else split_list(patterns):
-        matches = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
+        matches = [pattern]
+        if not os.path.exists(pattern):
+            matches = sorted(glob.glob(pattern, recursive=True))  # ** is folders of any depth
         chosen = list(filter(os.path.isfile, matches))
         if folders and not chosen:
             chosen = list(filter(os.path.isdir, matches))

@@ -1,6 +1,7 @@
 """Records that do not fit are named before training, damaged ones when they are read."""
 
 import dataclasses
+import gzip
 import os
 
 import pytest
@@ -10,6 +11,7 @@ from bert_common.errors import InputError
 from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.pipeline import evaluation_dataset, training_dataset
 from bert_tf.input.record_checks import check_records, explain_failure
+from create_pretraining_data.records.tfrecord import FRAME
 from tests.support.record_files import (
     DYNAMIC,
     FORMAT,
@@ -168,6 +170,19 @@ def test_a_file_that_ends_within_a_length_is_found_at_once(tmp_path):
         file.write(bytes(7))
     assert os.path.getsize(files[0]) == size + 7
     with pytest.raises(InputError, match="after record 60 with the beginning of another"):
+        check(files)
+
+
+@pytest.mark.parametrize("damaged", (0x40, 0xFF))
+def test_a_damaged_length_in_a_compressed_file_is_found_at_once(tmp_path, damaged):
+    """It says that the record is larger than any memory."""
+    files = make_files(tmp_path, (60,))
+    with open(files[0], "rb") as file:
+        content = bytearray(file.read())
+    content[FRAME + int.from_bytes(content[:8], "little") + 7] = damaged  # of the second record
+    with open(files[0], "wb") as file:
+        file.write(gzip.compress(content))
+    with pytest.raises(InputError, match="TFRecord file. Received: it ends within record 2"):
         check(files)
 
 

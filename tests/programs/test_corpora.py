@@ -38,10 +38,21 @@ def test_a_folder_is_all_texts_in_it(tmp_path, capsys):
     assert capsys.readouterr().out == (f"{tmp_path}: 6 files of text; left out: {left_out}\n")
 
 
+def test_a_vocabulary_beside_the_text_is_no_text(tmp_path, capsys):
+    """build_vocab may have written its files to the folder of the text."""
+    fill(tmp_path, "a.txt", "vocab.txt")
+    assert found(tmp_path, str(tmp_path)) == ["a.txt", "vocab.txt"]
+    fill(tmp_path, "tokenizer_config.json")
+    assert found(tmp_path, str(tmp_path)) == ["a.txt"]
+    assert "left out: tokenizer_config.json, vocab.txt" in capsys.readouterr().out
+
+
 def test_globs_name_files_and_folders_where_there_is_no_file(tmp_path):
     fill(tmp_path, "a.txt", "x/b.txt", "y/c.txt", "y/d.md")
     assert found(tmp_path, f"{tmp_path}/*") == ["a.txt"]
     assert found(tmp_path, f"{tmp_path}/[xy]") == ["x/b.txt", "y/c.txt"]
+    fill(tmp_path, "y/z/e.txt")
+    assert found(tmp_path, f"{tmp_path}/**/*.txt") == ["a.txt", "x/b.txt", "y/c.txt", "y/z/e.txt"]
     assert found(tmp_path, f"{tmp_path}/y/*,{tmp_path}/x") == ["y/c.txt", "y/d.md", "x/b.txt"]
 
 
@@ -161,3 +172,14 @@ def test_a_missing_key_is_named_with_those_that_exist(tmp_path, capsys):
         assert build_vocab(["x", *given, "--analyser=none", f"--text_key={key}"]) == 1
         error = capsys.readouterr().err
         assert f'a JSON object with "{key}", a string (--text_key' in error and received in error
+
+
+def test_a_key_without_json_is_refused(tmp_path, capsys):
+    """The quotes and braces of JSON lines in a .txt file would be learned as text."""
+    (tmp_path / "a.txt").write_text('{"id": 1, "body": "가 나 다"}\n')
+    given = f"--input_file={tmp_path}/a.txt", "--analyser=none", "--text_key=body"
+    assert build_vocab(["x", *given, f"--output_dir={tmp_path}/vocab"]) == 1
+    error = capsys.readouterr().err
+    assert "--input_format=jsonl" in error and f"{tmp_path}/a.txt read as lines of text" in error
+    as_json = f"--output_dir={tmp_path}/vocab", "--input_format=jsonl", "--vocab_size=600"
+    assert build_vocab(["x", *given, *as_json]) == 0

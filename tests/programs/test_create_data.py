@@ -201,6 +201,7 @@ def one_line(capsys):
         (["--tokenizer_dir=.", "--vocab_file="], ["--tokenizer_dir=.", "--tokenizer=korean"]),
         (["--tokenizer_dir=x", "--vocab_file=", "--tokenizer="], ["x"]),
         (["--output_file=a.tfrecord,b.tfrecord,a.tfrecord"], ["a.tfrecord twice"]),
+        (["--output_file=a.tfrecord,b.tfrecord,./a.tfrecord"], ["a.tfrecord twice"]),
         (["--output_file=/"], ["/, a folder"]),
         (["--output_file=/dev/null/a.tfrecord"], ["a folder that can be created", "/dev/null"]),
         (["--output_file=/proc/a.tfrecord"], ["created and written to", "/proc"]),
@@ -212,6 +213,22 @@ def test_bad_flags_are_one_line(folder, capsys, flags, parts):
     line = one_line(capsys)
     assert all(part in line for part in parts), line
     assert not (folder / "out.tfrecord").exists()
+
+
+def test_a_model_too_small_for_the_records_is_told_before_the_work(folder, capsys):
+    model = folder / "model"
+    model.mkdir()
+    (model / "vocab.txt").write_bytes((folder / "vocab.txt").read_bytes())
+    for sizes, told in (
+        ({"vocab_size": 200, "max_position_embeddings": 40}, []),
+        ({"vocab_size": 200, "max_position_embeddings": 39}, ["40 positions", "has 39"]),
+        ({"vocab_size": 20, "max_position_embeddings": 40}, ["tokens, the", "has 20"]),
+    ):
+        (model / "bert_config.json").write_text(json.dumps(sizes))
+        run(folder, f"--model_dir={model}", "--tokenizer=korean", f"--vocab_file={model}/vocab.txt")
+        lines = capsys.readouterr().err.splitlines()
+        warned = [line for line in lines if "the model in --model_dir has" in line]
+        assert len(warned) == bool(told) and all(part in warned[0] for part in told), lines
 
 
 def test_a_vocabulary_whose_folder_describes_another_tokenizer(tmp_path, recwarn):

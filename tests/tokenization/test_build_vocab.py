@@ -160,6 +160,7 @@ BAD = {
         "--input_file={corpus}", "--output_dir={folder}/out", "--text=가",
     ],
     "--compare must be given without --output_dir": ["--compare={folder}", "--output_dir={folder}"],
+    "--compare must be given without --do_lower": ["--compare={folder}", "--do_lower_case"],
     "--compare must name a vocabulary": ["--compare=,"],
     "a vocabulary must be a folder": ["--compare={folder}"],
     "file must exist": ["--compare={folder}/none.txt"],

@@ -139,6 +139,19 @@ def test_character_classes_are_ours(tmp_path):
     assert unassigned.fullmatch("\u0378") and not unassigned.fullmatch("\ue000")
 
 
+def test_a_vocabulary_of_a_later_unicode(tmp_path):
+    """A character that Python does not know yet, such as a new emoji, has a token."""
+    library = pytest.importorskip("tokenizers")
+    path, new = tmp_path / "vocab.txt", "\U000e0fff"  # in no version of Unicode
+    path.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", f"##{new}", new]))
+    for tokenizer in (FullTokenizer(path), KoreanTokenizer(path)):
+        write_tokenizer(tokenizer, tmp_path / "out", 64)
+        theirs = library.Tokenizer.from_file(str(tmp_path / "out" / "tokenizer.json"))
+        for text in (f"a{new} {new}", "a\u0378", "\u0378"):
+            ids = theirs.encode(text, add_special_tokens=False).ids
+            assert ids == tokenizer.encode(text), (tokenizer.kind, text)
+
+
 def test_tokenizer_json(tmp_path):
     tokenizer = FullTokenizer(write_vocabulary(tmp_path / "vocab.txt", ""))
     said, names, config = written(tokenizer, tmp_path / "out", 128)
