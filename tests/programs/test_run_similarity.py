@@ -1,5 +1,6 @@
 """The program run_similarity: trains vectors, measures them, predicts, resumes."""
 
+import functools
 import json
 import re
 import signal
@@ -321,7 +322,8 @@ def test_vectors_are_pooled_on_as_in_the_model_that_is_started_from(trained, tmp
         assert json.loads((output / "finetuning.json").read_text())["pooling"] == pooling
 
 
-def test_what_was_exported_is_evaluated(trained, tmp_path):
+def test_what_was_exported_is_evaluated(trained, tmp_path, capsys):
+    """At the sizes that were trained, and at no others, as the folder that was exported."""
     hub = tmp_path / "hub"
     flags = (f"--model_dir={trained.output}", f"--output_dir={hub}", "--format=huggingface")
     assert export_model(["export_model.py", *flags]) == 0
@@ -329,8 +331,14 @@ def test_what_was_exported_is_evaluated(trained, tmp_path):
     job.data = trained.data
     flags = {"bert_config_file": None, "vocab_file": None, "model_dir": hub, "do_train": False}
     assert job.run(**flags, do_eval=True) == 0
-    found, expected = results(job.output)["eval_spearman"], results(trained.output)["eval_spearman"]
-    assert found == pytest.approx(expected, abs=1e-6)
+    found, expected = results(job.output), results(trained.output)
+    names = [f"eval_spearman{size}" for size in ("", "_16", "_8")]
+    assert [found[n] for n in names] == pytest.approx([expected[n] for n in names], abs=1e-6)
+    assert job.run(**flags, do_eval=True, embedding_sizes="8, 16") == 0
+    for again in (functools.partial(job.run, **flags), trained.again):
+        capsys.readouterr()
+        assert again(do_eval=True, embedding_sizes="16,4") == 1
+        assert "was trained with: 16,8. Received: 16,4" in one_line(capsys)
 
 
 @pytest.mark.parametrize(
