@@ -20,7 +20,7 @@ from bert_common.errors import InputError
 
 # The libraries of the extra "finetune".
 LIBRARIES = ("sklearn", "scipy", "matplotlib")
-_NEEDS = f"evaluation needs {', '.join(LIBRARIES)}: pip install -e '.[finetune]'"
+_NEEDS = f"needs {', '.join(LIBRARIES)}: pip install -e '.[finetune]'"
 
 # In KLUE, sentence pairs with at least this score, of 0 to 5, count as paraphrases.
 PARAPHRASE_SCORE = 3.0
@@ -210,12 +210,15 @@ def check_installed() -> None:
     """Checks that evaluation can run, before a long training begins."""
     missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(f"{_NEEDS}. Received: no {', '.join(missing)}")
+        raise InputError(f"evaluation {_NEEDS}. Received: no {', '.join(missing)}")
 
 
-def imported(name: str) -> ModuleType:
-    """Imports a module of the extra "finetune"; an `InputError` says how to install it."""
+def imported(name: str, what: str = "evaluation") -> ModuleType:
+    """Imports a module of the extra "finetune"; an `InputError` says how to install it.
+
+    `what` is what needs the module, for the message.
+    """
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise InputError(f"{_NEEDS}. Received: {error}") from None
+        raise InputError(f"{what} {_NEEDS}. Received: {error}") from None

@@ -16,6 +16,8 @@ class Setting(NamedTuple):
     default: str | float | None = None  # of a folder of transformers, which records no settings
     # Whether a training that starts from such a model has its value where no flag gives another.
     inherited: bool = False
+    # Whether an evaluation of what transformers has of such a model has its value, a list.
+    evaluated: bool = False
 
 
 def split_names(text: str | None) -> tuple[str, ...]:

@@ -155,7 +155,7 @@ TASKS = {
                 128,
                 pooling=Setting(str, needed=True, default="mean", inherited=True),
                 normalize=Setting(bool, needed=True, default=True, inherited=True),
-                embedding_sizes=Setting(str),
+                embedding_sizes=Setting(str, evaluated=True),
             ),
             labels=None,
             fields=("text", "second"),

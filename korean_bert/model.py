@@ -35,7 +35,7 @@ from korean_bert.masked_text import MASK, encode_masked
 from korean_bert.neighbours import nearest_pieces
 from korean_bert.predictions import TaskPredictor
 from korean_bert.results import Attention, Guess, HiddenStates, Hit, Neighbour
-from korean_bert.search import Searchable, cosines, nearest_texts
+from korean_bert.search import Searchable, cosines, groups, nearest_texts
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.transformers_files.sentence_modules import pooling_of
@@ -224,6 +224,22 @@ class Model:
         asked = [queries] if isinstance(queries, str) else queries
         found = nearest_texts(self.embed, asked, corpus, top)
         return found[0] if single else found
+
+    def cluster(self, texts: Searchable, k: int, seed: int = 0) -> np.ndarray:
+        """Divides texts into groups: k-means on their vectors, scaled to length 1.
+
+        Args:
+            texts: N texts or their vectors, as `search` takes a corpus.
+            k: how many groups, at most N.
+            seed: of the random starts.
+
+        Returns:
+            int32 [N]: the number of each text's group, from 0.
+
+        Raises:
+            InputError: an argument has another form, or the extra "finetune" is missing.
+        """
+        return groups(self.embed, texts, k, seed)
 
     def _graph(self, layers, pooling, pad_id):
         """The function that pools layers of a batch; the few functions used last are kept."""

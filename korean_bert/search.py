@@ -1,4 +1,4 @@
-"""Ranks texts by the cosines of their vectors.
+"""Ranks and groups texts by the cosines of their vectors.
 
 Shapes: A, Q, N texts or vectors, H hidden, K texts that are found for a query.
 """
@@ -12,8 +12,9 @@ from typing import TypeAlias
 import numpy as np
 
 from bert_common.errors import InputError
+from finetuning.metrics import imported
 from finetuning.similarity.ranking import search, unit_vectors
-from korean_bert.arguments import as_pairs, check_list, shown
+from korean_bert.arguments import as_pairs, check_count, check_list, is_whole, shown
 from korean_bert.results import Hit
 
 # Texts, or vectors [N, H]: as an array, a memory map or the path of a .npy file. A string is a text
@@ -23,6 +24,9 @@ Embed: TypeAlias = "Callable[[list[str]], np.ndarray]"
 
 # What the name of a file of vectors ends in.
 ARRAY = ".npy"
+
+# How often k-means starts anew; the best result is taken, as one start may end far from it.
+STARTS = 10
 
 # What NumPy raises for a file that is missing or damaged; it reads the header as Python's code.
 DAMAGE = (
@@ -46,9 +50,7 @@ def cosines(embed: Embed, first: Searchable, second: Searchable) -> np.ndarray |
         single.append(is_text or is_vector)
         sides.append(unit_vectors(np.atleast_2d(np.asarray(vectors))))
     _check_widths(*sides)
-    found = sides[0] @ sides[1].T  # [A, N]
-    if not np.isfinite(found).all():
-        raise InputError("vectors must be finite numbers. Received: NaN or infinity")
+    found = _check_finite(sides[0] @ sides[1].T)  # [A, N]
     if single == [True, True]:
         return float(found[0, 0])
     return found[0] if single[0] else found[:, 0] if single[1] else found
@@ -70,6 +72,21 @@ def nearest_texts(
         ]
         for row in zip(found.places.tolist(), found.scores.tolist(), strict=True)
     ]
+
+
+def groups(embed: Embed, texts: Searchable, k: int, seed: int) -> np.ndarray:
+    """The number of each text's group, int32 [N]; see `korean_bert.Model.cluster`."""
+    check_count(k, "k")
+    if not is_whole(seed) or not 0 <= seed < 2**32:  # what scikit-learn takes
+        raise InputError(
+            f"seed must be a whole number from 0 to {2**32 - 1}. Received: {shown(seed)}"
+        )
+    sklearn = imported("sklearn.cluster", "cluster")
+    vectors = unit_vectors(np.atleast_2d(np.asarray(_vectors(embed, texts))))
+    if k > len(vectors):
+        raise InputError(f"k must be at most the number of texts, {len(vectors)}. Received: {k}")
+    means = sklearn.KMeans(k, n_init=STARTS, random_state=int(seed))
+    return means.fit_predict(_check_finite(vectors))  # [N]
 
 
 def check_texts(values: object) -> list[str]:
@@ -109,6 +126,12 @@ def _open_array(path):
         names = ", ".join(array.files)
         raise InputError(f"{path} must be an array of NumPy. Received: an archive of {names}")
     return array
+
+
+def _check_finite(values):
+    if not np.isfinite(values).all():
+        raise InputError("vectors must be finite numbers. Received: NaN or infinity")
+    return values
 
 
 def _check_widths(one, other):

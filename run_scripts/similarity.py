@@ -28,6 +28,7 @@ from finetuning.similarity.data import (
     read_examples,
     with_files,
 )
+from finetuning.tables import read_text
 from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
@@ -336,7 +337,8 @@ def read_split(
     source = dataset.sources[split]
     if split in dataset.own and is_of_questions(source):
         path = source.files[0]
-        questions, _ = read_questions(path, with_answers=False)
+        text = read_text(path, source.encoding)
+        questions, _ = read_questions(path, with_answers=False, text=text)
         return pairs_of_questions(questions, path), {}
     return read_examples(dataset, split, data_dir)
 

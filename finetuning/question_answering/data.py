@@ -69,6 +69,7 @@ def read_questions(
     with_answers: bool = True,
     articles: tuple[int, int] | None = None,
     bad_answers: str = "refuse",
+    text: str | None = None,
 ) -> tuple[list[Question], dict[str, int]]:
     """Reads the questions of a file, or of some of its articles.
 
@@ -82,6 +83,8 @@ def read_questions(
         bad_answers: what becomes of answers that do not occur in their texts: "refuse"; "leave out"
             leaves them out, with the question where it has no other; "keep" keeps their texts, with
             -1 as their start, as the score compares texts alone.
+        text: what the file holds, of one that may be in any encoding; None: it is read, as UTF-8
+            or what else JSON may be in.
 
     Returns:
         The questions, and counts: of answers whose offset in the file was wrong, which was replaced
@@ -93,7 +96,7 @@ def read_questions(
             an id; answers do not occur in their texts, all in one message; a question has no
             answer and must have one; the file has fewer articles.
     """
-    content = read_json(read_bytes(path), path)
+    content = read_json(read_bytes(path) if text is None else text, path)
     questions, bad = [], []
     places: dict[str, str] = {}
     counts: collections.Counter[str] = collections.Counter()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from bert_common.errors import InputError
+from bert_common.text_encoding import SAMPLE_BYTES, detect_encoding
 from finetuning.datasets import DATASETS, Dataset, SplitSource
 from finetuning.readers import MissingColumn, find_file, is_empty, read_label, read_rows, read_split
 from finetuning.tables import check_ending, column_names
@@ -168,7 +169,8 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
     it is recognized.
     """
     check_ending(path)
-    source = SplitSource((os.path.abspath(path),), "question", "context", own=True)
+    files = (os.path.abspath(path),)
+    source = SplitSource(files, "question", "context", own=True, encoding=encoding)
     if is_of_questions(source):
         given = [
             f"--{kind}_column" for kind in Columns._fields if getattr(columns, kind) is not None
@@ -229,7 +231,9 @@ def is_of_questions(source: SplitSource) -> bool:
     if not (source.own and path.lower().endswith(".json")):
         return False
     with open(path, "rb") as file:
-        return file.read(100).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+        sample = file.read(SAMPLE_BYTES)
+    text = sample.decode(source.encoding or detect_encoding(sample), "replace")
+    return text.removeprefix("\ufeff").lstrip().startswith("{")
 
 
 def _find_columns(

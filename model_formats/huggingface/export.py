@@ -39,6 +39,7 @@ from model_formats.transformers_files.sentence_modules import (
     SentenceModules,
     write_sentence_modules,
 )
+from model_formats.transformers_files.task_settings import SIZES_KEY
 from model_formats.weights import as_float16
 
 # ALBERT's projection from the embeddings to the layers.
@@ -150,9 +151,16 @@ def config_of(loaded: LoadedModel, architecture: TransformersClass) -> dict[str,
         **special,
         **ENCODERS[loaded.model_type].class_keys.get(architecture.suffix, {}),
         **label_keys(loaded),
+        **_size_keys(loaded),
         "tie_word_embeddings": True,
         "dtype": "float32",
     }
+
+
+def _size_keys(loaded):
+    """The key of the sizes that vectors were trained to be cut to, if they were."""
+    sizes = loaded.model.sizes if loaded.task == "similarity" else ()
+    return {SIZES_KEY: list(sizes)} if len(sizes) > 1 else {}
 
 
 def split_into_shards(

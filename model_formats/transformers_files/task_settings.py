@@ -25,6 +25,10 @@ TYPES = {
 # As many labels as run_classifier takes.
 MOST_LABELS = 10_000
 
+# The key of config.json with the sizes to which vectors may be cut, H among them: vLLM's. What
+# sentence-transformers keeps, truncate_dim, is one size, to which it then cuts every vector.
+SIZES_KEY = "matryoshka_dimensions"
+
 
 def settings_of(
     values: Mapping[str, Any],
@@ -49,6 +53,7 @@ def settings_of(
     length = settings["max_seq_length"]
     if modules and task.name == "similarity":
         settings["pooling"], settings["normalize"] = modules.pooling, modules.normalize
+        settings["embedding_sizes"] = _sizes(values, config.hidden_size, source)
         length = modules.max_seq_length or config.max_position_embeddings
     settings["max_seq_length"] = min(length, config.max_position_embeddings)
     if task.labels:
@@ -73,6 +78,21 @@ def settings_of(
                 f"{source}: a model for regression must predict one score. Received: {len(labels)}"
             )
     return settings
+
+
+def _sizes(values, hidden_size, source):
+    """The sizes of a vector beside H, as --embedding_sizes has them; None where there are none."""
+    found = values.get(SIZES_KEY)
+    sizes = [] if found is None else found
+    if not isinstance(sizes, list) or not all(
+        type(size) is int and 1 <= size <= hidden_size for size in sizes
+    ):
+        raise InputError(
+            f"{source}: {SIZES_KEY} must list whole numbers from 1 to {hidden_size}. "
+            f"Received: {found!r:.60}"
+        )
+    parts = sorted({*sizes} - {hidden_size}, reverse=True)
+    return ",".join(map(str, parts)) or None
 
 
 def _labels(values, source):

@@ -7,6 +7,7 @@ from typing import Any
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
 from finetuning.datasets import DATASETS
+from finetuning.settings import split_names
 from finetuning.tasks import Task
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, value_type
@@ -60,22 +61,35 @@ def saved_task_flags(
         if value is None or isinstance(value, PerModel):
             filled[name] = saved[name]
         elif value != saved[name] and not _may_differ(field, value, saved[name], given.do_train):
-            raise InputError(
-                f"--{name} must be what the model in {folder.path} was trained with: "
-                f"{saved[name]}. Received: {value}"
-            )
+            raise _other_value(name, folder, saved[name], value)
     return filled
 
 
 def _inherited(given, model, task):
-    """The settings of the model that is started from which go on where no flag gives another."""
-    names = [name for name, setting in task.settings.items() if setting.inherited]
+    """The settings of the model that is started from which go on where no flag gives another.
+
+    Refuses another list than a folder of transformers records, if it is evaluated.
+    """
+    evaluated = [n for n, s in task.settings.items() if s.evaluated and not given.do_train]
+    names = [name for name, setting in task.settings.items() if setting.inherited] + evaluated
     if not (names and model.checkpoint and model.checkpoint_folder.task == task.name):
         return {}
     path, saved = model.checkpoint_folder.record[0], model.checkpoint_folder.settings
-    open_names = [name for name in names if isinstance(getattr(given, name), PerModel)]
+    open_names = [name for name in names if isinstance(getattr(given, name), PerModel | None)]
     _check_types(given, open_names, saved, path)
+    for name in evaluated:
+        value, trained = getattr(given, name), saved.get(name)
+        if value and trained and {*split_names(value)} != {*split_names(trained)}:
+            raise _other_value(name, model.checkpoint_folder, trained, value)
     return {name: saved[name] for name in open_names if name in saved}
+
+
+def _other_value(name, folder, trained, value):
+    """The error of a flag that contradicts what a folder's model was trained with."""
+    return InputError(
+        f"--{name} must be what the model in {folder.path} was trained with: {trained}. "
+        f"Received: {value}"
+    )
 
 
 def _may_differ(field, value, saved, do_train):

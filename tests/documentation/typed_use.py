@@ -106,6 +106,7 @@ def use_loaded_model(folder: str) -> None:
     hits: list[Hit] = model.search("서울", ["부산", "바다"], top=1)
     several: list[list[Hit]] = model.search(["서울"], vectors)
     print(model.similarity("서울", ["부산"]), hits[0].score, several[0][0].place)
+    print(model.cluster(["서울", "부산"], k=2, seed=1).tolist())
     spans: list[tuple[int, int] | None] = [*states.spans, *attention.spans]
     piece: str = guesses[0][0].text + near[0].piece + states.pieces[0]
     print(vectors.shape, states.vectors.dtype, attention.probabilities, spans, piece)

@@ -6,7 +6,8 @@ torch and TensorFlow do not run in one process.
 
 JOBS.json is a list of objects: folder, texts, outputs (.npy to write) and library, whether
 sentence-transformers reads the folder, or `by_hand`. With pooling and normalize the library first
-makes a model of a folder of transformers, and writes it to "saved".
+makes a model of a folder of transformers, and writes it to "saved". With truncate_dim it cuts the
+vectors, and with "resaved" it writes the model there.
 """
 
 import json
@@ -60,6 +61,10 @@ def by_library(job):
         model.save(job["saved"])
     else:
         model = SentenceTransformer(job["folder"], device="cpu", trust_remote_code=True)
+        assert model.truncate_dim is None  # it cuts only to what it is asked for
+        if "resaved" in job:
+            model.save(job["resaved"])
+        model.truncate_dim = job.get("truncate_dim")
     return model.encode(job["texts"])
 
 

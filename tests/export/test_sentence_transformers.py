@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -27,12 +28,14 @@ needs_sentences = pytest.mark.skipif(
 # The last is longer than the models' rows.
 TEXTS = ["the book is red.", "나는 학교에 갔다.", "is the book reds?", "나는 the 학교에 " * 9]
 
-# Folder -> encoder, pooling, whether vectors have length 1.
+# Folder -> encoder, pooling, whether vectors have length 1, the sizes that they may be cut to.
 FOLDERS = {
-    "mean": ("bert", "mean", True),
-    "cls": ("albert", "cls", False),
-    "max": ("electra", "max", True),
+    "mean": ("bert", "mean", True, "8,16"),
+    "cls": ("albert", "cls", False, None),
+    "max": ("electra", "max", True, "32,4"),
 }
+# Of each, --embedding_sizes as an export gives it back, and what its config.json records.
+SIZES = {"mean": ("16,8", [32, 16, 8]), "cls": (None, None), "max": ("4", [32, 4])}
 TOLERANCE = 1e-5
 
 
@@ -52,9 +55,10 @@ def compute(folder, jobs):
 def folders(tmp_path_factory):
     """Name -> the folder as run_similarity writes it, and its export."""
     found = {}
-    for name, (kind, pooling, normalize) in FOLDERS.items():
+    for name, (kind, pooling, normalize, sizes) in FOLDERS.items():
         top = tmp_path_factory.mktemp(name)
         settings = {"pooling": pooling, "normalize": normalize, "max_seq_length": 12}
+        settings["embedding_sizes"] = sizes
         write_folder(top / "ours", kind, "similarity", **settings)
         flags = (f"--model_dir={top / 'ours'}", f"--output_dir={top / 'theirs'}")
         assert export_model(["export_model.py", *flags, "--format=huggingface"]) == 0
@@ -87,6 +91,17 @@ def test_the_library_loads_an_export(folders, tmp_path):
 
 @needs_sentences
 @pytest.mark.slow
+def test_the_library_cuts_vectors_and_keeps_their_sizes(folders, tmp_path):
+    """To the size that it is asked for; the folder that it saves says which were trained."""
+    ours, theirs = folders["mean"]
+    job = {"folder": str(theirs), "library": True, "truncate_dim": 8}
+    (vectors,) = compute(tmp_path, [{**job, "resaved": str(tmp_path / "saved")}])
+    np.testing.assert_allclose(vectors, load_model(ours).embed(TEXTS)[:, :8], atol=TOLERANCE)
+    assert load_model(tmp_path / "saved").loaded.model.sizes == (32, 16, 8)
+
+
+@needs_sentences
+@pytest.mark.slow
 def test_folders_that_the_library_saves_are_read(tmp_path):
     """Of another pooling each, from an encoder that transformers reads."""
     write_folder(tmp_path / "ours")
@@ -112,6 +127,11 @@ def test_an_export_comes_back(folders, name):
     kept = ("pooling", "normalize", "max_seq_length")
     assert [theirs.loaded.settings[k] for k in kept] == [ours.loaded.settings[k] for k in kept]
     np.testing.assert_array_equal(theirs.embed(TEXTS), ours.embed(TEXTS))
+    sizes, recorded = SIZES[name]
+    assert theirs.loaded.settings["embedding_sizes"] == sizes
+    assert theirs.loaded.model.sizes == ours.loaded.model.sizes
+    config = json.loads((folders[name][1] / "config.json").read_text())
+    assert config.get("matryoshka_dimensions") == recorded
     pair = [(TEXTS[0], TEXTS[1])]
     assert theirs.predict(pair)[0].label == ours.predict(pair)[0].label
     card = (folders[name][1] / "README.md").read_text()
@@ -139,3 +159,12 @@ def test_what_would_give_other_vectors_is_refused(folders, path, values, message
             load_model(folder).embed(TEXTS)
     finally:
         (folder / path).write_text(before)
+
+
+@pytest.mark.parametrize("sizes", [8, [8, 64], [0], [8.0], [True], ["8"]])
+def test_sizes_that_no_vector_has_are_refused(folders, tmp_path, sizes):
+    folder = shutil.copytree(folders["mean"][1], tmp_path / "copy")
+    values = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**values, "matryoshka_dimensions": sizes}))
+    with pytest.raises(InputError, match="matryoshka_dimensions must list whole numbers from 1 to"):
+        load_model(folder)

@@ -114,6 +114,56 @@ def test_similarity_refuses_what_is_not_finite(model, vectors, value):
             model.similarity(vectors, damaged)
 
 
+def test_texts_are_clustered(model, vectors, tmp_path):
+    labels = model.cluster(TEXTS, 3)
+    assert labels.shape == (5,) and labels.dtype.kind == "i" and {*labels} == {0, 1, 2}
+    assert labels[0] == labels[3]  # the same text
+    np.save(tmp_path / "v.npy", vectors)
+    lengths = np.arange(1, 6, dtype=np.float32)[:, None]  # they do not matter
+    for given in (iter(TEXTS), vectors * lengths, tmp_path / "v.npy"):
+        np.testing.assert_array_equal(model.cluster(given, np.int64(3)), labels)
+    assert [*model.cluster(TEXTS, 1)] == [0] * 5
+    assert {*model.cluster(vectors[[0, 1, 2, 4]], 4)} == {0, 1, 2, 3}
+
+
+def test_a_seed_gives_one_result(model):
+    """Of vectors without groups, where k-means ends elsewhere from other starts."""
+    drawn = np.random.default_rng(0).standard_normal((300, 8), np.float32)
+    found = [model.cluster(drawn, 9, seed) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(found[0], model.cluster(drawn, 9))
+    np.testing.assert_array_equal(found[0], found[1])
+    assert (found[0] != found[2]).any()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("texts", "k", "seed", "message"),
+    [
+        (TEXTS, 0, 0, "k must be a whole number, at least 1. Received: 0"),
+        (TEXTS, 2.0, 0, "k must be a whole number"),
+        (TEXTS, True, 0, "k must be a whole number"),
+        (TEXTS, 6, 0, "k must be at most the number of texts, 5. Received: 6"),
+        ([], 1, 0, "k must be at most the number of texts, 0. Received: 1"),
+        (TEXTS, 2, -1, "seed must be a whole number from 0 to 4294967295. Received: -1"),
+        (TEXTS, 2, 2**32, "seed must be a whole number"),
+        (TEXTS, 2, None, "seed must be a whole number"),
+        ("가", 1, 0, "texts must be in a list"),
+        ([("가", "나")], 1, 0, "texts to compare must be strings"),
+        (np.ones(256), 2, 0, "k must be at most the number of texts, 1"),
+        (np.full((3, 256), np.nan), 2, 0, "vectors must be finite numbers. Received: NaN"),
+    ],
+)
+def test_what_cluster_refuses(model, texts, k, seed, message):
+    with pytest.raises(InputError, match=message):
+        model.cluster(texts, k, seed)
+
+
+def test_cluster_without_scikit_learn(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    with pytest.raises(InputError, match=r"cluster needs sklearn, .*'\.\[finetune\]'\. Received: "):
+        model.cluster(TEXTS, 2)
+
+
 def test_files_without_an_array(model, tmp_path):
     path = tmp_path / "v.npy"
     np.savez(tmp_path / "v.npz", made=np.ones(2))

@@ -1,5 +1,6 @@
 """The program run_similarity: trains vectors, measures them, predicts, resumes."""
 
+import functools
 import json
 import re
 import signal
@@ -8,11 +9,12 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoint_files import list_checkpoints
+from finetuning.similarity.data import Columns, SimilarityDataset, with_files
 from korean_bert import load_model
 from run_scripts import similarity
 from run_scripts.conversion.export_model import main as export_model
 from tests.support.programs import ClassifierJob, arrays, assert_same, one_line, results
-from tests.support.task_data import BAD, GOOD, read_table, sentence, write_table
+from tests.support.task_data import BAD, GOOD, read_table, sentence, squad_content, write_table
 from tests.support.tiny_models import SIZES, without_graphs
 
 
@@ -130,6 +132,50 @@ def test_simcse_on_texts_measured_by_scores(tmp_path):
     job = write(SimilarityJob(tmp_path, hidden_dropout_prob=0.1), "texts", "scored")
     assert job.run(do_train=True, do_eval=True, train_step=2) == 0
     assert "eval_spearman" in results(job.output)
+
+
+# === A file in SQuAD's format ===
+
+
+def write_korean_questions(path, encoding):
+    """Two questions about a text, whose characters are all in cp949."""
+    content = squad_content()
+    (paragraph, *_) = content["data"][0]["paragraphs"]
+    paragraph["qas"] = paragraph["qas"][:2]
+    content["data"][0]["paragraphs"] = [paragraph]
+    path.write_bytes(json.dumps(content, ensure_ascii=False).encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("encoding", "given"),
+    [
+        *(("cp949", given) for given in ("cp949", None)),
+        *(("utf-16", given) for given in ("utf-16-le", None)),
+        *(("utf-8-sig", given) for given in ("utf-8", "utf-8-sig", None)),
+    ],
+)
+def test_questions_in_every_encoding(tmp_path, encoding, given):
+    expected = write_korean_questions(tmp_path / "utf-8.json", "utf-8")
+    path = write_korean_questions(tmp_path / "other.json", encoding)
+    found = []
+    for file, name in ((expected, None), (path, given)):
+        dataset = with_files(SimilarityDataset("files", {}), {"dev": str(file)}, Columns(), name)
+        found.append([e.texts for e in similarity.read_split(dataset, "dev", "")[0]])
+    assert found[0] == found[1] and len(found[0]) == 2 and found[0][1][0] == "언제?"
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_the_encoding_of_the_flag_is_of_questions_too(tmp_path, capsys):
+    job = write(SimilarityJob(tmp_path))
+    path = write_korean_questions(tmp_path / "q.json", "cp949")
+    flags = {**SEVERAL, "train_file": path, "do_train": True, "train_step": 1}
+    assert job.run(**flags, encoding="utf-8") == 1
+    assert "q.json, line 1: the text must be UTF-8" in one_line(capsys)
+    flags |= {"dev_file": path, "do_predict": True, "predict_split": "dev"}
+    assert job.run(**flags, encoding="cp949") == 0
+    _, *rows = read_table(job.output / "predictions_dev.tsv")
+    assert [row[1] for row in rows] == ["누구가?", "언제?"] and rows[0][2].startswith("임종석은")
 
 
 # === Several training files ===
@@ -327,7 +373,8 @@ def test_vectors_are_pooled_on_as_in_the_model_that_is_started_from(trained, tmp
         assert json.loads((output / "finetuning.json").read_text())["pooling"] == pooling
 
 
-def test_what_was_exported_is_evaluated(trained, tmp_path):
+def test_what_was_exported_is_evaluated(trained, tmp_path, capsys):
+    """At the sizes that were trained, and at no others, as the folder that was exported."""
     hub = tmp_path / "hub"
     flags = (f"--model_dir={trained.output}", f"--output_dir={hub}", "--format=huggingface")
     assert export_model(["export_model.py", *flags]) == 0
@@ -335,8 +382,14 @@ def test_what_was_exported_is_evaluated(trained, tmp_path):
     job.data = trained.data
     flags = {"bert_config_file": None, "vocab_file": None, "model_dir": hub, "do_train": False}
     assert job.run(**flags, do_eval=True) == 0
-    found, expected = results(job.output)["eval_spearman"], results(trained.output)["eval_spearman"]
-    assert found == pytest.approx(expected, abs=1e-6)
+    found, expected = results(job.output), results(trained.output)
+    names = [f"eval_spearman{size}" for size in ("", "_16", "_8")]
+    assert [found[n] for n in names] == pytest.approx([expected[n] for n in names], abs=1e-6)
+    assert job.run(**flags, do_eval=True, embedding_sizes="8, 16") == 0
+    for again in (functools.partial(job.run, **flags), trained.again):
+        capsys.readouterr()
+        assert again(do_eval=True, embedding_sizes="16,4") == 1
+        assert "was trained with: 16,8. Received: 16,4" in one_line(capsys)
 
 
 @pytest.mark.usefixtures("eagerly")
