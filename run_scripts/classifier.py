@@ -90,47 +90,48 @@ class ClassifierFlags(TextFlags):
         alike=(OWN_FILES, *FILE_TYPES),
     )
     task_type: str = groups.COLUMNS.optional(
-        "What to predict for your own files: one label, several labels or a number. Default: "
+        "What to predict on your own data: one label, several labels or a number. Default: "
         "single_label.",
         choices=TASK_TYPES,
         of_own_files=True,
     )
     text_column: str = groups.COLUMNS.optional(
-        "The column with the text in your own files, by name or, in tables without a header, by "
-        "number from 0. Default: text; in --data_file and --train_file, the column whose name "
+        "The column with the text in your own data files, by name or, in tables without a header, "
+        "by number from 0. Default: text; in --data_file and --train_file, the column whose name "
         "suggests text.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     second_column: str = groups.COLUMNS.optional(
-        "The column with the second text of each pair in your own files. Default: none.",
+        "The column with the second text of each pair in your own data files. Default: none.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     encoding: str = groups.COLUMNS.optional(
-        "The encoding of your own files. Default: detected.", choices=tuple(NAMES)
+        "The encoding of your own data files. Default: detected.", choices=tuple(NAMES)
     )
     label_column: str = groups.COLUMNS.optional(
-        "The column with the label (for multi_label, comma-separated labels) in your own files. "
-        "Default: label; in --data_file and --train_file, the column whose name suggests a label.",
+        "The column with the label (for multi_label, comma-separated labels) in your own data "
+        "files. Default: label; in --data_file and --train_file, the column whose name suggests a "
+        "label.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     id_column: str = groups.COLUMNS.optional(
-        "The column with the example's id in your own files. Default: none; file and line "
+        "The column with the example's id in your own data files. Default: none; file and line "
         "identify an example.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     labels: str = groups.COLUMNS.optional(
-        "All labels of your own files, comma-separated. Default: the labels in the training file.",
+        "All labels of your own data, comma-separated. Default: the labels in the training file.",
         convert=spell_labels,
         of_own_files=True,
     )
     metrics: str = groups.COLUMNS.optional(
-        "The metrics for your own files, comma-separated. The first selects the best checkpoint. "
-        "Default: accuracy and macro_f1; for multi_label, micro_f1 and macro_f1; for regression, "
-        "pearson and spearman.",
+        "The metrics to compute on your own data, comma-separated. The first selects the best "
+        "checkpoint. Default: accuracy and macro_f1; for multi_label, micro_f1 and macro_f1; for "
+        "regression, pearson and spearman.",
         of_own_files=True,
     )
     class_weights: str = groups.OPTIMIZER.flag(

@@ -71,21 +71,22 @@ class CorpusPlanFlags:
 
     corpus_gb: str = groups.TASK.optional(
         "The size of the text in gigabytes (10^9 bytes of UTF-8). Comma-separated sizes give one "
-        "column each. Default: none; tables of models are printed."
+        "column each. Default: none; instead of a plan, this program prints tables of models."
     )
     config_file: str = groups.MODEL.input_file(
-        "The configuration files of the models in the tables, comma-separated. Used only without "
-        "--corpus_gb. Default: all published sizes, with their English vocabularies.",
+        "The configuration files of the models to print tables of, comma-separated. Used only "
+        "without --corpus_gb. Default: all published sizes, with their English vocabularies.",
         is_list=True,
     )
     lengths: str = groups.UPDATES.flag(
         "128,512",
-        "The sequence lengths in the tables of models, comma-separated. Used only without "
-        "--corpus_gb.",
+        "The sequence lengths that the printed tables of models assume, comma-separated. Used "
+        "only without --corpus_gb.",
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
-        "The number of examples per batch in the tables of models. Used only without --corpus_gb.",
+        "The batch size, in examples, that the printed tables of models assume. Used only "
+        "without --corpus_gb.",
         least=1,
         most=LARGEST_BATCH,
     )

@@ -103,23 +103,23 @@ class SimilarityFlags(FinetuneFlags):
         changeable=ALWAYS,
     )
     text_column: str = groups.COLUMNS.optional(
-        "The column with the first text in your own files. Default: the column named text, "
+        "The column with the first text in your own data files. Default: the column named text, "
         "sentence1, query, question or the like."
     )
     second_column: str = groups.COLUMNS.optional(
-        "The column with the second text of each pair in your own files. Default: the column "
+        "The column with the second text of each pair in your own data files. Default: the column "
         "named second, sentence2, positive, passage or the like, if any."
     )
     third_column: str = groups.COLUMNS.optional(
-        "The column with the third text of each triple in your own files. Default: the column "
+        "The column with the third text of each triple in your own data files. Default: the column "
         "named third, negative or the like, if any."
     )
     label_column: str = groups.COLUMNS.optional(
-        "The column with each pair's score in your own files. Default: the column named score, "
-        "label or the like, if any."
+        "The column with each pair's score in your own data files. Default: the column named "
+        "score, label or the like, if any."
     )
     encoding: str = groups.COLUMNS.optional(
-        "The encoding of your own files. Default: detected.", choices=tuple(NAMES)
+        "The encoding of your own data files. Default: detected.", choices=tuple(NAMES)
     )
     objective: str = groups.OPTIMIZER.optional(
         "What training aims at. cosine: a pair's cosine equals its score, scaled to at most 1. "
@@ -133,8 +133,8 @@ class SimilarityFlags(FinetuneFlags):
     )
     temperature: float = groups.OPTIMIZER.flag(
         0.05,
-        "The number that divides similarities, for --objective=ranking or simcse. Lower values "
-        "push similar texts further apart.",
+        "The number that similarities are divided by, for --objective=ranking or simcse. Lower "
+        "values put more weight on wrong texts that are similar.",
         above=0,
         most=HIGHEST_TEMPERATURE,
         recorded=True,

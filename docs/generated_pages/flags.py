@@ -84,7 +84,7 @@ default. Every program also takes `--flagfile=FILE` (a file with one flag per li
 `--helpfull` (which shows the flags for TPUs too) and `--version`. Defaults such as
 "BERT 128, ALBERT 512" are the defaults of Google's programs.
 
-This page is made from the code by `python docs/generated_pages`; a test compares it.
+`python docs/generated_pages` makes this page from the code.
 """
 
 # As many flags are read in one table.

@@ -33,7 +33,7 @@ does not have the flag); "same" includes the default. "same (BERT's or ALBERT's)
 differ, and the configuration file decides which one it is, in create_pretraining_data.py a flag of
 ALBERT's ([Migration](migration.md#flags)). Flags that this project adds are in [Flags](flags.md).
 
-This page is made from the code by `python docs/generated_pages`; a test compares it.
+`python docs/generated_pages` makes this page from the code.
 """,
         "flag": "flag",
         "here": "here",

@@ -44,7 +44,7 @@ HEAD = """# Python reference
 The public names, with the docstrings of the code. Shapes are in brackets: B batch, T tokens,
 H hidden, V vocabulary, P predictions. A method that several classes share is described once.
 
-This page is made from the code by `python docs/generated_pages`; a test compares it.
+`python docs/generated_pages` makes this page from the code.
 """
 
 

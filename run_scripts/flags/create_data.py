@@ -109,8 +109,8 @@ class CreateDataFlags(TokenizerFlags):
         most=LONGEST_SEQUENCE,
     )
     max_predictions_per_seq: int = groups.ROWS.optional(
-        "The maximum number of masked tokens in an example, usually --max_seq_length * "
-        "--masked_lm_prob. Default: 20, or with --packing, as many as needed.",
+        "The maximum number of masked tokens in an example, usually set to --max_seq_length * "
+        "--masked_lm_prob. Default: 20; with --packing, as many as needed.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
@@ -201,7 +201,7 @@ class CreateDataFlags(TokenizerFlags):
     num_tasks: int = groups.PROCESSES.flag(
         1,
         "The number of runs that share the work through a shared file system, each with its own "
-        "--task_index. The last to finish writes the record files.",
+        "--task_index. The last run to finish writes the TFRecord files.",
         least=1,
         most=MOST_PROCESSES,
         in_manifest=False,
@@ -221,7 +221,7 @@ class CreateDataFlags(TokenizerFlags):
         in_manifest=False,
     )
     spark_master: str = groups.PROCESSES.optional(
-        "The Spark address for --engine=spark, such as spark://host:7077, yarn, k8s://... or "
+        "The Spark master URL for --engine=spark, such as spark://host:7077, yarn, k8s://... or "
         "local[4].",
         in_manifest=False,
     )

@@ -84,7 +84,7 @@ class PretrainingTeacherFlags(TeacherFlags):
         **_lasting,
     )
     teacher_layer: int = groups.DISTILLATION.optional(
-        "The teacher's layer from which --distillation=minilm learns, counted from 1. Default: "
+        "The teacher layer that --distillation=minilm learns from, counted from 1. Default: "
         "the last layer.",
         least=1,
         **_lasting,

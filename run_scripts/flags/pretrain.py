@@ -188,9 +188,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     max_train_hours: float = groups.UPDATES.flag(
         0.0,
-        "The number of hours to train, including time before restarts. The learning rate then "
-        "follows the elapsed time; --num_train_steps and --num_warmup_steps have no effect. 0: no "
-        "limit.",
+        "The number of hours to train, counted across restarts. The learning rate then follows "
+        "the elapsed time; --num_train_steps and --num_warmup_steps have no effect. 0: no limit.",
         least=0,
         most=MOST_HOURS,
         recorded=True,
