@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from bert_tf.checkpoint import (
     CheckpointArrays,
@@ -33,7 +32,6 @@ from bert_tf.checkpoint_files import (
 )
 from bert_tf.input.data_order import DataOrder
 from bert_tf.optimization import DecayOptimizer
-from bert_tf.training.distribution import barrier, is_chief
 from bert_tf.training.evaluation import read_results, write_results
 from bert_tf.training.mixed_precision import LossScale
 from bert_tf.training.time_budget import TimeBudget
@@ -98,7 +96,6 @@ class TrainingState:
 
 def restore(
     state: TrainingState,
-    strategy: tf.distribute.Strategy,
     output_dir: str,
     init_checkpoint: str | None = None,
     *,
@@ -119,9 +116,6 @@ def restore(
         allow_missing: as `load_arrays` has it, for `init_checkpoint`.
         into: the part of the model that `init_checkpoint` is for; None for the whole model.
     """
-    if is_chief(strategy):
-        remove_unfinished(output_dir)
-    barrier(strategy)
     steps = list_checkpoints(output_dir)
     for number, step in enumerate(reversed(steps), start=1):
         path = checkpoint_path(output_dir, step)
