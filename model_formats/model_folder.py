@@ -125,7 +125,7 @@ class ModelFolder(Described):
     def beside(cls, checkpoint: str) -> Self:
         """The folder that describes a checkpoint; it may hold no configuration."""
         folder = os.path.dirname(os.path.abspath(checkpoint))
-        if os.path.basename(folder) == BEST_FOLDER:  # the best checkpoint has a folder inside it
+        if _is_inside(folder):
             folder = os.path.dirname(folder)
         return cls(folder, folder, checkpoint)
 
@@ -338,6 +338,15 @@ def _config_names():
     return " or ".join(encoder.config_file for encoder in ENCODERS.values())
 
 
+def _is_inside(folder):
+    """Whether it holds the best checkpoint of the model's folder that it is in.
+
+    A model's own folder, which has a configuration, may have that name too.
+    """
+    name = os.path.basename(os.path.normpath(folder))
+    return name == BEST_FOLDER and not ModelFolder(folder).config_files
+
+
 def _find_checkpoint(directory):
     """The best checkpoint if an evaluation has chosen one, else the newest, else an export.
 
@@ -345,11 +354,10 @@ def _find_checkpoint(directory):
     """
     if os.path.basename(directory) == HUB_ASSETS:
         directory = os.path.join(os.path.dirname(directory), HUB_VARIABLES)
-    is_best = os.path.basename(os.path.normpath(directory)) == BEST_FOLDER
     for prefix in (
         best_checkpoint(os.path.join(directory, BEST_FOLDER)),
         os.path.join(directory, ALBERT.checkpoint),  # its best one, released or not
-        best_checkpoint(directory) if is_best else latest_checkpoint(directory),
+        best_checkpoint(directory) if _is_inside(directory) else latest_checkpoint(directory),
         os.path.join(directory, EXPORTED_NAME),
     ):
         if prefix and exists(prefix):
