@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists, remove_checkpoint, rename_checkpoint
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, unseen_differences
 from bert_tf.optimization import OPTIMIZERS, DecayOptimizer
 
 # Heads that a checkpoint may hold beyond a model, as regular expressions; the names of a new head
@@ -50,10 +50,6 @@ COUNTERS = (
 
 # Ignored by every model, like the slots of the optimizers.
 COUNTER_NAMES = rf"^({'|'.join((STEP_NAME, *COUNTERS))})$|^loss_scale"
-
-
-# Of a configuration: what computes something else with weights of the same shapes.
-UNSEEN_FIELDS = ("hidden_act", "layer_norm_eps", "num_attention_heads")
 
 
 class DamagedCheckpoint(InputError):
@@ -288,14 +284,13 @@ def _nearest(name, others):
 def _warn_of_another_network(model, arrays):
     """Warns where the weights' own configuration differs in what no shape shows."""
     config = getattr(model, "encoder", model).config
-    for field in UNSEEN_FIELDS if arrays.config is not None else ():
+    for field in unseen_differences(config, arrays.config or config):
         mine, theirs = (getattr(c, field) for c in (config, arrays.config))
-        if mine != theirs and {mine, theirs} != {"gelu", "gelu_tanh"}:
-            warnings.warn(
-                f"{arrays.source} was trained with {field}={theirs}, but the model has "
-                f"{field}={mine}: its outputs will differ (take the configuration beside the file)",
-                stacklevel=3,
-            )
+        warnings.warn(
+            f"{arrays.source} was trained with {field}={theirs}, but the model has "
+            f"{field}={mine}: its outputs will differ (take the configuration beside the file)",
+            stacklevel=3,
+        )
 
 
 def write_arrays(prefix: str, arrays: Mapping[str, np.ndarray]) -> None:
