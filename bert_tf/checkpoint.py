@@ -5,11 +5,15 @@ PREFIX.meta), holding Google's variable names: tools made for Google's files can
 project writes.
 """
 
+import atexit
 import dataclasses
 import difflib
 import errno
+import functools
 import os
 import re
+import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -129,9 +133,27 @@ def open_checkpoint(prefix: str) -> Any:
     if not exists(prefix):
         raise InputError(f"a checkpoint needs a file {prefix}.index. Received: no such file")
     try:
-        return tf.train.load_checkpoint(prefix)
+        return _open(prefix)
     except _READ_ERRORS as error:
         raise DamagedCheckpoint(f"cannot read the checkpoint {prefix}: {error}") from None
+
+
+def _open(prefix):
+    """Opens a checkpoint; TensorFlow would take a bracket in the folder's path for a pattern."""
+    folder, name = os.path.split(prefix)
+    if "[" in folder or "\\" in folder:
+        folder = _link_to(os.path.abspath(folder))
+    return tf.train.load_checkpoint(os.path.join(folder, name))
+
+
+@functools.cache
+def _link_to(folder):
+    """A path to a folder of any name, as long as this process lives: readers open files late."""
+    place = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    link = os.path.join(place, "link")
+    os.symlink(folder, link)
+    return link
 
 
 def read_tensor(reader: Any, prefix: str, name: str) -> np.ndarray:
@@ -309,7 +331,7 @@ def write_arrays(prefix: str, arrays: Mapping[str, np.ndarray]) -> None:
                 tensors=[arrays[name] for name in names],
             )
         open(f"{temporary}.meta", "wb").close()
-        reader = tf.train.load_checkpoint(temporary)
+        reader = _open(temporary)
         for name in names:
             # Reading checks the stored checksum of every array.
             if not np.array_equal(reader.get_tensor(name), arrays[name], equal_nan=True):
