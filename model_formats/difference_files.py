@@ -67,7 +67,11 @@ class Difference:
                 f"{path} must hold base, a path from its folder, base_sha256 and rank. Received: "
                 f"{content!r:.200}"
             )
-        return cls(folder, os.path.normpath(os.path.join(folder, base)), digest, rank)
+        place = os.path.join(folder, base)
+        directory = os.path.normpath(place)
+        if not os.path.isdir(directory):  # beside a link to the folder, which has its own place
+            directory = os.path.realpath(place)
+        return cls(folder, directory, digest, rank)
 
     def check_base(self, checkpoint: str) -> None:
         """Refuses a base whose weights are not those that the difference was made from.

@@ -168,6 +168,13 @@ def test_a_folder_may_be_moved_with_its_base(pair, tmp_path):
         load_folder(str(tmp_path / "new/out"))
 
 
+def test_a_link_to_a_folder_finds_its_base(pair, tmp_path):
+    (tmp_path / "elsewhere/inside").mkdir(parents=True)
+    link = tmp_path / "elsewhere/inside/link"
+    link.symlink_to(export(pair), target_is_directory=True)
+    assert weights(link).keys() == weights(pair / "trained").keys()
+
+
 def test_another_base_is_refused(pair, capsys):
     folder = export(pair)
     capsys.readouterr()
