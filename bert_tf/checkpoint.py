@@ -5,11 +5,15 @@ PREFIX.meta), holding Google's variable names: tools made for Google's files can
 project writes.
 """
 
+import atexit
 import dataclasses
 import difflib
 import errno
+import functools
 import os
 import re
+import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,7 +23,7 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import exists, remove_checkpoint, rename_checkpoint
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, unseen_differences
 from bert_tf.optimization import OPTIMIZERS, DecayOptimizer
 
 # Heads that a checkpoint may hold beyond a model, as regular expressions; the names of a new head
@@ -50,10 +54,6 @@ COUNTERS = (
 
 # Ignored by every model, like the slots of the optimizers.
 COUNTER_NAMES = rf"^({'|'.join((STEP_NAME, *COUNTERS))})$|^loss_scale"
-
-
-# Of a configuration: what computes something else with weights of the same shapes.
-UNSEEN_FIELDS = ("hidden_act", "layer_norm_eps", "num_attention_heads")
 
 
 class DamagedCheckpoint(InputError):
@@ -133,9 +133,27 @@ def open_checkpoint(prefix: str) -> Any:
     if not exists(prefix):
         raise InputError(f"a checkpoint needs a file {prefix}.index. Received: no such file")
     try:
-        return tf.train.load_checkpoint(prefix)
+        return _open(prefix)
     except _READ_ERRORS as error:
         raise DamagedCheckpoint(f"cannot read the checkpoint {prefix}: {error}") from None
+
+
+def _open(prefix):
+    """Opens a checkpoint; TensorFlow would take a bracket in the folder's path for a pattern."""
+    folder, name = os.path.split(prefix)
+    if "[" in folder or "\\" in folder:
+        folder = _link_to(os.path.abspath(folder))
+    return tf.train.load_checkpoint(os.path.join(folder, name))
+
+
+@functools.cache
+def _link_to(folder):
+    """A path to a folder of any name, as long as this process lives: readers open files late."""
+    place = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    link = os.path.join(place, "link")
+    os.symlink(folder, link)
+    return link
 
 
 def read_tensor(reader: Any, prefix: str, name: str) -> np.ndarray:
@@ -288,14 +306,13 @@ def _nearest(name, others):
 def _warn_of_another_network(model, arrays):
     """Warns where the weights' own configuration differs in what no shape shows."""
     config = getattr(model, "encoder", model).config
-    for field in UNSEEN_FIELDS if arrays.config is not None else ():
+    for field in unseen_differences(config, arrays.config or config):
         mine, theirs = (getattr(c, field) for c in (config, arrays.config))
-        if mine != theirs and {mine, theirs} != {"gelu", "gelu_tanh"}:
-            warnings.warn(
-                f"{arrays.source} was trained with {field}={theirs}, but the model has "
-                f"{field}={mine}: its outputs will differ (take the configuration beside the file)",
-                stacklevel=3,
-            )
+        warnings.warn(
+            f"{arrays.source} was trained with {field}={theirs}, but the model has "
+            f"{field}={mine}: its outputs will differ (take the configuration beside the file)",
+            stacklevel=3,
+        )
 
 
 def write_arrays(prefix: str, arrays: Mapping[str, np.ndarray]) -> None:
@@ -314,7 +331,7 @@ def write_arrays(prefix: str, arrays: Mapping[str, np.ndarray]) -> None:
                 tensors=[arrays[name] for name in names],
             )
         open(f"{temporary}.meta", "wb").close()
-        reader = tf.train.load_checkpoint(temporary)
+        reader = _open(temporary)
         for name in names:
             # Reading checks the stored checksum of every array.
             if not np.array_equal(reader.get_tensor(name), arrays[name], equal_nan=True):

@@ -244,6 +244,20 @@ class BertConfig(EncoderConfig):
     preset_changes = dict.fromkeys(PRESETS, {"type_vocab_size": 2})
 
 
+# What computes something else with weights of the same shapes: an ALBERT's layers share theirs.
+UNSEEN_FIELDS = ("hidden_act", "layer_norm_eps", "num_attention_heads", "num_hidden_layers")
+
+
+def unseen_differences(one: EncoderConfig, other: EncoderConfig) -> list[str]:
+    """The `UNSEEN_FIELDS` in which two configurations differ; not another name of a function."""
+
+    def of(config):
+        act = (config.hidden_act or "linear").lower()
+        return {**vars(config), "hidden_act": "gelu" if act == "gelu_tanh" else act}
+
+    return [name for name in UNSEEN_FIELDS if of(one)[name] != of(other)[name]]
+
+
 def is_of_transformers(values: Mapping[str, Any]) -> bool:
     """Whether the dict that a configuration file holds was written by transformers."""
     return any(key in values for key in TRANSFORMERS_KEYS)

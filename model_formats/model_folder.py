@@ -351,11 +351,11 @@ def _find_checkpoint(directory):
     """
     if os.path.basename(directory) == HUB_ASSETS:
         directory = os.path.join(os.path.dirname(directory), HUB_VARIABLES)
-    is_best = os.path.basename(os.path.normpath(directory)) == BEST_FOLDER
+    is_inside = ModelFolder(os.path.normpath(directory)).is_inside_another
     for prefix in (
         best_checkpoint(os.path.join(directory, BEST_FOLDER)),
         os.path.join(directory, ALBERT.checkpoint),  # its best one, released or not
-        best_checkpoint(directory) if is_best else latest_checkpoint(directory),
+        best_checkpoint(directory) if is_inside else latest_checkpoint(directory),
         os.path.join(directory, EXPORTED_NAME),
     ):
         if prefix and exists(prefix):

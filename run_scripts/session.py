@@ -198,7 +198,7 @@ class Session:
         """
         start = job.flags.output_dir, job.model.checkpoint
         reader = reader or functools.partial(open_weights, folder=job.model.folder)
-        line = restore(state, self.strategy, *start, open_weights=reader, **options)
+        line = restore(state, *start, open_weights=reader, **options)
         # A worker that does not see the others' checkpoints would start from new weights.
         self.check_agreement({"the step to resume from": state.step})
         self.print(line)

@@ -109,10 +109,8 @@ class Reporter:
 
     def _begin(self):
         """Opens an event file."""
-        before = set(event_files(self.directory))
-        self.writer = self._open(self.directory)
-        self.evaluation_writer = None
-        self.files = [path for path in event_files(self.directory) if path not in before]
+        self.writer, self.files = self._open(self.directory)
+        self.evaluation_writer, self.evaluation_files = None, {}
 
     def _end(self):
         self.writer.close()
@@ -216,16 +214,25 @@ class Reporter:
         illustrations: Illustrations = NO_ILLUSTRATIONS,
     ) -> None:
         """Writes an evaluation's points to the run `EVALUATION_RUN`, as `write_evaluation` does."""
+        folder = os.path.join(self.directory, EVALUATION_RUN)
+        if self.evaluation_writer is None and self.writes:
+            # The same step may have been evaluated before a resume.
+            rewrite_events(folder, lambda earlier: earlier < step)
+        files = self.evaluation_files
+        if self.evaluation_writer is not None and files != _numbers(files):
+            self.evaluation_writer.close()  # an evaluation beside the training has rewritten it
+            self.evaluation_writer = None
         if self.evaluation_writer is None:
-            folder = os.path.join(self.directory, EVALUATION_RUN)
-            if self.writes:  # the same step may have been evaluated before a resume
-                rewrite_events(folder, lambda earlier: earlier < step)
-            self.evaluation_writer = self._open(folder)
+            self.evaluation_writer, self.evaluation_files = self._open(folder)
         _write_results(self.evaluation_writer, step, results, illustrations)
 
     def _open(self, folder):
-        summary = tf.summary
-        return summary.create_file_writer(folder) if self.writes else summary.create_noop_writer()
+        """A writer, and the `_numbers` of the event files that it writes."""
+        if not self.writes:
+            return tf.summary.create_noop_writer(), {}
+        before = set(event_files(folder))
+        writer = tf.summary.create_file_writer(folder)
+        return writer, _numbers(path for path in event_files(folder) if path not in before)
 
     def _fetch(self):
         """Copies the waiting metrics from the device, once it has computed them."""
@@ -253,6 +260,11 @@ class Reporter:
 
     def _seconds(self):
         return max(time.perf_counter() - self.window_start, 1e-9)
+
+
+def _numbers(files):
+    """The path of each file that exists -> its number, which one that takes its name has not."""
+    return {path: os.stat(path).st_ino for path in files if os.path.exists(path)}
 
 
 def write_evaluation(

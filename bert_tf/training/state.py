@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from bert_tf.checkpoint import (
     CheckpointArrays,
@@ -33,7 +32,6 @@ from bert_tf.checkpoint_files import (
 )
 from bert_tf.input.data_order import DataOrder
 from bert_tf.optimization import DecayOptimizer
-from bert_tf.training.distribution import barrier, is_chief
 from bert_tf.training.evaluation import read_results, write_results
 from bert_tf.training.mixed_precision import LossScale
 from bert_tf.training.time_budget import TimeBudget
@@ -98,7 +96,6 @@ class TrainingState:
 
 def restore(
     state: TrainingState,
-    strategy: tf.distribute.Strategy,
     output_dir: str,
     init_checkpoint: str | None = None,
     *,
@@ -119,9 +116,6 @@ def restore(
         allow_missing: as `load_arrays` has it, for `init_checkpoint`.
         into: the part of the model that `init_checkpoint` is for; None for the whole model.
     """
-    if is_chief(strategy):
-        remove_unfinished(output_dir)
-    barrier(strategy)
     steps = list_checkpoints(output_dir)
     for number, step in enumerate(reversed(steps), start=1):
         path = checkpoint_path(output_dir, step)
@@ -170,7 +164,8 @@ class BestCheckpoint:
     """Keeps the weights that were best in an evaluation, in a separate folder.
 
     Args:
-        folder: the folder; results from before a resume count.
+        folder: the folder; results from before a resume count, unless they are of another number of
+            examples, and so of other data.
         score: a function of an evaluation's results, `HeldOutEvaluator.score`; the highest is kept.
         start_step: updates made before; results of later steps do not count, as they will be
             repeated, or belong to another run.
@@ -191,12 +186,23 @@ class BestCheckpoint:
             best = {}
         self.highest = score(best) if best else -math.inf
         self.step = int(best.get("global_step", 0))
+        self.examples = best.get("examples")
         if writes:
             remove_unfinished(folder)
 
     def save_if_better(self, state: TrainingState, results: dict[str, float]) -> None:
         """Saves the weights if they are better than the best ones so far."""
-        score = self.score(results)
+        score, examples = self.score(results), results.get("examples")
+        if examples is not None and self.examples not in (None, examples):
+            self.highest = -math.inf
+            if self.writes:
+                warnings.warn(
+                    f"the best checkpoint so far, in {self.folder}, was evaluated on "
+                    f"{self.examples:,.0f} examples, this one on {examples:,}: the best one is "
+                    "chosen anew",
+                    stacklevel=2,
+                )
+        self.examples = examples
         if not score > self.highest:
             return
         self.highest, self.step = score, state.step

@@ -13,7 +13,7 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from bert_tf.config import ANY, COMMON_KEYS, BertConfig, EncoderConfig, is_of_transformers
-from electra_tf.config import ElectraConfig
+from electra_tf.config import GENERATOR_HEAD_SIZE, ElectraConfig
 from model_formats.transformers_files import names
 
 CONFIG_FILE = "config.json"
@@ -181,7 +181,15 @@ def _fields(cls, values):
         values = {**values, "type_vocab_size": 2}
     known = {field.name for field in dataclasses.fields(cls)} & values.keys()
     known.discard("generator_size")  # of another network, which config.json does not describe
-    return cls(**{name: values[name] for name in known})
+    sizes = {name: values[name] for name in known}
+    try:
+        return cls(**sizes)
+    except InputError:
+        width = sizes["hidden_size"]
+        if cls is not ElectraConfig or type(width) is not int or width < GENERATOR_HEAD_SIZE:
+            raise
+        # The usual share may be a width that the generator's heads do not divide.
+        return cls(**sizes, generator_size=GENERATOR_HEAD_SIZE / width)
 
 
 def _after_padding(config, pad):

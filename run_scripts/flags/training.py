@@ -7,7 +7,7 @@ from typing import Any
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
-from bert_tf.config import EncoderConfig
+from bert_tf.config import EncoderConfig, unseen_differences
 from bert_tf.names import ATTENTION_NAMES
 from model_formats.config_file import ConfigFile
 from model_formats.encoders import ENCODERS
@@ -216,6 +216,19 @@ def check_kept(folder: str, flags: TrainingFlags) -> None:
             if begun is None:
                 must = f"not be given: the training in {folder} began without it"
             raise InputError(f"--{name} must {must}. Received: --{name}={given}")
+
+
+def check_network(folder: str, model_type: str, config: EncoderConfig) -> None:
+    """Refuses to go on from a folder's checkpoint as another network, of which no shape tells."""
+    begun = os.path.join(folder, ENCODERS[model_type].config_file)
+    if not (latest_checkpoint(folder) and os.path.isfile(begun)):
+        return
+    trained = ConfigFile(begun, model_type).config
+    for name in unseen_differences(trained, config):
+        raise InputError(
+            f"{name} of the configuration must be {getattr(trained, name)}, with which the "
+            f"training in {folder} began. Received: {getattr(config, name)}"
+        )
 
 
 def check_length(values: Any, config: EncoderConfig, unless: str = "") -> None:

@@ -68,6 +68,17 @@ def test_sizes_of_published_models():
     assert (narrow.config.embedding_size, narrow.config.hidden_size) == (128, 256)
 
 
+@pytest.mark.parametrize("width, heads", ((896, 14), (516, 6)))
+def test_an_electra_whose_quarter_is_no_generator_s_width(width, heads):
+    """224 with three heads, 129 with two; a discriminator alone has no generator to fit."""
+    values = {"model_type": "electra", "vocab_size": 99, "hidden_act": "gelu"}
+    sizes = {"hidden_size": width, "num_attention_heads": heads}
+    config = from_huggingface({**values, **sizes}, "config.json").config
+    assert (config.hidden_size, config.generator.hidden_size) == (width, 64)
+    with pytest.raises(InputError, match="hidden_size must be a multiple"):
+        from_huggingface({**values, **sizes, "num_attention_heads": 5}, "config.json")
+
+
 @pytest.mark.parametrize(
     "values, message",
     (

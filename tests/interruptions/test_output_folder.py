@@ -59,8 +59,10 @@ def content(folder):
 
 def test_a_second_training_is_refused_before_it_writes(job, whole, capsys):
     shutil.copytree(whole, job.output)
-    before = content(job.output)
     with TrainingFolder(job.output):
+        unfinished = job.output / "model.ckpt-12.tmp-77.index"
+        unfinished.touch()  # as that training writes its next checkpoint
+        before = content(job.output)
         assert job.run() == 1
         line = one_line(capsys)
         assert "no other training writes to" in line
@@ -68,7 +70,9 @@ def test_a_second_training_is_refused_before_it_writes(job, whole, capsys):
         assert content(job.output) == before
         # An evaluation alone reads.
         assert job.run(do_train=False, do_eval=True) == 0
+        assert unfinished.exists()
     assert job.run(num_train_steps=11) == 0
+    assert not unfinished.exists()
     assert list_checkpoints(job.output) == [4, 8, 10, 11]
 
 

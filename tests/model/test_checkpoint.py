@@ -14,6 +14,7 @@ from albert_tf import AlbertConfig, AlbertModel
 from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel, PretrainingModel, load_google_checkpoint
 from bert_tf.checkpoint import (
+    google_arrays,
     google_variables,
     load_training_state,
     save_google_checkpoint,
@@ -311,6 +312,18 @@ def test_heads_that_the_model_does_not_know_are_an_error(tmp_path):
     with pytest.raises(InputError, match="extra_output_weights"):
         load_google_checkpoint(model, str(tmp_path / "model.ckpt"))
     load_google_checkpoint(model.encoder, str(tmp_path / "model.ckpt"))
+
+
+@pytest.mark.parametrize("name", ("base[v2]", "base[v2", "back\\slash", "모델 *?", "plain"))
+def test_a_folder_of_any_name(tmp_path, monkeypatch, name):
+    """TensorFlow's reader takes some names for patterns, which match nothing."""
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    array = np.arange(3, dtype=np.float32)
+    for folder in (tmp_path / name, Path(name)):
+        prefix = str(folder / "model.ckpt-1")
+        write_arrays(prefix, {"a": array})
+        np.testing.assert_array_equal(google_arrays(prefix).read("a"), array)
 
 
 def test_what_may_be_missing_must_be_part_of_the_model(tmp_path):

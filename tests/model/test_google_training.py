@@ -22,7 +22,7 @@ def resume(folder, start, optimizer_name, output_dir):
     optimizer = OPTIMIZERS[optimizer_name](schedule)
     optimizer.build(model.trainable_variables)
     state = TrainingState(model, optimizer)
-    line = restore(state, tf.distribute.get_strategy(), str(output_dir))
+    line = restore(state, str(output_dir))
     assert "resuming from" in line
     return state
 

@@ -82,7 +82,7 @@ def test_trains_saves_and_continues(tmp_path, devices, xla):
     assert names == {*after, "global_step", "skipped_steps", "evaluated_step"}
 
     resumed, update_resumed = make(strategy, xla)
-    assert "resuming from" in restore(resumed, strategy, str(tmp_path))
+    assert "resuming from" in restore(resumed, str(tmp_path))
     assert resumed.step == 1
     for each in (update, update_resumed):
         each()

@@ -115,6 +115,17 @@ def test_this_project_s(tmp_path):
         assert found(model) == {**expected, "init_checkpoint": checkpoint}
 
 
+@pytest.mark.parametrize("named", (True, False), ids=("of its own", "inside"))
+def test_a_folder_called_best(tmp_path, named):
+    """A user's own folder of that name, and the one of an evaluation, inside the model's."""
+    folder = write(tmp_path / "best", "model.ckpt-2.index", "model.ckpt-3.index")
+    (folder / "eval_results.txt").write_text("global_step = 2\n")
+    own = write(folder if named else tmp_path, "bert_config.json")
+    assert ModelFolder.beside(str(folder / "model.ckpt-3")).path == str(own)
+    found = ModelFolder(str(folder)).checkpoint
+    assert found == str(folder / f"model.ckpt-{3 if named else 2}")
+
+
 def test_other_flags_win(tmp_path):
     model = str(write(tmp_path / "uncased_L-2", *BERT))
     flags = {"albert_config_file": "c", "init_checkpoint": "i", "tokenizer_dir": "t"}

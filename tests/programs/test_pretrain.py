@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from bert_common.errors import InputError
 from bert_tf.checkpoint_files import list_checkpoints
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import parse
@@ -22,6 +23,7 @@ from tests.support.programs import (
     texts,
 )
 from tests.support.record_files import FORMAT, PACKED, make_files
+from tests.support.tiny_models import write_config
 
 DATA = TEST_DATA
 
@@ -292,6 +294,33 @@ def test_the_table_is_as_large_as_the_vocabulary(job, kind, capsys):
     vocabulary.write_text("\n".join(pieces[:-1]) + "\n")
     assert job.run(kind, vocab_file=vocabulary, num_train_steps=1) == 0
     assert json.loads((job.output / f"{kind}_config.json").read_text())["vocab_size"] == 61
+
+
+@pytest.mark.parametrize(
+    "kind, change, refused",
+    (
+        ("bert", {"num_attention_heads": 2}, "num_attention_heads of the configuration must be 4"),
+        ("bert", {"hidden_act": "relu"}, "hidden_act of the configuration must be gelu"),
+        ("albert", {"num_hidden_layers": 3}, "num_hidden_layers of the configuration must be 1"),
+        ("bert", {"hidden_act": "GELU_tanh", "hidden_dropout_prob": 0.2}, None),
+    ),
+)
+def test_a_run_goes_on_as_the_network_that_it_began_as(job, kind, change, refused):
+    """Where no shape tells: nothing would show that the weights are read as another network's."""
+    job.output.mkdir()
+    write_config(job.output / f"{kind}_config.json", kind)
+    job.configure(**change)
+    for flags in ({}, {"do_train": False, "do_eval": True}):
+        given = parse(PretrainFlags, job.argv(kind, **flags))
+        (job.output / "model.ckpt-1.index").touch()
+        if refused is None:
+            assert make_job(given).config.hidden_dropout_prob == 0.2
+            continue
+        with pytest.raises(InputError, match=refused):
+            make_job(given)
+        (job.output / "model.ckpt-1.index").unlink()
+        if flags.get("do_train", True):  # one that begins there is free to choose
+            make_job(given)
 
 
 def test_unused_rows_are_said(job, capsys):

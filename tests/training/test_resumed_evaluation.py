@@ -240,6 +240,24 @@ def test_without_masked_words_the_pairs_choose_the_best_checkpoint(tmp_path):
     assert resumed.step == 2
 
 
+def test_results_on_other_data_are_not_compared(tmp_path):
+    """A run that resumes with a harder --eval_input_file would never have a better checkpoint."""
+    model, folder = tiny_model("bert", num_hidden_layers=1), str(tmp_path / "best")
+
+    def save(start, step, loss, examples):
+        best = BestCheckpoint(folder, lambda results: -results["loss"], start, writes=True)
+        state = types.SimpleNamespace(model=model, step=step)
+        best.save_if_better(state, {"loss": loss, "examples": examples})
+        return list_checkpoints(folder)
+
+    assert save(0, 2, 1.0, 5) == [2]
+    assert save(2, 4, 2.0, 5) == [2]
+    with pytest.warns(UserWarning, match="evaluated on 5 examples, this one on 1,000: the best"):
+        assert save(4, 6, 3.0, 1000) == [6]
+    assert save(6, 8, 4.0, 1000) == [6]
+    assert save(8, 10, 2.5, 1000) == [10]
+
+
 def test_the_best_checkpoint_is_that_of_the_results(tmp_path):
     """A kill while the best one is replaced leaves two; the other may be of an abandoned run."""
     best = tmp_path / "best"

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from bert_common.errors import InputError
 from bert_common.file_lock import locked
+from bert_tf.checkpoint_files import remove_unfinished
 from bert_tf.training.cluster import Cluster
 
 # Hidden, as it is no result of the training.
@@ -17,7 +18,8 @@ LOCK_FILE = ".training.lock"
 class TrainingFolder:
     """A context that makes a folder and holds its lock; refuses while another training does.
 
-    On a file system without locks it only warns.
+    On a file system without locks it only warns. What a killed training left of a checkpoint is
+    removed: no other process may, as an evaluation can run beside a training.
     """
 
     def __init__(self, path: str) -> None:
@@ -34,13 +36,14 @@ class TrainingFolder:
                 "training writes to it",
                 stacklevel=2,
             )
-            return self
+            holder = None
         if holder is not None:
             self._lock.close()
             raise InputError(
                 "--output_dir must be a directory that no other training writes to. Received: "
                 f"{self.path}, locked by {holder}"
             )
+        remove_unfinished(self.path)
         return self
 
     def __exit__(self, *_: Any) -> None:
