@@ -7,5 +7,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source run_scripts/install.sh
 install_project test,korean,finetune,explore,parquet
+export PYTHONDONTWRITEBYTECODE=  # the tests start a hundred processes that import the same files
 # Two processes at a time: most of the time goes into compiling, on one core each.
 exec "$PYTHON" -m pytest --numprocesses=2 --dist=loadfile "$@"

@@ -1,1 +1,1 @@
-"""The tests, a folder for each room of the project; open conftest first."""
+"""The tests, a folder for each room of the project; open support/every_test first."""

@@ -14,7 +14,7 @@ from model_formats.export_folder import RECORD_FILE
 from model_formats.load_folder import load_folder
 from run_scripts.conversion import export_model
 from run_scripts.conversion.export_model import FORMATS, ExportFlags, parse_size
-from tests.support.models.model_folders import write_folder
+from tests.support.models.model_folders import write_folder, write_model
 from tests.support.programs import one_line
 
 
@@ -83,7 +83,7 @@ def test_one_line_says_what_was_written(form, model, tmp_path, capsys):
 
 def test_a_checkpoint_of_the_folder(tmp_path):
     """An earlier one, by its name."""
-    other = write_folder(tmp_path / "in", task="ner")
+    other = write_model(tmp_path / "in", task="ner")
     other.head.output_bias.assign([7.0, 8.0, 9.0])
     save_google_checkpoint(other, str(tmp_path / "in" / "model.ckpt-2"))
     chosen = f"--init_checkpoint={tmp_path}/in/model.ckpt-2"

@@ -22,7 +22,13 @@ from finetuning.tasks import TASKS
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
 from model_formats.task_records import SETTINGS_FILE, find_task, guess_task
-from tests.support.models.model_folders import PIECES, VALUES, settings_of, write_folder
+from tests.support.models.model_folders import (
+    PIECES,
+    VALUES,
+    settings_of,
+    write_folder,
+    write_model,
+)
 from tests.support.models.released_models import write_albert, write_bert
 from tests.support.paths import TEST_DATA
 
@@ -43,7 +49,7 @@ def assert_same_weights(found, expected):
 
 @pytest.mark.parametrize("task", CLASSES)
 def test_fine_tuned_models(task, tmp_path):
-    expected = write_folder(tmp_path, "bert", task)
+    expected = write_model(tmp_path, "bert", task)
     loaded = load_folder(str(tmp_path))
     assert (loaded.task, type(loaded.model)) == (task, CLASSES[task])
     assert loaded.labels == tuple(filter(None, VALUES[task].get("labels", "").split(",")))
@@ -123,7 +129,7 @@ def test_question_answering_with_beams(tmp_path):
 
 
 def test_pre_trained_and_released_models(tmp_path):
-    expected = write_folder(tmp_path / "ours", "albert")
+    expected = write_model(tmp_path / "ours", "albert")
     loaded = load_folder(str(tmp_path / "ours"))
     assert (loaded.task, loaded.model_type, loaded.labels) == ("pretraining", "albert", ())
     assert_same_weights(loaded.model, expected)

@@ -11,7 +11,7 @@ from tensorboard.plugins.projector import projector_plugin
 from bert_tf.checkpoint import google_variables
 from finetuning.features.files import PROJECTOR_FILE, write_projector
 from run_scripts.extract_features import main
-from tests.support.models.model_folders import PIECES, write_folder
+from tests.support.models.model_folders import PIECES, write_model
 
 LINES = ["나는 학교에 갔다.", "the books ||| is red", "", "학교"]
 
@@ -21,7 +21,7 @@ def made(tmp_path_factory):
     """A model of each kind, lines and words."""
     folder, tables = tmp_path_factory.mktemp("made"), {}
     for kind in ("bert", "albert"):
-        variables = google_variables(write_folder(folder / kind, kind))
+        variables = google_variables(write_model(folder / kind, kind))
         tables[kind] = variables["bert/embeddings/word_embeddings"].numpy()
     (folder / "lines.txt").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     (folder / "words.txt").write_text("학교\nbooks\n나는 학교\n", encoding="utf-8")

@@ -206,7 +206,7 @@ strategy = make_strategy("multi_worker")
 from tests.finetuning.test_similarity_losses import make_model, random_texts
 from tests.support.tiny_models import optimize_graphs
 from tests.support.training_checks import train
-optimize_graphs(False)  # as in conftest.py
+optimize_graphs(False)  # as in every_test.py
 options = {"gradient_accumulation_steps": int(sys.argv[2]), "xla": False}
 state, metrics = train(make_model, random_texts(), 3, strategy, **options)
 numbers = [[float(each[name]) for name in ("loss", "gradient_norm")] for each in metrics]

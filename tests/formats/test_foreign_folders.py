@@ -13,7 +13,7 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint import google_arrays, google_variables, load_google_checkpoint, write_arrays
 from finetuning.ner.data import FORMATS, read_tagged
 from korean_bert import load_model
-from tests.support.models.model_folders import write_folder
+from tests.support.models.model_folders import write_folder, write_model
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 H, INNER, P = 16, 32, 64
@@ -217,7 +217,7 @@ def test_vectors_of_length_1(tmp_path):
 @pytest.mark.parametrize("kind", ("bert", "albert"))
 @pytest.mark.parametrize("prefix", ("module/", "model/encoder_1/"))
 def test_a_checkpoint_inside_another_model(tmp_path, kind, prefix):
-    model = write_folder(tmp_path / "m", kind)
+    model = write_model(tmp_path / "m", kind)
     arrays = {name: v.numpy() for name, v in google_variables(model).items()}
     path = str(tmp_path / "model.ckpt-1")
     write_arrays(path, {f"{prefix}{name}": value for name, value in arrays.items()})
@@ -231,7 +231,7 @@ def test_a_checkpoint_inside_another_model(tmp_path, kind, prefix):
 
 
 def test_an_encoder_under_another_name(tmp_path):
-    model = write_folder(tmp_path / "m").encoder
+    model = write_model(tmp_path / "m").encoder
     arrays = {name: v.numpy() for name, v in google_variables(model).items()}
     path = str(tmp_path / "model.ckpt-1")
     write_arrays(path, {name.replace("bert/", "koelectra/"): v for name, v in arrays.items()})
@@ -257,7 +257,7 @@ def test_weights_of_transformers_inside_another_model(tmp_path, old, new):
 
 def test_a_folder_of_other_names_says_what_there_is(tmp_path):
     """Heads and the pooler may be missing, so that not every variable is needed."""
-    model = write_folder(tmp_path / "m")
+    model = write_model(tmp_path / "m")
     arrays = {name: v.numpy() for name, v in google_variables(model).items()}
     path = str(tmp_path / "m" / "model.ckpt-9")
     write_arrays(path, {f"{p}/{name}": v for p in "ab" for name, v in arrays.items()})
@@ -266,7 +266,7 @@ def test_a_folder_of_other_names_says_what_there_is(tmp_path):
 
 
 def test_two_models_in_one_file_are_not_mixed(tmp_path):
-    model = write_folder(tmp_path / "m")
+    model = write_model(tmp_path / "m")
     arrays = {name: v.numpy() for name, v in google_variables(model).items()}
     path = str(tmp_path / "model.ckpt-1")
     write_arrays(path, {f"{p}/{name}": v for p in "ab" for name, v in arrays.items()})
@@ -275,7 +275,7 @@ def test_two_models_in_one_file_are_not_mixed(tmp_path):
 
 
 def test_the_nearest_names_of_missing_variables(tmp_path):
-    model = write_folder(tmp_path / "m")
+    model = write_model(tmp_path / "m")
     arrays = {name: v.numpy() for name, v in google_variables(model).items()}
     arrays["bert/embeddings/layer_normalization/gamma"] = arrays.pop(
         "bert/embeddings/LayerNorm/gamma"

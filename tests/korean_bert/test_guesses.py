@@ -13,7 +13,7 @@ from korean_bert.guesses import MaskGuesser, PieceKinds, text_of
 from korean_bert.masked_text import encode_masked, encode_with_masks
 from run_scripts.tools import fill_masks
 from tests.support import oracle
-from tests.support.models.model_folders import PIECES, write_folder
+from tests.support.models.model_folders import PIECES, write_folder, write_model
 from tests.support.models.released_models import write_albert
 from tokenization import KoreanTokenizer
 
@@ -101,7 +101,7 @@ def test_words_are_the_best_of_all(model):
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))
 def test_a_graph_with_open_sizes_computes_the_positions_asked_for(tmp_path, kind):
-    model = write_folder(tmp_path, kind, sizes={"initializer_range": 0.4})
+    model = write_model(tmp_path, kind, sizes={"initializer_range": 0.4})
     guesser = MaskGuesser(model, load_model(tmp_path).tokenizer)
     for rows, length, positions in ((1, 5, 1), (3, 9, 2)):
         ids = np.arange(rows * length, dtype=np.int32).reshape(rows, length) % len(PIECES)

@@ -10,7 +10,7 @@ from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import BEST_FOLDER
 from korean_bert import load_model
 from model_formats.model_folder import REFERENCE_MODEL
-from tests.support.models.model_folders import write_folder
+from tests.support.models.model_folders import write_folder, write_model
 from tests.support.models.released_models import WRITERS
 from tests.support.paths import TEST_DATA
 from tokenization import FullTokenizer
@@ -53,7 +53,7 @@ def test_models_of_this_project(task, tmp_path):
 
 def test_the_best_checkpoint_and_chosen_ones(tmp_path):
     """The folder's choice is the best one; a path to another chooses that."""
-    trained = write_folder(tmp_path)
+    trained = write_model(tmp_path)
     (tmp_path / BEST_FOLDER).mkdir()
     newest = load_model(tmp_path).embed(TEXT)
     for variable in trained.trainable_variables:

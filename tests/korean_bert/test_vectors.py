@@ -16,7 +16,7 @@ from korean_bert import load_model
 from korean_bert.model import as_pairs
 from run_scripts import extract_features
 from tests.support import oracle
-from tests.support.models.model_folders import write_folder
+from tests.support.models.model_folders import write_folder, write_model
 
 TEXTS = [
     "나는 학교에 갔다.",
@@ -33,7 +33,7 @@ def folders(tmp_path_factory):
     made = {}
     for kind in ("bert", "albert"):
         folder = tmp_path_factory.mktemp(kind)
-        model = write_folder(folder, kind, sizes={"initializer_range": 0.4})
+        model = write_model(folder, kind, sizes={"initializer_range": 0.4})
         weights = {k: v.numpy().astype(np.float64) for k, v in google_variables(model).items()}
         made[kind] = load_model(folder), weights
     return made

@@ -313,7 +313,7 @@ def command(text, **paths):
 
 
 if __name__ == "__main__":
-    cpu = tf.config.list_physical_devices("CPU")[0]  # two devices, as in conftest.py
+    cpu = tf.config.list_physical_devices("CPU")[0]  # two devices, as in every_test.py
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     optimize_graphs(bool(os.environ.get("OPTIMIZE_GRAPHS", "1")))
     name, where, step, *flags = sys.argv[1:]

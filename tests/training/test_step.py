@@ -82,7 +82,7 @@ keras.config.set_dtype_policy("float64")
 strategy = make_strategy("multi_worker")
 from tests.support.tiny_models import optimize_graphs
 from tests.support.training_checks import run_steps
-optimize_graphs(False)  # as in conftest.py: what it changes grows from step to step
+optimize_graphs(False)  # as in every_test.py: what it changes grows from step to step
 folder, kind, optimizer_name, xla = sys.argv[1:]
 numbers, state = run_steps(kind, optimizer_name, strategy=strategy, xla=xla == "True")
 np.savez(f"{folder}/{worker_index(strategy)}.npz", numbers=numbers, **state)

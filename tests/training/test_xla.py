@@ -16,7 +16,7 @@ from tests.support.workers import start_workers, wait_for
 PROGRAM = """
 import os, sys
 if sys.argv[1] == "mirrored":
-    import tests.conftest  # two logical CPUs
+    import tests.support.every_test  # two logical CPUs
 import tensorflow as tf
 from tests.support.tiny_models import make_step, random_batch, tensors
 from bert_tf.training.distribution import barrier, make_strategy

@@ -8,6 +8,7 @@ import numpy as np
 from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
 from model_formats.model_folder import ModelFolder
 from run_scripts.conversion.adapt_checkpoint import main
+from tests.support.models.kept_folders import write_kept
 from tests.support.tiny_models import tiny_model, write_config
 from tokenization import load_tokenizer
 
@@ -29,6 +30,11 @@ def write_tokenizer(folder, pieces, **options):
 
 def write_model(folder, kind="bert"):
     """A folder as training leaves it: a table with spare rows, moments, counters, a task's head."""
+    write_kept(folder, _write_adaptable, kind)
+    return folder
+
+
+def _write_adaptable(folder, kind):
     write_tokenizer(folder, OLD)
     write_config(folder / f"{kind}_config.json", kind, num_hidden_layers=2)
     (folder / "pretraining.json").write_text('{"trained_positions": 24}')
@@ -43,7 +49,6 @@ def write_model(folder, kind="bert"):
     heads = {"output_weights": rng.normal(size=(3, 32)), "output_bias": rng.normal(size=3)}
     arrays |= {name: value.astype(np.float32) for name, value in heads.items()}
     write_arrays(str(folder / "model.ckpt-3"), {**arrays, "global_step": np.int64(3)})
-    return folder
 
 
 def adapt(model_dir, output, **flags):

@@ -8,6 +8,7 @@ from finetuning.tasks import TASKS
 from model_formats.encoders import ENCODERS
 from model_formats.load_folder import make_model
 from model_formats.model_folder import ModelFolder
+from tests.support.models.kept_folders import write_kept
 from tests.support.tiny_models import SIZES
 from tokenization import FullTokenizer
 
@@ -40,7 +41,13 @@ def settings_of(task, **values):
     return {**dict.fromkeys(TASKS[task].settings), **VALUES[task], **values}
 
 
-def write_folder(folder, kind="bert", task="pretraining", sizes=None, names=(), **settings):
+def write_folder(folder, *arguments, **settings):
+    """As `write_model`, without a model to return; the second time for the same it is a copy."""
+    write_kept(folder, write_model, *arguments, **settings)
+    keras.utils.set_random_seed(5)  # as after the first
+
+
+def write_model(folder, kind="bert", task="pretraining", sizes=None, names=(), **settings):
     """Writes a folder with a model of two layers; returns the model.
 
     Args:

@@ -12,7 +12,7 @@ from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
 from finetuning.inputs import ROW_INPUTS, pad_rows
 from model_formats.loaded_model import LoadedModel
-from tests.support.models.model_folders import write_folder
+from tests.support.models.model_folders import write_model
 from tests.support.tiny_models import SIZES
 
 # Larger than usual, so that outputs differ from text to text.
@@ -57,7 +57,7 @@ def strong_head(model, deviation=0.5):
 
 def write_strong_folder(folder, task, kind="bert", **settings):
     """Writes a folder with a fine-tuned model that tells texts apart."""
-    made = write_folder(folder, kind, task, sizes=WEIGHTS, **settings)
+    made = write_model(folder, kind, task, sizes=WEIGHTS, **settings)
     save_google_checkpoint(strong_head(made), checkpoint_path(folder, 3))
 
 
