@@ -9,8 +9,9 @@ it searches: the vectors, or the index with them.
 
 Under --clusters=0 the vectors lie evenly in all directions. Vectors of texts do not: even ones are
 the worst case of the approximate index, as the ten nearest are hardly nearer than the others.
-Under --clusters=N each vector is one of N such directions plus noise of length --spread, and so
-may be easier than texts. The same ways take turns on each kind.
+Under --clusters=N each vector is one of N such directions plus noise of length --spread.
+--file=vectors.npy searches vectors of real texts instead, as `model.embed` makes them; the last
+ones are the queries, and are not searched. The same ways take turns on each kind.
 
     search          finetuning.similarity.ranking.search, as `model.search` and the program call it
     numpy           products with all vectors, argpartition, for as many queries as fit 1 GB
@@ -20,6 +21,7 @@ may be easier than texts. The same ways take turns on each kind.
 
 import importlib.util
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -44,15 +46,21 @@ NOISE = 0.5  # its length beside a vector of length 1
 def main(options):
     """Prints a line for each way, under each kind of vectors."""
     headings = ["clusters", "way", "ms a query", "of the ten nearest", "made in s", "MB"]
-    print_table(headings, (row for count in options.clusters for row in rows(options, count)))
+    print_table(headings, (row for kind in kinds(options) for row in rows(options, *kind)))
 
 
-def rows(options, clusters):
-    """Yields the rows of vectors in so many clusters."""
-    draw = np.random.default_rng(0)
-    corpus = make_corpus(draw, options, clusters)
-    near = corpus[draw.integers(options.vectors, size=options.queries)]
-    queries = unit_vectors(near + NOISE * directions(draw, *near.shape))
+def kinds(options):
+    """Yields the name of each kind of vectors, those that are searched, and the queries."""
+    if options.file:
+        vectors = unit_vectors(np.load(options.file))
+        yield options.file.stem, vectors[: -options.queries], vectors[-options.queries :]
+        return
+    for clusters in options.clusters:
+        yield f"{clusters:,}", *make_vectors(options, clusters)
+
+
+def rows(options, kind, corpus, queries):
+    """Yields a row for each way."""
     ways, making, sizes = {}, {}, {}
     for name in options.ways:
         start = time.perf_counter()
@@ -70,7 +78,7 @@ def rows(options, clusters):
         each = [1000 * taken / options.queries for taken in seconds[name]]
         megabytes = f"{sizes[name] / 1e6:,.2f}"
         made = f"{making[name]:.1f}"
-        yield [f"{clusters:,}", name, cell(each, ".3f"), f"{share:.1%}", made, megabytes]
+        yield [kind, name, cell(each, ".3f"), f"{share:.1%}", made, megabytes]
 
 
 def directions(draw, count, size):
@@ -78,8 +86,16 @@ def directions(draw, count, size):
     return unit_vectors(draw.standard_normal((count, size), np.float32))
 
 
+def make_vectors(options, clusters):
+    """Draws the vectors that are searched, [N, H], and the queries, near some of them."""
+    draw = np.random.default_rng(0)
+    corpus = make_corpus(draw, options, clusters)
+    near = corpus[draw.integers(options.vectors, size=options.queries)]
+    return corpus, unit_vectors(near + NOISE * directions(draw, *near.shape))
+
+
 def make_corpus(draw, options, clusters):
-    """The vectors that are searched, [N, H], around so many centres; 0: around none."""
+    """The vectors that are searched, around so many centres; 0: around none."""
     corpus = directions(draw, options.vectors, options.size)
     if not clusters:
         return corpus
@@ -149,6 +165,7 @@ FLAGS = {
     "size": 256,
     "queries": 1000,
     "clusters": flag([0], "numbers of centres that vectors lie around, such as 0,1000; 0: none"),
+    "file": flag(None, "a .npy file of vectors, [N, H]", type=Path),
     "spread": flag(1.0, "of the noise beside a centre, whose length is 1", type=positive(float)),
     "ways": some_of([name for name in WAYS if HAS_FAISS or "faiss" not in name], WAYS),
 }
