@@ -103,7 +103,7 @@ def strategy_of(name: str, num_gpus: int | None = None) -> "tf.distribute.Strate
     """The strategy, created once in each process, as its collective operations are numbered."""
     import tensorflow as tf
 
-    from bert_tf.training.distribution import make_strategy
+    from bert_tf.training.distribution import barrier, make_strategy
 
     if name == "one_device":
         # `make_strategy` refuses one device to a worker, which computes the reference too.
@@ -114,7 +114,11 @@ def strategy_of(name: str, num_gpus: int | None = None) -> "tf.distribute.Strate
         return tf.distribute.MirroredStrategy(
             [f"{kind}:0", f"{kind}:1"], cross_device_ops=tf.distribute.HierarchicalCopyAllReduce()
         )
-    return make_strategy(name, num_gpus)
+    strategy = make_strategy(name, num_gpus)
+    # As the programs do before they make a model: a variable's broadcast as the first collective
+    # operation of two processes never ended in a third of the runs.
+    barrier(strategy)
+    return strategy
 
 
 @contextlib.contextmanager
