@@ -5,15 +5,11 @@ PREFIX.meta), holding Google's variable names: tools made for Google's files can
 project writes.
 """
 
-import atexit
 import dataclasses
 import difflib
 import errno
-import functools
 import os
 import re
-import shutil
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -22,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint_files import exists, remove_checkpoint, rename_checkpoint
+from bert_tf.checkpoint_files import exists, link_to, remove_checkpoint, rename_checkpoint
 from bert_tf.config import EncoderConfig, unseen_differences
 from bert_tf.optimization import OPTIMIZERS, DecayOptimizer
 
@@ -142,18 +138,8 @@ def _open(prefix):
     """Opens a checkpoint; TensorFlow would take a bracket in the folder's path for a pattern."""
     folder, name = os.path.split(prefix)
     if "[" in folder or "\\" in folder:
-        folder = _link_to(os.path.abspath(folder))
+        folder = link_to(os.path.abspath(folder))
     return tf.train.load_checkpoint(os.path.join(folder, name))
-
-
-@functools.cache
-def _link_to(folder):
-    """A path to a folder of any name, as long as this process lives: readers open files late."""
-    place = tempfile.mkdtemp()
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
-    link = os.path.join(place, "link")
-    os.symlink(folder, link)
-    return link
 
 
 def read_tensor(reader: Any, prefix: str, name: str) -> np.ndarray:

@@ -1,8 +1,12 @@
 """Manages the checkpoint files of a run's directory, without TensorFlow."""
 
+import atexit
+import functools
 import glob
 import os
 import re
+import shutil
+import tempfile
 
 from bert_common.atomic_write import atomic_write
 
@@ -95,6 +99,16 @@ def _files(prefix):
     data = glob.glob(f"{glob.escape(prefix)}.data-*")  # large models of others have several
     paths = (f"{prefix}.index", *data, f"{prefix}.meta")
     return [path for path in paths if os.path.exists(path)]
+
+
+@functools.cache
+def link_to(folder: str) -> str:
+    """A link to a folder, by a plain name; it stays as long as this process, which reads late."""
+    place = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    link = os.path.join(place, "link")
+    os.symlink(folder, link)
+    return link
 
 
 def remove_unfinished(directory: str | os.PathLike[str]) -> None:

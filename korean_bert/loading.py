@@ -65,7 +65,7 @@ def load_model(
 def open_folder(path: str) -> ModelFolder:
     """Opens a model's folder, or the folder of a checkpoint, as a `ModelFolder`."""
     what = "a model's folder"
-    if os.path.isdir(path) and not ModelFolder(os.path.normpath(path)).is_inside_another:
+    if os.path.isdir(path) and not ModelFolder(path).is_inside_another:
         return ModelFolder.open(path, what=what)
     checkpoint = find_weights(path)
     folder = ModelFolder.beside(checkpoint).path

@@ -1,4 +1,4 @@
-"""Ranks and groups texts by the cosines of their vectors.
+"""Compares texts by the cosines of their vectors.
 
 Shapes: A, Q, N texts or vectors, H hidden, K texts that are found for a query.
 """

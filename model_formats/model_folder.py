@@ -133,7 +133,8 @@ class ModelFolder(Described):
     def is_inside_another(self) -> bool:
         """Whether it is the folder that a training makes for its best checkpoint in its own."""
         # A model's own folder may be called so too.
-        return os.path.basename(self.path) == BEST_FOLDER and not self.config_files
+        name = os.path.basename(os.path.normpath(self.path))
+        return name == BEST_FOLDER and not self.config_files
 
     @functools.cached_property
     def difference(self) -> Difference | None:
@@ -351,11 +352,11 @@ def _find_checkpoint(directory):
     """
     if os.path.basename(directory) == HUB_ASSETS:
         directory = os.path.join(os.path.dirname(directory), HUB_VARIABLES)
-    is_inside = ModelFolder(os.path.normpath(directory)).is_inside_another
+    find = best_checkpoint if ModelFolder(directory).is_inside_another else latest_checkpoint
     for prefix in (
         best_checkpoint(os.path.join(directory, BEST_FOLDER)),
         os.path.join(directory, ALBERT.checkpoint),  # its best one, released or not
-        best_checkpoint(directory) if is_inside else latest_checkpoint(directory),
+        find(directory),
         os.path.join(directory, EXPORTED_NAME),
     ):
         if prefix and exists(prefix):

@@ -5,6 +5,7 @@ import json
 import re
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from bert_tf.checkpoint import save_google_checkpoint
@@ -123,6 +124,11 @@ RUNS = {
         "--vectors=300 --size=16 --queries=20 --rounds=1 --ways=search,numpy",
         r"\| numpy \| [0-9.]+ \(0%\) \| 100.0% \|",
     ),
+    # The last five are the queries: 25 of 8 numbers are searched.
+    "serving.search file": Smoke(
+        "--file={vectors} --queries=5 --rounds=1 --ways=search,numpy",
+        r"\| texts \| numpy \| [0-9.]+ \(0%\) \| 100.0% \| [0-9.]+ \| 0.00 \|", slow=False,
+    ),
     # Of so few vectors the index finds all; beside them, 0.02 MB, it holds up to 64 links of each.
     "serving.search approximate": Smoke(
         "--vectors=300 --size=16 --queries=20 --rounds=1 --clusters=0,3 --ways=faiss_hnsw,faiss",
@@ -171,6 +177,7 @@ def folder(tmp_path_factory):
         "questions": write_questions(path / "questions.json", number_questions(40, seed=1)),
         "treebank": write_treebank(path / "treebank.conllu"),
         "records": write_records(path),
+        "vectors": write_vectors(path / "texts.npy"),
     }
 
 
@@ -184,6 +191,12 @@ def write_model(folder):
     save_google_checkpoint(model, str(folder / "model.ckpt-1"))
     (folder / "pretraining.json").write_text('{"trained_positions": 8}')
     return folder
+
+
+def write_vectors(path):
+    """Thirty vectors, of which no two have the same direction."""
+    np.save(path, np.random.default_rng(1).standard_normal((30, 8)))
+    return path
 
 
 def write_tasks(folder):

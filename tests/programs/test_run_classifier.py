@@ -284,6 +284,19 @@ def test_a_command_with_spaces_between_labels_resumes(job):
 
 
 @pytest.mark.usefixtures("eagerly")
+def test_a_training_goes_on_as_the_network_that_it_began_as(job, capsys):
+    """No weight's shape tells how many heads there are."""
+    assert job.run(train_step=1) == 0
+    saved = job.output / "bert_config.json"
+    heads = json.loads(saved.read_text())["num_attention_heads"]
+    config = job.folder / "other.json"
+    config.write_text(saved.read_text().replace(f'heads": {heads}', f'heads": {heads // 2}'))
+    capsys.readouterr()
+    assert job.run(train_step=2, bert_config_file=config) == 1
+    assert f"num_attention_heads of the configuration must be {heads}," in one_line(capsys)
+
+
+@pytest.mark.usefixtures("eagerly")
 def test_mnli_is_measured_on_both_splits(tmp_path, capsys):
     job = ClassifierJob(tmp_path)
     write_mnli(job.data)

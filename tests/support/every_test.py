@@ -1,4 +1,4 @@
-"""Settings and fixtures of every test: two logical devices stand in for two GPUs."""
+"""What every test runs under: two logical devices stand in for two GPUs."""
 
 import ctypes
 import gc
