@@ -38,9 +38,9 @@ class BuildVocabFlags:
     EXAMPLE = "--input_file='data/*.txt' --output_dir=data/vocab --vocab_size=32000"
 
     input_file: str = groups.FILES.optional(
-        "The text to read: comma-separated paths, globs or folders. Files hold plain text or JSON "
-        "lines, optionally gzipped. Parquet files and folders saved by Hugging Face datasets need "
-        'the pip extra "parquet".',
+        "The text to read: comma-separated files, folders or globs. Files hold plain text or JSON "
+        "lines, optionally gzipped. Parquet files and folders saved by the Hugging Face datasets "
+        'library need the pip extra "parquet". Required without --compare.',
         is_input=True,
         is_path=True,
     )
@@ -52,18 +52,19 @@ class BuildVocabFlags:
     )
     text_key: str = groups.FILES.flag(
         TEXT_KEY,
-        "The JSON key or table column that holds the text. Use dots for nested keys, such as "
-        "meta.body.",
+        "The JSON key or the Parquet or Arrow column that holds the text. Use dots for nested "
+        "keys, such as meta.body.",
     )
     output_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write the tokenizer to. Other programs take it as --tokenizer_dir."
+        "The folder to write the tokenizer to, required without --compare. Other programs take it "
+        "as --tokenizer_dir."
     )
     overwrite: bool = groups.OUTPUT.flag(
         False, "Replace the vocabulary that --output_dir already holds. Default: keep it and stop."
     )
     compare: str = groups.VOCABULARY.optional(
-        "Vocabularies to compare, instead of learning one: comma-separated tokenizer folders, "
-        "vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
+        "Print how these vocabularies tokenize --text, instead of learning one: comma-separated "
+        "tokenizer folders, vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
         is_input=True,
         takes=(FILE, FOLDER, NOTHING),
     )
@@ -82,8 +83,8 @@ class BuildVocabFlags:
     normalization: str = groups.VOCABULARY.flag(
         "NFC",
         "The Unicode normalization. NFC composes Hangul. NFKC also replaces full-width letters, "
-        "circled numbers and ligatures with plain characters. Both keep single jamo such "
-        "as ㅋㅋ.",
+        "circled numbers and ligatures with plain characters. Both keep standalone jamo such as "
+        "ㅋㅋ.",
         choices=("NFC", "NFKC"),
     )
     unknown: str = groups.VOCABULARY.flag(
@@ -100,8 +101,7 @@ class BuildVocabFlags:
         most=LARGEST_VOCABULARY,
     )
     user_symbols: str = groups.VOCABULARY.optional(
-        "Tokens to add to the vocabulary and never split, comma-separated. ##X is the token X "
-        "inside a word."
+        "Comma-separated tokens that the vocabulary must hold. ##X is the token X inside a word."
     )
     character_coverage: float = groups.VOCABULARY.flag(
         0.9995,
@@ -111,11 +111,11 @@ class BuildVocabFlags:
         most=1,
     )
     do_lower_case: bool = groups.TOKENIZER.flag(
-        False, "Lower-case the text while learning, and in the saved tokenizer."
+        False, "Lower-case the text to learn from, and make the saved tokenizer lower-case text."
     )
     most_megabytes: int = groups.VOCABULARY.flag(
         32,
-        "The maximum number of megabytes of text to learn from. From larger texts, lines are "
+        "The maximum number of megabytes of text to learn from. If there is more text, lines are "
         "sampled.",
         least=1,
         most=2**20,

@@ -68,24 +68,26 @@ class ClassifierFlags(TextFlags):
     )
     data_file: str = groups.FILES.input_file(
         "A single file with all your examples: .csv, .tsv, .jsonl, .json or .parquet. A tenth of "
-        "the examples is held out for evaluation."
+        "them are held out for evaluation."
     )
     train_file: str = groups.FILES.optional(
-        "Your own training file, in a format that --data_file accepts.", is_input=True, is_path=True
+        "Your own training file: .csv, .tsv, .jsonl, .json or .parquet.",
+        is_input=True,
+        is_path=True,
     )
     dev_file: str = groups.FILES.input_file("Your own evaluation file.")
     test_file: str = groups.FILES.input_file("Your own test file, with or without labels.")
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
-        help="The file to predict with --do_predict. The output is NAME_predictions.csv in "
-        "--output_dir, with the file's columns and the predictions. NAME is the file's name "
+        help="The file of examples to predict with --do_predict. NAME_predictions.csv in "
+        "--output_dir repeats its columns and adds the predictions; NAME is the file's name "
         "without .csv.",
     )
     task_name: str = groups.TASK.optional(
-        f"The data set: {', '.join(DATASETS)}. mismnli is MNLI, evaluated on other genres. csv, "
-        "tsv, jsonl: your own train, dev and test files in --data_dir. Not needed if a flag such "
-        "as --train_file names your files.",
+        f"The data set: {', '.join(DATASETS)}. mismnli is MNLI with its mismatched dev and "
+        "test sets. csv, tsv, jsonl: your own train, dev and test files in --data_dir. Not needed "
+        "if a flag such as --train_file names your files.",
         convert=str.lower,
         alike=(OWN_FILES, *FILE_TYPES),
     )
@@ -97,8 +99,8 @@ class ClassifierFlags(TextFlags):
     )
     text_column: str = groups.COLUMNS.optional(
         "The column with the text in your own data files, by name or, in tables without a header, "
-        "by number from 0. Default: text; in --data_file and --train_file, the column whose name "
-        "suggests text.",
+        'by number from 0. Default: "text"; with --data_file or --train_file, the column whose '
+        "name suggests text.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
@@ -112,14 +114,14 @@ class ClassifierFlags(TextFlags):
     )
     label_column: str = groups.COLUMNS.optional(
         "The column with the label (for multi_label, comma-separated labels) in your own data "
-        "files. Default: label; in --data_file and --train_file, the column whose name suggests a "
-        "label.",
+        'files. Default: "label"; with --data_file or --train_file, the column whose name '
+        "suggests a label.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     id_column: str = groups.COLUMNS.optional(
-        "The column with the example's id in your own data files. Default: none; file and line "
-        "identify an example.",
+        "The column with the examples' ids in your own data files. Default: none; file and line "
+        "number serve as ids.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
@@ -136,15 +138,15 @@ class ClassifierFlags(TextFlags):
     )
     class_weights: str = groups.OPTIMIZER.flag(
         "none",
-        "How examples are weighted in the loss. none: equally. balanced: by number of examples / "
-        "(number of classes * examples of the class), so that rare classes count more.",
+        "How to weight examples in the loss. none: equally. balanced: in inverse proportion to "
+        "the size of their class, so that rare classes count as much as frequent ones.",
         choices=("none", "balanced"),
         kept=True,
         recorded=True,
     )
     export_dir: str = groups.EXPORT.output_folder(
-        "The folder to write a SavedModel to, in a new subfolder. It holds the best model if "
-        "evaluations selected one, else the last. Its input is tf.Examples."
+        "The folder to write a SavedModel to, in a new subfolder: the best model if evaluations "
+        "selected one, else the last. It takes serialized tf.Examples."
     )
     threshold_to_export: float = groups.EXPORT.optional(
         'A number that the SavedModel returns as "threshold" with its predictions, for your own '

@@ -63,7 +63,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         "The file to write: NumPy arrays if its name ends in .npz, else JSON lines.", is_path=True
     )
     projector_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write vectors to for TensorBoard's projector (tensorboard --logdir)."
+        "The folder to write the vectors to, for TensorBoard's projector (tensorboard --logdir)."
     )
     layers: str = groups.LAYERS.flag(
         "-1,-2,-3,-4",
@@ -71,9 +71,10 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         "the last.",
     )
     pooling: str = groups.LAYERS.optional(
-        "How the tokens of a line become one vector, in .npz output. mean, max: the mean or "
-        "maximum of their vectors. cls: the vector of [CLS]. none: one vector per token. Default: "
-        "as the model was trained by run_similarity or sentence-transformers, else mean.",
+        "How to pool the token vectors of a line into one, for .npz output and --projector_dir. "
+        "mean, max: their mean or maximum. cls: the vector of [CLS]. none: one vector per token. "
+        "Default: the pooling that run_similarity or sentence-transformers trained the model "
+        "with, else mean.",
         choices=("mean", "cls", "max", "none"),
     )
     word_embeddings: bool = groups.LAYERS.flag(

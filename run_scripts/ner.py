@@ -48,13 +48,14 @@ class NerFlags(TextFlags):
     data_dir: str = redeclare(
         TextFlags,
         "data_dir",
-        help="The folder with the task's files. Not needed if you only predict --predict_file.",
+        help="The folder with the task's files. Not needed if you only tag --predict_file.",
     )
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
         help="The file to tag with --do_predict: one sentence per line, or tokens as in the "
-        "training file, with or without tags. Default: none; --predict_split is tagged.",
+        "training file, with or without tags. Default: none; the split in --predict_split is "
+        "tagged.",
     )
     predict_format: str = groups.PREDICTION.flag(
         "auto",

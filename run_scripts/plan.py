@@ -71,22 +71,22 @@ class CorpusPlanFlags:
 
     corpus_gb: str = groups.TASK.optional(
         "The size of the text in gigabytes (10^9 bytes of UTF-8). Comma-separated sizes give one "
-        "column each. Default: none; instead of a plan, this program prints tables of models."
+        "column each. Default: none; the program prints tables that compare models instead of a "
+        "plan."
     )
     config_file: str = groups.MODEL.input_file(
-        "The configuration files of the models to print tables of, comma-separated. Used only "
-        "without --corpus_gb. Default: all published sizes, with their English vocabularies.",
+        "The configuration files of the models in the tables printed without --corpus_gb, "
+        "comma-separated. Default: all published sizes of BERT and ALBERT, with English "
+        "vocabularies.",
         is_list=True,
     )
     lengths: str = groups.UPDATES.flag(
         "128,512",
-        "The sequence lengths that the printed tables of models assume, comma-separated. Used "
-        "only without --corpus_gb.",
+        "The sequence lengths in the tables printed without --corpus_gb, comma-separated.",
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
-        "The batch size, in examples, that the printed tables of models assume. Used only "
-        "without --corpus_gb.",
+        "The batch size, in examples, that the memory tables printed without --corpus_gb assume.",
         least=1,
         most=LARGEST_BATCH,
     )
@@ -96,7 +96,7 @@ class CorpusPlanFlags:
         choices=tuple(JOBS),
     )
     vocab_size: int = groups.VOCABULARY.optional(
-        "The vocabulary size. Default: as in the flag files of --model.",
+        f"The vocabulary size. Default: {USUAL_VOCABULARY:,}.",
         least=1,
         most=LARGEST_VOCABULARY,
     )
@@ -104,7 +104,7 @@ class CorpusPlanFlags:
         8, "The number of GPUs that train together.", least=1, most=MOST_DEVICES
     )
     gpu: str = groups.PROCESSES.optional(
-        "The GPU model to plan for. Default: all known models, one line each.", choices=tuple(CARDS)
+        "The GPU model to plan for. Default: all listed GPUs.", choices=tuple(CARDS)
     )
     utilisation: float = groups.PROCESSES.flag(
         0.35,
@@ -115,15 +115,15 @@ class CorpusPlanFlags:
     )
     token_dropping: float = groups.UPDATES.flag(
         0.0,
-        "The share of tokens that skip the middle layers, as in run_pretraining. Not for ELECTRA "
-        "with its generator.",
+        "The share of tokens that skip the middle layers in training, as in run_pretraining. "
+        "Ignored when ELECTRA is trained with its generator.",
         least=0,
         below=1,
     )
     num_passes: float = groups.UPDATES.flag(
         40.0,
-        "Also plan a training of this many passes over the text, beside the one in the flag "
-        "files. BERT's paper makes about 40.",
+        "Also plan a training run of this many passes over the text, beside the run in the flag "
+        "files. BERT was trained for about 40 passes.",
         above=0,
         most=10_000,
     )
@@ -135,14 +135,15 @@ class CorpusPlanFlags:
     )
     masking: str = groups.ROWS.flag(
         "dynamic",
-        "The kind of record files. dynamic: packed sequences, masked during training, as in the "
-        "flag files of all models but bert_mini. static: one sequence per example, with stored "
-        "masks, as in Google's programs.",
+        "How the record files store sequences. dynamic: packed, masked during training. static: "
+        "one sequence per example, masked in advance, as in Google's programs and the flag files "
+        "of bert_mini.",
         choices=("dynamic", "static"),
     )
     dupe_factor: int = groups.ROWS.flag(
         10,
-        "The number of passes over the text that are stored with --masking=static.",
+        "The number of passes over the text to store, each with its own masks. Only for "
+        "--masking=static.",
         least=1,
         most=10_000,
     )

@@ -69,8 +69,8 @@ class SimilarityFlags(FinetuneFlags):
 
     data_dir: str = shared(
         "data_dir",
-        help="The folder with the task's files. Not needed with --train_file, --dev_file or "
-        "--test_file.",
+        help="The folder with the task's files. Not needed if flags such as --train_file name all "
+        "the files.",
         required=False,
     )
     train_file: str = groups.FILES.optional(
@@ -83,16 +83,16 @@ class SimilarityFlags(FinetuneFlags):
         is_path=True,
     )
     train_shares: str = groups.FILES.optional(
-        "The ratio of batches from several training files, such as 3,1. Default: the ratio of "
-        "their numbers of examples.",
+        "The ratio in which batches come from the files in --train_file, such as 3,1. Default: in "
+        "proportion to their numbers of examples.",
         recorded=True,
         kept=True,
     )
     dev_file: str = groups.FILES.input_file(
-        "Your own evaluation file of pairs, in a format that --train_file accepts."
+        "Your own dev file: pairs, in any format that --train_file accepts."
     )
     test_file: str = groups.FILES.input_file(
-        "Your own test file of pairs, in a format that --train_file accepts."
+        "Your own test file: pairs, in any format that --train_file accepts."
     )
     task_name: str = groups.TASK.optional(
         f"The data set. {', '.join(INFERENCES)}: triples of a sentence, an entailed sentence and "
@@ -103,8 +103,8 @@ class SimilarityFlags(FinetuneFlags):
         changeable=ALWAYS,
     )
     text_column: str = groups.COLUMNS.optional(
-        "The column with the first text in your own data files. Default: the column named text, "
-        "sentence1, query, question or the like."
+        "The column with each example's first text in your own data files. Default: the column "
+        "named text, sentence1, query, question or the like."
     )
     second_column: str = groups.COLUMNS.optional(
         "The column with the second text of each pair in your own data files. Default: the column "
@@ -122,19 +122,19 @@ class SimilarityFlags(FinetuneFlags):
         "The encoding of your own data files. Default: detected.", choices=tuple(NAMES)
     )
     objective: str = groups.OPTIMIZER.optional(
-        "What training aims at. cosine: a pair's cosine equals its score, scaled to at most 1. "
-        "ranking: a text is closer to its partner than to other texts in the batch. simcse: a "
-        "text is its own partner, under different dropout. both: cosine for files with scores, "
-        "ranking for others. Default: cosine for scored pairs, ranking for pairs and triples, "
-        "simcse for single texts, both for a mix.",
+        "The training objective. cosine: a pair's cosine should equal its score, which is scaled "
+        "to at most 1. ranking: a text should be closer to its partner than to other texts in the "
+        "batch. simcse: a text is its own partner, under different dropout. both: cosine for "
+        "files with scores, ranking for others. Default: cosine for scored pairs, ranking for "
+        "pairs and triples, simcse for single texts, both if only some files have scores.",
         choices=OBJECTIVES,
         recorded=True,
         kept=True,
     )
     temperature: float = groups.OPTIMIZER.flag(
         0.05,
-        "The number that similarities are divided by, for --objective=ranking or simcse. Lower "
-        "values put more weight on wrong texts that are similar.",
+        "The softmax temperature by which similarities are divided, for every --objective except "
+        "cosine. Lower values put more weight on hard negatives.",
         above=0,
         most=HIGHEST_TEMPERATURE,
         recorded=True,
@@ -148,18 +148,19 @@ class SimilarityFlags(FinetuneFlags):
     )
     normalize: bool = groups.HEAD.flag(
         PerModel(True),
-        "Scale vectors to length 1. Off: --objective=ranking compares dot products instead of "
-        "cosines.",
+        "Scale vectors to length 1. If off, --objective=ranking and simcse compare dot products "
+        "instead of cosines.",
     )
     embedding_sizes: str = groups.HEAD.optional(
-        "Smaller sizes to which vectors can be cut, such as 256,128,64 (Matryoshka). Each size "
-        "adds a loss on that many leading dimensions. Default: only the full size.",
+        "Train vectors that can also be truncated to these sizes, such as 256,128,64 "
+        "(Matryoshka). Each size adds a loss on that many leading dimensions. Default: only the "
+        "full size.",
         recorded=True,
     )
     freeze_embeddings: bool = groups.LAYERS.flag(
         False,
-        "Do not train the token, position and segment embeddings. An export with "
-        "--format=difference is then much smaller.",
+        "Do not train the token, position and segment embeddings. This makes an export by "
+        "export_model.py --format=difference much smaller.",
         recorded=True,
         kept=True,
     )

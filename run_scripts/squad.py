@@ -56,7 +56,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
 
     data_dir: str = shared(
         "data_dir",
-        help="The folder that holds --train_file and --predict_file. Default: the working folder.",
+        help="The folder that --train_file and --predict_file are relative to. Default: the "
+        "working directory.",
         required=False,
     )
     train_file: str = groups.FILES.optional(
@@ -77,8 +78,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     skip_bad_answers: bool = groups.FILES.flag(
         False,
-        "Do not train on answers that do not occur in their text, nor on questions left without "
-        "an answer. Scoring still uses such answers. Default: stop with an error.",
+        "When training, skip answers that do not occur in their text, and questions with no other "
+        "answer. Scoring still uses such answers. Default: stop with an error.",
     )
     task_name: str = groups.TASK.flag(
         PerModel("squad"),
@@ -105,8 +106,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     do_predict: bool = shared(
         "do_predict",
-        help="Answer the questions in --predict_file and write the answers. Also score them if "
-        "the file contains the right ones.",
+        help="Write answers to the questions in --predict_file. Also score them if that file "
+        "contains the correct answers.",
     )
     do_eval: bool = shared(
         "do_eval", help="Score the model's answers to the questions in --predict_file."
@@ -114,8 +115,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     max_seq_length: int = shared(
         "max_seq_length",
         default=PerModel(384),
-        help="The maximum number of tokens in an input, including special tokens. Longer texts "
-        "are divided into overlapping windows.",
+        help="The maximum number of tokens in a question and text together, including special "
+        "tokens. Texts that do not fit are divided into overlapping windows.",
     )
     n_best_size: int = groups.ANSWERS.flag(
         PerModel(20),
@@ -133,25 +134,26 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     null_score_diff_threshold: float = groups.ANSWERS.flag(
         PerModel(0.0),
-        "The value in null_odds.json above which a SQuAD 2.0 question gets no answer.",
+        "With --version_2_with_negative, questions whose value in null_odds.json is above this "
+        "threshold get no answer.",
         least=-1e9,
         most=1e9,
         changeable=ALWAYS,
     )
     google_answers: bool = groups.ANSWERS.flag(
         False,
-        "Select and trim answers as google-research/bert does, to compare with it. Add "
-        "--bucket_boundaries=none to match its candidate answers too.",
+        "Select and trim answers as google-research/bert does, so that scores are comparable. Add "
+        "--bucket_boundaries=none to match its answers exactly.",
     )
     start_n_top: int = groups.HEAD.optional(
-        "The number of answer starts that ALBERT's SQuAD 2.0 head considers. With BERT, giving "
-        f"this flag selects that head. Default: {START_N_TOP}.",
+        "The number of start positions that ALBERT's SQuAD 2.0 head considers. With BERT, "
+        f"giving this flag selects that head. Default: {START_N_TOP} in that head.",
         least=1,
         most=MOST_SHOWN,
     )
     end_n_top: int = groups.HEAD.optional(
-        "The number of answer ends that ALBERT's SQuAD 2.0 head considers for each start. "
-        f"Default: {END_N_TOP}.",
+        "The number of end positions that ALBERT's SQuAD 2.0 head considers for each start "
+        f"position. Default: {END_N_TOP}.",
         least=1,
         most=MOST_SHOWN,
     )
@@ -170,13 +172,13 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     warmup_proportion: float = shared("warmup_proportion", default=PerModel(0.1))
     warmup_step: int = shared("warmup_step", default=PerModel(None))
     train_feature_file: str = groups.BATCHES.optional(
-        "The cache file of the encoded training questions, for later runs with the same flags. "
-        "Default: train_features.npz in --output_dir.",
+        "The file that caches the tokenized training questions, for later runs with the same "
+        "flags. Default: train_features.npz in --output_dir.",
         takes=(FILE, NOTHING),
     )
     predict_feature_file: str = groups.BATCHES.optional(
-        "The cache file of the encoded questions of --predict_file. Default: predict_features.npz "
-        "in --output_dir.",
+        "The file that caches the tokenized questions in --predict_file. Default: "
+        "predict_features.npz in --output_dir.",
         takes=(FILE, NOTHING),
     )
     predict_feature_left_file: str = groups.COMPATIBILITY.optional(

@@ -60,7 +60,7 @@ class AdaptFlags:
     )
     add_tokens: str = groups.RESIZING.input_file(
         "A file of words to add to the vocabulary, one per line. ##X is the token X inside a "
-        "word. New words replace [unused] tokens first."
+        "word. New words replace [unused] tokens, then extend the vocabulary."
     )
     new_rows: str = groups.RESIZING.flag(
         "mean",
@@ -70,20 +70,21 @@ class AdaptFlags:
         choices=("mean", "random"),
     )
     max_position_embeddings: int = groups.RESIZING.optional(
-        "The new number of positions, at least the old number. If they are equal, only positions "
-        "that were never trained are replaced.",
+        "The new number of positions, at least the old number. Give the old number to replace "
+        "positions that were never trained.",
         least=1,
         most=LARGEST_SIZE,
     )
     new_positions: str = groups.RESIZING.optional(
-        "How to initialize new positions. repeat: copy the trained positions. interpolate: "
-        "stretch the trained positions over the new length, which changes nearly all of them. "
-        "Default: repeat.",
+        "How to initialize the embeddings of new positions. repeat: repeat the trained ones. "
+        "interpolate: stretch the trained ones over the new length, which changes nearly all of "
+        "them. Default: repeat.",
         choices=tuple(METHODS),
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
         "Whether the tokenizer in --model_dir lower-cases text, for folders without "
-        "tokenizer_config.json."
+        "tokenizer_config.json. Default: on, unless the folder's name (multi_cased_...) or the "
+        "vocabulary is cased."
     )
     random_seed: int = flag(12345, "The seed for --new_rows=random.", least=0, most=MAX_SEED)
 

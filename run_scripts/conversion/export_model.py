@@ -100,12 +100,12 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     )
     generator: bool = groups.MODEL.flag(
         False,
-        "Export ELECTRA's generator, which fills masks, instead of its discriminator.",
+        "Export ELECTRA's generator, which predicts masked tokens, instead of its discriminator.",
     )
     precision: str = groups.DEVICES.optional(
-        "The dtype of the stored weights. float16 halves the file size (huggingface, difference, "
-        "onnx, litert). int8 quantizes the matrices and computes with integers (onnx, litert). "
-        "Default: float32.",
+        "The dtype of the stored weights. float16 halves the file size; for --format=huggingface, "
+        "difference, onnx or litert. int8 quantizes the matrices and computes with integers; for "
+        "onnx or litert. Default: float32.",
         choices=("float32", "float16", "int8"),
     )
     max_shard_size: str = groups.EXPORT.optional(
@@ -113,22 +113,22 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "single file."
     )
     card_file: str = groups.EXPORT.input_file(
-        "A Markdown file that replaces the title of the model card, for --format=huggingface. "
-        "Lines between two --- at its beginning become metadata."
+        "A Markdown file that takes the place of the model card's title, for "
+        "--format=huggingface. Its front matter, between two --- lines, is added to the metadata."
     )
     base_dir: str = groups.EXPORT.input_folder(
-        "The base model's folder, for --format=difference: the model from which fine-tuning "
-        "started. Afterwards, move this folder and the export only together."
+        "The folder of the model from which fine-tuning started, for --format=difference. The "
+        "export refers to it by relative path, so move both together."
     )
     rank: int = groups.EXPORT.optional(
-        "The rank to which each matrix's difference is reduced, for --format=difference. A higher "
-        "rank is more exact, but takes more space. Default: 24.",
+        "The rank to which each weight matrix's change is reduced, for --format=difference. A "
+        "higher rank is more accurate but takes more space. Default: 24.",
         least=1,
         most=HIGHEST_RANK,
     )
     max_size: str = groups.EXPORT.optional(
-        "The maximum size of the export, such as 20MB; nothing larger is written. Default: no "
-        "limit."
+        "The maximum total size of the export, such as 20MB; a larger one is an error. Default: "
+        "no limit."
     )
 
 

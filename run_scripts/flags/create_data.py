@@ -47,9 +47,9 @@ class CreateDataFlags(TokenizerFlags):
     )
 
     input_file: str = groups.FILES.required(
-        "The text to read: comma-separated paths, globs or folders. Files hold plain text or JSON "
-        "lines, optionally gzipped. Parquet files and folders saved by Hugging Face datasets need "
-        'the pip extra "parquet".',
+        "The text to read: comma-separated files, folders or globs. Files hold plain text or JSON "
+        "lines, optionally gzipped. Parquet files and folders saved by the Hugging Face datasets "
+        'library need the pip extra "parquet".',
         is_input=True,
         is_path=True,
         in_manifest=False,
@@ -62,8 +62,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     text_key: str = groups.FILES.flag(
         TEXT_KEY,
-        "The JSON key or table column that holds a document. Use dots for nested keys, such as "
-        "meta.body.",
+        "The JSON key or the Parquet or Arrow column that holds a document. Use dots for nested "
+        "keys, such as meta.body.",
         in_manifest=False,
     )
     split_sentences: bool = groups.FILES.flag(
@@ -79,27 +79,28 @@ class CreateDataFlags(TokenizerFlags):
     )
     drop_duplicates: str = groups.FILES.flag(
         "none",
-        "Which repeated text to drop after its first occurrence. documents: whole documents. "
+        "Which duplicates to drop, keeping the first occurrence. documents: whole documents. "
         "lines: also lines of 10 or more characters.",
         choices=tuple(DROPPED_KINDS),
     )
     output_file: str = groups.OUTPUT.optional(
-        "The record files to write, comma-separated. ko.tfrecord@64 means 64 files, from "
-        "ko-00000-of-00064.tfrecord on. Examples are shuffled across files. Default: each input "
-        "file's name with .tfrecord appended.",
+        "The TFRecord files to write, comma-separated. ko.tfrecord@64 means 64 files: "
+        "ko-00000-of-00064.tfrecord and so on. Examples are shuffled across files. Default: each "
+        "input file's name with .tfrecord appended.",
         is_path=True,
         in_manifest=False,
     )
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of the model to train further on the records. It provides the tokenizer and "
-        "the default of --objective.",
+        "The folder of a model to train later on these records. It provides the tokenizer and the "
+        "default for --objective.",
         in_manifest=False,
     )
     objective: str = groups.ROWS.optional(
         "What to predict about segments A and B. nsp: whether B follows A or is random. sop: "
-        "whether A and B are in order. none: nothing; there are no pairs. Default: the usual "
-        "objective of the model in --model_dir; else sop if a flag of ALBERT's script, such as "
-        "--spm_model_file, is given; else nsp.",
+        "whether A and B are in order or swapped; implies ALBERT's defaults. none: nothing; there "
+        "is no B. Default: by the model in --model_dir (BERT nsp, ALBERT sop, ELECTRA none); "
+        "without one, sop if a flag of Google's ALBERT script alone, such as --spm_model_file, is "
+        "given, else nsp.",
         choices=OBJECTIVES,
     )
     max_seq_length: int = groups.ROWS.flag(
@@ -121,8 +122,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     masking: str = groups.ROWS.flag(
         "static",
-        "When to draw masks. static: now; each pass over the text stores its own. dynamic: during "
-        "training; each epoch has its own.",
+        "When to mask tokens. static: now, anew in each of the --dupe_factor passes. dynamic: "
+        "during training, anew in each epoch.",
         choices=MASKINGS,
     )
     masked_lm_prob: float = groups.ROWS.flag(
@@ -130,15 +131,15 @@ class CreateDataFlags(TokenizerFlags):
     )
     mask_replace_prob: float = groups.ROWS.flag(
         0.8,
-        "The share of the tokens to predict that become [MASK]. For [MASK] only, set this to 1 "
-        "and --random_replace_prob to 0.",
+        "Of the tokens to predict, the share to replace with [MASK]. To use [MASK] alone, set "
+        "this to 1 and --random_replace_prob to 0.",
         least=0,
         most=1,
     )
     random_replace_prob: float = groups.ROWS.flag(
         0.1,
-        "The share of the tokens to predict that become random tokens. What becomes neither "
-        "[MASK] nor random stays unchanged.",
+        "Of the tokens to predict, the share to replace with random tokens. Tokens replaced with "
+        "neither these nor [MASK] stay unchanged.",
         least=0,
         most=1,
     )
@@ -160,12 +161,12 @@ class CreateDataFlags(TokenizerFlags):
     )
     do_permutation: bool = groups.ROWS.flag(
         PerModel(False),
-        "Also shuffle as many tokens as are masked, and predict the originals. Examples then hold "
-        "up to 2 * --max_predictions_per_seq predictions.",
+        "Also shuffle as many other tokens as are masked, and predict the originals. Examples "
+        "then hold up to 2 * --max_predictions_per_seq predictions.",
     )
     random_next_sentence: bool = groups.ROWS.flag(
         PerModel(False),
-        "The same as --objective=nsp, with the defaults of ALBERT's script.",
+        "The same as --objective=nsp, but with ALBERT's defaults.",
         in_manifest=False,
     )
     short_seq_prob: float = groups.ROWS.flag(

@@ -37,8 +37,8 @@ class TeacherFlags:
     """
 
     teacher_dir: str = groups.DISTILLATION.input_folder(
-        "The folder of a teacher model, from which the trained model (the student) also learns. "
-        "Both need the same vocabulary and, in fine-tuning, the same task and labels.",
+        "The folder of a teacher model, from which the model being trained (the student) also "
+        "learns. Both need the same vocabulary and, in fine-tuning, the same task and labels.",
         **_lasting,
     )
     distillation_weight: float = groups.DISTILLATION.flag(
@@ -74,7 +74,8 @@ class PretrainingTeacherFlags(TeacherFlags):
     distillation_relations: str = groups.DISTILLATION.flag(
         "qq,kk,vv",
         "The relations that --distillation=minilm learns, between queries (q), keys (k) and "
-        "values (v). qk,vv is the original MiniLM: attention distributions and value relations.",
+        "values (v). qk,vv: attention distributions and value relations, as in the original "
+        "MiniLM.",
         **_lasting,
     )
     relation_heads: int = groups.DISTILLATION.optional(

@@ -68,13 +68,14 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         False, "Evaluate the model on every split with labels, except train."
     )
     do_predict: bool = groups.PREDICTION.flag(
-        False, "Write predictions for the split in --predict_split."
+        False,
+        "Write predictions for --predict_split, or for --predict_file where the program reads one.",
     )
     eval_on: str = groups.EVALUATION.flag(
         "own",
         "What to evaluate on. own: the task's dev and test splits. train_part: about a tenth of "
-        "the training examples, held out from training, the same for all seeds. Use it to choose "
-        "settings without dev and test.",
+        "the training examples, held out from training, the same for all seeds; use it to choose "
+        "hyperparameters without looking at dev and test.",
         choices=("own", TRAIN_PART),
         kept=True,  # else it would be measured on texts that were trained on
     )
@@ -84,20 +85,20 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     train_batch_size: int = groups.UPDATES.flag(
         32,
-        "The number of examples per update, over all devices.",
+        "The number of examples per update, across all devices.",
         least=1,
         most=LARGEST_BATCH,
         recorded=True,
     )
     eval_batch_size: int = groups.EVALUATION.flag(
         8,
-        "The number of examples per evaluation batch, over all devices.",
+        "The number of examples per evaluation batch, across all devices.",
         least=1,
         most=LARGEST_BATCH,
     )
     predict_batch_size: int = groups.ANSWERS.flag(
         8,
-        "The number of examples per prediction batch, over all devices.",
+        "The number of examples per prediction batch, across all devices.",
         least=1,
         most=LARGEST_BATCH,
     )
@@ -142,9 +143,9 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
-        "The number of updates between evaluations; the best checkpoint is kept. Without a dev "
-        "split, a twentieth of the training examples is held out. 0: keep the last checkpoint "
-        "instead.",
+        "The number of updates between evaluations during training, which select the best "
+        "checkpoint. Without a dev split, a twentieth of the training examples is held out for "
+        "them. 0: use the last checkpoint.",
         least=0,
     )
     patience: int = groups.EVALUATION.flag(

@@ -64,7 +64,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
 
     input_file: str = groups.FILES.required(
-        "The record files to train on: comma-separated paths or globs.",
+        "The TFRecord files to train on: comma-separated paths or globs.",
         is_input=True,
         is_path=True,
     )
@@ -76,8 +76,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     allow_missing: str = groups.MODEL.flag(
         "",
-        "Prefixes of variables that --init_checkpoint may lack, comma-separated, such as cls/ for "
-        "the pre-training heads. Missing variables are initialized as in a new model.",
+        "Comma-separated prefixes of the variable names that --init_checkpoint may lack, such as "
+        "cls/ for the pre-training heads. Missing variables are initialized as in a new model.",
     )
     vocab_file: str = groups.TOKENIZER.input_file(
         "The vocabulary of the record files, to check vocab_size in the configuration, or to set "
@@ -88,22 +88,22 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "tokenizer in --model_dir, else the one beside the record files."
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Whether the tokenizer in --model_dir lower-cases text, for folders without "
-        "tokenizer_config.json. Default: on, unless the model is cased, by its folder's name "
-        "(multi_cased_...) or its vocabulary."
+        "Whether the tokenizer in --model_dir lower-cases text, if the folder has no "
+        "tokenizer_config.json. Default: on, unless the folder's name (multi_cased_...) or "
+        "vocabulary shows that the model is cased."
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
-        "The length of the examples in tokens. The JSON file beside the record files, if any, "
-        "replaces the default.",
+        "The length of the examples in tokens. If create_pretraining_data wrote a JSON file "
+        "beside the record files, the default comes from it.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
     )
     max_predictions_per_seq: int = groups.ROWS.flag(
         PerModel(20),
-        "The number of masked positions in an example. The JSON file beside the record files, if "
-        "any, replaces the default.",
+        "The maximum number of predicted tokens in an example. If create_pretraining_data wrote a "
+        "JSON file beside the record files, the default comes from it.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
@@ -123,10 +123,11 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     generator_dir: str = groups.MODEL.input_folder(
         "The folder of the generator for --objective=rtd, saved by transformers "
-        "(ElectraForMaskedLM). The discriminator's weights must also be given."
+        "(ElectraForMaskedLM). Requires the discriminator's weights too (--model_dir or "
+        "--init_checkpoint)."
     )
     generator_size: float = groups.UPDATES.optional(
-        "The width of the generator as a fraction of the discriminator's, for --objective=rtd. "
+        "The generator's hidden size as a fraction of the discriminator's, for --objective=rtd. "
         "Default: from --generator_dir, else from the configuration.",
         above=0,
         most=1,
@@ -142,7 +143,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     train_batch_size: int = groups.UPDATES.flag(
         PerModel(32, {"albert": 4096, "electra": 128}),
-        "The number of examples per update, over all devices.",
+        "The number of examples per update, across all devices.",
         least=1,
         most=LARGEST_BATCH,
         recorded=True,
@@ -154,7 +155,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     eval_batch_size: int = groups.EVALUATION.flag(
         PerModel(8, {"albert": 64, "electra": 128}),
-        "The number of examples per evaluation batch, over all devices.",
+        "The number of examples per evaluation batch, across all devices.",
         least=1,
         most=LARGEST_BATCH,
     )
@@ -188,14 +189,15 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     max_train_hours: float = groups.UPDATES.flag(
         0.0,
-        "The number of hours to train, counted across restarts. The learning rate then follows "
-        "the elapsed time; --num_train_steps and --num_warmup_steps have no effect. 0: no limit.",
+        "Train for this many hours, counted across restarts; the learning rate follows the "
+        "elapsed time, and --num_train_steps and --num_warmup_steps have no effect. 0: train for "
+        "--num_train_steps.",
         least=0,
         most=MOST_HOURS,
         recorded=True,
     )
     start_warmup_step: int = groups.UPDATES.flag(
-        0, "The update at which warm-up begins; the learning rate is 0 before.", least=0
+        0, "The update at which warm-up begins. Until then, the learning rate is 0.", least=0
     )
     save_checkpoints_steps: int = groups.RUNS.flag(
         PerModel(1000, {"albert": 5000}), "The number of updates between checkpoints.", least=1
@@ -210,13 +212,13 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         least=0,
     )
     bucket_boundaries: str = groups.BATCHES.optional(
-        "Lengths below --max_seq_length for batches of shorter examples, such as 128,256. Each "
-        "batch then holds examples of similar length. Not for packed examples."
+        "Batch lengths below --max_seq_length, such as 128,256, to save padding. Each batch then "
+        "holds examples of similar length. Not for packed examples."
     )
     mask_processes: int = groups.PROCESSES.optional(
-        "The number of processes that draw masks, for record files with --masking=dynamic. Does "
-        "not affect the masks. 0: the training process draws them. Default: one per GPU, but "
-        "fewer than the CPU cores; 0 without a GPU.",
+        "The number of processes that draw masks, for record files made with --masking=dynamic. "
+        "Does not affect the masks. 0: the training process draws them. Default: one per GPU, at "
+        "most the CPU cores minus one; 0 without a GPU.",
         least=0,
         most=MOST_PROCESSES,
     )

@@ -35,13 +35,14 @@ class TokenizerFlags:
         in_manifest=False,
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
-        "A folder with tokenizer_config.json and vocabulary, saved by this project or by Hugging "
-        "Face. It replaces --vocab_file, --spm_model_file and --tokenizer.",
+        "A tokenizer's folder, with tokenizer_config.json and a vocabulary, saved by this project "
+        "or transformers. Cannot be combined with --vocab_file, --spm_model_file or --tokenizer.",
         in_manifest=False,
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Lower-case the text. Default: as --tokenizer_dir says, else on, but off with "
-        "--tokenizer=korean and for cased models (by the name or vocabulary of --model_dir).",
+        "Lower-case the text. Default: as saved with the tokenizer; else off with "
+        "--tokenizer=korean or a cased model (by the folder name or vocabulary of --model_dir); "
+        "else on.",
         in_manifest=False,
     )
 

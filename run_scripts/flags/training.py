@@ -25,9 +25,9 @@ class ModelFlags:
     """The flags that name a model."""
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of the model to start from, saved by this project or transformers, or "
-        "downloaded from Google and unpacked. It provides the configuration, tokenizer and "
-        "checkpoint (the best, else the newest), unless other flags name them."
+        "The folder of an existing model, saved by this project or transformers, or downloaded "
+        "from Google and unpacked. It provides the configuration, tokenizer and checkpoint (the "
+        "best, else the newest), unless other flags name them."
     )
     config_file: str = groups.MODEL.input_file(
         f"The model's configuration: {', '.join(e.config_file for e in ENCODERS.values())}, or "
@@ -75,24 +75,25 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     max_bad_steps: int = groups.UPKEEP.flag(
         10,
-        "Stop after more than this many consecutive updates with a non-finite loss or gradient. "
-        "Such updates do not change the weights.",
+        "Stop if more than this many consecutive updates have a non-finite loss or gradient. Such "
+        "updates do not change the weights.",
         least=0,
     )
     profile_steps: str = groups.UPKEEP.optional(
         "The first and last update to trace for TensorBoard's profiler, as FROM,TO."
     )
     encoder_dropout: float = groups.HEAD.optional(
-        "The dropout rate of hidden states and attention in training, such as 0 for a small model "
-        "on much text. Does not change the saved configuration. Default: from the configuration.",
+        "The dropout rate of hidden states and attention in training; 0 suits a small model with "
+        "plenty of text. Does not change the saved configuration. Default: as in the "
+        "configuration.",
         least=0,
         below=1,
         recorded=True,
     )
     bias_correction: bool = groups.OPTIMIZER.flag(
         False,
-        "Correct the bias of the optimizer's moments, which start at zero, as PyTorch's AdamW "
-        "does. Google's optimizers do not.",
+        "Apply bias correction to the optimizer's moments, as PyTorch's AdamW does; Google's "
+        "optimizers do not.",
         recorded=True,
     )
     random_seed: int = flag(
@@ -105,8 +106,8 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     distribution_strategy: str = groups.DEVICES.flag(
         "auto",
         "The devices to train on. one_device: one GPU, else the CPU. mirrored: all GPUs of this "
-        "machine. multi_worker: the GPUs of all machines in TF_CONFIG. auto: all available "
-        "devices.",
+        "machine. multi_worker: the GPUs of all machines in TF_CONFIG. auto: all available GPUs, "
+        "else the CPU.",
         choices=("auto", "one_device", "mirrored", "multi_worker"),
     )
     num_gpus: int = groups.DEVICES.optional(
@@ -114,21 +115,21 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     all_reduce: str = groups.DEVICES.flag(
         "auto",
-        "How to sum gradients across devices. auto, nccl: with NCCL between GPUs. ring: without "
-        "NCCL, through gRPC between machines and copies within a machine.",
+        "How to sum gradients across devices. nccl: with NCCL. ring: without NCCL, over gRPC "
+        "between machines and by copying within a machine. auto: nccl on GPUs, else ring.",
         choices=("auto", "nccl", "ring"),
     )
     all_reduce_precision: str = groups.DEVICES.flag(
         "float32",
         "The dtype in which to sum gradients across devices. bfloat16 halves the traffic between "
-        "GPUs over PCIe or Ethernet, but rounds the sums.",
+        "GPUs, which helps over PCIe or Ethernet, but rounds the sums.",
         choices=("float32", "bfloat16"),
     )
     precision: str = groups.DEVICES.optional(
         "The dtype of matrix multiplications. Weights, optimizer moments, layer normalization and "
-        "losses stay in float32. auto: bfloat16 where the hardware supports it, else float32. "
-        "GPUs multiply float32 in TF32 (docs/training.md). No setting was tested on GPUs. "
-        "Default: float32.",
+        "losses stay in float32. auto: bfloat16 where it is faster, else float32. NVIDIA GPUs "
+        "since Ampere compute float32 in TF32 (docs/training.md). None of these dtypes was tested "
+        "on GPUs. Default: float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
     )
     xla: str = groups.DEVICES.flag(
@@ -163,7 +164,8 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         most=LARGEST_BATCH,
     )
     steps_per_loop: int = groups.DEVICES.optional(
-        "The maximum number of updates per call of TensorFlow. Default: 10 on GPUs, 1 on a CPU.",
+        "The maximum number of updates that TensorFlow runs before it returns to Python. Default: "
+        "10 on GPUs, 1 on a CPU.",
         least=1,
     )
     iterations_per_loop: int = groups.TPU.optional("For TPUs; no effect.", least=0)

@@ -34,7 +34,7 @@ class AverageFlags:
     EXAMPLE = "--models=output/seed_1,output/seed_2,output/seed_3 --output_dir=output/mean"
 
     models: str = groups.MODEL.required(
-        "The models to average, comma-separated: their folders, or checkpoints in one folder.",
+        "The models to average, comma-separated: model folders or checkpoints.",
         is_path=True,
         is_list=True,
     )

@@ -40,8 +40,8 @@ class ExploreFlags(DeviceFlags):
         "The folder of the tokenizer, if the model's folder has none."
     )
     tokenizers: str = groups.TOKENIZER.optional(
-        "Other vocabularies to compare on the same text: comma-separated tokenizer folders, "
-        "vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
+        "Other vocabularies for the page to compare with the model's: comma-separated tokenizer "
+        "folders, vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
         takes=(FILE, FOLDER, NOTHING),
     )
     port: int = flag(

@@ -35,12 +35,11 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
     EXAMPLE = "--text='나는 학교[MASK] 갔다.'"
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of a pre-trained model, whose best checkpoint is used, else the newest. Its "
-        "tokenizer is used unless another flag names one. Default: the model included in this "
-        "project."
+        "The folder of the pre-trained model to use: its best checkpoint, else the newest, and "
+        "its tokenizer unless another flag names one. Default: the model included in this project."
     )
     text: str = groups.VOCABULARY.required(
-        "The sentences to fill, each with [MASK], separated by |."
+        "The sentences to complete, each with a [MASK], separated by |."
     )
     guesses: int = groups.ANSWERS.flag(
         5, "The number of guesses for each [MASK].", least=1, most=LARGEST_VOCABULARY

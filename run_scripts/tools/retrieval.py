@@ -42,7 +42,7 @@ class RetrievalFlags(DeviceFlags):
     EXAMPLE = "--model_dir=output/vectors --questions=data/KorQuAD_v1.0_dev.json"
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of the model to measure. Default: reference_vectors, included in this project."
+        "The folder of the model to evaluate. Default: reference_vectors, included in this project."
     )
     data_dir: str = groups.FILES.input_folder(
         "A folder in BEIR's format, with queries.jsonl, corpus.jsonl and qrels."
