@@ -63,7 +63,7 @@ class BuildVocabFlags:
         False, "Replace the vocabulary that --output_dir already holds. Default: keep it and stop."
     )
     compare: str = groups.VOCABULARY.optional(
-        "Print how these vocabularies tokenize --text, instead of learning one: comma-separated "
+        "Instead of learning a vocabulary, print how these tokenize --text: comma-separated "
         "tokenizer folders, vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
         is_input=True,
         takes=(FILE, FOLDER, NOTHING),
@@ -101,7 +101,7 @@ class BuildVocabFlags:
         most=LARGEST_VOCABULARY,
     )
     user_symbols: str = groups.VOCABULARY.optional(
-        "Comma-separated tokens that the vocabulary must hold. ##X is the token X inside a word."
+        "Comma-separated tokens to include in the vocabulary. ##X is the token X inside a word."
     )
     character_coverage: float = groups.VOCABULARY.flag(
         0.9995,
@@ -111,7 +111,8 @@ class BuildVocabFlags:
         most=1,
     )
     do_lower_case: bool = groups.TOKENIZER.flag(
-        False, "Lower-case the text to learn from, and make the saved tokenizer lower-case text."
+        False,
+        "Lower-case the text before learning; the saved tokenizer also lower-cases its input.",
     )
     most_megabytes: int = groups.VOCABULARY.flag(
         32,

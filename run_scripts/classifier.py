@@ -75,14 +75,13 @@ class ClassifierFlags(TextFlags):
         is_input=True,
         is_path=True,
     )
-    dev_file: str = groups.FILES.input_file("Your own evaluation file.")
+    dev_file: str = groups.FILES.input_file("Your own dev file.")
     test_file: str = groups.FILES.input_file("Your own test file, with or without labels.")
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
-        help="The file of examples to predict with --do_predict. NAME_predictions.csv in "
-        "--output_dir repeats its columns and adds the predictions; NAME is the file's name "
-        "without .csv.",
+        help="The file of examples to predict with --do_predict. Its columns and the predictions "
+        "go to NAME_predictions.csv in --output_dir; NAME is the file's name without .csv.",
     )
     task_name: str = groups.TASK.optional(
         f"The data set: {', '.join(DATASETS)}. mismnli is MNLI with its mismatched dev and "
@@ -145,8 +144,8 @@ class ClassifierFlags(TextFlags):
         recorded=True,
     )
     export_dir: str = groups.EXPORT.output_folder(
-        "The folder to write a SavedModel to, in a new subfolder: the best model if evaluations "
-        "selected one, else the last. It takes serialized tf.Examples."
+        "The folder for a SavedModel, in a new subfolder. The best model is exported if "
+        "evaluations selected one, else the last. Input: serialized tf.Examples."
     )
     threshold_to_export: float = groups.EXPORT.optional(
         'A number that the SavedModel returns as "threshold" with its predictions, for your own '

@@ -54,8 +54,7 @@ class NerFlags(TextFlags):
         TextFlags,
         "predict_file",
         help="The file to tag with --do_predict: one sentence per line, or tokens as in the "
-        "training file, with or without tags. Default: none; the split in --predict_split is "
-        "tagged.",
+        "training file, with or without tags. Default: tag the split in --predict_split.",
     )
     predict_format: str = groups.PREDICTION.flag(
         "auto",

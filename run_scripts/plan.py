@@ -75,18 +75,17 @@ class CorpusPlanFlags:
         "plan."
     )
     config_file: str = groups.MODEL.input_file(
-        "The configuration files of the models in the tables printed without --corpus_gb, "
-        "comma-separated. Default: all published sizes of BERT and ALBERT, with English "
-        "vocabularies.",
+        "The configuration files of the models to compare, comma-separated. Not with --corpus_gb. "
+        "Default: all published sizes of BERT and ALBERT, with English vocabularies.",
         is_list=True,
     )
     lengths: str = groups.UPDATES.flag(
         "128,512",
-        "The sequence lengths in the tables printed without --corpus_gb, comma-separated.",
+        "Comma-separated sequence lengths for the model tables. Only without --corpus_gb.",
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
-        "The batch size, in examples, that the memory tables printed without --corpus_gb assume.",
+        "The batch size, in examples, for the memory tables printed without --corpus_gb.",
         least=1,
         most=LARGEST_BATCH,
     )
@@ -96,7 +95,7 @@ class CorpusPlanFlags:
         choices=tuple(JOBS),
     )
     vocab_size: int = groups.VOCABULARY.optional(
-        f"The vocabulary size. Default: {USUAL_VOCABULARY:,}.",
+        f"The vocabulary size to plan for. Default: {USUAL_VOCABULARY:,}.",
         least=1,
         most=LARGEST_VOCABULARY,
     )
@@ -122,8 +121,8 @@ class CorpusPlanFlags:
     )
     num_passes: float = groups.UPDATES.flag(
         40.0,
-        "Also plan a training run of this many passes over the text, beside the run in the flag "
-        "files. BERT was trained for about 40 passes.",
+        "In addition to the run in --model's flag files, plan one of this many passes over the "
+        "text. BERT was trained for about 40 passes.",
         above=0,
         most=10_000,
     )
@@ -142,7 +141,7 @@ class CorpusPlanFlags:
     )
     dupe_factor: int = groups.ROWS.flag(
         10,
-        "The number of passes over the text to store, each with its own masks. Only for "
+        "The number of passes over the text, each stored with different masks. Only for "
         "--masking=static.",
         least=1,
         most=10_000,

@@ -148,7 +148,7 @@ class SimilarityFlags(FinetuneFlags):
     )
     normalize: bool = groups.HEAD.flag(
         PerModel(True),
-        "Scale vectors to length 1. If off, --objective=ranking and simcse compare dot products "
+        "Scale vectors to length 1. If off, --objective=ranking and simcse use dot products "
         "instead of cosines.",
     )
     embedding_sizes: str = groups.HEAD.optional(

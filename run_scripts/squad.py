@@ -73,8 +73,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         "Default: all."
     )
     predict_articles: str = groups.FILES.optional(
-        "The range of articles in --predict_file to answer; 0:100 means the first hundred. "
-        "Default: all."
+        "The range of articles in --predict_file to use; 0:100 means the first hundred. Default: "
+        "all."
     )
     skip_bad_answers: bool = groups.FILES.flag(
         False,

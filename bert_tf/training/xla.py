@@ -199,7 +199,7 @@ def first_line_about_xla(error: tf.errors.OpError) -> str:
     """The line of an error's message that names XLA, or else its first one."""
     lines = error.message.splitlines() or [""]
     # Never empty: an empty text stands for no problem.
-    return next((line for line in lines if "XLA" in line), lines[0])[:200] or type(error).__name__
+    return next((line for line in lines if "XLA" in line), lines[0])[:300] or type(error).__name__
 
 
 def _refuse_or_warn(xla, what, reason):

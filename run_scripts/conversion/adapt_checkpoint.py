@@ -70,7 +70,7 @@ class AdaptFlags:
         choices=("mean", "random"),
     )
     max_position_embeddings: int = groups.RESIZING.optional(
-        "The new number of positions, at least the old number. Give the old number to replace "
+        "The new number of positions, at least the old number. Give the old number to initialize "
         "positions that were never trained.",
         least=1,
         most=LARGEST_SIZE,
@@ -83,8 +83,8 @@ class AdaptFlags:
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
         "Whether the tokenizer in --model_dir lower-cases text, for folders without "
-        "tokenizer_config.json. Default: on, unless the folder's name (multi_cased_...) or the "
-        "vocabulary is cased."
+        "tokenizer_config.json. Default: off for cased models (by folder name or vocabulary), "
+        "else on."
     )
     random_seed: int = flag(12345, "The seed for --new_rows=random.", least=0, most=MAX_SEED)
 

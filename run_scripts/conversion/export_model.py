@@ -103,9 +103,9 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "Export ELECTRA's generator, which predicts masked tokens, instead of its discriminator.",
     )
     precision: str = groups.DEVICES.optional(
-        "The dtype of the stored weights. float16 halves the file size; for --format=huggingface, "
-        "difference, onnx or litert. int8 quantizes the matrices and computes with integers; for "
-        "onnx or litert. Default: float32.",
+        "The dtype of the stored weights. float16 (--format=huggingface, difference, onnx or "
+        "litert) halves the file size. int8 (onnx or litert) quantizes the matrices and computes "
+        "with integers. Default: float32.",
         choices=("float32", "float16", "int8"),
     )
     max_shard_size: str = groups.EXPORT.optional(
@@ -113,16 +113,16 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "single file."
     )
     card_file: str = groups.EXPORT.input_file(
-        "A Markdown file that takes the place of the model card's title, for "
-        "--format=huggingface. Its front matter, between two --- lines, is added to the metadata."
+        "A Markdown file whose text replaces the model card's title, for --format=huggingface. "
+        "Its front matter, between two --- lines, is added to the metadata."
     )
     base_dir: str = groups.EXPORT.input_folder(
         "The folder of the model from which fine-tuning started, for --format=difference. The "
         "export refers to it by relative path, so move both together."
     )
     rank: int = groups.EXPORT.optional(
-        "The rank to which each weight matrix's change is reduced, for --format=difference. A "
-        "higher rank is more accurate but takes more space. Default: 24.",
+        "For --format=difference, the rank used to approximate each weight matrix's change from "
+        "--base_dir. A higher rank is more accurate but takes more space. Default: 24.",
         least=1,
         most=HIGHEST_RANK,
     )

@@ -56,8 +56,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     input_format: str = groups.FILES.optional(
         "The format of the input files. text: one sentence per line, a blank line between "
-        "documents. jsonl: one JSON object per line, whose --text_key holds a document with one "
-        "sentence per line. Default: jsonl for .jsonl, .ndjson and .json files, else text.",
+        "documents. jsonl: one JSON object per line, with a document (one sentence per line) "
+        "under --text_key. Default: jsonl for .jsonl, .ndjson and .json files, else text.",
         choices=FORMATS,
     )
     text_key: str = groups.FILES.flag(
@@ -98,9 +98,9 @@ class CreateDataFlags(TokenizerFlags):
     objective: str = groups.ROWS.optional(
         "What to predict about segments A and B. nsp: whether B follows A or is random. sop: "
         "whether A and B are in order or swapped; implies ALBERT's defaults. none: nothing; there "
-        "is no B. Default: by the model in --model_dir (BERT nsp, ALBERT sop, ELECTRA none); "
-        "without one, sop if a flag of Google's ALBERT script alone, such as --spm_model_file, is "
-        "given, else nsp.",
+        "is no B. Default: depends on the model in --model_dir (BERT nsp, ALBERT sop, ELECTRA "
+        "none); without one, sop if an ALBERT-only flag of Google's scripts, such as "
+        "--spm_model_file, is given, else nsp.",
         choices=OBJECTIVES,
     )
     max_seq_length: int = groups.ROWS.flag(
@@ -138,8 +138,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     random_replace_prob: float = groups.ROWS.flag(
         0.1,
-        "Of the tokens to predict, the share to replace with random tokens. Tokens replaced with "
-        "neither these nor [MASK] stay unchanged.",
+        "Of the tokens to predict, the share to replace with random tokens. The others, except "
+        "those replaced with [MASK], stay unchanged.",
         least=0,
         most=1,
     )
@@ -149,8 +149,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     ngram: int = groups.ROWS.flag(
         PerModel(1, {"albert": 3}),
-        "The maximum number of consecutive words to mask together (tokens, if "
-        "--do_whole_word_mask is off).",
+        "The maximum number of consecutive words (tokens if --do_whole_word_mask is off) to mask "
+        "together.",
         least=1,
         most=LONGEST_NGRAM,
     )

@@ -51,7 +51,7 @@ class TeacherFlags:
     )
     distillation_temperature: float = groups.DISTILLATION.flag(
         2.0,
-        "The temperature t for comparing teacher and student: softmax(logits / t). The distance "
+        "The temperature t for comparing teacher and student: softmax(logits / t). Their distance "
         "is t^2 times the Kullback-Leibler divergence.",
         above=0,
         most=100,
@@ -66,8 +66,7 @@ class PretrainingTeacherFlags(TeacherFlags):
     distillation: str = groups.DISTILLATION.flag(
         LOGITS,
         "What the student learns from the teacher. logits: the distribution over the vocabulary "
-        "at masked positions. minilm: the relations between queries, keys and values in one "
-        "layer, as in MiniLMv2.",
+        "at masked positions. minilm: the self-attention relations of one layer, as in MiniLMv2.",
         choices=(LOGITS, RELATIONS),
         **_lasting,
     )

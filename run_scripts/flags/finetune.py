@@ -69,7 +69,8 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     do_predict: bool = groups.PREDICTION.flag(
         False,
-        "Write predictions for --predict_split, or for --predict_file where the program reads one.",
+        "Write predictions for --predict_split or, in run_classifier and run_ner, for "
+        "--predict_file.",
     )
     eval_on: str = groups.EVALUATION.flag(
         "own",
@@ -117,7 +118,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     num_train_epochs: float = groups.UPDATES.flag(
         PerModel(3.0, {"albert": None}),
-        "The number of passes over the training examples.",
+        "The number of passes over the training examples, instead of --train_step.",
         above=0,
         most=MOST_EPOCHS,
         recorded=True,
@@ -130,7 +131,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     warmup_proportion: float = groups.UPDATES.flag(
         PerModel(0.1, {"albert": None}),
-        "The share of updates used for warm-up.",
+        "The share of updates used for warm-up, instead of --warmup_step.",
         least=0,
         below=1,
         recorded=True,
@@ -144,8 +145,8 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
         "The number of updates between evaluations during training, which select the best "
-        "checkpoint. Without a dev split, a twentieth of the training examples is held out for "
-        "them. 0: use the last checkpoint.",
+        "checkpoint. Without a dev split, a twentieth of the training examples are held out for "
+        "evaluation. 0: use the last checkpoint.",
         least=0,
     )
     patience: int = groups.EVALUATION.flag(

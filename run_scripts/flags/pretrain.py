@@ -84,13 +84,13 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "it if missing."
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
-        "The folder of the record files' tokenizer, to copy into --output_dir. Default: the "
+        "The folder with the record files' tokenizer, to copy into --output_dir. Default: the "
         "tokenizer in --model_dir, else the one beside the record files."
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Whether the tokenizer in --model_dir lower-cases text, if the folder has no "
-        "tokenizer_config.json. Default: on, unless the folder's name (multi_cased_...) or "
-        "vocabulary shows that the model is cased."
+        "Whether the tokenizer in --model_dir lower-cases text, for folders without "
+        "tokenizer_config.json. Default: off for cased models (by folder name or vocabulary), "
+        "else on."
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
@@ -122,7 +122,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         recorded=True,
     )
     generator_dir: str = groups.MODEL.input_folder(
-        "The folder of the generator for --objective=rtd, saved by transformers "
+        "The folder of a generator to start from with --objective=rtd, saved by transformers "
         "(ElectraForMaskedLM). Requires the discriminator's weights too (--model_dir or "
         "--init_checkpoint)."
     )
@@ -212,8 +212,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         least=0,
     )
     bucket_boundaries: str = groups.BATCHES.optional(
-        "Batch lengths below --max_seq_length, such as 128,256, to save padding. Each batch then "
-        "holds examples of similar length. Not for packed examples."
+        "Lengths below --max_seq_length to pad batches to, such as 128,256. Each batch then holds "
+        "examples of similar length. Not for packed examples."
     )
     mask_processes: int = groups.PROCESSES.optional(
         "The number of processes that draw masks, for record files made with --masking=dynamic. "
@@ -227,7 +227,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "optimizer state."
     )
     masked_lm_budget: float = groups.COMPATIBILITY.flag(
-        0.0, "Accepted only if 0: it did nothing in Google's program.", least=0, most=1
+        0.0, "Accepted only if 0: Google's program ignored it."
     )
     init_from_group0: bool = groups.COMPATIBILITY.flag(
         False, "Accepted only if off: Google's program failed with it."

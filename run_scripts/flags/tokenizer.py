@@ -41,8 +41,8 @@ class TokenizerFlags:
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
         "Lower-case the text. Default: as saved with the tokenizer; else off with "
-        "--tokenizer=korean or a cased model (by the folder name or vocabulary of --model_dir); "
-        "else on.",
+        "--tokenizer=korean or if the name or vocabulary of --model_dir shows a cased model; else "
+        "on.",
         in_manifest=False,
     )
 

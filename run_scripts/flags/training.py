@@ -128,15 +128,14 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     precision: str = groups.DEVICES.optional(
         "The dtype of matrix multiplications. Weights, optimizer moments, layer normalization and "
         "losses stay in float32. auto: bfloat16 where it is faster, else float32. NVIDIA GPUs "
-        "since Ampere compute float32 in TF32 (docs/training.md). None of these dtypes was tested "
-        "on GPUs. Default: float32.",
+        "since Ampere compute float32 in TF32 (docs/training.md). None of it has been tested on "
+        "GPUs. Default: float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
     )
     xla: str = groups.DEVICES.flag(
         "auto",
-        "Whether XLA compiles the training step. auto: if possible, and if training is long "
-        "enough to benefit; in bfloat16 on a CPU, only the operations between matrix "
-        "multiplications.",
+        "Whether XLA compiles the training step. auto: if possible and, in fine-tuning, if the "
+        "run is long enough; in bfloat16 on a CPU, not the matrix multiplications.",
         choices=("auto", "on", "off"),
     )
     compilation_cache_dir: str = groups.DEVICES.output_folder(

@@ -35,8 +35,9 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
     EXAMPLE = "--text='나는 학교[MASK] 갔다.'"
 
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of the pre-trained model to use: its best checkpoint, else the newest, and "
-        "its tokenizer unless another flag names one. Default: the model included in this project."
+        "The folder of the pre-trained model. It provides the best checkpoint, else the newest, "
+        "and the tokenizer unless another flag names one. Default: the model included in this "
+        "project."
     )
     text: str = groups.VOCABULARY.required(
         "The sentences to complete, each with a [MASK], separated by |."

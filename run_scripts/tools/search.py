@@ -66,8 +66,8 @@ class SearchFlags(DeviceFlags):
     )
     approximate: bool = groups.ANSWERS.flag(
         False,
-        "Search an approximate index kept in CORPUS.index.npz. It is faster for millions of texts "
-        'but may miss some of the nearest texts. Needs the pip extra "search".',
+        "Search an approximate index, kept beside --corpus as CORPUS.index.npz. Faster for "
+        'millions of texts, but may miss some of the nearest. Needs the pip extra "search".',
     )
     top: int = groups.ANSWERS.flag(
         10, "The number of texts to show per query.", least=1, most=MOST_SHOWN
