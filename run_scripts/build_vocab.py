@@ -47,7 +47,7 @@ class BuildVocabFlags:
     input_format: str = groups.FILES.optional(
         "The format of the input files. text: lines of plain text. jsonl: one JSON object per "
         "line, with the text under --text_key. Default: jsonl for .jsonl, .ndjson and .json "
-        "files, else text.",
+        "files (also .gz), else text.",
         choices=FORMATS,
     )
     text_key: str = groups.FILES.flag(

@@ -57,7 +57,8 @@ class CreateDataFlags(TokenizerFlags):
     input_format: str = groups.FILES.optional(
         "The format of the input files. text: one sentence per line, a blank line between "
         "documents. jsonl: one JSON object per line, with a document (one sentence per line) "
-        "under --text_key. Default: jsonl for .jsonl, .ndjson and .json files, else text.",
+        "under --text_key. Default: jsonl for .jsonl, .ndjson and .json files (also .gz), else "
+        "text.",
         choices=FORMATS,
     )
     text_key: str = groups.FILES.flag(
