@@ -323,7 +323,7 @@ def add_predicted(dataset: Dataset, values: ClassifierFlags) -> Dataset:
     """The data set with the file of --predict_file as a split without labels."""
     path, entities = values.predict_file, ()
     columns = own_columns(values)._replace(label=None)
-    if lacks_column(path, columns.id, values):  # that of the training: it was not given
+    if lacks_column(path, columns.id, values):  # the training had one, no flag did
         columns = columns._replace(id=None)
     if values.task_name in DATASETS:
         columns, entities = columns_of_task(dataset, values), dataset.sources["train"].entities
