@@ -52,7 +52,7 @@ def _rows(text, path, separator, start):
             ) from None
         if row is None:
             return
-        if not _is_blank(row):
+        if not _is_blank(row) or row == [""]:  # "" in quotes is an empty text, not a blank line
             yield f"{path} line {start}", row
         start = skipped + rows.line_num + 1
 

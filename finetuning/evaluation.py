@@ -1,6 +1,7 @@
 """Measures a fine-tuned model on one split by the metrics of its task."""
 
 import dataclasses
+import math
 
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
 from finetuning.downstream_task import DownstreamTask
@@ -30,8 +31,12 @@ class TaskEvaluator:
     def score(self, results: dict[str, float]) -> float:
         """The result that chooses the best checkpoint, `DownstreamTask.best_by`; negated if lower
         is better.
+
+        -inf of results without it: a run may resume with data that are measured in another way.
         """
         name, higher_is_better = self.task.best_by
+        if name not in results:
+            return -math.inf
         return results[name] if higher_is_better else -results[name]
 
     def illustrations(self) -> Illustrations:

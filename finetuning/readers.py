@@ -372,6 +372,8 @@ def _row_of_object(entry, where):
     """The place of a JSON object, and a function from a key, or keys joined by ".", to a value."""
 
     def field(column):
+        if column in entry:
+            return entry[column]
         value = entry
         for key in column.split("."):
             if not isinstance(value, dict) or key not in value:

@@ -209,16 +209,21 @@ def check_own_files(values: ClassifierFlags) -> dict[str, Any]:
 
 
 def check_named(path: str, values: ClassifierFlags) -> None:
-    """Refuses a --text_column or --second_column, as given, that a file to predict lacks."""
-    for flag_name in ("text_column", "second_column"):
+    """Refuses a --text_column, --second_column or --id_column, as given, that a file to predict
+    lacks."""
+    for flag_name in ("text_column", "second_column", "id_column"):
         name = getattr(values, flag_name)
-        if name and not name.isdecimal() and "." not in name:
-            names = column_names(path, values.encoding)
-            if name not in names:
-                raise InputError(
-                    f"--{flag_name} must name a column of {path}: {', '.join(names)}. "
-                    f"Received: {name}"
-                )
+        if lacks_column(path, name, values):
+            raise InputError(
+                f"--{flag_name} must name a column of {path}: "
+                f"{', '.join(column_names(path, values.encoding))}. Received: {name}"
+            )
+
+
+def lacks_column(path: str, name: str | None, values: ClassifierFlags) -> bool:
+    """Whether a file certainly lacks a column: one that is no number, and no key within a key."""
+    may_have = not name or name.isdecimal() or "." in name
+    return not may_have and name not in column_names(path, values.encoding)
 
 
 def own_files(values: ClassifierFlags) -> dict[str, str]:
@@ -273,6 +278,10 @@ def _read_data(values):
     """The data set that --task_name names, or one of the user's own files."""
     if values.task_name in DATASETS:
         given = [name for name in names_of(values, "of_own_files") if getattr(values, name)]
+        if values.predict_file:  # a user's own
+            is_pair = DATASETS[values.task_name].sources["train"].second is not None
+            named = ("text_column", "second_column") if is_pair else ("text_column",)
+            given = [name for name in given if name not in named]
         if given:
             raise InputError(
                 f"--{given[0]} is for --task_name=csv, tsv and jsonl. Received: "
@@ -313,6 +322,8 @@ def add_predicted(dataset: Dataset, values: ClassifierFlags) -> Dataset:
     """The data set with the file of --predict_file as a split without labels."""
     path, entities = values.predict_file, ()
     columns = own_columns(values)._replace(label=None)
+    if lacks_column(path, columns.id, values):  # the training had one, no flag did
+        columns = columns._replace(id=None)
     if values.task_name in DATASETS:
         columns, entities = columns_of_task(dataset, values), dataset.sources["train"].entities
     columns = fit_columns(path, columns, needs_label=False, encoding=values.encoding)
@@ -322,23 +333,26 @@ def add_predicted(dataset: Dataset, values: ClassifierFlags) -> Dataset:
 
 
 def columns_of_task(dataset: Dataset, values: ClassifierFlags) -> Columns:
-    """The columns of --predict_file that --task_name calls so; none where it has none of them.
+    """The columns of --predict_file that flags name, or that --task_name calls so; or none.
 
     Raises:
         InputError: the task needs more than a text, which only its own names tell apart.
     """
-    path, columns = values.predict_file, Columns(None, None, None, None)
+    path, columns = values.predict_file, Columns(values.text_column, values.second_column, None)
+    is_given = columns.text is not None or columns.second is not None
     names = column_names(path, values.encoding)
     for source in dataset.sources.values():
         named = [c for c in (source.text, source.second, *source.entities) if c is not None]
-        if set(named) <= set(names):
+        if set(named) <= set(names) and not is_given:
             columns = Columns(source.text, source.second, None, None)
     is_flat = path.lower().endswith(TABLE_ENDINGS)
-    if len(named) > 1 and (columns.text is None or (source.entities and is_flat)):
+    is_half = source.second is not None and None in (columns.text, columns.second)
+    if is_half or (source.entities and (columns.text is None or is_flat)):
+        other = " (--text_column and --second_column name others)"
+        other = ", in JSON" if source.entities else other
         raise InputError(
             f"--predict_file must have {', '.join(map(str, named))} as the files of "
-            f"--task_name={values.task_name}{', in JSON' if source.entities else ''}. "
-            f"Received: {path} with {', '.join(names)}"
+            f"--task_name={values.task_name}{other}. Received: {path} with {', '.join(names)}"
         )
     return columns
 

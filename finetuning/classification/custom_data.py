@@ -172,10 +172,15 @@ def describe_custom_dataset(
 def _has_label(data_dir, source):
     """Whether a row of a test file has a label, which none need have."""
     path = find_file(source.files[0], data_dir, "")
+
+    def has_label(field):
+        try:
+            return not is_empty(field(source.label))
+        except MissingColumn:
+            return False
+
     try:
-        return any(not is_empty(field(source.label)) for _, field in read_rows(path, source))
-    except MissingColumn:
-        return False
+        return any(has_label(field) for _, field in read_rows(path, source))
     except InputError:  # the header lacks a column: the label or another one
         for _ in read_rows(path, source._replace(label=None)):
             return False

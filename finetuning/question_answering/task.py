@@ -273,7 +273,7 @@ def answer_positions(
     window: ContextWindow, pieces: EncodedQuestion, question: Question
 ) -> tuple[int, int]:
     """The first and the last piece of the first answer in a window's row; (0, 0) if not in it."""
-    if not question.answers:
+    if not question.answers or question.answers[0].start < 0:  # `read_questions` kept a bad one
         return 0, 0
     whole = answer_pieces(pieces.spans, question.answers[0])
     here = answer_pieces(window.spans, question.answers[0])

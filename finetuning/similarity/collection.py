@@ -16,10 +16,15 @@ class Collection(NamedTuple):
     corpus: list[str]
     # Of each query, the numbers of the texts of the corpus that answer it -> their gains, above 0.
     relevant: list[dict[int, float]]
+    # Of each query, the number of the text with its id, which is not ranked; -1 where there is none
+    # or it is relevant. Empty: of no query.
+    own: Sequence[int] = ()
 
 
 def read_beir(queries: str, passages: str, relevance: str) -> Collection:
     """Reads a collection in the form of BEIR, of the queries that have a relevant passage.
+
+    As in BEIR's program, a passage with the id of a query is not ranked for it.
 
     Args:
         queries: .jsonl with _id and text.
@@ -55,7 +60,13 @@ def read_beir(queries: str, passages: str, relevance: str) -> Collection:
         raise InputError(f"{relevance} must hold a passage with a score above 0. Received: none")
     if blank := [name for name in found if not asked[name]]:
         raise InputError(f"{queries}: a query must not be empty. Received: {blank[0]}")
-    return Collection([asked[name] for name in found], list(texts.values()), list(found.values()))
+    own = {name: numbers.get(name, -1) for name in found}
+    return Collection(
+        [asked[name] for name in found],
+        list(texts.values()),
+        list(found.values()),
+        [-1 if own[name] in gains_of else own[name] for name, gains_of in found.items()],
+    )
 
 
 def _is_number(text):

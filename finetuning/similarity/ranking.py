@@ -128,7 +128,9 @@ def _merge(first: Found, second: Found, top: int) -> Found:
     return Found(*(np.take_along_axis(values, order, axis=1) for values in (places, scores)))
 
 
-def rank_measures(found: np.ndarray, relevant: Sequence[Mapping[int, float]]) -> dict[str, float]:
+def rank_measures(
+    found: np.ndarray, relevant: Sequence[Mapping[int, float]], own: Sequence[int] = ()
+) -> dict[str, float]:
     """Measures of rankings, each the mean over the queries.
 
     recall_at_K: the share of a query's relevant texts among its first K. mrr_at_10: 1 / the rank of
@@ -138,10 +140,12 @@ def rank_measures(found: np.ndarray, relevant: Sequence[Mapping[int, float]]) ->
     Args:
         found: the numbers of the texts found for each query, [Q, K], the best first.
         relevant: of each query, the numbers of its relevant texts -> their gains, above 0.
+        own: of each query, the number of a text that is passed over; empty: of no query.
     """
     sums: dict[str, float] = dict.fromkeys(MEASURES, 0.0)
-    for places, gains in zip(found.tolist(), relevant, strict=True):
-        hits = [gains.get(place, 0.0) for place in places]
+    own = own or [-1] * len(relevant)
+    for places, gains, passed_over in zip(found.tolist(), relevant, own, strict=True):
+        hits = [gains.get(place, 0.0) for place in places if place != passed_over]
         for k in RECALL_AT:
             sums[f"recall_at_{k}"] += sum(gain > 0 for gain in hits[:k]) / len(gains)
         first = next((rank for rank, gain in enumerate(hits[:10], 1) if gain > 0), None)

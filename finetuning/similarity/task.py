@@ -240,8 +240,9 @@ def _measure_tf_idf(examples: Examples) -> dict[str, float]:
     """The measures of `TfIdf`, learned from the examples' own texts; once for each split."""
     raw = examples.raw
     if raw[0].score is None:
-        queries, corpus, relevant = of_pairs([(e.texts[0], e.texts[1]) for e in raw])
-        return rank_measures(search_tf_idf(queries, corpus, DEEPEST).places, relevant)
+        pairs = of_pairs([(e.texts[0], e.texts[1]) for e in raw])
+        found = search_tf_idf(pairs.queries, pairs.corpus, DEEPEST)
+        return rank_measures(found.places, pairs.relevant)
     first, second = ([e.texts[side] for e in raw] for side in (0, 1))
     vectors = TfIdf(first + second)
     products = vectors(first).multiply(vectors(second)).sum(axis=1)  # [N, 1]

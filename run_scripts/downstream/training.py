@@ -74,7 +74,7 @@ def run(
     counts = {split: len(examples) for split, examples in splits.items()}
     xla = skip_costly_compilation(job, task, counts)
     with open_session(flags, xla, job.cluster, refusal_reason) as session:
-        examples = encode(task, splits)
+        examples = encode(task, splits, flags.do_train)
         longest = int(max((e.lengths.max() for e in examples.values()), default=0))
         if flags.do_train:
             source = latest_checkpoint(flags.output_dir) or job.model.checkpoint
@@ -100,11 +100,16 @@ def run(
             run_seeds(fine_tuning)
 
 
-def encode(task: DownstreamTask, splits: Mapping[str, Sequence[Any]]) -> dict[str, Examples]:
-    """Encodes the examples of each split as `Examples`."""
+def encode(
+    task: DownstreamTask, splits: Mapping[str, Sequence[Any]], do_train: bool
+) -> dict[str, Examples]:
+    """Encodes the examples of each split as `Examples`; "train" to train on only if that is done.
+
+    For a training, long sentences are cut into other windows than for a prediction.
+    """
     examples = {}
     for split, raw in splits.items():
-        examples[split] = task.encode(raw, split == "train")
+        examples[split] = task.encode(raw, do_train and split == "train")
         if not len(examples[split].lengths):
             raise InputError(
                 f"{split} must hold an example that gives tokens. Received: {len(raw)} without any"

@@ -86,21 +86,22 @@ def measure_retrieval(values: RetrievalFlags) -> None:
     if values.max_seq_length:
         check_length(values, model.loaded.config)
     queries, corpus = collection.queries, collection.corpus
+    depth = DEEPEST + 1  # of which one may be passed over
 
     def find_by_vectors() -> Found:
         asked = model.embed(queries, max_length=values.max_seq_length)
         texts = model.embed(corpus, max_length=values.max_seq_length)
-        return search(unit_vectors(asked), texts, DEEPEST, normalize=True)
+        return search(unit_vectors(asked), texts, depth, normalize=True)
 
     ways = {
         "vectors": find_by_vectors,
-        "BM25 on tokens": lambda: search_bm25(queries, corpus, DEEPEST, model.tokenizer.encode),
-        "TF-IDF on characters": lambda: search_tf_idf(queries, corpus, DEEPEST),
+        "BM25 on tokens": lambda: search_bm25(queries, corpus, depth, model.tokenizer.encode),
+        "TF-IDF on characters": lambda: search_tf_idf(queries, corpus, depth),
     }
     print("\t".join(["", *MEASURES]))
     for name, find in ways.items():
         found: Found = find()
-        measures = rank_measures(found.places, collection.relevant)
+        measures = rank_measures(found.places, collection.relevant, collection.own)
         print("\t".join([name, *(f"{100 * measures[m]:.1f}" for m in MEASURES)]))
 
 

@@ -72,6 +72,11 @@ def test_json_lines(tmp_path):
     assert examples(made, tmp_path) == [("글", None, 0), ("nay", None, 1)]
     (example,), _ = read_split(made, "test", str(tmp_path))
     assert (example.id, example.label) == ("9", None)
+    # A key may have dots of its own, as columns of nested objects that pandas flattened.
+    (tmp_path / "train.jsonl").write_text(objects({"a.b": "글", "y": 2}, {"a.b": "nay", "y": 10}))
+    (tmp_path / "test.jsonl").unlink()
+    made = dataset(tmp_path, "jsonl", text="a.b", label="y")
+    assert examples(made, tmp_path) == [("글", None, 0), ("nay", None, 1)]
 
 
 def test_several_labels(tmp_path):

@@ -197,6 +197,10 @@ def test_a_file_without_columns(tmp_path, name, content, problem):
             read(tmp_path, name[-3:])
 
 
+# The label of an object without one.
+MISSING = object()
+
+
 def unlabelled(tmp_path, labels, kind="csv", task_type="single_label"):
     """Whether a test file with these labels counts as one without."""
     (tmp_path / f"train.{kind}").write_text(as_file(kind, [("가", "1"), ("나", "0")]), "utf-8")
@@ -209,7 +213,8 @@ def unlabelled(tmp_path, labels, kind="csv", task_type="single_label"):
 
 def as_file(kind, rows):
     if kind == "jsonl":
-        lines = [json.dumps({"text": t, "label": v}, ensure_ascii=False) for t, v in rows]
+        rows = [{"text": t} if v is MISSING else {"text": t, "label": v} for t, v in rows]
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         return "\n".join(lines) + "\n"
     return as_csv(rows, {"tsv": "\t", "csv": ","}[kind], "\n")
 
@@ -221,6 +226,9 @@ def test_a_test_file_whose_labels_are_empty(tmp_path, kind, task_type):
     assert not unlabelled(tmp_path, ("1", "0", "1"), kind, task_type)
     if kind == "jsonl":
         assert unlabelled(tmp_path, (None, None, ""), kind, task_type)
+        assert unlabelled(tmp_path, (MISSING, MISSING, MISSING), kind, task_type)
+        with pytest.raises(InputError, match="line 1 must have 'label'"):
+            unlabelled(tmp_path, (MISSING, "0", "1"), kind, task_type)
     if task_type == "multi_label":  # no label is an answer
         assert not unlabelled(tmp_path, ("", "0", "1"), kind, task_type)
         return

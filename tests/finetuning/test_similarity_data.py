@@ -272,7 +272,21 @@ def beir(folder, qrels="query-id\tcorpus-id\tscore\nq1\td2\t2\nq1\td1\t0\nq2\td1
 
 def test_a_collection_of_beir(tmp_path):
     found = beir(tmp_path)
-    assert found == (["q1?", "q2?"], ["제목 본문", "글"], [{1: 2.0}, {0: 1.0}])
+    assert found == (["q1?", "q2?"], ["제목 본문", "글"], [{1: 2.0}, {0: 1.0}], [-1, -1])
+
+
+def test_a_passage_with_the_id_of_the_query_is_not_ranked(tmp_path):
+    """As BEIR's program: in ArguAna every query is a passage too, its own nearest one."""
+    beir(tmp_path)
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text(queries.read_text().replace('"q1"', '"d1"').replace('"q2"', '"d2"'))
+    qrels = tmp_path / "qrels" / "test.tsv"
+    qrels.write_text("d1\td2\t1\nd2\td2\t1\nd2\td1\t1\n")
+    found = read_beir(*beir_files(str(tmp_path), "test"))
+    assert found.own == [0, -1]  # but one that is relevant is
+    places = np.array([[0, 1], [0, 1]])
+    assert rank_measures(places, found.relevant, found.own)["mrr_at_10"] == 1
+    assert rank_measures(places, found.relevant)["mrr_at_10"] == 0.75
 
 
 @pytest.mark.parametrize(

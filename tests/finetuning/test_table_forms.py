@@ -11,6 +11,7 @@ from finetuning.classification.columns import Columns
 from finetuning.classification.custom_data import custom_dataset
 from finetuning.datasets import SplitSource
 from finetuning.readers import read_label, read_rows, read_split
+from finetuning.tables import read_table
 
 ROWS = [
     ("배송이 빨라요", "긍정"),
@@ -97,6 +98,12 @@ def test_blank_lines_are_no_examples(tmp_path, kind, blank):
         lines = [separator.join(row) + "\n" for row in (("text", "label"), "가1", "나0")]
     write(tmp_path, f"train.{kind}", blank.join([*lines, ""]))
     assert read(tmp_path, kind)[1] == [("가", "1"), ("나", "0")]
+
+
+def test_an_empty_cell_in_quotes_is_a_row(tmp_path):
+    """So pandas writes an empty text of a table with one column: no prediction may be missing."""
+    (tmp_path / "new.csv").write_text('text\n가\n""\n\n나\n', encoding="utf-8")
+    assert read_table(str(tmp_path / "new.csv")) == (["text"], [["가"], [""], ["나"]])
 
 
 def test_blank_lines_count_in_messages(tmp_path):

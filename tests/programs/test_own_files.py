@@ -12,6 +12,7 @@ from finetuning.classification.columns import Columns, guess_columns
 from finetuning.classification.custom_data import own_dataset
 from finetuning.readers import read_split
 from tests.support.programs import ClassifierJob, one_line
+from tests.support.task_data import read_table
 
 TEXTS = (
     "나는 학교에 갔다", "the book is", "학교 book", 'the "book", 학교', "갔다 나는", "book 갔다",
@@ -116,6 +117,23 @@ def test_a_file_is_predicted_beside_its_columns(trained, tmp_path, capsys):
 def predict(job, path, **flags):
     flags = {"data_dir": None, "task_name": None, "predict_file": path, **flags}
     return job.run(do_train=False, do_eval=False, do_predict=True, **flags)
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_a_file_to_predict_needs_no_ids(tmp_path, capsys):
+    """The flag that the folder remembers cannot be taken back; one that is given must be right."""
+    job = ClassifierJob(tmp_path)
+    rows = [(text, label, i) for i, (text, label) in enumerate(ROWS)]
+    path = write(tmp_path / "orders", "csv", "utf-8", ("내용", "분류", "번호"), rows)
+    options = {"data_dir": None, "task_name": None, "data_file": path, "id_column": "번호"}
+    assert job.run(train_step=1, **options) == 0
+    new = write(tmp_path / "new", "csv", "utf-8", ("내용", "주문"), [(text, "1") for text in NEW])
+    assert predict(job, new) == 0
+    ids = [row[0] for row in read_table(job.output / "predictions_new.tsv")[1:]]
+    assert ids == [f"{new} line {i}" for i in range(2, 2 + len(NEW))]
+    capsys.readouterr()
+    assert predict(job, new, id_column="번호") == 1
+    assert f"--id_column must name a column of {new}: 내용, 주문" in one_line(capsys)
 
 
 def test_the_predictions_of_files_with_one_name_lie_beside_each_other(trained, tmp_path, capsys):

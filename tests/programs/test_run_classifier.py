@@ -318,6 +318,11 @@ def test_mnli_is_measured_on_both_splits(tmp_path, capsys):
     assert job.run(**flags, predict_file=new) == 1
     line = one_line(capsys)
     assert "--predict_file must have sentence1, sentence2 as the files of --task_name=mnli" in line
+    assert "(--text_column and --second_column name others)" in line
+    assert job.run(**flags, predict_file=new, text_column="text") == 1
+    assert "--predict_file must have sentence1, sentence2" in one_line(capsys)
+    assert job.run(**flags, predict_file=new, text_column="text", second_column="second") == 0
+    assert read_table(job.output / "predictions_new.tsv")[1][1:3] == ["the film", "so good"]
 
 
 def with_label(job):

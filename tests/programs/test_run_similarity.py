@@ -134,6 +134,16 @@ def test_simcse_on_texts_measured_by_scores(tmp_path):
     assert "eval_spearman" in results(job.output)
 
 
+@pytest.mark.usefixtures("eagerly")
+def test_after_simcse_training_pairs_are_predicted_as_pairs(tmp_path):
+    """Only a training compares each text with itself."""
+    job = write(SimilarityJob(tmp_path, hidden_dropout_prob=0.1), "pairs", "pairs")
+    assert job.run(train_step=1, objective="simcse") == 0
+    assert job.again(do_predict=True, predict_split="train", objective="simcse") == 0
+    rows = read_table(job.output / "predictions_train.tsv")[1:]
+    assert [row[1:3] for row in rows] == read_table(job.data / "train.tsv")[1:]
+
+
 # === A file in SQuAD's format ===
 
 

@@ -317,6 +317,9 @@ def test_answer_positions_is_in_the_window_or_at_cls(tmp_path):
     half = FakeContextWindow(window.spans[:2], window.first)  # 서울 임종석
     assert answer_positions(half, encoded[0], question) == (0, 0)
     assert answer_positions(window, encoded[0], question._replace(answers=())) == (0, 0)
+    # Of an answer that --skip_bad_answers keeps for the score, which is not in the text.
+    lost = question._replace(answers=(Answer("nowhere", -1),))
+    assert answer_positions(window, encoded[0], lost) == (0, 0)
     logits = np.zeros(16, np.float32)
     logits[place[0]] = 3.0
     examples = Examples(None, None, None, [question], (encoded, [window]))

@@ -15,6 +15,7 @@ from bert_tf.checkpoint_files import best_checkpoint, checkpoint_path, list_chec
 from bert_tf.training import loop as training
 from bert_tf.training.evaluation import RecordsEvaluator, write_results
 from bert_tf.training.state import BestCheckpoint
+from finetuning.evaluation import TaskEvaluator
 from model_formats.model_folder import ModelFolder
 from tests.support.programs import (
     DROPOUT,
@@ -256,6 +257,23 @@ def test_results_on_other_data_are_not_compared(tmp_path):
         assert save(4, 6, 3.0, 1000) == [6]
     assert save(6, 8, 4.0, 1000) == [6]
     assert save(8, 10, 2.5, 1000) == [10]
+
+
+def test_results_without_the_score_are_not_compared(tmp_path):
+    """The dev file had scored pairs before the resume; now it has pairs, which are ranked."""
+    model, folder = tiny_model("bert", num_hidden_layers=1), str(tmp_path / "best")
+
+    def save(start, step, **results):
+        task = types.SimpleNamespace(best_by=(f"eval_{next(iter(results))}", True))
+        evaluator = TaskEvaluator(task, None, None, 8, (16,))
+        best = BestCheckpoint(folder, evaluator.score, start, writes=True)
+        named = {f"eval_{name}": value for name, value in results.items()}
+        best.save_if_better(types.SimpleNamespace(model=model, step=step), named)
+        return list_checkpoints(folder)
+
+    assert save(0, 2, spearman=0.9) == [2]
+    assert save(2, 4, mrr_at_10=0.3) == [4]
+    assert save(4, 6, mrr_at_10=0.2) == [4]
 
 
 def test_the_best_checkpoint_is_that_of_the_results(tmp_path):
