@@ -339,22 +339,27 @@ def columns_of_task(dataset: Dataset, values: ClassifierFlags) -> Columns:
         InputError: the task needs more than a text, which only its own names tell apart.
     """
     path, columns = values.predict_file, Columns(values.text_column, values.second_column, None)
-    is_given = columns.text is not None or columns.second is not None
-    names = column_names(path, values.encoding)
-    for source in dataset.sources.values():
-        named = [c for c in (source.text, source.second, *source.entities) if c is not None]
-        if set(named) <= set(names) and not is_given:
-            columns = Columns(source.text, source.second, None, None)
+    names, train = column_names(path, values.encoding), dataset.sources["train"]
+    if columns.text is None and columns.second is None:
+        for source in dataset.sources.values():
+            if set(_named(source)) <= set(names):
+                columns = Columns(source.text, source.second, None, None)
     is_flat = path.lower().endswith(TABLE_ENDINGS)
-    is_half = source.second is not None and None in (columns.text, columns.second)
-    if is_half or (source.entities and (columns.text is None or is_flat)):
+    is_half = train.second is not None and None in (columns.text, columns.second)
+    if is_half or (train.entities and (columns.text is None or is_flat)):
         other = " (--text_column and --second_column name others)"
-        other = ", in JSON" if source.entities else other
+        other = ", in JSON" if train.entities else other
         raise InputError(
-            f"--predict_file must have {', '.join(map(str, named))} as the files of "
+            f"--predict_file must have {', '.join(_named(train))} as the files of "
             f"--task_name={values.task_name}{other}. Received: {path} with {', '.join(names)}"
         )
     return columns
+
+
+def _named(source):
+    """The columns of a data set's file that hold what a model reads."""
+    columns = (source.text, source.second, *source.entities)
+    return [str(column) for column in columns if column is not None]
 
 
 PROGRAM = Program(
