@@ -194,7 +194,7 @@ def most_likely(logits: Any) -> Any:
     """
     classes = ops.shape(logits)[-1]
     is_largest = ops.equal(logits, ops.max(logits, axis=-1, keepdims=True))
-    return ops.min(ops.where(is_largest, ops.arange(classes), classes), axis=-1)
+    return ops.min(ops.where(is_largest, ops.arange(classes), classes - 1), axis=-1)
 
 
 def loss_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:

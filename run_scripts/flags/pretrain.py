@@ -248,17 +248,29 @@ def check_flags(values: PretrainFlags) -> None:
         raise InputError(f"--masked_lm_budget must be 0. Received: {values.masked_lm_budget}")
     if values.init_from_group0:
         raise InputError("--init_from_group0 must be off: Google's program fails on it too")
-    if values.do_train and values.num_warmup_steps > values.last_step:
-        warnings.warn(
-            f"--num_warmup_steps={values.num_warmup_steps} is more than "
-            f"--num_train_steps={values.num_train_steps}: the learning rate never reaches "
-            "--learning_rate",
-            stacklevel=2,
-        )
+    if values.do_train and not values.max_train_hours:
+        _warn_of_warmup(values)
     if values.eval_every_steps and not (values.eval_input_file and values.do_train):
         raise InputError(
             "--eval_every_steps needs --eval_input_file and --do_train. Received: "
             f"--eval_every_steps={values.eval_every_steps} without"
+        )
+
+
+def _warn_of_warmup(values):
+    """Warns of a warm-up that training does not reach the end of, and of the start of none."""
+    start, count = values.start_warmup_step, values.num_warmup_steps
+    if start and not count:
+        warnings.warn(
+            f"--start_warmup_step={start} has no effect with --num_warmup_steps=0", stacklevel=3
+        )
+    elif start + count > values.num_train_steps:
+        begins = f"--start_warmup_step={start} + " if start else ""
+        warnings.warn(
+            f"{begins}--num_warmup_steps={count} is more than "
+            f"--num_train_steps={values.num_train_steps}: the learning rate never reaches "
+            "--learning_rate",
+            stacklevel=3,
         )
 
 

@@ -212,7 +212,8 @@ def check_kept(folder: str, flags: TrainingFlags) -> None:
             continue
         name, given = field.name, getattr(flags, field.name)
         begun = settings.get(name, field.default)
-        if begun != given:
+        is_path = field.metadata["is_path"] and isinstance(begun, str) and given
+        if os.path.abspath(begun) != os.path.abspath(given) if is_path else begun != given:
             must = f"be {begun}, with which the training in {folder} began"
             if begun is None:
                 must = f"not be given: the training in {folder} began without it"

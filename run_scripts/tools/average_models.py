@@ -81,8 +81,12 @@ def open_models(models: str) -> list[ModelFolder]:
     folders = []
     for path in paths:
         check_weights(path)
-        is_checkpoint = exists(path)
-        folder = ModelFolder.beside(path) if is_checkpoint else ModelFolder.open(path)
+        if os.path.isdir(path) and not exists(path):
+            folder = ModelFolder.open(path, what="a folder of --models", needs_config=False)
+        else:
+            folder = ModelFolder.beside(path)
+        if folder.is_inside_another:  # what describes the best checkpoint is around it
+            folder = ModelFolder.beside(folder.checkpoint)
         if folder.tokenizer:
             check_table(folder.config, folder.tokenizer.vocab_size, folder.path)
         folders.append(folder)

@@ -1,6 +1,7 @@
 """The program average_models: the mean of weights, what is left out, models that do not fit."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 
 from bert_tf.checkpoint import write_arrays
 from model_formats.model_folder import ModelFolder
+from model_formats.weights import open_weights
+from run_scripts.conversion import export_model
 from run_scripts.tools.average_models import main
 from tests.support.models.adapted_models import read, write_model
 from tests.support.programs import one_line
@@ -66,6 +69,28 @@ def test_checkpoints_of_one_training(models, tmp_path):
     name = "bert/pooler/dense/kernel"
     expected = (older[name] + read(models[0])[name]) / 2
     np.testing.assert_allclose(read(tmp_path / "mean")[name], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("named", ("best", "model.safetensors"))
+def test_other_names_of_a_model(models, tmp_path, named):
+    """The folder of a training's best checkpoint; the file of transformers' weights."""
+    given = [f"{folder}/{named}" for folder in models[:2]]
+    for folder, path in zip(models, given, strict=False):
+        if named == "best":
+            weights = shutil.ignore_patterns("*.txt", "*.json")
+            shutil.copytree(folder, path, ignore=weights)
+            write_arrays(f"{folder}/model.ckpt-4", {"newer": np.zeros(1)})
+        else:
+            os.remove(f"{folder}/finetuning.json")
+            argv = [f"--model_dir={folder}", f"--output_dir={folder}-apart", "--format=huggingface"]
+            assert export_model.main(["export_model", *argv]) == 0
+            shutil.rmtree(folder)
+            os.rename(f"{folder}-apart", folder)
+    assert average(given, tmp_path / "mean") == 0
+    name = "bert/pooler/dense/kernel"
+    expected = np.mean([open_weights(path).read(name) for path in given], axis=0)
+    np.testing.assert_allclose(read(tmp_path / "mean")[name], expected, rtol=1e-6, atol=1e-7)
+    assert ModelFolder.open(str(tmp_path / "mean")).tokenizer is not None
 
 
 def change_json(folder, name, **values):

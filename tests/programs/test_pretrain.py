@@ -1,6 +1,7 @@
 """The program run_pretraining: trains, resumes, evaluates, and reports bad input in one line."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -184,6 +185,23 @@ def test_bad_flags(job, capsys, monkeypatch, flags, words):
     assert job.run(**flags) == 1
     line = one_line(capsys)
     assert all(word in line for word in words), line
+
+
+@pytest.mark.parametrize(
+    "start, count, hours, words",
+    (
+        (4, 2, 0, None),
+        (0, 7, 0, "^--num_warmup_steps=7 is more than --num_train_steps=6: the learning rate"),
+        (5, 2, 0, "^--start_warmup_step=5 . --num_warmup_steps=2 is more than --num_train_steps=6"),
+        (5, 0, 0, "--start_warmup_step=5 has no effect with --num_warmup_steps=0"),
+        (5, 2, 1, None),
+    ),
+)
+def test_a_warm_up_that_is_not_what_was_meant(job, start, count, hours, words):
+    flags = {"start_warmup_step": start, "num_warmup_steps": count, "max_train_hours": hours}
+    silent = warnings.catch_warnings(action="error")
+    with pytest.warns(UserWarning, match=words) if words else silent:
+        make_job(parse(PretrainFlags, job.argv(**flags)))
 
 
 def test_a_vocabulary_larger_than_the_model(job, capsys):

@@ -108,6 +108,14 @@ def test_pieces_are_drawn_as_often_as_the_softmax_says(xla):
         assert counts[-2] > 0
 
 
+def test_what_is_drawn_from_no_numbers_is_a_piece():
+    """Of logits that overflowed in float16: the step is skipped, so no row must be out of range."""
+    logits = np.zeros([2, 3, 7], np.float32)
+    logits[0], logits[1, 0] = np.nan, np.inf
+    drawn = sample(tf.constant(logits), tf.zeros([2, 3], tf.int32), (1, 2)).numpy()
+    assert (drawn >= 0).all() and (drawn < 7).all()
+
+
 def test_what_is_drawn_for_a_row_does_not_depend_on_the_others():
     batch = random_batch(3, padding=False)
     logits = tf.random.stateless_normal([8, 4, 60], (1, 2))
