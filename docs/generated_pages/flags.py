@@ -76,7 +76,8 @@ HEAD = """# Flags
 
 This page lists every flag of every program. Flags that several programs share are listed once,
 [at the end](#shared-flags); `--help` shows all flags of one program. Start a program whose name
-does not end in `.py` with `python -m NAME`.
+does not end in `.py` with `python -m NAME`. `run_scripts.tools.check_devices` has one flag,
+`--report=FILE`.
 
 `--name` or `--name=true` turns a switch on, `--noname` or `--name=false` turns it off. A switch is
 off unless its default is true. If no values are listed, a flag takes text, or a number like its
