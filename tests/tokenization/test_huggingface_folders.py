@@ -228,6 +228,26 @@ def test_refused_files(name, content, message, tmp_path):
     check_refusal(folder, message)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tokenizer_config.json", {"added_tokens_decoder": {"5000": ADDED}}),
+        ("tokenizer.json", {"added_tokens": [ADDED]}),
+        ("added_tokens.json", {"<new>": 5000}),
+    ],
+)
+def test_tokens_added_to_an_albert(name, content, tmp_path):
+    shutil.copy(TEST_DATA / "tokenization" / "spm_small.model", tmp_path / "spiece.model")
+    mask = {"4": {"content": "[MASK]", "special": True}}
+    config = {"tokenizer_class": "AlbertTokenizer", "added_tokens_decoder": mask}
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps(config))
+    assert load_tokenizer(tmp_path).mask_id == 4
+    kept = config if name == path.name else {}
+    (tmp_path / name).write_text(json.dumps(kept | content))
+    check_refusal(tmp_path, "'<new>', id 5000, not special")
+
+
 def test_refused_without_files(tmp_path):
     folder = copy_kept("version_5_cased", tmp_path / "a")
     (folder / "tokenizer.json").unlink()

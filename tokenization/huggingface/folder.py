@@ -131,9 +131,11 @@ def _load_albert(directory, config):
                 f"tokenizer. Received: {value!r}"
             )
     lower = config.get("do_lower_case", True)
-    return SentencePieceTokenizer(
+    tokenizer = SentencePieceTokenizer(
         directory / SENTENCEPIECE_FILE, do_lower_case=lower, variant="huggingface"
     )
+    check_added_tokens(directory, tokenizer.vocab)
+    return tokenizer
 
 
 def _load_wordpiece(directory, config, class_name):
