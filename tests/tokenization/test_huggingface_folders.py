@@ -153,6 +153,10 @@ def test_albert(tmp_path):
         path.write_text(json.dumps({"tokenizer_class": "AlbertTokenizerFast", entry: value}))
         with pytest.raises(InputError, match=f"{entry} must be .*Received"):
             load_tokenizer(tmp_path)
+    path.unlink()
+    (tmp_path / "config.json").write_text('{"model_type": "albert"}')
+    assert load_tokenizer(tmp_path).fingerprint() == tokenizer.fingerprint()
+    path.write_text('{"tokenizer_class": "AlbertTokenizer"}')
     (tmp_path / "spiece.model").unlink()
     with pytest.raises(InputError, match=r"must be spiece\.model"):
         load_tokenizer(tmp_path)

@@ -78,7 +78,7 @@ def is_hugging_face_folder(directory: Path) -> bool:
             or "model_type" in _read_optional(directory / "config.json")
         )
     return (directory / TOKENIZER_FILE).exists() or (
-        (directory / VOCABULARY_FILE).exists()
+        any((directory / name).exists() for name in (VOCABULARY_FILE, SENTENCEPIECE_FILE))
         and "model_type" in _read_optional(directory / "config.json")
     )
 
