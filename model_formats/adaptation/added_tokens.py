@@ -166,13 +166,25 @@ def _continues(tokenizer, text):
 def _occurs(tokenizer, token):
     """Whether a text is cut into the token; not every word has a marker at its end."""
     prefix, text, marker = _parts(tokenizer, token)
+    wordpiece, word = tokenizer.wordpiece, text + _rest_of_word(tokenizer, token)
     if not prefix:
-        return token in tokenizer.tokenize(f"{text} {text}")
-    wordpiece = tokenizer.wordpiece
+        return token in tokenizer.tokenize(f"{word} {word}")
     if not _continues(tokenizer, text) or token not in wordpiece.continuation_pieces(text + marker):
         return False
     # After which piece, does not matter, unless a longer one is made of both.
-    return any(token in tokenizer.tokenize(f"{b}{text} {b}{text}") for b in wordpiece.begin)
+    return any(token in tokenizer.tokenize(f"{b}{word} {b}{word}") for b in wordpiece.begin)
+
+
+def _rest_of_word(tokenizer, token):
+    """What follows a token without a marker, where its text with a marker is another token."""
+    prefix, text, marker = _parts(tokenizer, token)
+    wordpiece, end = tokenizer.wordpiece, getattr(tokenizer.options, "word_end_marker", "")
+    if marker or not end:
+        return ""
+    cut = wordpiece.continuation_pieces if prefix else wordpiece.pieces
+    rests = ("", *(piece.removesuffix(end) for piece in wordpiece.inside))
+    words = (rest for rest in rests if token in cut(text + rest + end))
+    return next((rest for rest in words if _continues(tokenizer, text + rest)), "")
 
 
 def _with_tokens(tokenizer, tokens):

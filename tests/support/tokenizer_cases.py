@@ -185,7 +185,8 @@ def check_round_trip(tokenizer, text, ids=None):
         if tokenizer.options.continuation_prefix and not tokenizer.options.word_end_marker:
             expected = " ".join(tokenizer.basic_tokens(text))
             assert decoded == expected, (tokenizer.config(), text, decoded)
-    if getattr(tokenizer, "word_end_marker_at", "") == "eojeol" and tokenizer.unk_id not in ids:
+    marks_eojeols = getattr(tokenizer.options, "marks_eojeols", False)
+    if marks_eojeols and tokenizer.unk_id not in ids:
         expected = " ".join(tokenizer.normalize(text).split())
         assert decoded == expected, (tokenizer.config(), text)
         assert unicodedata.is_normalized("NFC", decoded), (tokenizer.config(), text)

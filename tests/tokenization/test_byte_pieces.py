@@ -31,6 +31,8 @@ HOSTILE = [
     "".join(map(chr, range(0x2500, 0x2600))),
 ]
 
+LEARNED = "나는 학교에서 책을 읽었다. 좋아요ㅋㅋ ㅠㅠ ㅎ 3번, 2024년!\n" * 30
+
 
 def lines_of(text):
     """As a file of text is read."""
@@ -41,12 +43,11 @@ def lines_of(text):
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
     """Tokenizers learned from a few words, by their options."""
-    text = "나는 학교에서 책을 읽었다. 좋아요ㅋㅋ ㅠㅠ 3번, 2024년!\n" * 30
 
     def learn(**options):
         folder = tmp_path_factory.mktemp("vocab")
         settings = LearningSettings(vocab_size=1200, analyser="none", **options)
-        vocabulary = learn_vocabulary(lines_of(text), settings)
+        vocabulary = learn_vocabulary(lines_of(LEARNED), settings)
         write_vocabulary(vocabulary, folder)
         return load_tokenizer(folder), vocabulary, folder
 
@@ -91,6 +92,13 @@ def test_the_default_is_as_before(learned):
         "kind": "korean", "do_lower_case": False, "jamo_fallback": True, "unknown": "character",
     }  # fmt: skip
     assert not any("<0x" in piece or "\u200d" in piece for piece in vocabulary.pieces)
+
+
+@pytest.mark.parametrize("name", ["bytes", "default"])
+def test_the_report_counts_the_tokens(learned, name):
+    tokenizer, vocabulary, _ = learned[name]
+    tokens, words = tokenizer.tokenize(LEARNED), tokenizer.basic_tokens(LEARNED)
+    assert vocabulary.report["pieces_per_word"] == round(len(tokens) / len(words), 4)
 
 
 @pytest.mark.parametrize("name", ["bytes", "bytes NFKC"])

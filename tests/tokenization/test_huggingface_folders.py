@@ -153,6 +153,10 @@ def test_albert(tmp_path):
         path.write_text(json.dumps({"tokenizer_class": "AlbertTokenizerFast", entry: value}))
         with pytest.raises(InputError, match=f"{entry} must be .*Received"):
             load_tokenizer(tmp_path)
+    path.unlink()
+    (tmp_path / "config.json").write_text('{"model_type": "albert"}')
+    assert load_tokenizer(tmp_path).fingerprint() == tokenizer.fingerprint()
+    path.write_text('{"tokenizer_class": "AlbertTokenizer"}')
     (tmp_path / "spiece.model").unlink()
     with pytest.raises(InputError, match=r"must be spiece\.model"):
         load_tokenizer(tmp_path)
@@ -226,6 +230,26 @@ def test_refused_files(name, content, message, tmp_path):
     folder = copy_kept("version_4_both", tmp_path / "a")
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     check_refusal(folder, message)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tokenizer_config.json", {"added_tokens_decoder": {"5000": ADDED}}),
+        ("tokenizer.json", {"added_tokens": [ADDED]}),
+        ("added_tokens.json", {"<new>": 5000}),
+    ],
+)
+def test_tokens_added_to_an_albert(name, content, tmp_path):
+    shutil.copy(TEST_DATA / "tokenization" / "spm_small.model", tmp_path / "spiece.model")
+    mask = {"4": {"content": "[MASK]", "special": True}}
+    config = {"tokenizer_class": "AlbertTokenizer", "added_tokens_decoder": mask}
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps(config))
+    assert load_tokenizer(tmp_path).mask_id == 4
+    kept = config if name == path.name else {}
+    (tmp_path / name).write_text(json.dumps(kept | content))
+    check_refusal(tmp_path, "'<new>', id 5000, not special")
 
 
 def test_refused_without_files(tmp_path):

@@ -78,7 +78,7 @@ def is_hugging_face_folder(directory: Path) -> bool:
             or "model_type" in _read_optional(directory / "config.json")
         )
     return (directory / TOKENIZER_FILE).exists() or (
-        (directory / VOCABULARY_FILE).exists()
+        any((directory / name).exists() for name in (VOCABULARY_FILE, SENTENCEPIECE_FILE))
         and "model_type" in _read_optional(directory / "config.json")
     )
 
@@ -131,9 +131,11 @@ def _load_albert(directory, config):
                 f"tokenizer. Received: {value!r}"
             )
     lower = config.get("do_lower_case", True)
-    return SentencePieceTokenizer(
+    tokenizer = SentencePieceTokenizer(
         directory / SENTENCEPIECE_FILE, do_lower_case=lower, variant="huggingface"
     )
+    check_added_tokens(directory, tokenizer.vocab)
+    return tokenizer
 
 
 def _load_wordpiece(directory, config, class_name):

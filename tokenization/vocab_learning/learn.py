@@ -160,7 +160,8 @@ def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> L
     room = settings.vocab_size - len(given.reserved) - len(given.jamo) - len(given.characters)
     fixed = [*given.characters, *settings.user_symbols]
     chosen = choose_pieces(weights, room, fixed)
-    usage = describe_usage(marked_words, [*fixed, *chosen], bool(settings.byte_pieces))
+    known = [*given.jamo, *fixed, *chosen]
+    usage = describe_usage(marked_words, known, bool(settings.byte_pieces))
     uses = usage.pop("uses")
     learned = sorted([*given.characters, *chosen], key=lambda piece: (-uses[piece], piece))
     one_character = {piece for piece in learned if len(piece.removeprefix(PREFIX)) == 1}
