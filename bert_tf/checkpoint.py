@@ -18,7 +18,13 @@ import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint_files import exists, link_to, remove_checkpoint, rename_checkpoint
+from bert_tf.checkpoint_files import (
+    exists,
+    is_pattern,
+    link_to,
+    remove_checkpoint,
+    rename_checkpoint,
+)
 from bert_tf.config import EncoderConfig, unseen_differences
 from bert_tf.optimization import OPTIMIZERS, DecayOptimizer
 
@@ -135,9 +141,8 @@ def open_checkpoint(prefix: str) -> Any:
 
 
 def _open(prefix):
-    """Opens a checkpoint; TensorFlow would take a bracket in the folder's path for a pattern."""
     folder, name = os.path.split(prefix)
-    if "[" in folder or "\\" in folder:
+    if is_pattern(folder):
         folder = link_to(os.path.abspath(folder))
     return tf.train.load_checkpoint(os.path.join(folder, name))
 

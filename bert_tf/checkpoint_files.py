@@ -101,6 +101,11 @@ def _files(prefix):
     return [path for path in paths if os.path.exists(path)]
 
 
+def is_pattern(path: str | os.PathLike[str]) -> bool:
+    """Whether TensorFlow would take a path for a pattern where it reads variables."""
+    return "[" in str(path) or "\\" in str(path)
+
+
 @functools.cache
 def link_to(folder: str) -> str:
     """A link to a folder, by a plain name; it stays as long as this process, which reads late."""

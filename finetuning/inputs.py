@@ -68,6 +68,8 @@ def read_pairs(path: str) -> list[Pair]:
     """
     pairs = []
     lines = decode_text(read_bytes(path), path).split("\n")
+    if lines == [""]:  # a mark of UTF-8 alone
+        raise InputError(f"{path} must hold a line. Received: none")
     for line in lines if lines[-1] else lines[:-1]:
         text = line.strip()
         match = _PAIR.fullmatch(text)

@@ -97,11 +97,12 @@ def _rename(partial, path):
 
 
 def _list_files(folder):
-    """The paths of all files below a folder, relative to it."""
+    """The paths of all files below a folder, and of links to folders, relative to it."""
     return {
-        os.path.relpath(os.path.join(parent, name), folder)
-        for parent, _, names in os.walk(folder)
-        for name in names
+        os.path.relpath(path, folder)
+        for parent, folders, names in os.walk(folder)
+        for path in (os.path.join(parent, name) for name in (*folders, *names))
+        if os.path.islink(path) or not os.path.isdir(path)
     }
 
 

@@ -228,6 +228,14 @@ def check_flags(values: ExtractFeaturesFlags, checkpoint: str | None) -> None:
         raise InputError(f"--input_file must be a file. Received: {values.input_file}, {kind}")
     if values.output_file and (kind := kind_of_path(values.output_file)) not in (FILE, NOTHING):
         raise InputError(f"--output_file must be a file. Received: {values.output_file}, {kind}")
+    output = values.output_file or ""
+    read = (values.input_file, values.vocab_file, values.spm_model_file, checkpoint)
+    for source in filter(os.path.exists, filter(None, read)):
+        if os.path.exists(output) and os.path.samefile(output, source):
+            raise InputError(
+                "--output_file must not be a file that is read. "
+                f"Received: {output}, the same as {source}"
+            )
     if not checkpoint:
         raise InputError("one of --init_checkpoint, --model_dir must be given. Received: none")
     check_checkpoint(checkpoint)

@@ -113,6 +113,9 @@ def _open_hugging_face(path):
         content = path.read_text(encoding="utf-8")
         kind = json.loads(content)["model"]["type"]
         tokenizer = Tokenizer.from_str(content)
+        # What a model's rows need, as of sentence-transformers, is no part of a text's pieces.
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
     except Exception as error:  # tokenizers raises plain Exceptions
         raise InputError(
             f"file must be a tokenizer.json of Hugging Face. Received: {path}"

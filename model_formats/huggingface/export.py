@@ -107,6 +107,8 @@ def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[s
                 f"({OTHER_FORMATS}). Received: {google_name}"
             )
         array = np.asarray(variable.value)
+        if google_name.endswith("/token_type_embeddings") and len(array) == 1:
+            array = np.concatenate([array, np.zeros_like(array)])  # as `to_huggingface` says
         arrays[name.removeprefix(prefix)] = np.ascontiguousarray(array.T if transposed else array)
     config = loaded.config
     if encoder.always_projects and config.embedding_size == config.hidden_size:

@@ -5,11 +5,14 @@ tokenize. docs/serving.md lists the inputs and outputs.
 """
 
 import errno
+import os
+import warnings
 
 import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
+from bert_tf.checkpoint_files import is_pattern, link_to
 from finetuning.inputs import ROW_INPUTS
 from finetuning.serving.signatures import Signatures
 from finetuning.tasks import TASKS
@@ -46,6 +49,12 @@ def export(loaded: LoadedModel, directory: str) -> str:
     module.tokenizer = made.texts and getattr(made.texts.graph, "model", None)
     tf.saved_model.save(module, directory, signatures=made.functions)
     check(directory, made)
+    if is_pattern(os.path.abspath(directory)):
+        warnings.warn(
+            "a SavedModel must be moved to a path without [ and \\ before it is loaded: there "
+            "TensorFlow takes the path for a pattern",
+            stacklevel=2,
+        )
     return HOW if made.texts else HOW.replace("serving_default", "ids")
 
 
@@ -57,7 +66,8 @@ def make_signatures(loaded: LoadedModel) -> Signatures:
 
 def check(directory: str, made: Signatures) -> None:
     """Loads a SavedModel, and compares its outputs for ids with the model's own."""
-    loaded = tf.saved_model.load(directory)
+    directory = os.path.abspath(directory)
+    loaded = tf.saved_model.load(link_to(directory) if is_pattern(directory) else directory)
     ids = np.array([[1, 2, 3, 4], [4, 3, 2, 1]], np.int32)  # [2, 4], in any vocabulary
     batch = {
         "input_ids": ids,

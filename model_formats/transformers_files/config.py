@@ -208,4 +208,6 @@ def to_huggingface(config: EncoderConfig, model_type: str) -> dict[str, Any]:
     activation = ACTIVATIONS_BACK[(config.hidden_act or "linear").lower()]
     sizes = dataclasses.asdict(config)
     sizes.pop("generator_size", None)  # of another network, which has a folder of its own
+    # Here a segment whose type has no row adds nothing; there it is an error.
+    sizes["type_vocab_size"] = max(2, config.type_vocab_size)
     return {"model_type": model_type, **sizes, "hidden_act": activation}

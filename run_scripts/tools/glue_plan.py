@@ -138,11 +138,14 @@ def has_data(data_dir: str, task: BenchmarkTask) -> bool:
 
 
 def find_flagfile(benchmark: str, model_type: str, hidden_size: int | None, task: str) -> Path:
-    """Finds the flag file of a task and model, or the one that several tasks share."""
+    """Finds the flag file of a task and model, or the one that several tasks share.
+
+    A kind of model without flag files has BERT's.
+    """
     names = (f"{benchmark}_{model_type}_{task}", f"{benchmark}_{task}", f"{benchmark}_{model_type}")
     if hidden_size and hidden_size <= SMALL_HIDDEN_SIZE:
         names = (f"{benchmark}_small_{task}", f"{benchmark}_small", *names)
-    paths = [SHIPPED / f"{name}.flags" for name in (*names, benchmark)]
+    paths = [SHIPPED / f"{name}.flags" for name in (*names, benchmark, f"{benchmark}_bert")]
     return next(path for path in paths if path.exists())
 
 

@@ -117,6 +117,7 @@ def test_a_folder_that_cannot_be_replaced(what, model, tmp_path, monkeypatch, ca
 
 @pytest.mark.parametrize("change, reason", [
     (lambda folder: (folder / "notes.txt").write_text("mine"), "notes.txt, which no export wrote"),
+    (lambda folder: (folder / "data").symlink_to(folder.parent), "data, which no export wrote"),
     (lambda folder: (folder / "bert_config.json").write_text("{}"),
      "bert_config.json, which was changed after the export"),
     (lambda folder: (folder / RECORD_FILE).write_text("{}"), ", which no export wrote"),

@@ -49,6 +49,17 @@ def test_weights_labels_configuration(kind, sizes, task, tmp_path):
             np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
 
 
+def test_a_second_segment_of_a_model_with_one_type(tmp_path):
+    """Here a type without a row adds nothing; there it must have one, of zeros."""
+    write_folder(tmp_path / "in", task="classification", sizes={"type_vocab_size": 1})
+    before = exported(tmp_path / "in", tmp_path / "out")
+    after = load_folder(str(tmp_path / "out"))
+    ids, segments = np.array([[2, 10, 3, 12, 3]]), np.array([[0, 0, 0, 1, 1]])
+    batch = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": segments}
+    np.testing.assert_array_equal(after.model(batch)["logits"], before.model(batch)["logits"])
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["type_vocab_size"] == 2
+
+
 def test_kinds_of_classification(tmp_path):
     write_folder(tmp_path / "sets", task="classification", task_type="multi_label")
     exported(tmp_path / "sets", tmp_path / "1")

@@ -43,7 +43,13 @@ def test_the_encoding_is_recognised(tmp_path, encoding):
 
 @pytest.mark.parametrize(
     "content, words",
-    ((b"", ("empty",)), (b"a\nb\xff\n", ("UTF-8", "line 2", "0xff")), (None, ("No such file",))),
+    (
+        (b"", ("empty",)),
+        (b"\xef\xbb\xbf", ("must hold a line",)),
+        (b"\xff\xfe", ("must hold a line",)),
+        (b"a\nb\xff\n", ("UTF-8", "line 2", "0xff")),
+        (None, ("No such file",)),
+    ),
 )
 def test_a_file_that_cannot_be_read(tmp_path, content, words):
     path = tmp_path / "text.txt"

@@ -295,6 +295,8 @@ def empty_folder(job):
         ({"input_file": "nowhere.txt"}, ("nowhere.txt", "nothing there")),
         (file_with(b""), ("text.txt", "must not be empty")),
         (file_with(b"a\n\xea\xb0\n"), ("UTF-8", "text.txt, line 2", "0xea")),
+        ({"output_file": "text.txt"}, ("must not be a file that is read", "text.txt")),
+        ({"output_file": "vocab.txt"}, ("the same as", "vocab.txt")),
         ({"layers": "-4"}, ("from -3 to 2", "2 layers, of which 1 is the first", "-4")),
         ({"layers": "0,3"}, ("from -3 to 2", "0,3")),
         ({"layers": "last"}, ("--layers", "last")),

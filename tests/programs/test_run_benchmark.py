@@ -1,5 +1,6 @@
 """Whole benchmarks: the tasks that are run, their flags, the table at the end."""
 
+import itertools
 import json
 import os
 import pathlib
@@ -11,10 +12,11 @@ import pytest
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import save_google_checkpoint
+from model_formats.encoders import ENCODERS
 from run_scripts.flags.parser import parse
 from run_scripts.squad import SquadFlags
+from run_scripts.tools.glue_plan import BENCHMARKS, find_flagfile, model_flags
 from run_scripts.tools.glue_plan import main as plan
-from run_scripts.tools.glue_plan import model_flags
 from run_scripts.tools.glue_table import main as table
 from run_scripts.tools.glue_table import read_results
 from tests.support.paths import ROOT
@@ -159,6 +161,13 @@ def test_small_models_have_flag_files_of_their_own(tmp_path, capsys, sizes, name
         (folder / file).write_text("")
     assert show_plan("korean", model, tmp_path / "data") == 0
     assert f"flagfiles/{name}.flags\t" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_every_kind_of_model_has_a_flag_file_for_every_task(kind):
+    for benchmark, tasks in BENCHMARKS.items():
+        for task, size in itertools.product(tasks, (None, 128, 768)):
+            assert find_flagfile(benchmark, kind, size, task).exists()
 
 
 def test_model_without_a_checkpoint(tmp_path):

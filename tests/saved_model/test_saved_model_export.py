@@ -164,6 +164,12 @@ def test_model_without_a_tokenizer(exported, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_a_path_that_tensorflow_takes_for_a_pattern(exported, tmp_path):
+    loaded, _ = exported
+    with pytest.warns(UserWarning, match=r"must be moved to a path without \["):
+        export(loaded, str(tmp_path / "served [1]"))
+
+
 def test_other_outputs_are_noticed(exported, made):
     loaded, folder = exported
     check(folder, made)

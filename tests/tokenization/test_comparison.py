@@ -37,6 +37,8 @@ def hugging_face(path, kind):
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     lines = CORPUS.read_text(encoding="utf-8").splitlines()
     tokenizer.train_from_iterator(lines, trainers.BpeTrainer(**options))
+    tokenizer.enable_truncation(4)  # as sentence-transformers leaves its models
+    tokenizer.enable_padding(length=40)
     tokenizer.save(str(path))
 
 
