@@ -85,6 +85,7 @@ FLAGS = {
     "hidden": 256,
     "batch": 128,
     "learning_rate": 5e-4,
+    "optimizer": "adamw",
     "flags": PASSED_ON,
 }
 
@@ -135,6 +136,7 @@ def pretrain(arguments, rung, config, output, seed):
         "run_pretraining.py", config_file=file, objective=rung.objective, do_train=True,
         input_file=make_records(arguments, rung), output_dir=output, random_seed=seed,
         train_batch_size=arguments.batch, learning_rate=arguments.learning_rate,
+        optimizer=arguments.optimizer,
         num_train_steps=updates, num_warmup_steps=updates // 10, keep_checkpoint_max=1,
         save_checkpoints_steps=max(1, updates // CHECKPOINTS),
         token_dropping=rung.token_dropping or None, **rung.training,
