@@ -117,6 +117,12 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
     check_described_tokenizer(flags, tokenizer, [*files, *eval_files])
     if tokenizer is None:
         tokenizer = read_records_tokenizer(config, files)
+    lower = None if tokenizer is None else tokenizer.do_lower_case
+    if None not in (lower, given.do_lower_case) and lower != given.do_lower_case:
+        raise InputError(
+            "--do_lower_case must agree with the tokenizer that is saved with the model (leave it "
+            f"out). Received: --do_lower_case={given.do_lower_case}, the tokenizer: {lower}"
+        )
     if config.vocab_size == LARGEST_SIZE:
         config = dataclasses.replace(
             config, vocab_size=vocabulary_size(flags, model.model_type, tokenizer, files)

@@ -341,13 +341,25 @@ def test_a_run_goes_on_as_the_network_that_it_began_as(job, kind, change, refuse
             make_job(given)
 
 
-def test_unused_rows_are_said(job, capsys):
-    job.configure(vocab_size=600)
-    folder = job.folder / "tokenizer"
+def write_tokenizer(folder):
+    """Writes a tokenizer that does not lower-case; returns its folder."""
     folder.mkdir()
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"p{i}" for i in range(55))]
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
     (folder / "tokenizer_config.json").write_text('{"kind": "korean"}')
+    return folder
+
+
+def test_the_case_is_the_tokenizers(job):
+    argv = job.argv(tokenizer_dir=write_tokenizer(job.folder / "tokenizer"))
+    make_job(parse(PretrainFlags, [*argv, "--nodo_lower_case"]))
+    with pytest.raises(InputError, match="--do_lower_case=True, the tokenizer: False"):
+        make_job(parse(PretrainFlags, [*argv, "--do_lower_case"]))
+
+
+def test_unused_rows_are_said(job, capsys):
+    job.configure(vocab_size=600)
+    folder = write_tokenizer(job.folder / "tokenizer")
     make_job(parse(PretrainFlags, job.argv(tokenizer_dir=folder)))
     said = "note: 540 of the 600 rows of the embedding table have no token, 17,280 weights"
     assert said in capsys.readouterr().out
