@@ -8,6 +8,7 @@ import pytest
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import list_checkpoints
+from model_formats.model_folder import ModelFolder
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
@@ -151,6 +152,16 @@ def test_guesses_are_shown_at_every_evaluation(job, record_format):
         assert text.count("| true | guesses |") == 4
         assert "&#91;**word5**&#93;" in text and "\n| word5 | " in text
     assert len({text for _, text in shown}) == 3  # the model has learnt in between
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_a_best_checkpoint_that_the_training_cannot_replace(job, capsys):
+    (job.output / "best").mkdir(parents=True)
+    best = job.output / "best" / "model.ckpt-1"
+    (job.output / "best" / "model.ckpt-1.index").touch()
+    assert job.run(num_train_steps=1, num_warmup_steps=0) == 0
+    assert ModelFolder(str(job.output)).checkpoint == str(best)
+    assert f"warning: {best} stays what programs take from {job.output}" in capsys.readouterr().err
 
 
 # flags, what the line must hold
