@@ -34,7 +34,7 @@ from run_scripts.flags.pretrain import (
     read_records_tokenizer,
     vocabulary_size,
 )
-from run_scripts.flags.training import check_kept, check_network
+from run_scripts.flags.training import check_kept, check_network, check_tokenizer
 from run_scripts.given_model import GivenModel
 from tokenization.loading import Tokenizer
 
@@ -135,6 +135,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
             "(--tokenizer_dir names one)"
         )
     check_network(flags.output_dir, model.model_type, config)
+    check_tokenizer(flags.output_dir, tokenizer)
     check_checkpoints(flags, model.checkpoint)
     if flags.do_train:
         check_kept(flags.output_dir, flags)

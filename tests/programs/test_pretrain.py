@@ -1,6 +1,7 @@
 """The program run_pretraining: trains, resumes, evaluates, and reports bad input in one line."""
 
 import json
+import shutil
 import warnings
 
 import numpy as np
@@ -366,6 +367,23 @@ def test_the_case_is_the_tokenizers(job):
     make_job(parse(PretrainFlags, [*argv, "--nodo_lower_case"]))
     with pytest.raises(InputError, match="--do_lower_case=True, the tokenizer: False"):
         make_job(parse(PretrainFlags, [*argv, "--do_lower_case"]))
+
+
+def test_a_run_goes_on_with_the_tokenizer_that_it_began_with(job):
+    """Else the folder would have the other one, also after an evaluation alone."""
+    begun, other = (write_tokenizer(job.folder / name) for name in ("begun", "other"))
+    with (other / "vocab.txt").open("a") as file:
+        file.write("new\n")
+    job.configure(vocab_size=61)
+    shutil.copytree(begun, job.output)
+    goes_on = parse(PretrainFlags, job.argv(tokenizer_dir=other))
+    make_job(goes_on)  # what begins there is free to choose
+    (job.output / "model.ckpt-1.index").touch()
+    make_job(parse(PretrainFlags, job.argv(tokenizer_dir=begun)))
+    evaluates = parse(PretrainFlags, job.argv(tokenizer_dir=other, do_train=False, do_eval=True))
+    for flags in (goes_on, evaluates):
+        with pytest.raises(InputError, match="the tokenizer must be that in .*output, with which"):
+            make_job(flags)
 
 
 def test_unused_rows_are_said(job, capsys):
