@@ -22,6 +22,7 @@ from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.distillation import lasting_values
 from run_scripts.flags.objectives import SENTENCE_OBJECTIVES, measured_pairs
 from run_scripts.flags.parser import run_program
+from run_scripts.flags.paths import split_list
 from run_scripts.flags.pretrain import PretrainFlags, described_lengths, read_bucket_boundaries
 from run_scripts.flags.training import check_length, compilation_cache
 from run_scripts.pretraining_job import PretrainingJob, make_job
@@ -133,7 +134,7 @@ def build(job: PretrainingJob, session: "Session") -> "TrainingState":
     if flags.token_dropping and flags.do_train:
         with session.strategy.scope():
             state.token_dropping = TokenDropping(flags.token_dropping, job.config.vocab_size)
-    allow_missing = tuple(filter(None, flags.allow_missing.split(",")))
+    allow_missing = split_list(flags.allow_missing)
     session.restore(state, job, job.open_weights, allow_missing=allow_missing)
     return state
 

@@ -34,7 +34,7 @@ from run_scripts.flags.pretrain import (
     read_records_tokenizer,
     vocabulary_size,
 )
-from run_scripts.flags.training import check_kept, check_network
+from run_scripts.flags.training import check_kept, check_network, check_tokenizer
 from run_scripts.given_model import GivenModel
 from tokenization.loading import Tokenizer
 
@@ -117,6 +117,12 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
     check_described_tokenizer(flags, tokenizer, [*files, *eval_files])
     if tokenizer is None:
         tokenizer = read_records_tokenizer(config, files)
+    lower = None if tokenizer is None else tokenizer.do_lower_case
+    if None not in (lower, given.do_lower_case) and lower != given.do_lower_case:
+        raise InputError(
+            "--do_lower_case must agree with the tokenizer that is saved with the model (leave it "
+            f"out). Received: --do_lower_case={given.do_lower_case}, the tokenizer: {lower}"
+        )
     if config.vocab_size == LARGEST_SIZE:
         config = dataclasses.replace(
             config, vocab_size=vocabulary_size(flags, model.model_type, tokenizer, files)
@@ -129,6 +135,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
             "(--tokenizer_dir names one)"
         )
     check_network(flags.output_dir, model.model_type, config)
+    check_tokenizer(flags.output_dir, tokenizer)
     check_checkpoints(flags, model.checkpoint)
     if flags.do_train:
         check_kept(flags.output_dir, flags)

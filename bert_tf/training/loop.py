@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from bert_common.background import Background
-from bert_tf.checkpoint_files import BEST_FOLDER
+from bert_tf.checkpoint_files import BEST_FOLDER, best_checkpoint
 from bert_tf.distillation import Teacher
 from bert_tf.summaries.histograms import layer_groups
 from bert_tf.summaries.profile import Profile
@@ -111,10 +112,16 @@ def train(
     ):
         stop.nothing_to_save = True
         reporter.texts(texts or {}, state.step)
-        best = None
+        best, best_folder = None, os.path.join(config.output_dir, BEST_FOLDER)
         if evaluator:
-            best_folder = os.path.join(config.output_dir, BEST_FOLDER)
             best = BestCheckpoint(best_folder, evaluator.score, state.step, chief)
+        elif chief and (kept := best_checkpoint(best_folder)):
+            warnings.warn(
+                f"{kept} stays what programs take from {config.output_dir} (--init_checkpoint "
+                "chooses another one): an evaluation chose it, and this training, which makes "
+                "none, cannot replace it",
+                stacklevel=2,
+            )
         training = _Training(
             state=state,
             config=config,

@@ -23,6 +23,7 @@ from bert_tf.checkpoint import (
 )
 from bert_tf.checkpoint_files import (
     checkpoint_path,
+    exists,
     keep_newest,
     list_checkpoints,
     note_checkpoints,
@@ -164,8 +165,8 @@ class BestCheckpoint:
     """Keeps the weights that were best in an evaluation, in a separate folder.
 
     Args:
-        folder: the folder; results from before a resume count, unless they are of another number of
-            examples, and so of other data.
+        folder: the folder; results from before a resume count, unless their checkpoint is gone, or
+            they are of another number of examples, and so of other data.
         score: a function of an evaluation's results, `HeldOutEvaluator.score`; the highest is kept.
         start_step: updates made before; results of later steps do not count, as they will be
             repeated, or belong to another run.
@@ -182,10 +183,11 @@ class BestCheckpoint:
         self.score = score
         self.writes = writes
         best = read_results(folder)
-        if best.get("global_step", 0) > start_step:
-            best = {}
+        step = int(best.get("global_step", 0))
+        if step > start_step or not exists(checkpoint_path(folder, step)):
+            best, step = {}, 0
         self.highest = score(best) if best else -math.inf
-        self.step = int(best.get("global_step", 0))
+        self.step = step
         self.examples = best.get("examples")
         if writes:
             remove_unfinished(folder)

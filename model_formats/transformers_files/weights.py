@@ -9,7 +9,12 @@ import numpy as np
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import CheckpointArrays
-from model_formats.transformers_files.config import CONFIG_FILE, HuggingFaceModel, read_config
+from model_formats.transformers_files.config import (
+    CONFIG_FILE,
+    KINDS,
+    HuggingFaceModel,
+    read_config,
+)
 from model_formats.transformers_files.electra_classifier import DENSE, NAMES, OUT, is_linear
 from model_formats.transformers_files.names import (
     IGNORED_NAMES,
@@ -48,7 +53,8 @@ def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> Checkp
     config_path = os.path.join(os.path.dirname(path), CONFIG_FILE)
     if not os.path.isfile(config_path):
         raise InputError(f"{path} must have its {CONFIG_FILE} beside it. Received: none")
-    model, tensors = model or read_config(config_path), open_tensors(path)
+    tensors = open_tensors(path)
+    model = model or read_config(config_path, _kind_of_names(tensors.shapes))
     stored = _full_names(tensors, model.kind)
     ignored = _take_tied(stored, tensors)
     ignored += [stored.pop(name) for name in list(stored) if _is_ignored(name, stored)]
@@ -84,6 +90,11 @@ def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> Checkp
     return CheckpointArrays(
         path, shapes, read, OPTIONAL_NAMES, tuple(sorted(ignored)), model.config
     )
+
+
+def _kind_of_names(names):
+    """transformers' model_type, for files of 2019 that do not say it; None if names do not."""
+    return next((kind for kind in KINDS for name in names if name.startswith(f"{kind}.")), None)
 
 
 def _full_names(tensors, kind):

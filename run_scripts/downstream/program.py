@@ -23,7 +23,7 @@ from run_scripts.flags.finetune import (
     output_dirs,
     split_to_predict,
 )
-from run_scripts.flags.training import check_kept, check_network, compilation_cache
+from run_scripts.flags.training import check_kept, check_network, check_tokenizer, compilation_cache
 from tokenization.loading import Tokenizer
 from tokenization.unknown_share import MOST_TEXTS, flatten, warn_of_unknown
 
@@ -66,6 +66,7 @@ def finetune(given: Flags, program: Program[Flags, Data], **known: Any) -> None:
     for folder in trained:
         check_kept(folder, flags)
         check_network(folder, job.model.model_type, job.config)
+        check_tokenizer(folder, job.tokenizer)
     with training_folders(trained, job.cluster) as (folders, refusal_reason):
         splits = read_splits(job, program)
         if job.cluster is None or job.cluster.is_chief:

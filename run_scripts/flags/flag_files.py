@@ -118,9 +118,9 @@ def find_input(value: str, folder: str | None = None) -> str:
     if _exists(value):
         return value
     parts = re.split(r"(?<!\\),", value)  # as `paths.split_list`
-    if len(parts) == 1:
-        return _find_part(value, folder)
-    paths = (_find_part(part.replace("\\,", ","), folder) for part in parts)
+    paths = [_find_part(part.replace("\\,", ","), folder) for part in parts]
+    if len(paths) == 1 and _lies_at(paths[0]):  # the flag may take no list
+        return paths[0]
     return ",".join(path.replace(",", "\\,") for path in paths)
 
 
@@ -128,8 +128,12 @@ def _find_part(part, folder):
     path = part.strip()
     if not path or os.path.isabs(path) or _exists(path):
         return part
-    if folder is not None and _exists(os.path.join(folder, path)):
-        return os.path.join(folder, path)
+    if folder is not None:
+        beside = os.path.join(folder, path)
+        if not _lies_at(beside):
+            beside = os.path.join(glob.escape(folder), path)
+        if _exists(beside):
+            return beside
     model = os.path.join(os.path.dirname(REFERENCE_MODEL), path)
     if path.split("/")[0] in SHIPPED_MODELS and _exists(model):
         return model
@@ -139,4 +143,9 @@ def _find_part(part, folder):
 
 def _exists(path):
     """Whether a path, a glob or a checkpoint's prefix matches a file."""
-    return os.path.exists(path) or os.path.exists(f"{path}.index") or bool(glob.glob(path))
+    return _lies_at(path) or bool(glob.glob(path, recursive=True))  # as `paths.match_paths`
+
+
+def _lies_at(path):
+    """Whether a path is that of a file, of a folder or of a checkpoint."""
+    return os.path.exists(path) or os.path.exists(f"{path}.index")

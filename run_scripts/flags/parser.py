@@ -130,13 +130,13 @@ def parse(flags_class: type[Flags], argv: Sequence[str]) -> Flags | None:
     for name in LOGGING_FLAGS:
         absl_flags.DEFINE_string(name, None, "Accepted, without effect.", flag_values=values)
     inputs = {f.name for f in dataclasses.fields(flags_class) if f.metadata["is_input"]}
+    given = expand(argv[1:], inputs)
+    # Logging flags are declared with values, which are never read.
+    alone = {f"{dashes}{name}" for dashes in ("-", "--") for name in LOGGING_FLAGS}
+    given = [f"{part}=true" if part in alone else part for part in given]
     try:
-        given = expand(argv[1:], inputs)
-        # Logging flags are declared with values, which are never read.
-        alone = {f"{dashes}{name}" for dashes in ("-", "--") for name in LOGGING_FLAGS}
-        given = [f"{part}=true" if part in alone else part for part in given]
         rest = values([argv[0], *given])[1:]
-    except absl_flags.Error as error:
+    except (absl_flags.Error, ValueError) as error:  # ValueError: --noflag=value
         raise InputError(f"{error} (--help lists the flags)") from None
     if any(values[name].value for name in HELP_FLAGS):
         print(help_text(flags_class, argv[0], full=bool(values["helpfull"].value)))

@@ -18,6 +18,7 @@ from run_scripts.flags.declaration import flag, names_of
 from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES
 from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
+from tokenization.loading import Tokenizer, load_tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,6 +231,21 @@ def check_network(folder: str, model_type: str, config: EncoderConfig) -> None:
         raise InputError(
             f"{name} of the configuration must be {getattr(trained, name)}, with which the "
             f"training in {folder} began. Received: {getattr(config, name)}"
+        )
+
+
+def check_tokenizer(folder: str, tokenizer: Tokenizer | None) -> None:
+    """Refuses to go on from a folder's checkpoint with another tokenizer: it would be replaced."""
+    if tokenizer is None or not latest_checkpoint(folder):
+        return
+    try:
+        begun, given = load_tokenizer(folder).fingerprint(), tokenizer.fingerprint()
+    except InputError:  # none there, or a part of one, which is written anew
+        return
+    if begun != given:
+        raise InputError(
+            f"the tokenizer must be that in {folder}, with which the training there began, "
+            f"fingerprint {begun[:12]}... Received: fingerprint {given[:12]}..."
         )
 
 

@@ -13,6 +13,7 @@ from transformers_models import FOLDERS, compare, load_model, new_encoder
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import load_arrays
+from model_formats.config_file import ConfigFile
 from model_formats.transformers_files.weights import open_huggingface
 from model_formats.weights import open_weights
 from tests.support.paths import PYTHONPATH, ROOT
@@ -227,6 +228,17 @@ def test_projection_of_equally_wide_embeddings(tmp_path):
     save_file(arrays, folder / "model.safetensors")
     with pytest.raises(InputError, match="embedding_hidden_mapping_in/kernel .*not part of"):
         load_model(folder)
+
+
+def test_a_configuration_that_does_not_name_its_kind(tmp_path):
+    """Of 2019; --bert_config_file reads it, so the weights beside it must be readable too."""
+    folder = change_config(tmp_path, "bert_erf", output_attentions=False)
+    values = json.loads((folder / "config.json").read_text())
+    del values["model_type"], values["architectures"]
+    (folder / "config.json").write_text(json.dumps(values))
+    assert ConfigFile(str(folder / "config.json"), "bert").config.hidden_act == "gelu_erf"
+    found = open_huggingface(str(folder / "model.safetensors")).shapes
+    assert found == open_huggingface(str(FOLDERS / "bert_erf" / "model.safetensors")).shapes
 
 
 def test_a_file_without_its_configuration(tmp_path):

@@ -10,7 +10,7 @@ from bert_common.errors import InputError
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.flag_files import SHIPPED, find_input
 from run_scripts.flags.parser import parse
-from run_scripts.flags.paths import split_list
+from run_scripts.flags.paths import expand_globs, split_list
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import given_config
 from tests.support.paths import ROOT
@@ -81,6 +81,23 @@ def test_lists_globs_checkpoints_and_whole_paths(here):
     write(here / "odd,[name].txt")
     job.write_text("-source=odd,[name].txt\n")
     assert read("--flagfile", str(job)).source == "odd,[name].txt"
+
+
+def test_globs_beside_a_flag_file_in_any_folder(here):
+    folder = here.parent / "[2026] jobs, new"
+    for name in ("a-1.txt", "a-2.txt", "deep/er/b.txt", "odd,1.txt"):
+        write(folder / name)
+    job = folder / "a.flags"
+    for written, found in {
+        "a-*.txt": ["a-1.txt", "a-2.txt"],
+        "a-*.txt,odd\\,1.txt": ["a-1.txt", "a-2.txt", "odd,1.txt"],
+        "odd\\,*.txt": ["odd,1.txt"],
+        "odd\\,1.txt": ["odd,1.txt"],
+        "**/b.txt": ["deep/er/b.txt"],
+    }.items():
+        job.write_text(f"--source={written}\n")
+        source = read(f"--flagfile={job}").source
+        assert expand_globs(source, "source") == [str(folder / name) for name in found]
 
 
 def test_a_command_line_finds_what_is_shipped_from_anywhere(here):

@@ -156,7 +156,7 @@ def test_unknown_flag_comes_with_a_suggestion():
 @pytest.mark.parametrize(
     "argument",
     ("--times=two", "--times=1.5", "--rate=fast", "--overwrite=perhaps", "--mode=medium",
-     "--limit=", "--times"),
+     "--limit=", "--times", "--noquiet=true"),
 )  # fmt: skip
 def test_value_of_the_wrong_type(argument):
     name = argument.lstrip("-").split("=")[0]

@@ -1,6 +1,7 @@
 """The program run_pretraining: trains, resumes, evaluates, and reports bad input in one line."""
 
 import json
+import shutil
 import warnings
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import list_checkpoints
+from model_formats.model_folder import ModelFolder
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
@@ -151,6 +153,16 @@ def test_guesses_are_shown_at_every_evaluation(job, record_format):
         assert text.count("| true | guesses |") == 4
         assert "&#91;**word5**&#93;" in text and "\n| word5 | " in text
     assert len({text for _, text in shown}) == 3  # the model has learnt in between
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_a_best_checkpoint_that_the_training_cannot_replace(job, capsys):
+    (job.output / "best").mkdir(parents=True)
+    best = job.output / "best" / "model.ckpt-1"
+    (job.output / "best" / "model.ckpt-1.index").touch()
+    assert job.run(num_train_steps=1, num_warmup_steps=0) == 0
+    assert ModelFolder(str(job.output)).checkpoint == str(best)
+    assert f"warning: {best} stays what programs take from {job.output}" in capsys.readouterr().err
 
 
 # flags, what the line must hold
@@ -341,13 +353,42 @@ def test_a_run_goes_on_as_the_network_that_it_began_as(job, kind, change, refuse
             make_job(given)
 
 
-def test_unused_rows_are_said(job, capsys):
-    job.configure(vocab_size=600)
-    folder = job.folder / "tokenizer"
+def write_tokenizer(folder):
+    """Writes a tokenizer that does not lower-case; returns its folder."""
     folder.mkdir()
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"p{i}" for i in range(55))]
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
     (folder / "tokenizer_config.json").write_text('{"kind": "korean"}')
+    return folder
+
+
+def test_the_case_is_the_tokenizers(job):
+    argv = job.argv(tokenizer_dir=write_tokenizer(job.folder / "tokenizer"))
+    make_job(parse(PretrainFlags, [*argv, "--nodo_lower_case"]))
+    with pytest.raises(InputError, match="--do_lower_case=True, the tokenizer: False"):
+        make_job(parse(PretrainFlags, [*argv, "--do_lower_case"]))
+
+
+def test_a_run_goes_on_with_the_tokenizer_that_it_began_with(job):
+    """Else the folder would have the other one, also after an evaluation alone."""
+    begun, other = (write_tokenizer(job.folder / name) for name in ("begun", "other"))
+    with (other / "vocab.txt").open("a") as file:
+        file.write("new\n")
+    job.configure(vocab_size=61)
+    shutil.copytree(begun, job.output)
+    goes_on = parse(PretrainFlags, job.argv(tokenizer_dir=other))
+    make_job(goes_on)  # what begins there is free to choose
+    (job.output / "model.ckpt-1.index").touch()
+    make_job(parse(PretrainFlags, job.argv(tokenizer_dir=begun)))
+    evaluates = parse(PretrainFlags, job.argv(tokenizer_dir=other, do_train=False, do_eval=True))
+    for flags in (goes_on, evaluates):
+        with pytest.raises(InputError, match="the tokenizer must be that in .*output, with which"):
+            make_job(flags)
+
+
+def test_unused_rows_are_said(job, capsys):
+    job.configure(vocab_size=600)
+    folder = write_tokenizer(job.folder / "tokenizer")
     make_job(parse(PretrainFlags, job.argv(tokenizer_dir=folder)))
     said = "note: 540 of the 600 rows of the embedding table have no token, 17,280 weights"
     assert said in capsys.readouterr().out

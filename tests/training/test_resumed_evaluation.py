@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoint_files import best_checkpoint, checkpoint_path, list_checkpoints
+from bert_tf.checkpoint_files import (
+    best_checkpoint,
+    checkpoint_path,
+    list_checkpoints,
+    remove_checkpoint,
+)
 from bert_tf.training import loop as training
 from bert_tf.training.evaluation import RecordsEvaluator, write_results
 from bert_tf.training.state import BestCheckpoint
@@ -274,6 +279,21 @@ def test_results_without_the_score_are_not_compared(tmp_path):
     assert save(0, 2, spearman=0.9) == [2]
     assert save(2, 4, mrr_at_10=0.3) == [4]
     assert save(4, 6, mrr_at_10=0.2) == [4]
+
+
+def test_results_without_their_checkpoint_are_not_compared(tmp_path):
+    """The folder was copied without the weights: none would be saved that is not better."""
+    model, folder = tiny_model("bert", num_hidden_layers=1), str(tmp_path / "best")
+
+    def save(start, step, loss):
+        best = BestCheckpoint(folder, lambda results: -results["loss"], start, writes=True)
+        best.save_if_better(types.SimpleNamespace(model=model, step=step), {"loss": loss})
+        return list_checkpoints(folder)
+
+    assert save(0, 2, 1.0) == [2]
+    remove_checkpoint(checkpoint_path(folder, 2))
+    assert save(2, 4, 2.0) == [4]
+    assert save(4, 6, 3.0) == [4]
 
 
 def test_the_best_checkpoint_is_that_of_the_results(tmp_path):
