@@ -7,6 +7,8 @@ import secrets
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
+from bert_common.errors import InputError
+
 _PARTIAL = ".partial"
 
 
@@ -25,10 +27,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises:
         OSError: the file cannot be written, for example because the disk is full; it names `path`.
     """
-    # Hidden, so that no glob matches it; in the same folder, so that renaming is one step; with a
-    # random name, as processes with the same number on two machines may write the same file.
-    folder, name = os.path.split(path)
-    partial = os.path.join(folder, f".{name}.{secrets.token_hex(8)}{_PARTIAL}")
+    partial = _partial_path(path)
     try:
         with open(partial, "wb") as file:
             yield file
@@ -41,6 +40,23 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     finally:
         if os.path.exists(partial):
             os.remove(partial)
+
+
+def _partial_path(path):
+    # Hidden, so that no glob matches it; in the same folder, so that renaming is one step; with a
+    # random name, as processes with the same number on two machines may write the same file.
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.{secrets.token_hex(8)}{_PARTIAL}")
+
+
+def check_name_length(path: str, requirement: str) -> None:
+    """Refuses a name to which `atomic_write` cannot add its own; the message begins as given."""
+    try:
+        os.lstat(_partial_path(path))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise InputError(f"{requirement}. Received: {path} ({error.strerror})") from None
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:

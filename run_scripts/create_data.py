@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from bert_common.atomic_write import remove_partial_files
+from bert_common.atomic_write import check_name_length, remove_partial_files
 from bert_common.cpu import available_cores
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
@@ -47,6 +47,7 @@ from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.records.metadata import (
     are_up_to_date,
     check_names,
+    choose_sidecars,
     describe_records,
     remove_sidecars,
     write_sidecars,
@@ -109,6 +110,8 @@ def create_data(flags: CreateDataFlags) -> None:
         make_writable(
             directory, "--output_file must lie in a folder that can be created and written to"
         )
+    for path in (*output_files, *choose_sidecars(output_files)):
+        check_name_length(path, "--output_file must be short enough to add to while it is written")
     settings = make_settings(flags, defaults, tokenizer)
     manifest = make_manifest(flags, defaults, tokenizer, sources, output_files)
     folder = work_folder_for(output_files)

@@ -69,6 +69,15 @@ def test_no_other_json_is_written_over(corpus, tmp_path, capsys):
     assert "a file that is read" in one_line(capsys.readouterr().err)
 
 
+@pytest.mark.parametrize("length", [228, 250])
+def test_a_long_name_is_refused_before_the_work(corpus, tmp_path, capsys, length):
+    name = f"{'k' * length}.x"
+    assert main(arguments(corpus, tmp_path, f"--output_file={tmp_path}/{name}")) == 1
+    line = one_line(capsys.readouterr().err)
+    assert "--output_file must be short enough" in line and "File name too long" in line
+    assert not os.listdir(tmp_path)
+
+
 def test_bad_text_leaves_nothing_to_resume_from(corpus, tmp_path, capsys):
     text = tmp_path / "text.txt"
     output = tmp_path / "out"
