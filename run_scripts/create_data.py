@@ -30,6 +30,8 @@ from create_pretraining_data.engine.size_estimate import check_free_space, estim
 from create_pretraining_data.engine.splitting import read_chunk_text
 from create_pretraining_data.engine.work_folder import (
     begin_or_resume,
+    describe_differences,
+    describe_inputs,
     has_chunks,
     locked,
     read_manifest,
@@ -253,6 +255,7 @@ def run_passes(
             stack.callback(remove_partial_files, plan.output_files)
             statistics, expected = summaries
             try:
+                warn_of_changed_text(plan, manifest)
                 check_text(flags, plan, statistics, expected)
                 warn_of_unknown_pieces(plan, tokenizer, statistics)
             except InputError:
@@ -283,6 +286,20 @@ def warn_of_unknown_pieces(
                 break
         found = counter.describe_share(statistics.unknown_pieces, statistics.pieces)
         warnings.warn(f"{when}{found}", stacklevel=2)
+
+
+def warn_of_changed_text(plan: WorkPlan, manifest: Mapping[str, Any]) -> None:
+    """Warns of files that are not those of the manifest any more: chunks may be of either text."""
+    paths = {part.source.path for ranges in plan.chunks for part in ranges}
+    now = describe_inputs(filter(os.path.exists, paths))
+    before = {name: manifest[name] for name in now if name in manifest}  # not what was unpacked
+    differences = describe_differences(before, {name: now[name] for name in before})
+    if differences:
+        warnings.warn(
+            "the text changed while it was read, so the records may be of both versions "
+            f"({'; '.join(differences)}): the same command will make them anew",
+            stacklevel=2,
+        )
 
 
 def check_text(
