@@ -71,11 +71,10 @@ def remove_partial_files(paths: Iterable[str]) -> None:
 
     The folders of the paths need not exist any more.
     """
-    folders = filter(os.path.isdir, {os.path.dirname(path) or "." for path in paths})
-    names = {os.path.basename(path) for path in paths}
-    for folder in folders:
+    places = {(os.path.dirname(path) or ".", os.path.basename(path)) for path in paths}
+    for folder in filter(os.path.isdir, {folder for folder, _ in places}):
         for entry in os.listdir(folder):
             if entry.startswith(".") and entry.endswith(_PARTIAL):
                 name = entry[1:].removesuffix(_PARTIAL).rpartition(".")[0]  # drops the random part
-                if name in names:
+                if (folder, name) in places:
                     os.remove(os.path.join(folder, entry))
