@@ -131,6 +131,7 @@ def create_data(flags: CreateDataFlags) -> None:
                 "Received: another process is running"
             )
         begin_or_resume(folder, manifest, may_clear=flags.num_tasks == 1)
+        made_here = flags.num_tasks == 1 and not has_chunks(folder)
         try:
             plan = make_plan(flags, settings, sources, output_files, folder)
             done = run_passes(flags, plan, manifest, tokenizer)
@@ -140,7 +141,7 @@ def create_data(flags: CreateDataFlags) -> None:
                 remove_work_folder(folder)
             raise
     if done is not None:
-        print(summary(*done, flags, defaults, time.monotonic() - started))
+        print(summary(*done, flags, defaults, time.monotonic() - started, made_here))
         print(f"written: {list_files(output_files)}")
 
 
@@ -342,8 +343,12 @@ def summary(
     flags: CreateDataFlags,
     defaults: ObjectiveDefaults,
     seconds: float,
+    made_here: bool,
 ) -> str:
-    """Summarizes the text, its records and the time in three lines."""
+    """Summarizes the text, its records and the time in three lines.
+
+    The time says how fast the work is only if all of it was `made_here`, in one start.
+    """
     left_out = [
         f"{count:,} of {'no token' if reason == NO_PIECE else reason}"
         for reason, count in sorted(statistics.left_out.items())
@@ -382,7 +387,7 @@ def summary(
     text = [
         summarize_repeats(repeats),
         f"{seconds:.1f} s",
-        f"{statistics.examples / seconds:,.0f} examples/s",
+        *([f"{statistics.examples / seconds:,.0f} examples/s"] if made_here else []),
     ]
     return "\n".join(", ".join(parts) for parts in (counts, rows, text))
 
