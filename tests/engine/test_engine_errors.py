@@ -94,7 +94,9 @@ def test_text_that_changes_while_it_is_read_is_named(corpus, tmp_path, capsys, m
     text.write_bytes((corpus / "text.txt").read_bytes())
     flags = f"--input_file={text}", f"--output_file={tmp_path}/ko.tfrecord"
 
-    def write(path, *args, calls=itertools.count()):
+    calls = itertools.count()
+
+    def write(path, *args):
         if next(calls) == 3:
             text.write_text(text.read_text().replace("가", "나"))
         write_chunk_file(path, *args)
