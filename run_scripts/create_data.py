@@ -290,7 +290,7 @@ def warn_of_unknown_pieces(
 
 
 def warn_of_changed_text(plan: WorkPlan, manifest: Mapping[str, Any]) -> None:
-    """Warns of files that are not those of the manifest any more: chunks may be of either text."""
+    """Warns of files that differ from the manifest: the chunks may be of either version."""
     paths = {part.source.path for ranges in plan.chunks for part in ranges}
     now = describe_inputs(filter(os.path.exists, paths))
     before = {name: manifest[name] for name in now if name in manifest}  # not what was unpacked
