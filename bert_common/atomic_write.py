@@ -7,6 +7,8 @@ import secrets
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
+from bert_common.errors import InputError
+
 _PARTIAL = ".partial"
 
 
@@ -25,10 +27,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises:
         OSError: the file cannot be written, for example because the disk is full; it names `path`.
     """
-    # Hidden, so that no glob matches it; in the same folder, so that renaming is one step; with a
-    # random name, as processes with the same number on two machines may write the same file.
-    folder, name = os.path.split(path)
-    partial = os.path.join(folder, f".{name}.{secrets.token_hex(8)}{_PARTIAL}")
+    partial = _partial_path(path)
     try:
         with open(partial, "wb") as file:
             yield file
@@ -43,6 +42,23 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.remove(partial)
 
 
+def _partial_path(path):
+    # Hidden, so that no glob matches it; in the same folder, so that renaming is one step; with a
+    # random name, as processes with the same number on two machines may write the same file.
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.{secrets.token_hex(8)}{_PARTIAL}")
+
+
+def check_name_length(path: str, requirement: str) -> None:
+    """Refuses a name to which `atomic_write` cannot add its own; the message begins as given."""
+    try:
+        os.lstat(_partial_path(path))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise InputError(f"{requirement}. Received: {path} ({error.strerror})") from None
+
+
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Writes a value as a JSON file with `atomic_write`."""
     text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
@@ -55,11 +71,10 @@ def remove_partial_files(paths: Iterable[str]) -> None:
 
     The folders of the paths need not exist any more.
     """
-    folders = filter(os.path.isdir, {os.path.dirname(path) or "." for path in paths})
-    names = {os.path.basename(path) for path in paths}
-    for folder in folders:
+    places = {(os.path.dirname(path) or ".", os.path.basename(path)) for path in paths}
+    for folder in filter(os.path.isdir, {folder for folder, _ in places}):
         for entry in os.listdir(folder):
             if entry.startswith(".") and entry.endswith(_PARTIAL):
                 name = entry[1:].removesuffix(_PARTIAL).rpartition(".")[0]  # drops the random part
-                if name in names:
+                if (folder, name) in places:
                     os.remove(os.path.join(folder, entry))

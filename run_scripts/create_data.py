@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from bert_common.atomic_write import remove_partial_files
+from bert_common.atomic_write import check_name_length, remove_partial_files
 from bert_common.cpu import available_cores
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
@@ -30,6 +30,8 @@ from create_pretraining_data.engine.size_estimate import check_free_space, estim
 from create_pretraining_data.engine.splitting import read_chunk_text
 from create_pretraining_data.engine.work_folder import (
     begin_or_resume,
+    describe_differences,
+    describe_inputs,
     has_chunks,
     locked,
     read_manifest,
@@ -47,6 +49,7 @@ from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.records.metadata import (
     are_up_to_date,
     check_names,
+    choose_sidecars,
     describe_records,
     remove_sidecars,
     write_sidecars,
@@ -109,6 +112,8 @@ def create_data(flags: CreateDataFlags) -> None:
         make_writable(
             directory, "--output_file must lie in a folder that can be created and written to"
         )
+    for path in (*output_files, *choose_sidecars(output_files)):
+        check_name_length(path, "--output_file must be short enough to add to while it is written")
     settings = make_settings(flags, defaults, tokenizer)
     manifest = make_manifest(flags, defaults, tokenizer, sources, output_files)
     folder = work_folder_for(output_files)
@@ -126,6 +131,7 @@ def create_data(flags: CreateDataFlags) -> None:
                 "Received: another process is running"
             )
         begin_or_resume(folder, manifest, may_clear=flags.num_tasks == 1)
+        made_here = flags.num_tasks == 1 and not has_chunks(folder)
         try:
             plan = make_plan(flags, settings, sources, output_files, folder)
             done = run_passes(flags, plan, manifest, tokenizer)
@@ -135,7 +141,7 @@ def create_data(flags: CreateDataFlags) -> None:
                 remove_work_folder(folder)
             raise
     if done is not None:
-        print(summary(*done, flags, defaults, time.monotonic() - started))
+        print(summary(*done, flags, defaults, time.monotonic() - started, made_here))
         print(f"written: {list_files(output_files)}")
 
 
@@ -250,6 +256,7 @@ def run_passes(
             stack.callback(remove_partial_files, plan.output_files)
             statistics, expected = summaries
             try:
+                warn_of_changed_text(plan, manifest)
                 check_text(flags, plan, statistics, expected)
                 warn_of_unknown_pieces(plan, tokenizer, statistics)
             except InputError:
@@ -280,6 +287,20 @@ def warn_of_unknown_pieces(
                 break
         found = counter.describe_share(statistics.unknown_pieces, statistics.pieces)
         warnings.warn(f"{when}{found}", stacklevel=2)
+
+
+def warn_of_changed_text(plan: WorkPlan, manifest: Mapping[str, Any]) -> None:
+    """Warns of files that differ from the manifest: the chunks may be of either version."""
+    paths = {part.source.path for ranges in plan.chunks for part in ranges}
+    now = describe_inputs(filter(os.path.exists, paths))
+    before = {name: manifest[name] for name in now if name in manifest}  # not what was unpacked
+    differences = describe_differences(before, {name: now[name] for name in before})
+    if differences:
+        warnings.warn(
+            "the text changed while it was read, so the records may be of both versions "
+            f"({'; '.join(differences)}): the same command will make them anew",
+            stacklevel=2,
+        )
 
 
 def check_text(
@@ -322,8 +343,12 @@ def summary(
     flags: CreateDataFlags,
     defaults: ObjectiveDefaults,
     seconds: float,
+    made_here: bool,
 ) -> str:
-    """Summarizes the text, its records and the time in three lines."""
+    """Summarizes the text, its records and the time in three lines.
+
+    The time says how fast the work is only if all of it was `made_here`, in one start.
+    """
     left_out = [
         f"{count:,} of {'no token' if reason == NO_PIECE else reason}"
         for reason, count in sorted(statistics.left_out.items())
@@ -362,7 +387,7 @@ def summary(
     text = [
         summarize_repeats(repeats),
         f"{seconds:.1f} s",
-        f"{statistics.examples / seconds:,.0f} examples/s",
+        *([f"{statistics.examples / seconds:,.0f} examples/s"] if made_here else []),
     ]
     return "\n".join(", ".join(parts) for parts in (counts, rows, text))
 

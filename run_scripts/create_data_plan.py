@@ -5,13 +5,13 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from bert_common.atomic_write import write_json
+from bert_common.atomic_write import remove_partial_files, write_json
 from bert_common.json_text import parse_json
 from bert_common.progress import format_bytes
 from create_pretraining_data.engine import splitting
 from create_pretraining_data.engine.plain_text import TEXT_KEY, Source, write_plain
 from create_pretraining_data.engine.splitting import LONGEST_SEARCH, InputFile, cut_into_chunks
-from create_pretraining_data.engine.work_folder import describe_inputs
+from create_pretraining_data.engine.work_folder import describe_inputs, locked
 from create_pretraining_data.engine.work_plan import WorkPlan, count_buckets, rough_records_size
 from create_pretraining_data.instances.make_instances import VERSION, InstanceSettings
 from create_pretraining_data.instances.packing import MAX_SEQUENCES
@@ -97,16 +97,19 @@ def unpack_once(source: Source, plain: str) -> InputFile:
     A JSON file beside the plain text has its size and how many rows of the source were left out.
     """
     marker = f"{plain}.json"
-    try:
-        with open(marker, encoding="utf-8") as file:
-            done = parse_json(file.read())
-        is_done = done["size"] == os.path.getsize(plain)
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        is_done = False
-    if not is_done:
-        left_out = write_plain(source, plain)
-        done = {"size": os.path.getsize(plain), "left_out": left_out}
-        write_json(marker, done)
+    # Tasks that start at once wait for the first one; what it left if it was killed takes room.
+    with locked(os.path.dirname(plain), "unpack", wait=True):
+        try:
+            with open(marker, encoding="utf-8") as file:
+                done = parse_json(file.read())
+            is_done = done["size"] == os.path.getsize(plain)
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            is_done = False
+        if not is_done:
+            remove_partial_files([plain])
+            left_out = write_plain(source, plain)
+            done = {"size": os.path.getsize(plain), "left_out": left_out}
+            write_json(marker, done)
     if done.get("left_out"):
         print(f"{source.path}: rows without a text, left out: {done['left_out']:,}")
     size, line_format = done["size"], source.line_format

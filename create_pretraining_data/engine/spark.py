@@ -64,13 +64,20 @@ def start_executors(plan: WorkPlan, tokenizer: TokenizerInterface, master: str) 
         try:
             with block_signals_for_java():
                 context = SparkContext(conf=conf, environment={"PYTHONPATH": _PACKAGES})
-            started.callback(context.stop)
+            started.callback(_stop, context)
             shared = context.broadcast((plan, tokenizer))
         except (Py4JError, PySparkException) as error:
             raise InputError(
                 f"Spark must start with --spark_master={master}. Received: {_reason(error)}"
             ) from None
         yield functools.partial(_run, context, shared)
+
+
+def _stop(context):
+    from py4j.protocol import Py4JError
+
+    with contextlib.suppress(Py4JError):  # Java was killed
+        context.stop()
 
 
 def check_installed() -> None:
@@ -112,7 +119,7 @@ def java_for_spark() -> Iterator[None]:
 def _run(context, shared, task, numbers):
     if not numbers:
         return
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JError
 
     # Spark adds a task's result only once, however often the task was run.
     done = context.accumulator([], _ListParam())
@@ -128,7 +135,7 @@ def _run(context, shared, task, numbers):
                     yield number, result
                 concurrent.futures.wait([job], _SECONDS)
             job.result()
-        except Py4JJavaError as error:
+        except Py4JError as error:  # from Java, or as Java was killed
             if "PythonException" in str(error):  # a bug; the message has its traceback
                 raise
             raise InputError(

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from bert_common.atomic_write import atomic_write
+from bert_common.atomic_write import atomic_write, remove_partial_files
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
@@ -49,3 +49,13 @@ def test_errors_without_a_number_stay_as_they_are(tmp_path):
     with pytest.raises(OSError, match="^a library's$") as found, atomic_write(tmp_path / "file"):
         raise OSError("a library's")
     assert found.value.filename is None and not os.listdir(tmp_path)
+
+
+def test_what_another_program_writes_in_one_of_the_folders_stays(tmp_path):
+    names = [f".{name}.{'0' * 16}.partial" for name in ("a.x", "b.x")]
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / name).touch()
+    remove_partial_files([f"{tmp_path}/one/a.x", f"{tmp_path}/two/b.x"])
+    assert [os.listdir(tmp_path / folder) for folder in ("one", "two")] == [names[1:], names[:1]]

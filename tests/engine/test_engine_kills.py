@@ -48,7 +48,7 @@ def test_killed_and_started_again(corpus, whole, tmp_path, moment):
     assert run(corpus, tmp_path) == whole
 
 
-def test_what_is_whole_is_not_made_again(corpus, whole, tmp_path, monkeypatch):
+def test_what_is_whole_is_not_made_again(corpus, whole, tmp_path, monkeypatch, capsys):
     start(corpus, tmp_path, preparation=KILLS["in pass 2"]).communicate()
     made = []
     for name in ("make_chunk_file", "make_shard_file"):
@@ -58,6 +58,7 @@ def test_what_is_whole_is_not_made_again(corpus, whole, tmp_path, monkeypatch):
         )
     assert run(corpus, tmp_path) == whole
     assert 1 <= len(made) <= SHARDS and "make_chunk_file" not in made
+    assert "examples/s" not in capsys.readouterr().out  # most were made before
 
 
 def test_workers_end_with_the_program(corpus, whole, tmp_path):

@@ -105,7 +105,11 @@ class Conf:
         return self
 
 
-class JavaError(Exception):
+class Py4JError(Exception):
+    pass
+
+
+class JavaError(Py4JError):
     def __init__(self, message, text=""):
         super().__init__(text)
         self.java_exception = types.SimpleNamespace(toString=lambda: message)
@@ -118,7 +122,7 @@ def stand_in(monkeypatch):
         "pyspark": {"SparkConf": Conf, "SparkContext": StandIn},
         "pyspark.errors": {"PySparkException": type("PySparkException", (Exception,), {})},
         "py4j": {},
-        "py4j.protocol": {"Py4JError": JavaError, "Py4JJavaError": JavaError},
+        "py4j.protocol": {"Py4JError": Py4JError, "Py4JJavaError": JavaError},
     }
     for name, members in modules.items():
         module = types.ModuleType(name)
@@ -205,6 +209,18 @@ def test_a_cluster_that_gives_up_is_one_line(
         patch.setattr(StandIn, "_foreach", fall)
         with pytest.raises(JavaError):
             main(arguments(corpus, tmp_path, *ON_SPARK))
+    assert run(corpus, tmp_path, *ON_SPARK) == whole
+
+
+def test_java_that_is_killed_is_one_line(corpus, whole, tmp_path, stand_in, capsys, monkeypatch):
+    def fail(self, *arguments):
+        raise Py4JError("Answer from Java side is empty")
+
+    with monkeypatch.context() as patch:
+        for name in ("_foreach", "stop"):
+            patch.setattr(StandIn, name, fail)
+        line = complaint(corpus, tmp_path, capsys, *ON_SPARK)
+    assert "Received: Answer from Java side is empty; the same command resumes" in line
     assert run(corpus, tmp_path, *ON_SPARK) == whole
 
 

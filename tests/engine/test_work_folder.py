@@ -1,13 +1,18 @@
 """Files left by a removed run never get into another run."""
 
+import concurrent.futures
 import contextlib
 import os
 import shutil
+import time
 
 import pytest
 
+from create_pretraining_data.engine.plain_text import recognise, write_plain
 from create_pretraining_data.engine.work_folder import MANIFEST, remove_work_folder
+from run_scripts import create_data_plan
 from run_scripts.create_data import main
+from run_scripts.create_data_plan import unpack_once
 from tests.support.create_data_runs import KILLS, arguments, contents, run, start
 
 pytestmark = pytest.mark.usefixtures("small")
@@ -53,6 +58,23 @@ def test_an_inflated_input_that_is_not_whole_is_made_again(corpus, whole, tmp_pa
     else:
         (work / "input-00000.json").write_text("{")
     assert run(corpus, output, f"--input_file={corpus}/text.txt.gz").records == whole.records
+
+
+def test_tasks_that_start_at_once_unpack_once(corpus, tmp_path, monkeypatch):
+    """And remove what a killed one left, which may be as large as the text."""
+    left = tmp_path / f".input-00000.{'0' * 16}.partial"
+    left.touch()
+    source, calls = recognise(str(corpus / "text.txt.gz")), []
+
+    def write_slowly(*args):
+        calls.append(left.exists())
+        time.sleep(0.2)
+        return write_plain(*args)
+
+    monkeypatch.setattr(create_data_plan, "write_plain", write_slowly)
+    with concurrent.futures.ThreadPoolExecutor(3) as tasks:
+        found = list(tasks.map(unpack_once, [source] * 3, [str(tmp_path / "input-00000")] * 3))
+    assert calls == [False] and len(set(found)) == 1
 
 
 class Death(BaseException):
