@@ -1,6 +1,6 @@
 """Reads the rows of tables and of JSON lines, in the encodings and formats that people have."""
 
-import functools
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -137,10 +137,16 @@ def column_names(path: str, encoding: str | None = None) -> list[str]:
     return list(entry)
 
 
-@functools.cache
+# The files of which `note_encoding` has spoken: a path is made absolute on its way.
+_noted: set[tuple[str, str]] = set()
+
+
 def note_encoding(path: str, encoding: str) -> None:
-    """Says once in which encoding a file is read."""
-    print(f"note: {path} is read as {NAMES[encoding]}", file=sys.stderr)
+    """Says once in which encoding a file is read, by whatever path."""
+    key = os.path.abspath(path), encoding
+    if key not in _noted:
+        _noted.add(key)
+        print(f"note: {path} is read as {NAMES[encoding]}", file=sys.stderr)
 
 
 def read_lines(path: str, encoding: str | None = None) -> Iterator[tuple[str, str]]:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_common.errors import InputError
+from bert_common.folders import read_bytes
+from bert_common.json_text import read_json
 from tokenization.byte_pieces import byte_of
 from tokenization.decoding import UNKNOWN_TOKEN
 from tokenization.korean import KoreanTokenizer
-from tokenization.loading import CONFIG_FILE, load_tokenizer
+from tokenization.loading import CONFIG_FILE, KINDS, load_tokenizer
 from tokenization.sentencepiece import WORD_START
 
 
@@ -30,9 +32,10 @@ class OpenedVocabulary(NamedTuple):
 def open_vocabulary(path: str | os.PathLike[str]) -> OpenedVocabulary:
     """Opens a vocabulary of the kind that its path indicates.
 
-    That is a folder with tokenizer_config.json; a WordPiece vocabulary (.txt), used as
-    KoreanTokenizer uses it; a SentencePiece model (.model); or a tokenizer.json of Hugging Face
-    tokenizers (.json), for which the package tokenizers must be installed.
+    That is a folder with tokenizer_config.json; a WordPiece vocabulary (.txt), used as the
+    project's tokenizer_config.json beside it says, else as KoreanTokenizer uses it; a SentencePiece
+    model (.model); or a tokenizer.json of Hugging Face tokenizers (.json), for which the package
+    tokenizers must be installed.
     """
     path = Path(path)
     if path.is_dir() and (path / CONFIG_FILE).exists():
@@ -79,11 +82,21 @@ def _open_folder(path):
 
 
 def _open_wordpiece(path):
+    if _is_of_our_folder(path):
+        return _open_folder(path.parent)._replace(name=path.name)
     with warnings.catch_warnings():  # another project's vocabulary may have odd lines
         warnings.simplefilter("ignore")
         tokenizer = KoreanTokenizer(path, strict_vocabulary=False)
     size = tokenizer.vocab_size
     return OpenedVocabulary(path.name, "WordPiece", size, tokenizer.tokenize, _plain_wordpiece)
+
+
+def _is_of_our_folder(path):
+    """Whether a file is the vocabulary of a tokenizer that `save_tokenizer` wrote."""
+    config_file = path.parent / CONFIG_FILE
+    config = read_json(read_bytes(config_file), str(config_file)) if config_file.exists() else None
+    kind = config.get("kind") if isinstance(config, dict) else None
+    return isinstance(kind, str) and kind in KINDS and KINDS[kind][1] == path.name
 
 
 def _open_sentencepiece(path):

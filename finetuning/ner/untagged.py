@@ -20,7 +20,7 @@ from finetuning.ner.data import (
     untagged_sentence,
 )
 from finetuning.readers import find_file, split_of_file
-from finetuning.tables import read_lines
+from finetuning.tables import ENDINGS, read_lines
 
 # tagged: as in training; tokens: the same without the column of tags; text: a sentence a line.
 FORMS = ("tagged", "tokens", "text")
@@ -64,6 +64,7 @@ def add_untagged(
     if predict_file:
         if form == "auto":
             form = recognize_form(predict_file, file_format)
+            check_is_text(predict_file, form)
         files.append(UntaggedFile(split_of_file(predict_file, USUAL_ENDING), predict_file, form))
     splits = {**dataset.splits, **{file.split: False for file in files}}
     return dataset._replace(splits=splits, untagged=tuple(files))
@@ -125,6 +126,17 @@ def recognize_form(path: str, file_format: TaggedFileFormat) -> str:
     # Whether the lines are grouped into sentences; a number before each token says it too.
     grouped = max(map(len, blocks)) > 1 and (len(blocks) > 1 or columns > 1)
     return "tokens" if single and grouped else "text"
+
+
+def check_is_text(path: str, form: str) -> None:
+    """Refuses a table or JSON whose lines were taken for sentences, columns, keys and all."""
+    endings = tuple(ending for ending in ENDINGS if ending != ".tsv")  # of tagged files too
+    if form == "text" and path.lower().endswith(endings):
+        raise InputError(
+            "a file to find entities in must hold only the texts, one per line, not "
+            f"{', '.join(endings)} (--predict_format=text reads every line as it is). "
+            f"Received: {path}"
+        )
 
 
 def read_untagged(path: str, form: str, file_format: TaggedFileFormat) -> list[Sentence]:

@@ -11,6 +11,7 @@ from finetuning.classification.columns import LABEL_NAMES, TEXT_NAMES, Columns, 
 from finetuning.classification.custom_data import custom_dataset
 from finetuning.datasets import DATASETS
 from finetuning.readers import STRAY_TAB, find_file, read_split
+from finetuning.tables import read_text
 
 ROWS = [
     ("배송이 빨라요", "긍정"),
@@ -45,6 +46,14 @@ def read(folder, kind="csv", split="train", columns=None, **options):
 def test_csv_in_every_encoding(tmp_path, separator, encoding):
     (tmp_path / "train.csv").write_bytes(as_csv(ROWS, separator).encode(encoding))
     assert read(tmp_path)[1] == ROWS
+
+
+def test_an_encoding_is_said_once_by_whatever_path(tmp_path, monkeypatch, capsys):
+    (tmp_path / "리뷰.csv").write_bytes(as_csv(ROWS).encode("cp949"))
+    monkeypatch.chdir(tmp_path)
+    for path in ("리뷰.csv", str(tmp_path / "리뷰.csv"), "./리뷰.csv"):
+        read_text(path)
+    assert capsys.readouterr().err == "note: 리뷰.csv is read as cp949 (Korean Windows, EUC-KR)\n"
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)

@@ -98,6 +98,19 @@ def test_the_form_can_be_given(job, tmp_path):
     assert len((job.output / "tags_words.tsv").read_text().split("##")) == 2
 
 
+@pytest.mark.parametrize(
+    "name, content",
+    (("new.csv", "id,text\n1,the film\n"), ("new.JSONL", '{"text": "the film is good"}\n')),
+)
+def test_a_table_is_not_taken_for_sentences(job, tmp_path, capsys, name, content):
+    """Its header, commas and keys would be found to be entities."""
+    path = tmp_path / name
+    path.write_text(content)
+    assert predict(job, path) == 1
+    assert "must hold only the texts, one per line" in one_line(capsys)
+    assert predict(job, path, predict_format="text") == 0
+
+
 def test_bad_input_is_one_line(job, tmp_path, capsys):
     path = tmp_path / "none.txt"
     path.write_text(" \n\n")

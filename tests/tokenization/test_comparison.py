@@ -84,6 +84,25 @@ def test_wordpiece(path):
         assert boundaries(word, list(map(cutter.plain, cutter.pieces(word)))) is not None
 
 
+@pytest.mark.parametrize(
+    "file, config, pieces",
+    (
+        ("vocab.txt", {"kind": "korean", "jamo_fallback": True}, ["ᄀ", "##ᅡ"]),
+        ("vocab.txt", {"kind": "sentencepiece"}, ["[UNK]"]),  # of another file
+        ("vocab.txt", {"tokenizer_class": "BertTokenizer"}, ["[UNK]"]),
+        ("other.txt", {"kind": "korean", "jamo_fallback": True}, ["[UNK]"]),
+    ),
+)
+def test_the_vocabulary_of_a_folder_cuts_as_the_folder_does(tmp_path, file, config, pieces):
+    jamo = [*map(chr, range(0x1100, 0x1113)), *map(chr, range(0x1161, 0x1176))]
+    jamo += map(chr, range(0x11A8, 0x11C3))
+    lines = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *jamo, *("##" + each for each in jamo)]
+    (tmp_path / file).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    opened = open_vocabulary(tmp_path / file)
+    assert (opened.name, opened.pieces("가")) == (file, pieces)
+
+
 BAD_FILES = {
     "vocabulary.bin": "a vocabulary must be",
     "broken.model": "must be a SentencePiece model",
