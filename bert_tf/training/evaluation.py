@@ -162,8 +162,8 @@ class RecordsEvaluator:
         return self._results(total)
 
     def illustrations(self) -> Illustrations:
-        """The best guesses for some masked words; nothing without a tokenizer."""
-        if self.tokenizer is None:
+        """The best guesses for some masked words; nothing without a tokenizer or such guesses."""
+        if self.tokenizer is None or "masked_lm" not in self.objective.losses:
             return NO_ILLUSTRATIONS
         records = first_records(self.files, self.record_format, self.model.config, SHOWN_SENTENCES)
         guesses = guesses_as_markdown(self.model, self.tokenizer, records)

@@ -78,6 +78,10 @@ def _functions(
         functions |= {names[WORDS]: words, **dict.fromkeys(OUTPUT_BIAS, bias)}
     if changes.positions is not None:
         method, positions = METHODS[changes.method], changes.positions
+        if POSITIONS not in names:
+            raise InputError(
+                "the encoder must have position embeddings to change their number. Received: none"
+            )
 
         def longer(table):
             return method(table[: changes.trained], positions)  # [P, E] -> [Q, E]

@@ -7,7 +7,9 @@ import shutil
 import numpy as np
 import pytest
 
+from bert_common.errors import InputError
 from bert_tf.checkpoint import write_arrays
+from model_formats.adaptation.arrays import Changes, adapted_arrays
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
 from run_scripts import classifier
@@ -187,6 +189,12 @@ def test_positions_of_a_released_model(bert_dir, tmp_path, capsys):
     argv = [f"--model_dir={bert_dir}", f"--output_dir={tmp_path}/out"]
     assert main(["adapt_checkpoint", *argv, "--max_position_embeddings=32"]) == 1
     assert "above the model's. Received: 32, the model has 32" in capsys.readouterr().err
+
+
+def test_an_encoder_without_a_table_of_positions():
+    changes = Changes(positions=40, trained=24)
+    with pytest.raises(InputError, match="must have position embeddings"):
+        adapted_arrays(None, None, changes, {WORDS: WORDS})
 
 
 def test_an_encoder_without_heads(bert_dir, tmp_path):

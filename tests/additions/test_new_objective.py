@@ -16,14 +16,16 @@ from bert_tf.layers import call_block, dense
 from bert_tf.objective import Loss, Objective
 from bert_tf.optimization import OPTIMIZERS
 from bert_tf.pretraining import cross_entropy
-from bert_tf.summaries.reporter import Reporter
+from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Reporter
 from bert_tf.training.evaluation import RecordsEvaluator
 from model_formats.load_folder import load_folder
 from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES
 from model_formats.weights import open_weights
+from tests.support.paths import ROOT
 from tests.support.programs import NO_DROPOUT, PretrainingJob, curves, one_line, results
 from tests.support.record_files import FORMAT, make_files
 from tests.support.tiny_models import ONE_LAYER, random_batch, step_of, tensors, tiny_model
+from tokenization import load_tokenizer
 
 LOSSES = {
     "odd": Loss(
@@ -76,9 +78,11 @@ def test_it_is_trained_reported_and_measured(tmp_path, parts):
     optimizer = OPTIMIZERS["adamw"](1e-3)
     optimizer.build(model.trainable_variables)
     step = step_of(model, optimizer, gradient_accumulation_steps=parts)
-    evaluator = RecordsEvaluator(
-        model, strategy, make_files(tmp_path, (9, 11)), FORMAT, batch_size=8, max_batches=100
-    )
+    sizes = {"batch_size": 8, "max_batches": 100}
+    tokenizer = load_tokenizer(ROOT / "tests" / "data" / "sample_tokenizer")
+    files = make_files(tmp_path, (9, 11))
+    evaluator = RecordsEvaluator(model, strategy, files, FORMAT, tokenizer=tokenizer, **sizes)
+    assert evaluator.illustrations() == NO_ILLUSTRATIONS  # it guesses no masked words
     before = evaluator.run()
     assert evaluator.score(before) == -before["odd_tokens_loss"]
     batch, losses = random_batch(0), []

@@ -12,12 +12,10 @@ from bert_common import cpu
 from bert_common.errors import InputError
 from bert_common.startup import begin
 from finetuning import inputs
-from tests.support.paths import ROOT, is_for_types
+from tests.support.paths import ROOT, WHEEL, is_for_types
 from tokenization import KoreanTokenizer
 
-PACKAGES = ("bert_common", "tokenization", "create_pretraining_data", "bert_tf", "albert_tf",
-            "finetuning", "run_scripts")  # fmt: skip
-SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+SOURCES = sorted(path for package in WHEEL for path in (ROOT / package).rglob("*.py"))
 SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
 
 

@@ -8,16 +8,11 @@ import sys
 import pytest
 from generated_pages import reference
 
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, WHEEL
 
 USE = ROOT / "tests" / "documentation" / "typed_use.py"
 
 # The packages whose every function that others may call is annotated, the public names or not.
-ANNOTATED = (
-    "bert_common", "tokenization", "create_pretraining_data", "bert_tf", "albert_tf",
-    "finetuning", "model_formats", "korean_bert", "explorer", "run_scripts",
-)  # fmt: skip
-
 PUBLIC = [(name, home) for p in reference.PACKAGES for name, home in reference.homes(p).items()]
 PUBLIC += [
     (name, module)
@@ -66,7 +61,7 @@ def functions(node, prefix=""):
                 yield from functions(child, f"{prefix}{child.name}.")
 
 
-@pytest.mark.parametrize("package", ANNOTATED)
+@pytest.mark.parametrize("package", WHEEL)
 def test_functions_that_others_may_call_are_annotated(package):
     found = {}
     for path in sorted((ROOT / package).rglob("*.py")):
