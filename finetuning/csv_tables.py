@@ -39,8 +39,11 @@ def read_csv(text: str, path: str, separator: str | None = None) -> tuple[str, I
 
 
 def _rows(text, path, separator, start):
-    """Yields the place of every row but blank ones, and its cells; the first line is `start`."""
-    lines, skipped = io.StringIO(text, newline=""), start - 1
+    """Yields the place of every row but blank ones, and its cells; the first line is `start`.
+
+    A "" in quotes is blank, but the empty text of a table with one column.
+    """
+    lines, skipped, width = io.StringIO(text, newline=""), start - 1, None
     rows = csv.reader(lines, delimiter=separator, strict=True)
     while True:
         try:
@@ -52,7 +55,8 @@ def _rows(text, path, separator, start):
             ) from None
         if row is None:
             return
-        if not _is_blank(row) or row == [""]:  # "" in quotes is an empty text, not a blank line
+        if not _is_blank(row) or (row == [""] and width == 1):
+            width = width or len(row)
             yield f"{path} line {start}", row
         start = skipped + rows.line_num + 1
 

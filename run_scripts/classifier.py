@@ -338,12 +338,13 @@ def columns_of_task(dataset: Dataset, values: ClassifierFlags) -> Columns:
     Raises:
         InputError: the task needs more than a text, which only its own names tell apart.
     """
-    path, columns = values.predict_file, Columns(values.text_column, values.second_column, None)
+    path, given = values.predict_file, Columns(values.text_column, values.second_column, None)
     names, train = column_names(path, values.encoding), dataset.sources["train"]
-    if columns.text is None and columns.second is None:
-        for source in dataset.sources.values():
-            if set(_named(source)) <= set(names):
-                columns = Columns(source.text, source.second, None, None)
+    columns = given
+    for source in dataset.sources.values():
+        filled = Columns(given.text or source.text, given.second or source.second, None)
+        if {*_named(source._replace(text=filled.text, second=filled.second))} <= {*names, *given}:
+            columns = filled
     is_flat = path.lower().endswith(TABLE_ENDINGS)
     is_half = train.second is not None and None in (columns.text, columns.second)
     if is_half or (train.entities and (columns.text is None or is_flat)):

@@ -94,7 +94,10 @@ def _open_wordpiece(path):
 def _is_of_our_folder(path):
     """Whether a file is the vocabulary of a tokenizer that `save_tokenizer` wrote."""
     config_file = path.parent / CONFIG_FILE
-    config = read_json(read_bytes(config_file), str(config_file)) if config_file.exists() else None
+    try:
+        config = read_json(read_bytes(config_file), str(config_file))
+    except InputError:  # none, or another program's
+        return False
     kind = config.get("kind") if isinstance(config, dict) else None
     return isinstance(kind, str) and kind in KINDS and KINDS[kind][1] == path.name
 

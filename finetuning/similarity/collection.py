@@ -24,7 +24,7 @@ class Collection(NamedTuple):
 def read_beir(queries: str, passages: str, relevance: str) -> Collection:
     """Reads a collection in the form of BEIR, of the queries that have a relevant passage.
 
-    As in BEIR's program, a passage with the id of a query is not ranked for it.
+    A passage with the id of a query is not ranked for it, unless it is relevant.
 
     Args:
         queries: .jsonl with _id and text.

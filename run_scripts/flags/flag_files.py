@@ -119,7 +119,7 @@ def find_input(value: str, folder: str | None = None) -> str:
         return value
     parts = re.split(r"(?<!\\),", value)  # as `paths.split_list`
     paths = [_find_part(part.replace("\\,", ","), folder) for part in parts]
-    if len(paths) == 1 and _lies_at(paths[0]):  # the flag may take no list
+    if len(paths) == 1 and "\\," not in value and _lies_at(paths[0]):  # perhaps not of a list
         return paths[0]
     return ",".join(path.replace(",", "\\,") for path in paths)
 
@@ -147,5 +147,5 @@ def _exists(path):
 
 
 def _lies_at(path):
-    """Whether a path is that of a file, of a folder or of a checkpoint."""
+    """Whether a path names a file, a folder or a checkpoint."""
     return os.path.exists(path) or os.path.exists(f"{path}.index")

@@ -104,6 +104,8 @@ def test_an_empty_cell_in_quotes_is_a_row(tmp_path):
     """So pandas writes an empty text of a table with one column: no prediction may be missing."""
     (tmp_path / "new.csv").write_text('text\n가\n""\n\n나\n', encoding="utf-8")
     assert read_table(str(tmp_path / "new.csv")) == (["text"], [["가"], [""], ["나"]])
+    write(tmp_path, "train.csv", 'text,label\n가,1\n""\n나,0\n')  # a blank line by csv.writer
+    assert read(tmp_path, "csv")[1] == [("가", "1"), ("나", "0")]
 
 
 def test_blank_lines_count_in_messages(tmp_path):

@@ -169,3 +169,4 @@ def test_commas_in_names_are_not_between_names(tmp_path, monkeypatch):
     value = find_input(r"a\,b.txt,c.txt,none.txt", str(beside))
     assert split_list(value) == [f"{beside}/a,b.txt", f"{beside}/c.txt", "none.txt"]
     assert find_input("c.txt", str(beside)) == f"{beside}/c.txt"
+    assert split_list(find_input(r"be\,side/a\,b.txt")) == ["be,side/a,b.txt"]

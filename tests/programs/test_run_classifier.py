@@ -323,6 +323,9 @@ def test_mnli_is_measured_on_both_splits(tmp_path, capsys):
     assert "--predict_file must have sentence1, sentence2" in one_line(capsys)
     assert job.run(**flags, predict_file=new, text_column="text", second_column="second") == 0
     assert read_table(job.output / "predictions_new.tsv")[1][1:3] == ["the film", "so good"]
+    new.write_text("text,sentence2\nthe film,so good\n")
+    assert job.run(**flags, predict_file=new, text_column="text") == 0  # the other as the task says
+    assert read_table(job.output / "predictions_new.tsv")[1][1:3] == ["the film", "so good"]
 
 
 def with_label(job):
