@@ -227,7 +227,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "optimizer state."
     )
     masked_lm_budget: float = groups.COMPATIBILITY.flag(
-        0.0, "Accepted only if 0: Google's program ignored it."
+        0.0, "Accepted only if 0: Google's program ignored it.", least=0, most=1
     )
     init_from_group0: bool = groups.COMPATIBILITY.flag(
         False, "Accepted only if off: Google's program failed with it."

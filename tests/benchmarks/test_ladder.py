@@ -24,7 +24,8 @@ def arguments(tmp_path):
     return argparse.Namespace(
         text=ROOT / "sample_corpus" / "train.txt", tokenizer_dir=tmp_path, tasks_dir=tmp_path,
         work_dir=tmp_path, rungs=list(ladder.RUNGS), tasks=["nsmc"], seeds=[1, 2], petaflops=10.0,
-        layers=12, hidden=256, batch=128, learning_rate=5e-4, flags=[],
+        layers=12, hidden=256, batch=128, learning_rate=5e-4, optimizer="adamw",
+        flags=[],
     )  # fmt: skip
 
 
