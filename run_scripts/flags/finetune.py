@@ -69,8 +69,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     do_predict: bool = groups.PREDICTION.flag(
         False,
-        "Write predictions for --predict_split or, in run_classifier and run_ner, for "
-        "--predict_file.",
+        "Write predictions for --predict_file if it is given, else for --predict_split.",
     )
     eval_on: str = groups.EVALUATION.flag(
         "own",

@@ -129,7 +129,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     precision: str = groups.DEVICES.optional(
         "The dtype of matrix multiplications. Weights, optimizer moments, layer normalization and "
         "losses stay in float32. auto: bfloat16 where it is faster, else float32. NVIDIA GPUs "
-        "since Ampere compute float32 in TF32 (docs/training.md). None of it has been tested on "
+        "since Ampere compute float32 in TF32 (docs/training.md). No precision has been tested on "
         "GPUs. Default: float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
     )
