@@ -71,8 +71,8 @@ class CorpusPlanFlags:
 
     corpus_gb: str = groups.TASK.optional(
         "The size of the text in gigabytes (10^9 bytes of UTF-8). Comma-separated sizes give one "
-        "column each. Default: none; the program prints tables that compare models instead of a "
-        "plan."
+        "column each. Default: none; instead of a plan, the program prints tables that compare "
+        "models."
     )
     config_file: str = groups.MODEL.input_file(
         "The configuration files of the models to compare, comma-separated. Not with --corpus_gb. "
@@ -81,7 +81,8 @@ class CorpusPlanFlags:
     )
     lengths: str = groups.UPDATES.flag(
         "128,512",
-        "Comma-separated sequence lengths for the model tables. Only without --corpus_gb.",
+        "Comma-separated sequence lengths for the tables that compare models, printed without "
+        "--corpus_gb.",
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
@@ -135,8 +136,7 @@ class CorpusPlanFlags:
     masking: str = groups.ROWS.flag(
         "dynamic",
         "How the record files store sequences. dynamic: packed, masked during training. static: "
-        "one sequence per example, masked in advance, as in Google's programs and the flag files "
-        "of bert_mini.",
+        "one sequence per example, masked in advance, as in Google's programs.",
         choices=("dynamic", "static"),
     )
     dupe_factor: int = groups.ROWS.flag(

@@ -56,9 +56,9 @@ class CreateDataFlags(TokenizerFlags):
     )
     input_format: str = groups.FILES.optional(
         "The format of the input files. text: one sentence per line, a blank line between "
-        "documents. jsonl: one JSON object per line, with a document (one sentence per line) "
-        "under --text_key. Default: jsonl for .jsonl, .ndjson and .json files (also .gz), else "
-        "text.",
+        "documents. jsonl: one JSON object per line, with a document under --text_key, its "
+        "sentences separated by newlines. Default: jsonl for .jsonl, .ndjson and .json files, "
+        "gzipped or not, else text.",
         choices=FORMATS,
     )
     text_key: str = groups.FILES.flag(
