@@ -209,8 +209,7 @@ def check_own_files(values: ClassifierFlags) -> dict[str, Any]:
 
 
 def check_named(path: str, values: ClassifierFlags) -> None:
-    """Refuses a --text_column, --second_column or --id_column, as given, that a file to predict
-    lacks."""
+    """Refuses a flag, as given, that names a column which the file to predict lacks."""
     for flag_name in ("text_column", "second_column", "id_column"):
         name = getattr(values, flag_name)
         if lacks_column(path, name, values):
@@ -351,7 +350,7 @@ def columns_of_task(dataset: Dataset, values: ClassifierFlags) -> Columns:
         other = " (--text_column and --second_column name others)"
         other = ", in JSON" if train.entities else other
         raise InputError(
-            f"--predict_file must have {', '.join(_named(train))} as the files of "
+            f"--predict_file must have {', '.join(map(str, _named(train)))} as the files of "
             f"--task_name={values.task_name}{other}. Received: {path} with {', '.join(names)}"
         )
     return columns
@@ -360,7 +359,7 @@ def columns_of_task(dataset: Dataset, values: ClassifierFlags) -> Columns:
 def _named(source):
     """The columns of a data set's file that hold what a model reads."""
     columns = (source.text, source.second, *source.entities)
-    return [str(column) for column in columns if column is not None]
+    return [column for column in columns if column is not None]
 
 
 PROGRAM = Program(

@@ -347,8 +347,7 @@ def summary(
 ) -> str:
     """Summarizes the text, its records and the time in three lines.
 
-    The time says how fast the work is only if all of it was `made_here`, in one start.
-    """
+    Only if all was `made_here`, in one start, the time says how fast the work is."""
     left_out = [
         f"{count:,} of {'no token' if reason == NO_PIECE else reason}"
         for reason, count in sorted(statistics.left_out.items())

@@ -4,13 +4,16 @@ import csv
 import importlib
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from bert_common.errors import InputError
 from finetuning.classification.columns import Columns, guess_columns
 from finetuning.classification.custom_data import own_dataset
+from finetuning.datasets import DATASETS
 from finetuning.readers import read_split
+from run_scripts import classifier
 from tests.support.programs import ClassifierJob, one_line
 from tests.support.task_data import read_table
 
@@ -287,3 +290,14 @@ def test_what_contradicts(tmp_path, capsys):
     flags = {"data_dir": None, "task_name": None, "data_file": book, "do_train": True}
     assert job.run(**flags) == 1
     assert "(save a workbook as CSV UTF-8)" in one_line(capsys)
+
+
+def test_a_header_of_numbers_is_not_taken_for_the_columns_of_a_task(tmp_path):
+    """pandas writes 0,1,2,3 where columns have no names; CoLA's files have their text at 3."""
+    new = tmp_path / "new.csv"
+    new.write_text("0,1,2,3\nthe film,so good,a,b\n")
+    values = SimpleNamespace(
+        predict_file=str(new), text_column=None, second_column=None, encoding=None, task_name="cola"
+    )
+    found = classifier.columns_of_task(DATASETS["cola"], values)
+    assert (found.text, found.second) == (None, None)
