@@ -35,7 +35,14 @@ from korean_bert.masked_text import MASK, encode_masked
 from korean_bert.neighbours import nearest_pieces
 from korean_bert.predictions import TaskPredictor
 from korean_bert.results import Attention, Guess, HiddenStates, Hit, Neighbour
-from korean_bert.search import Searchable, cosines, groups, nearest_texts
+from korean_bert.search import (
+    METHODS,
+    Searchable,
+    cosines,
+    groups,
+    nearest_texts,
+    texts_by_words,
+)
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.transformers_files.sentence_modules import pooling_of
@@ -190,7 +197,7 @@ class Model:
 
     @overload  # a string is an Iterable of strings too
     def search(  # type: ignore[overload-overlap]
-        self, queries: str, corpus: Searchable, top: int = 10
+        self, queries: str, corpus: Searchable, top: int = 10, *, method: str = "vectors"
     ) -> list[Hit]: ...
 
     @overload
@@ -199,12 +206,14 @@ class Model:
         queries: np.ndarray | os.PathLike[str] | Iterable[str],
         corpus: Searchable,
         top: int = 10,
+        *,
+        method: str = "vectors",
     ) -> list[list[Hit]]: ...
 
     def search(
-        self, queries: Searchable, corpus: Searchable, top: int = 10
+        self, queries: Searchable, corpus: Searchable, top: int = 10, *, method: str = "vectors"
     ) -> list[Hit] | list[list[Hit]]:
-        """Finds the texts that are most like a query, by the cosines of all vectors.
+        """Finds the texts that are most like a query.
 
         The search is exact. It works block by block, so a memory map may be larger than memory.
 
@@ -212,6 +221,9 @@ class Model:
             queries: a text, several, or their vectors, [Q, H].
             corpus: texts, or their vectors: an array [N, H], a memory map, the path of a .npy.
             top: how many to find for a query, at most.
+            method: "vectors": by the cosines of the vectors of `embed`. "bm25": by shared tokens,
+                weighted by BM25; it needs the extra "finetune" and texts. "hybrid": by the sum of
+                both, as `finetuning.similarity.lexical.Bm25.search_with_vectors`.
 
         Returns:
             For each query a list of `Hit`s, the nearest first, of equal ones the first; one such
@@ -222,7 +234,15 @@ class Model:
         """
         top, single = check_count(top, "top"), isinstance(queries, str)
         asked = [queries] if isinstance(queries, str) else queries
-        found = nearest_texts(self.embed, asked, corpus, top)
+        if method not in METHODS:
+            raise InputError(
+                f"method must be one of {', '.join(METHODS)}. Received: {shown(method)}"
+            )
+        if method == "vectors":
+            found = nearest_texts(self.embed, asked, corpus, top)
+        else:
+            embed = self.embed if method == "hybrid" else None
+            found = texts_by_words(embed, self.tokenizer.encode, asked, corpus, top)
         return found[0] if single else found
 
     def cluster(self, texts: Searchable, k: int, seed: int = 0) -> np.ndarray:

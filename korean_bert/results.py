@@ -84,7 +84,8 @@ class Hit(NamedTuple):
 
     Attributes:
         place: its number in the corpus, from 0.
-        score: the cosine of the angle between its vector and the query's.
+        score: the cosine of the angle between its vector and the query's, or what another method of
+            search ranks by.
         text: the text; None where the corpus is vectors.
     """
 

@@ -6,21 +6,26 @@ Shapes: A, Q, N texts or vectors, H hidden, K texts that are found for a query.
 import os
 import tokenize
 import zipfile
-from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from bert_common.errors import InputError
 from finetuning.metrics import imported
-from finetuning.similarity.ranking import search, unit_vectors
+from finetuning.similarity.lexical import Bm25
+from finetuning.similarity.ranking import Found, search, unit_vectors
 from korean_bert.arguments import as_pairs, check_count, check_list, is_whole, shown
 from korean_bert.results import Hit
 
 # Texts, or vectors [N, H]: as an array, a memory map or the path of a .npy file. A string is a text
 # where a single one may stand.
 Searchable: TypeAlias = "str | os.PathLike[str] | np.ndarray | Iterable[str]"
-Embed: TypeAlias = "Callable[[list[str]], np.ndarray]"
+Embed: TypeAlias = Callable[[list[str]], np.ndarray]
+Words: TypeAlias = Callable[[str], Sequence[Any]]
+
+# What `korean_bert.Model.search` ranks texts by.
+METHODS = ("vectors", "bm25", "hybrid")
 
 # What the name of a file of vectors ends in.
 ARRAY = ".npy"
@@ -59,12 +64,34 @@ def cosines(embed: Embed, first: Searchable, second: Searchable) -> np.ndarray |
 def nearest_texts(
     embed: Embed, queries: Searchable, corpus: Searchable, top: int
 ) -> list[list[Hit]]:
-    """The `Hit`s of each query; see `korean_bert.Model.search`."""
+    """The `Hit`s of each query by vectors; see `korean_bert.Model.search`."""
     texts = None if _is_array(corpus) else check_texts(corpus)
     asked = unit_vectors(np.asarray(_vectors(embed, queries)))
     vectors = _vectors(embed, corpus if texts is None else texts)
     _check_widths(asked, vectors)
-    found = search(asked, vectors, top, normalize=True)
+    return _hits(search(asked, vectors, top, normalize=True), texts)
+
+
+def texts_by_words(
+    embed: Embed | None, words: Words, queries: Searchable, corpus: Searchable, top: int
+) -> list[list[Hit]]:
+    """The `Hit`s of each query by BM25, and by vectors too if there is an `embed`."""
+    for name, value in (("queries", queries), ("corpus", corpus)):
+        if _is_array(value):
+            raise InputError(
+                f'{name} must be texts for every method but "vectors". Received: vectors'
+            )
+    asked, texts = check_texts(queries), check_texts(corpus)
+    if not texts:
+        return [[] for _ in asked]
+    bm25 = Bm25(texts, words)
+    if embed is None:
+        return _hits(bm25.search(asked, top), texts)
+    of_queries, of_texts = unit_vectors(embed(asked)), unit_vectors(embed(texts))
+    return _hits(bm25.search_with_vectors(asked, of_queries, of_texts, top), texts)
+
+
+def _hits(found: Found, texts: list[str] | None) -> list[list[Hit]]:
     return [
         [
             Hit(place, score, None if texts is None else texts[place])

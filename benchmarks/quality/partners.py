@@ -14,7 +14,8 @@ import numpy as np
 
 from benchmarks.common import launch, print_table
 from bert_common.errors import InputError
-from finetuning.similarity.ranking import search, search_tf_idf
+from finetuning.similarity.lexical import search_tf_idf
+from finetuning.similarity.ranking import search
 
 PAIRS = Path(__file__).with_suffix(".tsv")
 NEAR = 3

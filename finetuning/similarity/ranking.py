@@ -1,17 +1,16 @@
-"""Rankings of texts by vectors or by words, with measures of where the relevant ones stand.
+"""Rankings of texts by vectors, with measures of where the relevant ones stand.
 
-Shapes: Q queries, N texts of a corpus, H hidden, K texts that are found for a query, V words.
+Shapes: Q queries, N texts of a corpus, H hidden, K texts that are found for a query.
 """
 
-import collections
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from bert_common.errors import InputError
-from finetuning.metrics import imported, largest
+from finetuning.metrics import largest
 
 # What `rank_measures` returns.
 RECALL_AT = (1, 10, 100)
@@ -28,9 +27,6 @@ BLOCK_VALUES = 2**24
 
 # The rows of a corpus that are read at once: of 256 numbers 64 MiB.
 BLOCK_ROWS = 2**16
-
-# The defaults of rank_bm25; Lucene's k1 is 1.2.
-BM25_K1, BM25_B = 1.5, 0.75
 
 
 class Found(NamedTuple):
@@ -89,7 +85,7 @@ def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = 
                     f"one of the vectors {start} to {start + len(vectors) - 1}"
                 )
             if best is None or best.scores.shape[1] < top:
-                found = _best_of(products, top)
+                found = best_of(products, top)
                 found = Found(found.places + start, found.scores)
                 best = found if best is None else _merge(best, found, top)
             else:
@@ -101,7 +97,7 @@ def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = 
     return Found(*(np.concatenate([getattr(p, n) for p in parts]) for n in Found._fields))
 
 
-def _best_of(scores: np.ndarray, top: int) -> Found:
+def best_of(scores: np.ndarray, top: int) -> Found:
     """The highest scores of each row [Q, N], in order; of equal ones the first."""
     places = np.empty((len(scores), min(top, scores.shape[1])), np.int64)
     for row, values in enumerate(scores):
@@ -157,67 +153,3 @@ def rank_measures(
 
 def _dcg(gains):
     return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
-
-
-class TfIdf:
-    """Vectors of TF-IDF weights of n-grams of 1 to 3 characters, by scikit-learn; sparse [N, V].
-
-    Args:
-        texts: those that n-grams and their weights are learned from.
-    """
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        features = imported("sklearn.feature_extraction.text")
-        self.vectorizer = features.TfidfVectorizer(analyzer="char", ngram_range=(1, 3))
-        self.vectorizer.fit(texts)
-
-    def __call__(self, texts: Sequence[str]) -> Any:
-        return self.vectorizer.transform(texts)
-
-
-def search_tf_idf(queries: Sequence[str], corpus: Sequence[str], top: int) -> Found:
-    """Searches by the cosines of `TfIdf` of the corpus, as `search`."""
-    vectors = TfIdf(corpus)
-    return _search_sparse(vectors(queries), vectors(corpus), top)
-
-
-def search_bm25(
-    queries: Sequence[str], corpus: Sequence[str], top: int, words: Callable[[str], Sequence[Any]]
-) -> Found:
-    """Searches by Okapi BM25; a word of n texts weighs log(1 + (N - n + 0.5) / (n + 0.5)).
-
-    That is Lucene's weight, which is never negative. `words` cuts a text, as a tokenizer does.
-    """
-    sparse = imported("scipy.sparse")
-    counts = [collections.Counter(words(text)) for text in corpus]
-    numbers: dict[Any, int] = {}
-    for counter in counts:
-        for word in counter:
-            numbers.setdefault(word, len(numbers))
-    lengths = np.array([counter.total() for counter in counts], np.float64)  # [N]
-    norms = BM25_K1 * (1 - BM25_B + BM25_B * lengths / max(lengths.mean(), 1e-9))  # [N]
-    rows = np.repeat(np.arange(len(counts)), [len(counter) for counter in counts])
-    columns = np.array([numbers[word] for counter in counts for word in counter], np.int64)
-    values = np.array([n for counter in counts for n in counter.values()], np.float64)
-    in_texts = np.bincount(columns, minlength=len(numbers))  # [V]
-    idf = np.log1p((len(counts) - in_texts + 0.5) / (in_texts + 0.5))  # [V]
-    weights = idf[columns] * values * (BM25_K1 + 1) / (values + norms[rows])
-    texts = sparse.csr_matrix((weights, (rows, columns)), (len(counts), len(numbers)))
-    asked = [[numbers[word] for word in words(text) if word in numbers] for text in queries]
-    rows = np.repeat(np.arange(len(asked)), [len(each) for each in asked])
-    columns = np.array([number for each in asked for number in each], np.int64)
-    ones = np.ones(len(columns))
-    # A word that is asked for twice counts twice, as the sum over the query's words says.
-    matrix = sparse.csr_matrix((ones, (rows, columns)), (len(asked), len(numbers)))
-    return _search_sparse(matrix, texts, top)
-
-
-def _search_sparse(queries: Any, corpus: Any, top: int) -> Found:
-    """Searches sparse matrices [Q, V] and [N, V], as `search`."""
-    count = max(1, BLOCK_VALUES // max(1, corpus.shape[0]))
-    across = corpus.T.tocsr()
-    parts = [
-        _best_of((queries[first : first + count] @ across).toarray().astype(np.float32), top)
-        for first in range(0, queries.shape[0], count)
-    ]
-    return Found(*(np.concatenate([getattr(p, n) for p in parts]) for n in Found._fields))

@@ -24,15 +24,9 @@ from finetuning.shares import Sources
 from finetuning.similarity.collection import of_pairs
 from finetuning.similarity.data import SimilarityDataset, SimilarityExample
 from finetuning.similarity.head import TEMPERATURE, SentenceEncoder
+from finetuning.similarity.lexical import TfIdf, search_tf_idf
 from finetuning.similarity.losses import NO_TEXT, SCORE_WEIGHTS, SCORES, TEXT_NUMBERS, WEIGHTS
-from finetuning.similarity.ranking import (
-    DEEPEST,
-    TfIdf,
-    rank_measures,
-    search,
-    search_tf_idf,
-    unit_vectors,
-)
+from finetuning.similarity.ranking import DEEPEST, rank_measures, search, unit_vectors
 from tokenization.base import TokenizerInterface
 
 CORRELATIONS = ("spearman", "pearson")

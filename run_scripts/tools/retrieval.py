@@ -2,21 +2,20 @@
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bert_common.errors import InputError
 from finetuning.metrics import check_installed
 from finetuning.question_answering.data import read_questions
 from finetuning.similarity.collection import Collection, beir_files, of_pairs, read_beir
 from finetuning.similarity.data import pairs_of_questions
+from finetuning.similarity.lexical import Bm25, search_tf_idf
 from finetuning.similarity.ranking import (
     DEEPEST,
     MEASURES,
     Found,
     rank_measures,
     search,
-    search_bm25,
-    search_tf_idf,
     unit_vectors,
 )
 from model_formats.model_folder import REFERENCE_VECTORS
@@ -33,7 +32,7 @@ class RetrievalFlags(DeviceFlags):
     """Measures how well a model's vectors find the text that answers a query.
 
     The measures are recall at 1, 10 and 100, MRR at 10 and nDCG at 10. They are also computed for
-    BM25 on the model's tokens and for TF-IDF on characters.
+    BM25 on the model's tokens, for both together, and for TF-IDF on characters.
 
     The queries come from a folder in BEIR's format (queries.jsonl, corpus.jsonl, qrels), or they
     are the questions of a file in SQuAD's format; each must find its own text among all texts in
@@ -88,20 +87,18 @@ def measure_retrieval(values: RetrievalFlags) -> None:
     queries, corpus = collection.queries, collection.corpus
     depth = DEEPEST + 1  # of which one may be passed over
 
-    def find_by_vectors() -> Found:
-        asked = model.embed(queries, max_length=values.max_seq_length)
-        texts = model.embed(corpus, max_length=values.max_seq_length)
-        return search(unit_vectors(asked), texts, depth, normalize=True)
-
-    ways = {
-        "vectors": find_by_vectors,
-        "BM25 on tokens": lambda: search_bm25(queries, corpus, depth, model.tokenizer.encode),
+    asked = unit_vectors(model.embed(queries, max_length=values.max_seq_length))
+    vectors = unit_vectors(model.embed(corpus, max_length=values.max_seq_length))
+    bm25 = Bm25(corpus, model.tokenizer.encode)
+    ways: dict[str, Callable[[], Found]] = {
+        "vectors": lambda: search(asked, vectors, depth),
+        "BM25 on tokens": lambda: bm25.search(queries, depth),
+        "hybrid of both": lambda: bm25.search_with_vectors(queries, asked, vectors, depth),
         "TF-IDF on characters": lambda: search_tf_idf(queries, corpus, depth),
     }
     print("\t".join(["", *MEASURES]))
     for name, find in ways.items():
-        found: Found = find()
-        measures = rank_measures(found.places, collection.relevant, collection.own)
+        measures = rank_measures(find().places, collection.relevant, collection.own)
         print("\t".join([name, *(f"{100 * measures[m]:.1f}" for m in MEASURES)]))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from bert_common.atomic_write import atomic_write, remove_partial_files
 from bert_common.errors import InputError
 from bert_common.text_encoding import NAMES
+from finetuning.metrics import check_installed
 from finetuning.similarity.approximate import (
     as_array,
     as_index,
@@ -22,8 +23,10 @@ from finetuning.similarity.approximate import (
     search_index,
 )
 from finetuning.similarity.data import own_texts
+from finetuning.similarity.lexical import Bm25
+from finetuning.similarity.ranking import unit_vectors
 from finetuning.tables import ENDINGS, TABLE_ENDINGS, read_lines
-from korean_bert.search import DAMAGE
+from korean_bert.search import DAMAGE, METHODS
 from model_formats.model_folder import REFERENCE_VECTORS
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
@@ -39,10 +42,10 @@ ENDING, INDEX_ENDING = ".vectors.npz", ".index.npz"
 
 @dataclasses.dataclass(frozen=True)
 class SearchFlags(DeviceFlags):
-    """Finds the texts in a file that are most similar to a query, by the cosines of their vectors.
+    """Finds the texts in a file that are most similar to a query.
 
-    The vectors are kept beside the file, in CORPUS.vectors.npz, and recomputed when the file or the
-    model has changed. Without --query, every line of standard input is a query."""
+    The vectors of the texts are kept beside the file, in CORPUS.vectors.npz, and recomputed when
+    the file or the model has changed. Without --query, every line of standard input is a query."""
 
     EXAMPLE = "--model_dir=output/vectors --corpus=faq.csv --query='환불은 언제 되나요?'"
 
@@ -64,10 +67,18 @@ class SearchFlags(DeviceFlags):
     query: str = groups.ANSWERS.optional(
         "The text to search for. Default: each line of standard input."
     )
+    method: str = groups.ANSWERS.flag(
+        "vectors",
+        "What to rank texts by. vectors: the cosine of their vectors and the query's. bm25: the "
+        "tokens that they share with the query, weighted by BM25. hybrid: the sum of both, each "
+        'standardized. bm25 and hybrid need the pip extra "finetune".',
+        choices=METHODS,
+    )
     approximate: bool = groups.ANSWERS.flag(
         False,
-        "Search an approximate index, kept beside --corpus as CORPUS.index.npz. Faster for "
-        'millions of texts, but may miss some of the nearest. Needs the pip extra "search".',
+        "Search an approximate index of the vectors, kept beside --corpus as CORPUS.index.npz. "
+        "Faster for millions of texts, but may miss some of the nearest. Needs the pip extra "
+        '"search".',
     )
     top: int = groups.ANSWERS.flag(
         10, "The number of texts to show per query.", least=1, most=MOST_SHOWN
@@ -80,11 +91,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def search(values: SearchFlags) -> None:
-    """Prints the texts nearest to each query: the cosine and the text."""
+    """Prints the texts nearest to each query: the score and the text."""
     if values.query is not None and not values.query.strip():
         raise InputError(f"--query must hold a text. Received: {values.query!r}")
+    if values.approximate and values.method != "vectors":
+        raise InputError(f"--approximate needs --method=vectors. Received: {values.method}")
     if values.approximate:
         imported_faiss()
+    if values.method != "vectors":
+        check_installed()
     texts = read_corpus(values)
     start_tensorflow(values)
     from korean_bert.loading import load_model
@@ -126,7 +141,9 @@ def read_corpus(values: SearchFlags) -> list[str]:
 def make_search(
     model: "Model", values: SearchFlags, texts: list[str]
 ) -> Callable[[str], Iterable[tuple[int, float]]]:
-    """A function of a query to the numbers of the nearest texts and their cosines."""
+    """A function of a query to the numbers of the nearest texts and their scores."""
+    if values.method != "vectors":
+        return make_search_by_words(model, values, texts)
     if not values.approximate:
         vectors = corpus_vectors(model, values, texts)
         return lambda query: (
@@ -140,6 +157,26 @@ def make_search(
         found = search_index(index, model.embed([query]), values.top)
         pairs = zip(found.places[0].tolist(), found.scores[0].tolist(), strict=True)
         return [(place, score) for place, score in pairs if place >= 0]  # FAISS: -1 for none
+
+    return find
+
+
+def make_search_by_words(
+    model: "Model", values: SearchFlags, texts: list[str]
+) -> Callable[[str], Iterable[tuple[int, float]]]:
+    """The same for --method=bm25 and hybrid."""
+    bm25 = Bm25(texts, model.tokenizer.encode)
+    vectors = None
+    if values.method == "hybrid":
+        vectors = unit_vectors(corpus_vectors(model, values, texts))
+
+    def find(query: str) -> Iterable[tuple[int, float]]:
+        if vectors is None:
+            found = bm25.search([query], values.top)
+        else:
+            asked = unit_vectors(model.embed([query]))
+            found = bm25.search_with_vectors([query], asked, vectors, values.top)
+        return zip(found.places[0].tolist(), found.scores[0].tolist(), strict=True)
 
     return find
 

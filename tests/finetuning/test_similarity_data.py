@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS
 from finetuning.question_answering.data import read_questions
-from finetuning.similarity import ranking
+from finetuning.similarity import lexical, ranking
 from finetuning.similarity.collection import beir_files, of_pairs, read_beir
 from finetuning.similarity.data import (
     INFERENCES,
@@ -24,13 +25,8 @@ from finetuning.similarity.data import (
     read_examples,
     with_files,
 )
-from finetuning.similarity.ranking import (
-    rank_measures,
-    search,
-    search_bm25,
-    search_tf_idf,
-    unit_vectors,
-)
+from finetuning.similarity.lexical import COSINE_WEIGHT, Bm25, search_tf_idf
+from finetuning.similarity.ranking import rank_measures, search, unit_vectors
 from finetuning.similarity.task import Similarity, scaled_scores
 from tests.support.task_data import (
     squad_content,
@@ -228,7 +224,7 @@ def test_search_of_nothing():
 
 def test_bm25_is_its_formula():
     corpus = ["a a b", "b c", "c c c d", ""]
-    found = search_bm25(["a c", "d d"], corpus, 4, str.split)
+    found = Bm25(corpus, str.split).search(["a c", "d d"], 4)
     k1, b, mean = 1.5, 0.75, (3 + 2 + 4 + 0) / 4
 
     def weight(word, text):
@@ -243,6 +239,31 @@ def test_bm25_is_its_formula():
         order = np.argsort(-np.array(expected), kind="stable")
         np.testing.assert_array_equal(found.places[row], order)
         np.testing.assert_allclose(found.scores[row], np.array(expected)[order], rtol=1e-6)
+
+
+def test_a_hybrid_search_adds_standard_scores(monkeypatch):
+    monkeypatch.setattr(lexical, "BLOCK_VALUES", 8)  # two queries at a time
+    corpus, random = ["a a b", "b c", "c c c d", ""], np.random.default_rng(3)
+    queries = ["a c", "d", "unknown"]
+    vectors, asked = (unit_vectors(random.normal(size=(n, 6))) for n in (4, 3))
+    bm25 = Bm25(corpus, str.split)
+    found = bm25.search_with_vectors(queries, asked, vectors, 3)
+    for row, query in enumerate(queries):
+        scores, cosines = bm25([query])[0].astype(np.float64), vectors @ asked[row]
+        expected = COSINE_WEIGHT * scipy.stats.zscore(cosines)
+        if scores.any():  # the third query shares no word
+            expected = expected + scipy.stats.zscore(scores)
+        order = np.argsort(-expected)[:3]
+        np.testing.assert_array_equal(found.places[row], order)
+        np.testing.assert_allclose(found.scores[row], expected[order], rtol=1e-5)
+
+
+def test_a_hybrid_search_among_equal_texts():
+    bm25, one = Bm25(["a", "a"], str.split), np.ones((1, 1), np.float32)
+    found = bm25.search_with_vectors(["a"], one, np.ones((2, 1), np.float32), 5)
+    assert found.places.tolist() == [[0, 1]] and found.scores.tolist() == [[0, 0]]
+    with pytest.raises(InputError, match="vectors must be finite numbers. Received: NaN"):
+        bm25.search_with_vectors(["a"], one, np.full((2, 1), np.nan), 5)
 
 
 def test_tf_idf_finds_what_shares_characters():

@@ -299,7 +299,8 @@ def test_retrieval_of_questions(tmp_path, capsys):
     path = write_questions(tmp_path / "q.json", squad_content())
     assert retrieval(["retrieval", f"--questions={path}"]) == 0
     rows = lines(capsys)
-    assert [row[0] for row in rows[1:]] == ["vectors", "BM25 on tokens", "TF-IDF on characters"]
+    ways = ["vectors", "BM25 on tokens", "hybrid of both", "TF-IDF on characters"]
+    assert [row[0] for row in rows[1:]] == ways
     assert rows[0][1:3] == ["recall_at_1", "recall_at_10"]
     assert all(row[2] == "100.0" for row in rows[1:])  # of two texts
     assert retrieval(["retrieval"]) == 1

@@ -1,0 +1,74 @@
+"""Texts are found by the words that they share, in Python and by the program."""
+
+import numpy as np
+import pytest
+
+from bert_common.errors import InputError
+from finetuning.similarity.lexical import Bm25
+from finetuning.similarity.ranking import unit_vectors
+from korean_bert import load_model
+from run_scripts.tools.search import main
+from tests.support.models.model_folders import write_folder
+from tests.support.programs import one_line
+
+TEXTS = ["배송이 너무 늦어요", "날씨가 좋네요", "택배가 안 와요", "배송이 너무 늦어요", "비가 온다"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_model()
+
+
+@pytest.fixture(scope="module")
+def vectors(model):
+    return model.embed(TEXTS)
+
+
+def test_search_by_words(model, vectors):
+    """By shared tokens, alone and together with the vectors."""
+    by_words = model.search(["배송이 늦네요", "비"], iter(TEXTS), top=5, method="bm25")
+    expected = Bm25(TEXTS, model.tokenizer.encode)(["배송이 늦네요", "비"])
+    for row, hits in zip(expected, by_words, strict=True):
+        assert [hit.score for hit in hits] == sorted(row.tolist(), reverse=True)
+        assert all(hit.score == row[hit.place] and hit.text == TEXTS[hit.place] for hit in hits)
+    assert [hit.place for hit in by_words[0][:2]] == [0, 3]
+    asked = model.embed(["택배가 늦어요"])
+    both = Bm25(TEXTS, model.tokenizer.encode).search_with_vectors(
+        ["택배가 늦어요"], unit_vectors(asked), unit_vectors(vectors), 3
+    )
+    hits = model.search("택배가 늦어요", TEXTS, top=3, method="hybrid")
+    assert [hit.place for hit in hits] == both.places[0].tolist()
+    np.testing.assert_allclose([hit.score for hit in hits], both.scores[0], atol=1e-5)
+    for method in ("bm25", "hybrid"):
+        assert model.search("비", [], method=method) == []
+        assert model.search([], TEXTS, method=method) == []
+
+
+@pytest.mark.parametrize(
+    ("queries", "corpus", "method", "message"),
+    [
+        ("비", TEXTS, "tf_idf", "method must be one of vectors, bm25, hybrid. Received: 'tf_idf'"),
+        ("비", TEXTS, None, "method must be one of vectors, bm25, hybrid. Received: None"),
+        ("비", np.ones((5, 256)), "bm25", "corpus must be texts for every method but"),
+        ("비", "v.npy", "hybrid", "corpus must be texts for every method but"),
+        (np.ones((1, 256)), TEXTS, "hybrid", "queries must be texts for every method but"),
+        ("비", "비가 온다", "bm25", "texts must be in a list"),
+    ],
+)
+def test_what_search_by_words_refuses(model, queries, corpus, method, message):
+    with pytest.raises(InputError, match=message):
+        model.search(queries, corpus, method=method)
+
+
+def test_the_program_searches_by_words(tmp_path, capsys):
+    write_folder(tmp_path / "model", task="similarity")
+    corpus = tmp_path / "faq.txt"
+    corpus.write_text("나는 학교에 갔다\nthe book\nred\n")
+    flags = (f"--corpus={corpus}", f"--model_dir={tmp_path}/model", "--query=book", "--top=1")
+    for method in ("bm25", "hybrid"):
+        assert main(["search", *flags, f"--method={method}"]) == 0
+        (found,) = [row.split("\t") for row in capsys.readouterr().out.splitlines()]
+        assert found[1] == "the book" and float(found[0]) > 0
+        assert (tmp_path / "faq.txt.vectors.npz").exists() == (method == "hybrid")
+    assert main(["search", *flags, "--method=bm25", "--approximate"]) == 1
+    assert "--approximate needs --method=vectors. Received: bm25" in one_line(capsys)
