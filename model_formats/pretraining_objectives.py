@@ -74,7 +74,8 @@ def _replaced_tokens_baseline(results, most_frequent_share):
 
 MASKED_WORDS = PretrainingObjective(
     name="mlm",
-    predicts="masked tokens and, if the records have sentence pairs, the nsp or sop label",
+    predicts="masked tokens and, if the records have sentence pairs, the next-sentence or "
+    "sentence-order label",
     make_model=_masked_words_model,
     measured=_masked_words_measured,
     baseline=_masked_words_baseline,

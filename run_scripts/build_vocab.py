@@ -40,14 +40,14 @@ class BuildVocabFlags:
     input_file: str = groups.FILES.optional(
         "The text to read: comma-separated files, folders or globs. Files hold plain text or JSON "
         "lines, optionally gzipped. Parquet files and folders saved by the Hugging Face datasets "
-        'library need the pip extra "parquet". Required without --compare.',
+        'library need the pip extra "parquet". Required unless --compare is given.',
         is_input=True,
         is_path=True,
     )
     input_format: str = groups.FILES.optional(
         "The format of the input files. text: lines of plain text. jsonl: one JSON object per "
         "line, with the text under --text_key. Default: jsonl for .jsonl, .ndjson and .json "
-        "files (also .gz), else text.",
+        "files, gzipped or not, else text.",
         choices=FORMATS,
     )
     text_key: str = groups.FILES.flag(
@@ -56,27 +56,26 @@ class BuildVocabFlags:
         "keys, such as meta.body.",
     )
     output_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write the tokenizer to, required without --compare. Other programs take it "
-        "as --tokenizer_dir."
+        "The folder to write the tokenizer to; other programs take it as --tokenizer_dir. "
+        "Required unless --compare is given."
     )
     overwrite: bool = groups.OUTPUT.flag(
         False, "Replace the vocabulary that --output_dir already holds. Default: keep it and stop."
     )
     compare: str = groups.VOCABULARY.optional(
-        "Instead of learning a vocabulary, print how these tokenize --text: comma-separated "
+        "Compare tokenizers on --text instead of learning a vocabulary. Give comma-separated "
         "tokenizer folders, vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
         is_input=True,
         takes=(FILE, FOLDER, NOTHING),
     )
     text: str = groups.VOCABULARY.optional(
-        "The sentences to tokenize with --compare, separated by |. Default: five built-in "
-        "sentences."
+        "The sentences for --compare to tokenize, separated by |. Default: five built-in sentences."
     )
     vocab_size: int = groups.VOCABULARY.flag(
         32000, "The maximum number of tokens in the vocabulary.", least=1, most=LARGEST_VOCABULARY
     )
     analyser: str = groups.VOCABULARY.optional(
-        "How to find morphemes. kiwi: with the package kiwipiepy. none: with statistics and a "
+        "How to find morphemes. kiwi: with the analyser kiwipiepy. none: by word statistics and a "
         "list of particles and endings. Default: kiwi if kiwipiepy is installed, else none.",
         choices=("kiwi", "none"),
     )
@@ -101,12 +100,12 @@ class BuildVocabFlags:
         most=LARGEST_VOCABULARY,
     )
     user_symbols: str = groups.VOCABULARY.optional(
-        "Comma-separated tokens to include in the vocabulary. ##X is the token X inside a word."
+        "Comma-separated tokens to include in the vocabulary. Write ##X if X continues a word."
     )
     character_coverage: float = groups.VOCABULARY.flag(
         0.9995,
         "The share of the text's characters that the vocabulary must cover. Rare Hangul syllables "
-        "are covered by jamo.",
+        "count as covered by jamo.",
         above=0,
         most=1,
     )

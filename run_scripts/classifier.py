@@ -64,7 +64,7 @@ class ClassifierFlags(TextFlags):
     data_dir: str = redeclare(
         TextFlags,
         "data_dir",
-        help="The folder with the task's files. Not needed with --data_file or --train_file.",
+        help="The folder with the task's files. Omit if --data_file or --train_file is given.",
     )
     data_file: str = groups.FILES.input_file(
         "A single file with all your examples: .csv, .tsv, .jsonl, .json or .parquet. A tenth of "
@@ -98,8 +98,8 @@ class ClassifierFlags(TextFlags):
     )
     text_column: str = groups.COLUMNS.optional(
         "The column with the text in your own data files, by name or, in tables without a header, "
-        'by number from 0. Default: "text"; with --data_file or --train_file, the column whose '
-        "name suggests text.",
+        'by number from 0. Default: "text" in --data_dir; in --data_file or --train_file, the '
+        "column whose name suggests text.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
@@ -112,9 +112,9 @@ class ClassifierFlags(TextFlags):
         "The encoding of your own data files. Default: detected.", choices=tuple(NAMES)
     )
     label_column: str = groups.COLUMNS.optional(
-        "The column with the label (for multi_label, comma-separated labels) in your own data "
-        'files. Default: "label"; with --data_file or --train_file, the column whose name '
-        "suggests a label.",
+        "The column with the label (comma-separated labels if --task_type=multi_label) in your "
+        'own data files. Default: "label" in --data_dir; in --data_file or --train_file, the '
+        "column whose name suggests a label.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
@@ -131,8 +131,8 @@ class ClassifierFlags(TextFlags):
     )
     metrics: str = groups.COLUMNS.optional(
         "The metrics to compute on your own data, comma-separated. The first selects the best "
-        "checkpoint. Default: accuracy and macro_f1; for multi_label, micro_f1 and macro_f1; for "
-        "regression, pearson and spearman.",
+        "checkpoint. Default: accuracy and macro_f1; if --task_type=multi_label, micro_f1 and "
+        "macro_f1; if regression, pearson and spearman.",
         of_own_files=True,
     )
     class_weights: str = groups.OPTIMIZER.flag(
@@ -144,8 +144,8 @@ class ClassifierFlags(TextFlags):
         recorded=True,
     )
     export_dir: str = groups.EXPORT.output_folder(
-        "The folder for a SavedModel, in a new subfolder. The best model is exported if "
-        "evaluations selected one, else the last. Input: serialized tf.Examples."
+        "Write a SavedModel, which takes serialized tf.Examples, to a new subfolder of this "
+        "folder. The best checkpoint is exported if evaluations selected one, else the last."
     )
     threshold_to_export: float = groups.EXPORT.optional(
         'A number that the SavedModel returns as "threshold" with its predictions, for your own '

@@ -71,10 +71,10 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         "the last.",
     )
     pooling: str = groups.LAYERS.optional(
-        "How to pool the token vectors of a line into one, for .npz output and --projector_dir. "
-        "mean, max: their mean or maximum. cls: the vector of [CLS]. none: one vector per token. "
-        "Default: the pooling that run_similarity or sentence-transformers trained the model "
-        "with, else mean.",
+        "How to pool the token vectors of a line into one vector, for .npz output and "
+        "--projector_dir. mean, max: their mean or maximum. cls: the vector of [CLS]. none: no "
+        "pooling, one vector per token. Default: the pooling that run_similarity or "
+        "sentence-transformers trained the model with, else mean.",
         choices=("mean", "cls", "max", "none"),
     )
     word_embeddings: bool = groups.LAYERS.flag(

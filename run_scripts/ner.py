@@ -53,8 +53,8 @@ class NerFlags(TextFlags):
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
-        help="The file to tag with --do_predict: one sentence per line, or tokens as in the "
-        "training file, with or without tags. Default: tag the split in --predict_split.",
+        help="The file that --do_predict tags: one sentence per line, or tokens as in the "
+        "training file, with or without tags. Default: the split named by --predict_split.",
     )
     predict_format: str = groups.PREDICTION.flag(
         "auto",

@@ -78,8 +78,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     skip_bad_answers: bool = groups.FILES.flag(
         False,
-        "When training, skip answers that do not occur in their text, and questions with no other "
-        "answer. Scoring still uses such answers. Default: stop with an error.",
+        "When training, skip answers that do not occur in the text, and questions left without an "
+        "answer. Scoring still uses all answers. Default: stop with an error.",
     )
     task_name: str = groups.TASK.flag(
         PerModel("squad"),
@@ -115,7 +115,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     max_seq_length: int = shared(
         "max_seq_length",
         default=PerModel(384),
-        help="The maximum number of tokens in a question and text together, including special "
+        help="The maximum number of tokens in a question and its text together, including special "
         "tokens. Texts that do not fit are divided into overlapping windows.",
     )
     n_best_size: int = groups.ANSWERS.flag(
@@ -146,8 +146,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         "--bucket_boundaries=none to match its answers exactly.",
     )
     start_n_top: int = groups.HEAD.optional(
-        "The number of start positions that ALBERT's SQuAD 2.0 head considers. With BERT, "
-        f"giving this flag selects that head. Default: {START_N_TOP} in that head.",
+        "The number of start positions that ALBERT's SQuAD 2.0 head considers. Setting this flag "
+        f"gives BERT that head too. Default: {START_N_TOP} where that head is used.",
         least=1,
         most=MOST_SHOWN,
     )

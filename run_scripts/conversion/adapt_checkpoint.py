@@ -59,18 +59,18 @@ class AdaptFlags:
         "The folder of the new tokenizer, with tokenizer_config.json, as written by build_vocab."
     )
     add_tokens: str = groups.RESIZING.input_file(
-        "A file of words to add to the vocabulary, one per line. ##X is the token X inside a "
-        "word. New words replace [unused] tokens, then extend the vocabulary."
+        "A file of words to add to the vocabulary, one per line. Write ##X if X continues a word. "
+        "New words first replace [unused] tokens, then extend the vocabulary."
     )
     new_rows: str = groups.RESIZING.flag(
         "mean",
-        "How to initialize the embeddings of new tokens. mean: with the mean embedding of the old "
-        "tokens that spell them. random: from a normal distribution with the mean and standard "
+        "How to initialize a new token's embedding. mean: as the mean embedding of the old tokens "
+        "into which it splits. random: from a normal distribution with the mean and standard "
         "deviation of the old embeddings.",
         choices=("mean", "random"),
     )
     max_position_embeddings: int = groups.RESIZING.optional(
-        "The new number of positions, at least the old number. Give the old number to initialize "
+        "The new number of positions: above the old number, or equal to it to initialize "
         "positions that were never trained.",
         least=1,
         most=LARGEST_SIZE,
@@ -82,9 +82,9 @@ class AdaptFlags:
         choices=tuple(METHODS),
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Whether the tokenizer in --model_dir lower-cases text, for folders without "
-        "tokenizer_config.json. Default: off for cased models (by folder name or vocabulary), "
-        "else on."
+        "Whether the tokenizer in --model_dir lower-cases text, if the folder lacks "
+        "tokenizer_config.json. Default: off if the folder name or vocabulary shows a cased "
+        "model, else on."
     )
     random_seed: int = flag(12345, "The seed for --new_rows=random.", least=0, most=MAX_SEED)
 

@@ -81,7 +81,7 @@ class CreateDataFlags(TokenizerFlags):
     drop_duplicates: str = groups.FILES.flag(
         "none",
         "Which duplicates to drop, keeping the first occurrence. documents: whole documents. "
-        "lines: also lines of 10 or more characters.",
+        "lines: documents, and lines of 10 or more characters.",
         choices=tuple(DROPPED_KINDS),
     )
     output_file: str = groups.OUTPUT.optional(
@@ -92,15 +92,15 @@ class CreateDataFlags(TokenizerFlags):
         in_manifest=False,
     )
     model_dir: str = groups.MODEL.input_folder(
-        "The folder of a model to train later on these records. It provides the tokenizer and the "
-        "default for --objective.",
+        "The folder of the model that will be trained on the records. It provides the tokenizer "
+        "and the default for --objective.",
         in_manifest=False,
     )
     objective: str = groups.ROWS.optional(
         "What to predict about segments A and B. nsp: whether B follows A or is random. sop: "
-        "whether A and B are in order or swapped; implies ALBERT's defaults. none: nothing; there "
-        "is no B. Default: depends on the model in --model_dir (BERT nsp, ALBERT sop, ELECTRA "
-        "none); without one, sop if an ALBERT-only flag of Google's scripts, such as "
+        "whether A and B are in order or swapped; other flags get ALBERT's defaults. none: "
+        "nothing; there is no B. Default: depends on the model in --model_dir (BERT nsp, ALBERT "
+        "sop, ELECTRA none); without one, sop if an ALBERT-only flag of Google's scripts, such as "
         "--spm_model_file, is given, else nsp.",
         choices=OBJECTIVES,
     )
@@ -112,7 +112,7 @@ class CreateDataFlags(TokenizerFlags):
     )
     max_predictions_per_seq: int = groups.ROWS.optional(
         "The maximum number of masked tokens in an example, usually set to --max_seq_length * "
-        "--masked_lm_prob. Default: 20; with --packing, as many as needed.",
+        "--masked_lm_prob. Default: 20; if --packing is on, that product, rounded up.",
         least=1,
         most=LONGEST_SEQUENCE,
     )
@@ -123,8 +123,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     masking: str = groups.ROWS.flag(
         "static",
-        "When to mask tokens. static: now, anew in each of the --dupe_factor passes. dynamic: "
-        "during training, anew in each epoch.",
+        "When to mask tokens. static: now, differently in each of the --dupe_factor passes. "
+        "dynamic: during training, differently in each epoch.",
         choices=MASKINGS,
     )
     masked_lm_prob: float = groups.ROWS.flag(
@@ -139,8 +139,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     random_replace_prob: float = groups.ROWS.flag(
         0.1,
-        "Of the tokens to predict, the share to replace with random tokens. The others, except "
-        "those replaced with [MASK], stay unchanged.",
+        "Of the tokens to predict, the share to replace with random tokens. Tokens left after "
+        "this and --mask_replace_prob stay unchanged.",
         least=0,
         most=1,
     )
@@ -162,8 +162,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     do_permutation: bool = groups.ROWS.flag(
         PerModel(False),
-        "Also shuffle as many other tokens as are masked, and predict the originals. Examples "
-        "then hold up to 2 * --max_predictions_per_seq predictions.",
+        "Besides masking, shuffle the same number of other tokens; predict the originals of both. "
+        "Examples then hold up to 2 * --max_predictions_per_seq predictions.",
     )
     random_next_sentence: bool = groups.ROWS.flag(
         PerModel(False),
@@ -178,8 +178,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     dupe_factor: int = groups.ROWS.flag(
         PerModel(10, {"albert": 40}),
-        "The number of passes over the text, each with different segments and masks. Default with "
-        "--masking=dynamic: 1.",
+        "The number of passes over the text, each with different segments and masks. Default: 1 "
+        "if --masking=dynamic.",
         least=1,
         most=MOST_PASSES,
     )

@@ -72,14 +72,14 @@ class PretrainingTeacherFlags(TeacherFlags):
     )
     distillation_relations: str = groups.DISTILLATION.flag(
         "qq,kk,vv",
-        "The relations that --distillation=minilm learns, between queries (q), keys (k) and "
+        "The relations that --distillation=minilm learns, each pairing queries (q), keys (k) or "
         "values (v). qk,vv: attention distributions and value relations, as in the original "
         "MiniLM.",
         **_lasting,
     )
     relation_heads: int = groups.DISTILLATION.optional(
-        "The number of relation heads for --distillation=minilm. It must divide the hidden size "
-        "of both models. Default: the teacher's number of attention heads.",
+        "The number of relation heads for --distillation=minilm. It must divide the hidden sizes "
+        "of student and teacher. Default: the teacher's number of attention heads.",
         least=1,
         **_lasting,
     )

@@ -80,22 +80,22 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "cls/ for the pre-training heads. Missing variables are initialized as in a new model.",
     )
     vocab_file: str = groups.TOKENIZER.input_file(
-        "The vocabulary of the record files, to check vocab_size in the configuration, or to set "
-        "it if missing."
+        "The record files' vocabulary. Its size must not exceed vocab_size in the configuration, "
+        "and is used if vocab_size is missing."
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
         "The folder with the record files' tokenizer, to copy into --output_dir. Default: the "
         "tokenizer in --model_dir, else the one beside the record files."
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Whether the tokenizer in --model_dir lower-cases text, for folders without "
-        "tokenizer_config.json. Default: off for cased models (by folder name or vocabulary), "
-        "else on."
+        "Whether the tokenizer in --model_dir lower-cases text, if the folder lacks "
+        "tokenizer_config.json. Default: off if the folder name or vocabulary shows a cased "
+        "model, else on."
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
         "The length of the examples in tokens. If create_pretraining_data wrote a JSON file "
-        "beside the record files, the default comes from it.",
+        "beside the record files, its value replaces the default.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
@@ -103,7 +103,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     max_predictions_per_seq: int = groups.ROWS.flag(
         PerModel(20),
         "The maximum number of predicted tokens in an example. If create_pretraining_data wrote a "
-        "JSON file beside the record files, the default comes from it.",
+        "JSON file beside the record files, its value replaces the default.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
@@ -122,8 +122,8 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         recorded=True,
     )
     generator_dir: str = groups.MODEL.input_folder(
-        "The folder of a generator to start from with --objective=rtd, saved by transformers "
-        "(ElectraForMaskedLM). Requires the discriminator's weights too (--model_dir or "
+        "The folder of the generator that --objective=rtd starts from, saved by transformers "
+        "(ElectraForMaskedLM). Also requires the discriminator's weights (--model_dir or "
         "--init_checkpoint)."
     )
     generator_size: float = groups.UPDATES.optional(
@@ -135,7 +135,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     token_dropping: float = groups.UPDATES.flag(
         0.0,
-        "The share of tokens, such as 0.5, that skip the middle layers to save training time "
+        "The share of tokens that skip the middle layers to save training time, for example 0.5 "
         "(arXiv:2203.13240). Not for --objective=rtd.",
         least=0,
         below=1,
@@ -212,13 +212,13 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         least=0,
     )
     bucket_boundaries: str = groups.BATCHES.optional(
-        "Lengths below --max_seq_length to pad batches to, such as 128,256. Each batch then holds "
-        "examples of similar length. Not for packed examples."
+        "Lengths in tokens below --max_seq_length, such as 128,256, to which batches are padded. "
+        "Each batch then holds examples of similar length. Not for packed examples."
     )
     mask_processes: int = groups.PROCESSES.optional(
-        "The number of processes that draw masks, for record files made with --masking=dynamic. "
-        "Does not affect the masks. 0: the training process draws them. Default: one per GPU, at "
-        "most the CPU cores minus one; 0 without a GPU.",
+        "The number of processes that mask tokens, for record files made with --masking=dynamic. "
+        "Does not affect the masks. 0: the training process masks them. Default: one per GPU, at "
+        "most one fewer than the CPU cores; 0 without a GPU.",
         least=0,
         most=MOST_PROCESSES,
     )

@@ -40,7 +40,7 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
         "project."
     )
     text: str = groups.VOCABULARY.required(
-        "The sentences to complete, each with a [MASK], separated by |."
+        "The sentences to complete, separated by |, each with at least one [MASK]."
     )
     guesses: int = groups.ANSWERS.flag(
         5, "The number of guesses for each [MASK].", least=1, most=LARGEST_VOCABULARY

@@ -332,6 +332,7 @@ main(["export_model.py", *sys.argv[1:]])
 """
 
 
+@pytest.mark.slow
 def test_one_that_is_killed_leaves_nothing(pair):
     """Amid the weights; an earlier export stays whole."""
     folder = export(pair, "--rank=2")

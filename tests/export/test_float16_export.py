@@ -103,6 +103,7 @@ def test_shards(tmp_path):
     assert load_folder(str(tmp_path / "out")).missing == ()
 
 
+@pytest.mark.slow
 def test_programs_compute_in_float32(tmp_path, capsys):
     """Features and fine-tuning, by the folder and by the file."""
     write_folder(tmp_path / "in")

@@ -12,7 +12,13 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("language", TEXTS)
+@pytest.mark.parametrize(
+    "language",  # both show the same lines, see the next test
+    [
+        language if language == "en" else pytest.param(language, marks=pytest.mark.slow)
+        for language in TEXTS
+    ],
+)
 def test_output_is_what_the_lines_print(language):
     """If not: python -m tests.support.console_blocks README*.md docs/python*.md"""
     assert with_outputs(TEXTS[language]) == TEXTS[language]

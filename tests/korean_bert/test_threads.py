@@ -57,6 +57,7 @@ def paused():
     threading.settrace(before)
 
 
+@pytest.mark.slow
 def test_two_poolings_at_once(tmp_path, paused, monkeypatch):
     choices = [(pooling, layer) for pooling in ("mean", "cls") for layer in (1, 2)]
     made, plain = [], model_module.ServedModel

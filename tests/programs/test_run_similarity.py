@@ -216,7 +216,8 @@ def several(tmp_path):
     return job
 
 
-@pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("parts", [1, 2])
 def test_several_files_resume_to_the_last_bit(several, monkeypatch, parts):
     flags = {"train_step": 5, "save_checkpoints_steps": 2, "gradient_accumulation_steps": parts}
     flags |= several.files

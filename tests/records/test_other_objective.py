@@ -96,6 +96,7 @@ def test_records_without_pairs(trained, tmp_path, capsys):
     assert "these records have no sentence pairs" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_model_without_a_sentence_objective(tmp_path, capsys):
     """Its head is as it was initialized, and no number is given for it."""
     job = OwnRecords(tmp_path, "none")
@@ -107,6 +108,7 @@ def test_a_model_without_a_sentence_objective(tmp_path, capsys):
     assert "cannot classify sentence pairs: next_sentence_accuracy is not measured" in shown
 
 
+@pytest.mark.slow
 def test_during_training(tmp_path, capsys):
     """Held-out records may be of the other objective, as a second curve."""
     job = OwnRecords(tmp_path, "nsp")

@@ -92,15 +92,9 @@ def test_units_without_a_piece_do_not_count_where_they_are_served():
     np.testing.assert_allclose(found.probabilities, [0.6], rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("head", "negative"),
-    (
-        (SpanModel, True),
-        pytest.param(SpanModel, False, marks=pytest.mark.slow),
-        pytest.param(BeamSpanModel, True, marks=pytest.mark.slow),
-        pytest.param(BeamSpanModel, False, marks=pytest.mark.slow),
-    ),
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("negative", (True, False))
+@pytest.mark.parametrize("head", (SpanModel, BeamSpanModel))
 def test_answers(tokenizer, head, negative):
     settings = {**QUESTIONS, "version_2_with_negative": negative}
     loaded = make(head, "question_answering", tokenizer, **settings)
@@ -142,6 +136,7 @@ def test_classes(tokenizer):
         assert found["probabilities"].shape == (len(texts), 3)
 
 
+@pytest.mark.slow
 def test_choices(tokenizer):
     loaded = make(MultipleChoiceModel, "multiple_choice", tokenizer, max_qa_length=8)
     made, model = multiple_choice.signatures(loaded), Model(loaded)
@@ -156,6 +151,7 @@ def test_choices(tokenizer):
         np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_vectors(tokenizer):
     from bert_tf import PretrainingModel
 

@@ -57,13 +57,9 @@ def sentences(by_character):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "name, task",
-    [
-        ("odd", "klue-ner"),
-        pytest.param("plain", "klue-ner", marks=pytest.mark.slow),
-        pytest.param("odd", "conll", marks=pytest.mark.slow),
-    ],
+    "name, task", [("odd", "klue-ner"), ("plain", "klue-ner"), ("odd", "conll")]
 )
 def test_entities_of_run_ner(tokenizers, name, task, tmp_path):
     tokenizer = tokenizers[name]

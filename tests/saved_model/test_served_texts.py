@@ -134,6 +134,7 @@ def test_vectors_and_masked_words(tokenizer, kind):
     assert np.ptp(expected) > 1
 
 
+@pytest.mark.slow
 def test_options(tokenizer):
     settings = {"max_seq_length": LENGTH, "max_qa_length": 8}
     loaded = loaded_model(

@@ -167,7 +167,8 @@ def test_the_exported_code_is_equal(learned, name):
         assert core.join(core.tokenize(text)) == text
 
 
-@pytest.mark.parametrize("name", ["bytes NFKC", pytest.param("bytes", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bytes NFKC", "bytes"])
 def test_the_graph_is_equal(learned, name):
     pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
     from tokenization.tf_graph.graph import GraphTokenizer

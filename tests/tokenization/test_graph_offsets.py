@@ -107,13 +107,8 @@ def mixed_texts(seed=1, count=600):
     return ["\u8c48\u1100\u1161\u11a8\uf986", "\uf986\u1161\u11a8", *texts]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        QUICK[0],
-        *(pytest.param(n, marks=pytest.mark.slow) for n in ("full-True", "word-##--word-False")),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [QUICK[0], "full-True", "word-##--word-False"])
 def test_places_of_jamo_beside_characters_that_change(tokenizers, name):
     """The graph changes single characters on a fast path; the places are the same."""
     tokenizer, texts = tokenizers[name], mixed_texts()

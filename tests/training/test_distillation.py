@@ -285,7 +285,8 @@ def test_one_device_and_two(float64, kind):
     assert (one[1:] > 0).all() and (one[0] != one[1]).all()
 
 
-@pytest.mark.parametrize("kind", (pytest.param("logits", marks=pytest.mark.slow), "minilm"))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ("logits", "minilm"))
 def test_a_student_drops_tokens(float64, kind):
     """The teacher reads all tokens; the losses and gradients are linear in its weight."""
     one, state = trained(kind, steps=2, dropped=0.5)

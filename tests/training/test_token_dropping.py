@@ -119,7 +119,8 @@ def state_of(step):
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize("parts", (1, pytest.param(2, marks=pytest.mark.slow)))
+@pytest.mark.slow
+@pytest.mark.parametrize("parts", (1, 2))
 def test_one_device_and_two(float64, parts):
     found = []
     for devices, accumulated in ((1, 1), (2, parts)):
