@@ -71,28 +71,26 @@ class CorpusPlanFlags:
 
     corpus_gb: str = groups.TASK.optional(
         "The size of the text in gigabytes (10^9 bytes of UTF-8). Comma-separated sizes give one "
-        "column each. Default: none; instead of a plan, the program prints tables that compare "
-        "models."
+        "column each. Default: no plan; the program prints tables that compare models instead."
     )
     config_file: str = groups.MODEL.input_file(
-        "The configuration files of the models to compare, comma-separated. Not with --corpus_gb. "
-        "Default: all published sizes of BERT and ALBERT, with English vocabularies.",
+        "The configuration files of the models to compare, comma-separated. Not allowed with "
+        "--corpus_gb. Default: all published sizes of BERT and ALBERT, with English vocabularies.",
         is_list=True,
     )
     lengths: str = groups.UPDATES.flag(
         "128,512",
-        "Comma-separated sequence lengths for the tables that compare models, printed without "
-        "--corpus_gb.",
+        "Comma-separated sequence lengths for the tables printed unless --corpus_gb is given.",
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
-        "The batch size, in examples, for the memory tables printed without --corpus_gb.",
+        "The batch size, in examples, for the memory tables printed unless --corpus_gb is given.",
         least=1,
         most=LARGEST_BATCH,
     )
     model: str = groups.MODEL.flag(
         "bert_base",
-        "The model to plan for, trained as in its flag files in run_scripts/flagfiles.",
+        "The model to plan for, with its training settings from run_scripts/flagfiles.",
         choices=tuple(JOBS),
     )
     vocab_size: int = groups.VOCABULARY.optional(
@@ -109,21 +107,21 @@ class CorpusPlanFlags:
     utilisation: float = groups.PROCESSES.flag(
         0.35,
         "The share of a GPU's peak bfloat16 performance that training reaches. The default is an "
-        "assumption; python -m benchmarks.speed.devices measures it on your GPU.",
+        "assumption; measure your GPU's share with python -m benchmarks.speed.devices.",
         above=0,
         most=1,
     )
     token_dropping: float = groups.UPDATES.flag(
         0.0,
-        "The share of tokens that skip the middle layers in training, as in run_pretraining. "
-        "Ignored when ELECTRA is trained with its generator.",
+        "The share of tokens that skip the middle layers in training (run_pretraining's "
+        "--token_dropping). Ignored for ELECTRA trained with its generator.",
         least=0,
         below=1,
     )
     num_passes: float = groups.UPDATES.flag(
         40.0,
-        "In addition to the run in --model's flag files, plan one of this many passes over the "
-        "text. BERT was trained for about 40 passes.",
+        "Plan two runs: one with the number of updates in run_scripts/flagfiles, one of this many "
+        "passes over the text. BERT was trained for about 40 passes.",
         above=0,
         most=10_000,
     )
@@ -135,8 +133,8 @@ class CorpusPlanFlags:
     )
     masking: str = groups.ROWS.flag(
         "dynamic",
-        "How the record files store sequences. dynamic: packed, masked during training. static: "
-        "one sequence per example, masked in advance, as in Google's programs.",
+        "How the record files store sequences. dynamic: several per example, masked during "
+        "training. static: one per example, masked in advance, as in Google's programs.",
         choices=("dynamic", "static"),
     )
     dupe_factor: int = groups.ROWS.flag(

@@ -66,7 +66,7 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         default=PerModel(512),
         help=(
             "The maximum number of tokens in a text, question and option together, including "
-            "special tokens. Longer texts are cut at the end."
+            "special tokens. Texts that do not fit are cut at the end."
         ),
     )
     max_qa_length: int = groups.ROWS.flag(

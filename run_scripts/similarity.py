@@ -83,8 +83,8 @@ class SimilarityFlags(FinetuneFlags):
         is_path=True,
     )
     train_shares: str = groups.FILES.optional(
-        "The ratio in which batches come from the files in --train_file, such as 3,1. Default: in "
-        "proportion to their numbers of examples.",
+        "How often each file in --train_file supplies a batch, as a ratio such as 3,1. Default: "
+        "proportional to its number of examples.",
         recorded=True,
         kept=True,
     )
@@ -122,11 +122,12 @@ class SimilarityFlags(FinetuneFlags):
         "The encoding of your own data files. Default: detected.", choices=tuple(NAMES)
     )
     objective: str = groups.OPTIMIZER.optional(
-        "The training objective. cosine: a pair's cosine should equal its score, which is scaled "
-        "to at most 1. ranking: a text should be closer to its partner than to other texts in the "
-        "batch. simcse: a text is its own partner, under different dropout. both: cosine for "
-        "files with scores, ranking for others. Default: cosine for scored pairs, ranking for "
-        "pairs and triples, simcse for single texts, both if only some files have scores.",
+        "The training objective. cosine: the cosine of a pair's vectors should equal the pair's "
+        "score, scaled to at most 1. ranking: a text should be closer to its partner than to "
+        "other texts in the batch. simcse: a text is its own partner, under different dropout. "
+        "both: cosine for files with scores, ranking for others. Default: cosine for scored "
+        "pairs, ranking for pairs and triples, simcse for single texts, both if only some files "
+        "have scores.",
         choices=OBJECTIVES,
         recorded=True,
         kept=True,
@@ -142,24 +143,23 @@ class SimilarityFlags(FinetuneFlags):
     )
     pooling: str = groups.HEAD.flag(
         PerModel("mean"),
-        "How the token vectors of a text become one vector. mean, max: their mean or maximum. "
-        "cls: the vector of [CLS].",
+        "How to combine a text's token vectors into one. mean: their mean. max: their "
+        "element-wise maximum. cls: the vector of [CLS].",
         choices=POOLINGS,
     )
     normalize: bool = groups.HEAD.flag(
         PerModel(True),
-        "Scale vectors to length 1. If off, --objective=ranking and simcse use dot products "
+        "Scale vectors to length 1. If off, the ranking and simcse objectives use dot products "
         "instead of cosines.",
     )
     embedding_sizes: str = groups.HEAD.optional(
-        "Train vectors that can also be truncated to these sizes, such as 256,128,64 "
-        "(Matryoshka). Each size adds a loss on that many leading dimensions. Default: only the "
-        "full size.",
+        "Train vectors that can also be truncated to these numbers of dimensions, such as "
+        "256,128,64 (Matryoshka embeddings). Each adds a loss term. Default: only the full size.",
         recorded=True,
     )
     freeze_embeddings: bool = groups.LAYERS.flag(
         False,
-        "Do not train the token, position and segment embeddings. This makes an export by "
+        "Do not train the token, position and segment embeddings. This makes the output of "
         "export_model.py --format=difference much smaller.",
         recorded=True,
         kept=True,

@@ -106,8 +106,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     do_predict: bool = shared(
         "do_predict",
-        help="Write answers to the questions in --predict_file. Also score them if that file "
-        "contains the correct answers.",
+        help="Answer the questions in --predict_file and write the answers to --output_dir. Score "
+        "them too if the file contains correct answers.",
     )
     do_eval: bool = shared(
         "do_eval", help="Score the model's answers to the questions in --predict_file."
@@ -134,8 +134,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     null_score_diff_threshold: float = groups.ANSWERS.flag(
         PerModel(0.0),
-        "With --version_2_with_negative, questions whose value in null_odds.json is above this "
-        "threshold get no answer.",
+        "If --version_2_with_negative is on, questions whose no-answer score (in null_odds.json) "
+        "exceeds this threshold get no answer.",
         least=-1e9,
         most=1e9,
         changeable=ALWAYS,

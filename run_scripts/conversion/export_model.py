@@ -92,7 +92,9 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "replaced.",
         required=True,
     )
-    format: str = groups.EXPORT.required("The format to write.", choices=FORMATS)
+    format: str = groups.EXPORT.required(
+        "The format to write. difference: only the changes from --base_dir.", choices=FORMATS
+    )
     init_checkpoint: str = groups.MODEL.optional(
         "The checkpoint to export. Default: the best checkpoint in --model_dir, else the newest.",
         is_input=True,
@@ -113,12 +115,12 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "single file."
     )
     card_file: str = groups.EXPORT.input_file(
-        "A Markdown file whose text replaces the model card's title, for --format=huggingface. "
-        "Its front matter, between two --- lines, is added to the metadata."
+        "For --format=huggingface, a Markdown file to begin the model card with, instead of a "
+        "title. Front matter, between two --- lines, is added to the card's metadata."
     )
     base_dir: str = groups.EXPORT.input_folder(
-        "The folder of the model from which fine-tuning started, for --format=difference. The "
-        "export refers to it by relative path, so move both together."
+        "The folder of the model from which fine-tuning started, required for "
+        "--format=difference. The export refers to it by relative path, so move both together."
     )
     rank: int = groups.EXPORT.optional(
         "For --format=difference, the rank used to approximate each weight matrix's change from "

@@ -17,8 +17,8 @@ class DeviceFlags:
 
     device: str = groups.DEVICES.flag(
         "auto",
-        "The devices to use. auto: the machine's GPUs, or the CPU if it has none; an error if "
-        "TensorFlow cannot use the GPUs. cpu: only the CPU.",
+        "The devices to use. auto: the machine's GPUs (an error if TensorFlow cannot use them), "
+        "or the CPU if there are none. cpu: only the CPU.",
         choices=("auto", "cpu"),
     )
     ignore_compute_capability: bool = groups.DEVICES.flag(

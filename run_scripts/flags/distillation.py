@@ -51,8 +51,8 @@ class TeacherFlags:
     )
     distillation_temperature: float = groups.DISTILLATION.flag(
         2.0,
-        "The temperature t for comparing teacher and student: softmax(logits / t). Their distance "
-        "is t^2 times the Kullback-Leibler divergence.",
+        "The temperature t. Teacher and student are compared by softmax(logits / t); their "
+        "distance is t^2 times the Kullback-Leibler divergence.",
         above=0,
         most=100,
         **_lasting,

@@ -51,9 +51,9 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     init_checkpoint: str | None = redeclare(
         TrainingFlags,
         "init_checkpoint",
-        help="The weights to start from: a checkpoint, a safetensors file, or a folder with "
-        "either (its best checkpoint, else the newest). Without --do_train: the fine-tuned "
-        "weights to use.",
+        help="The weights to start training from or, without --do_train, the fine-tuned weights "
+        "to use: a checkpoint, a safetensors file, or a folder with either (the best "
+        "checkpoint, else the newest).",
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
@@ -65,11 +65,13 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     do_train: bool = groups.UPDATES.flag(False, "Train the model.")
     do_eval: bool = groups.EVALUATION.flag(
-        False, "Evaluate the model on every split with labels, except train."
+        False,
+        "Evaluate the model on every labelled split except train, unless --eval_on says otherwise.",
     )
     do_predict: bool = groups.PREDICTION.flag(
         False,
-        "Write predictions for --predict_file if it is given, else for --predict_split.",
+        "Write predictions for --predict_split or, in run_classifier and run_ner, for "
+        "--predict_file if given.",
     )
     eval_on: str = groups.EVALUATION.flag(
         "own",
@@ -80,8 +82,8 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         kept=True,  # else it would be measured on texts that were trained on
     )
     predict_split: str = groups.PREDICTION.optional(
-        "The split to predict. Default: test if it exists, else dev; with --eval_on=train_part, "
-        "the held-out part."
+        "The split to predict. Default: the held-out part if --eval_on=train_part, else test if "
+        "present, else dev."
     )
     train_batch_size: int = groups.UPDATES.flag(
         32,
@@ -143,9 +145,9 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
-        "The number of updates between evaluations during training, which select the best "
-        "checkpoint. Without a dev split, a twentieth of the training examples are held out for "
-        "evaluation. 0: use the last checkpoint.",
+        "The number of updates between evaluations during training, to find the best checkpoint. "
+        "Without a dev split, a twentieth of the training examples are held out for evaluation. "
+        "0: none; use the last checkpoint.",
         least=0,
     )
     patience: int = groups.EVALUATION.flag(
@@ -214,8 +216,9 @@ class TextFlags(TeacherFlags, FinetuneFlags):
         "The file to predict with --do_predict.", is_input=True, is_path=True
     )
     feature_layers: str = groups.LAYERS.optional(
-        "The encoder layers that the head reads, such as -1,-2,-3,-4; 0 is the embedding output. "
-        "Default: the pooled output in run_classifier, the last layer in run_ner."
+        "The encoder layers that the head reads, such as -1,-2,-3,-4 (the last four); 0 is the "
+        "embedding output. Default: the pooled output in run_classifier, the last layer in "
+        "run_ner."
     )
     freeze_encoder: bool = groups.LAYERS.flag(
         False, "Train only the task's head, not the encoder.", recorded=True

@@ -29,8 +29,8 @@ class TokenizerFlags:
     )
     tokenizer: str = groups.TOKENIZER.optional(
         "The kind of tokenizer. full: BERT's. korean: BERT's, but without decomposing Hangul "
-        "syllables. sentencepiece: ALBERT's. Default: sentencepiece with --spm_model_file, else "
-        "full.",
+        "syllables. sentencepiece: ALBERT's. Default: sentencepiece if --spm_model_file is given, "
+        "else full.",
         choices=("full", "korean", "sentencepiece"),
         in_manifest=False,
     )
@@ -40,9 +40,8 @@ class TokenizerFlags:
         in_manifest=False,
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Lower-case the text. Default: as saved with the tokenizer; else off with "
-        "--tokenizer=korean or if the name or vocabulary of --model_dir shows a cased model; else "
-        "on.",
+        "Lower-case the text. Default: as saved with the tokenizer. If nothing is saved: off for "
+        "--tokenizer=korean or a cased --model_dir (judged by name or vocabulary), else on.",
         in_manifest=False,
     )
 

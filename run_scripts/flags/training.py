@@ -107,8 +107,8 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     distribution_strategy: str = groups.DEVICES.flag(
         "auto",
         "The devices to train on. one_device: one GPU, else the CPU. mirrored: all GPUs of this "
-        "machine. multi_worker: the GPUs of all machines in TF_CONFIG. auto: all available GPUs, "
-        "else the CPU.",
+        "machine. multi_worker: the GPUs of all workers in TF_CONFIG. auto: multi_worker if "
+        "TF_CONFIG lists several workers, else all GPUs, else the CPU.",
         choices=("auto", "one_device", "mirrored", "multi_worker"),
     )
     num_gpus: int = groups.DEVICES.optional(
@@ -128,15 +128,15 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     precision: str = groups.DEVICES.optional(
         "The dtype of matrix multiplications. Weights, optimizer moments, layer normalization and "
-        "losses stay in float32. auto: bfloat16 where it is faster, else float32. NVIDIA GPUs "
-        "since Ampere compute float32 in TF32 (docs/training.md). No precision has been tested on "
-        "GPUs. Default: float32.",
+        "losses stay in float32. auto: bfloat16 if it is faster, else float32. NVIDIA GPUs since "
+        "Ampere compute float32 in TF32 (docs/training.md). This flag is untested on GPUs. "
+        "Default: float32.",
         choices=("float32", "bfloat16", "float16", "auto"),
     )
     xla: str = groups.DEVICES.flag(
         "auto",
-        "Whether XLA compiles the training step. auto: if possible and, in fine-tuning, if the "
-        "run is long enough; in bfloat16 on a CPU, not the matrix multiplications.",
+        "Compile the training step with XLA. auto: on if possible, except in short fine-tuning "
+        "runs and for matrix multiplications in bfloat16 on a CPU.",
         choices=("auto", "on", "off"),
     )
     compilation_cache_dir: str = groups.DEVICES.output_folder(
@@ -145,15 +145,15 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     recompute: str = groups.DEVICES.flag(
         "none",
-        "What to recompute in the backward pass to save memory. none: nothing. block: all but the "
-        "input of each transformer block, which costs a second forward pass.",
+        "What to recompute in the backward pass to save memory. none: nothing. block: each "
+        "transformer block, from its input. This costs a second forward pass.",
         choices=("none", "block"),
     )
     attention: str = groups.DEVICES.flag(
         "auto",
         "How to compute attention. full: for all queries at once. blockwise: for one block of "
-        "queries at a time, so that memory grows linearly with the length. auto: blockwise from "
-        "1,024 tokens, else full.",
+        "queries at a time, so that memory grows linearly with sequence length. auto: blockwise "
+        "for 1,024 tokens or more, else full.",
         choices=ATTENTION_NAMES,
     )
     gradient_accumulation_steps: int = groups.DEVICES.flag(

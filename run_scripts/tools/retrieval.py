@@ -56,8 +56,8 @@ class RetrievalFlags(DeviceFlags):
         "The range of articles in --questions to use; 0:100 means the first hundred. Default: all."
     )
     max_seq_length: int = groups.ROWS.optional(
-        "The maximum number of tokens in a text, including special tokens. Default: as in "
-        "training.",
+        "The maximum number of tokens in a text, including special tokens. Default: as in the "
+        "model's training.",
         least=3,
         most=LONGEST_SEQUENCE,
     )

@@ -54,7 +54,7 @@ class SearchFlags(DeviceFlags):
         "included in this project."
     )
     corpus: str = groups.FILES.input_file(
-        f"The file of texts to search: {', '.join(ENDINGS)}, or any other with one text per line.",
+        f"The file to search: {', '.join(ENDINGS)}, or any other file with one text per line.",
         required=True,
     )
     text_column: str = groups.COLUMNS.optional(
@@ -76,9 +76,9 @@ class SearchFlags(DeviceFlags):
     )
     approximate: bool = groups.ANSWERS.flag(
         False,
-        "Search an approximate index of the vectors, kept beside --corpus as CORPUS.index.npz. "
-        "Faster for millions of texts, but may miss some of the nearest. Needs the pip extra "
-        '"search".',
+        "Search an approximate index of the vectors, saved at the --corpus path plus .index.npz. "
+        "Faster for millions of texts, but may miss some of the nearest texts. Needs the pip "
+        'extra "search".',
     )
     top: int = groups.ANSWERS.flag(
         10, "The number of texts to show per query.", least=1, most=MOST_SHOWN
