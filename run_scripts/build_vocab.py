@@ -82,8 +82,8 @@ class BuildVocabFlags:
     normalization: str = groups.VOCABULARY.flag(
         "NFC",
         "The Unicode normalization. NFC composes Hangul. NFKC also replaces full-width letters, "
-        "circled numbers and ligatures with plain characters. Both keep standalone jamo such as "
-        "ㅋㅋ.",
+        "circled numbers and ligatures with plain characters but, unlike standard NFKC, keeps "
+        "standalone jamo such as ㅋㅋ.",
         choices=("NFC", "NFKC"),
     )
     unknown: str = groups.VOCABULARY.flag(

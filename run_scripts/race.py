@@ -81,7 +81,8 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     num_train_epochs: float = shared(
         "num_train_epochs",
         default=PerModel(None),
-        help="The number of passes over the training examples, instead of --train_step.",
+        help="The number of passes over the training examples. Cannot be combined with "
+        "--train_step.",
     )
     train_step: int = shared(
         "train_step", default=PerModel(12000), help="The number of training updates."
@@ -89,7 +90,7 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     warmup_proportion: float = shared(
         "warmup_proportion",
         default=PerModel(None),
-        help="The share of updates used for warm-up, instead of --warmup_step.",
+        help="The share of updates used for warm-up. Cannot be combined with --warmup_step.",
     )
     warmup_step: int = shared(
         "warmup_step",

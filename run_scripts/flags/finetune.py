@@ -119,27 +119,27 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     num_train_epochs: float = groups.UPDATES.flag(
         PerModel(3.0, {"albert": None}),
-        "The number of passes over the training examples, instead of --train_step.",
+        "The number of passes over the training examples. Cannot be combined with --train_step.",
         above=0,
         most=MOST_EPOCHS,
         recorded=True,
     )
     train_step: int = groups.UPDATES.flag(
         PerModel(None, {"albert": 1000}),
-        "The number of training updates, instead of --num_train_epochs.",
+        "The number of training updates. Cannot be combined with --num_train_epochs.",
         least=1,
         recorded=True,
     )
     warmup_proportion: float = groups.UPDATES.flag(
         PerModel(0.1, {"albert": None}),
-        "The share of updates used for warm-up, instead of --warmup_step.",
+        "The share of updates used for warm-up. Cannot be combined with --warmup_step.",
         least=0,
         below=1,
         recorded=True,
     )
     warmup_step: int = groups.UPDATES.flag(
         PerModel(None, {"albert": 0}),
-        "The number of warm-up updates, instead of --warmup_proportion.",
+        "The number of warm-up updates. Cannot be combined with --warmup_proportion.",
         least=0,
         recorded=True,
     )

@@ -45,7 +45,7 @@ class ExploreFlags(DeviceFlags):
         takes=(FILE, FOLDER, NOTHING),
     )
     port: int = flag(
-        8017, "The TCP port of the page. 0: any free port.", least=0, most=HIGHEST_PORT
+        8017, "The TCP port to serve the page on. 0: any free port.", least=0, most=HIGHEST_PORT
     )
 
 
