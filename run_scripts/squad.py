@@ -265,7 +265,8 @@ def read_data(values: SquadFlags) -> QuestionDataset:
         bad = "leave out" if values.skip_bad_answers else "refuse"
         questions["train"] = read_questions(path, null, articles=articles, bad_answers=bad)
     evaluates = values.do_eval or values.do_predict or values.eval_every_steps
-    if values.predict_file and evaluates and values.eval_on != TRAIN_PART:
+    measures = values.eval_on != TRAIN_PART or values.predict_split in ("dev", "test")
+    if values.predict_file and evaluates and measures:
         path = path_of(values, "predict_file")
         answered = has_answers(path)
         articles = read_articles(values.predict_articles, "predict_articles")
