@@ -144,8 +144,16 @@ def read_data(values: RaceFlags) -> ChoiceDataset:
     questions = {split: read_split(values, split) for split in present}
     if not questions or (values.do_train and "train" not in questions):
         read_split(values, needed[0])  # raises: it names what is missing
-    if values.do_train and not ChoiceDataset(questions).splits["train"]:
-        raise InputError("train must have a label for every question. Received: some without")
+    for split, choices in questions.items():
+        without = [choice.id for choice in choices if choice.label is None]
+        trained = values.do_train and split == "train"
+        # A split without any label is not measured on; with a few missing, it would not be either.
+        measured = (values.do_eval or values.eval_every_steps) and len(without) < len(choices)
+        if without and (trained or measured):
+            raise InputError(
+                f"{split} must have a label for every question{'' if trained else ', or none'}. "
+                f"Received: {len(without):,} of {len(choices):,} without, such as {without[0]}"
+            )
     return ChoiceDataset(questions)
 
 

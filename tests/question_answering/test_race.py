@@ -107,6 +107,25 @@ def test_any_split_is_predicted(tmp_path):
     assert rows("train") == 24 and rows("dev") == 3
 
 
+@pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize("flags", ("--do_eval", "--do_train --eval_every_steps=1"))
+def test_a_missing_answer_is_said(flags, tmp_path, capsys):
+    """Instead of measuring on test alone, or on a part of train."""
+    for split in ("train", "dev", "test"):
+        write_race_lines(tmp_path / f"{split}.jsonl", 3)
+    path = tmp_path / "dev.jsonl"
+    write_race_lines(path, 1, labelled=False)
+    (unlabelled,) = path.read_text().splitlines(keepends=True)
+    write_race_lines(path, 2)
+    path.write_text(path.read_text() + unlabelled)
+    given = [*model_flags(tmp_path, "bert"), "--task_name=jsonl"]
+    if "--do_train" not in flags:
+        assert run(tmp_path, *given, "--train_step=1", "--train_batch_size=2", "--do_train") == 0
+    assert run(tmp_path, *given, *flags.split()) == 1
+    line = "dev must have a label for every question, or none. Received: 1 of 3 without, such as 3"
+    assert line in capsys.readouterr().err
+
+
 REFUSED = {
     "--do_eval --high_only --middle_only": "only one may be on",
     "--do_eval --freeze_encoder": "Unknown command line flag 'freeze_encoder'",
