@@ -119,7 +119,9 @@ def test_a_file_is_predicted_beside_its_columns(trained, tmp_path, capsys):
 
 def test_predictions_are_predicted_again(trained, tmp_path, capsys):
     """By one model after the other: every column has its own name, so that the file can be read."""
-    path = write(tmp_path / "a", "csv", "utf-8", ("내용", "label", " probability"), [("책", "", "")])
+    path = write(
+        tmp_path / "a", "csv", "utf-8", ("내용", "label", " probability"), [("책", "", "")]
+    )
     for times in range(3):
         header, row = predictions(trained, path, capsys)
         names = [name.strip() for name in header]
