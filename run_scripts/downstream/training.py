@@ -319,7 +319,7 @@ class FineTuning:
             if written:
                 print(f"details: {', '.join(written)}")
             weighted = getattr(flags, "class_weights", None)  # which only some programs have
-            advised = weighted == "none" and bool(self.task.dataset.labels)
+            advised = weighted == "none" and bool(self.job.dataset.labels)
             warn_of_baseline(self.task.best_by, results, advised)
         return results, outputs
 
