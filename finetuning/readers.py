@@ -242,6 +242,8 @@ def is_empty(label: object) -> bool:
 def label_texts(value: Any, multi_label: bool, where: str) -> list[str]:
     """The labels of an example: one, or if multi-label, the items of a list or of a text."""
     parts = value if multi_label and isinstance(value, list) else [value]
+    if multi_label and value is None:  # as an empty cell
+        return []
     wrong = [
         part
         for part in parts

@@ -135,16 +135,26 @@ def answer_multiple_choice(values: RaceFlags) -> None:
 def read_data(values: RaceFlags) -> ChoiceDataset:
     """Reads the questions that the flags name, of the splits that exist."""
     check_lengths(values.max_seq_length, values.max_qa_length)
-    needed = ["train"] if values.do_train else []
     evaluates = values.do_eval or values.do_predict or values.eval_every_steps
-    if evaluates and values.eval_on != TRAIN_PART:
-        needed += ["dev", "test"]
+    measures = bool(evaluates and values.eval_on != TRAIN_PART)
+    wanted = {"train": values.do_train, "dev": measures, "test": measures}
+    if values.do_predict and values.predict_split in wanted:
+        wanted[values.predict_split] = True
+    needed = [split for split, is_wanted in wanted.items() if is_wanted]
     present = [split for split in needed if find_split_path(values, split)]
     questions = {split: read_split(values, split) for split in present}
     if not questions or (values.do_train and "train" not in questions):
         read_split(values, needed[0])  # raises: it names what is missing
-    if values.do_train and not ChoiceDataset(questions).splits["train"]:
-        raise InputError("train must have a label for every question. Received: some without")
+    for split, choices in questions.items():
+        without = [choice.id for choice in choices if choice.label is None]
+        trained = values.do_train and split == "train"
+        # A split without any label is not measured on; with a few missing, it would not be either.
+        measured = (values.do_eval or values.eval_every_steps) and len(without) < len(choices)
+        if without and (trained or measured):
+            raise InputError(
+                f"{split} must have a label for every question{'' if trained else ', or none'}. "
+                f"Received: {len(without):,} of {len(choices):,} without, such as {without[0]}"
+            )
     return ChoiceDataset(questions)
 
 

@@ -32,6 +32,7 @@ from tokenization import FullTokenizer
 
 if TYPE_CHECKING:
     from finetuning.question_answering.task import QuestionAnswering
+    from model_formats.encoders import Encoder
 
 # As google-research/albert run_squad_v2.py.
 START_N_TOP = END_N_TOP = 5
@@ -264,7 +265,8 @@ def read_data(values: SquadFlags) -> QuestionDataset:
         bad = "leave out" if values.skip_bad_answers else "refuse"
         questions["train"] = read_questions(path, null, articles=articles, bad_answers=bad)
     evaluates = values.do_eval or values.do_predict or values.eval_every_steps
-    if values.predict_file and evaluates and values.eval_on != TRAIN_PART:
+    measures = values.eval_on != TRAIN_PART or values.predict_split in ("dev", "test")
+    if values.predict_file and evaluates and measures:
         path = path_of(values, "predict_file")
         answered = has_answers(path)
         articles = read_articles(values.predict_articles, "predict_articles")
@@ -274,14 +276,24 @@ def read_data(values: SquadFlags) -> QuestionDataset:
     return QuestionDataset(values.task_name, null, questions)
 
 
+def beam_sizes(values: SquadFlags, encoder: "Encoder") -> dict[str, int | None]:
+    """The sizes of the beam: the flags', or the defaults where the head has one; else None."""
+    has_beam = encoder.beams and values.version_2_with_negative
+    if not (has_beam or values.start_n_top or values.end_n_top):
+        return {"start_n_top": None, "end_n_top": None}
+    return {
+        "start_n_top": values.start_n_top or START_N_TOP,
+        "end_n_top": values.end_n_top or END_N_TOP,
+    }
+
+
 def make_task(job: DownstreamJob[SquadFlags, QuestionDataset]) -> "QuestionAnswering":
     """The task of a `DownstreamJob` as a `QuestionAnswering`."""
     from finetuning.question_answering.task import QuestionAnswering
 
-    values, tokenizer, beams = job.flags, job.tokenizer, None
-    answers_with_beams = job.model.encoder.beams and values.version_2_with_negative
-    if answers_with_beams or values.start_n_top or values.end_n_top:
-        beams = values.start_n_top or START_N_TOP, values.end_n_top or END_N_TOP
+    values, tokenizer = job.flags, job.tokenizer
+    starts, ends = job.settings["start_n_top"], job.settings["end_n_top"]
+    beams = (starts, ends) if starts else None
     if values.google_answers and (beams or not isinstance(tokenizer, FullTokenizer)):
         raise InputError(
             "--google_answers requires BERT's head and google-research/bert's tokenizer. "
@@ -314,6 +326,7 @@ PROGRAM = Program(
     scores_predictions=True,
     shared_text=operator.attrgetter("article"),
     texts=operator.attrgetter("question", "context"),
+    head_settings=beam_sizes,
 )
 
 

@@ -217,5 +217,5 @@ def _find_labels(data_dir, source, multi_label):
             "Received: " + (", ".join(labels) or "none")
         )
     if all(re.fullmatch(r"\d{1,18}", label) for label in labels):
-        return sorted(labels, key=int)
+        return sorted(labels, key=lambda label: (int(label), label))  # "1" and "01" are two
     return sorted(labels)

@@ -263,8 +263,10 @@ class Classification:
         if self.dataset.labels and not self.dataset.multi_label:
             columns += ["probability", "second_label", "second_probability"]
             shares = self.probabilities(outputs)
-        taken = set(header)
-        columns = [c if c not in taken else f"predicted_{c}" for c in columns]
+        taken = {name.strip() for name in header}  # as the file is read again
+        for number in range(len(columns)):
+            while columns[number] in taken:
+                columns[number] = f"predicted_{columns[number]}"
         with atomic_write(written) as file:
             text = io.StringIO(newline="")
             table = csv.writer(text)

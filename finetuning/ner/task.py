@@ -193,7 +193,10 @@ class NamedEntityRecognition:
                 for (start, end), *cells, probability in zip(
                     sentence.units, *columns, probabilities, strict=True
                 ):
-                    line = "\t".join([sentence.text[start:end], *cells, f"{probability:.6f}"])
+                    # A character of white space may be a unit, and must not end cell or line.
+                    unit = sentence.text[start:end]
+                    unit = " " if unit.isspace() else unit
+                    line = "\t".join([unit, *cells, f"{probability:.6f}"])
                     file.write(line.encode("utf-8") + b"\n")
                 file.write(b"\n")
         return paths

@@ -6,7 +6,7 @@ Shapes: T pieces of a window.
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -77,6 +77,7 @@ class QuestionAnswering(NothingMore):
     _reachable: list[Any] = dataclasses.field(default_factory=list, init=False, repr=False)
 
     rows = 1
+    settings: ClassVar[dict[str, Any]] = {}
 
     @property
     def overlap_name(self) -> str:
@@ -87,12 +88,6 @@ class QuestionAnswering(NothingMore):
     def best_by(self) -> tuple[str, bool]:
         best = "best_" if self.dataset.version_2_with_negative else ""
         return f"eval_{best}{self.overlap_name}", True
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The sizes of the beam, which depend on the model where no flag was given."""
-        starts, ends = self.beams or (None, None)
-        return {"start_n_top": starts, "end_n_top": ends}
 
     def make_model(self, encoder: keras.Model) -> SpanModel | BeamSpanModel:
         """Puts a new head on an encoder."""

@@ -88,6 +88,7 @@ def make_job(
             f"--num_seeds={flags.num_seeds} without"
         )
     settings = {name: getattr(flags, name) for name in program.task.settings}
+    settings |= program.head_settings(flags, model.encoder)
     if teacher:
         teacher.check_length(flags.max_seq_length, "--max_seq_length")
         labels = getattr(dataset, "labels", ()) or getattr(dataset, "tags", ())

@@ -29,6 +29,7 @@ from tokenization.unknown_share import MOST_TEXTS, flatten, warn_of_unknown
 
 if TYPE_CHECKING:
     from finetuning.downstream_task import DownstreamTask
+    from model_formats.encoders import Encoder
 
 # The share of the training examples that is held out to choose the best checkpoint by, where a
 # task has no dev split.
@@ -55,6 +56,8 @@ class Program(NamedTuple, Generic[Flags, Data]):
     texts: Callable[[Any], Any] = operator.attrgetter("text")
     # (dataset, examples) -> a dict of the name of each class -> how many examples have it.
     count_classes: Callable[[Data, Sequence[Any]], dict[str, int]] | None = None
+    # (flags, encoder) -> the settings whose defaults the encoder decides.
+    head_settings: Callable[[Flags, "Encoder"], dict[str, Any]] = lambda flags, encoder: {}
 
 
 def finetune(given: Flags, program: Program[Flags, Data], **known: Any) -> None:

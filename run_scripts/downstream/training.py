@@ -164,7 +164,7 @@ def warn_of_baseline(
 ) -> None:
     """Warns of a model that is no better than the same prediction for every example.
 
-    `results` has the baseline's too; `weights_classes`: whether the program has --class_weights.
+    `results` has the baseline's too; `weights_classes`: whether --class_weights may help.
     """
     metric, higher_is_better = best_by[0].removeprefix("eval_"), best_by[1]
     baseline = results.get(f"baseline_{metric}")
@@ -318,7 +318,9 @@ class FineTuning:
         if session.chief:
             if written:
                 print(f"details: {', '.join(written)}")
-            warn_of_baseline(self.task.best_by, results, hasattr(flags, "class_weights"))
+            weighted = getattr(flags, "class_weights", None)  # which only some programs have
+            advised = weighted == "none" and bool(self.job.dataset.labels)
+            warn_of_baseline(self.task.best_by, results, advised)
         return results, outputs
 
     def predict(self, predictor: Predictor, outputs: Mapping[str, Any]) -> None:

@@ -63,6 +63,13 @@ def test_a_table_without_a_header(tmp_path):
     assert examples(made, tmp_path, "test") == [("G", None, None)]
 
 
+def test_the_order_of_labels_of_one_number(tmp_path):
+    """It is the same in every process, whatever the order of a set."""
+    labels = tuple("0" * count + "1" for count in range(6, -1, -1))
+    write_table(tmp_path / "train.tsv", (), [(label, "A") for label in ("2", *labels)])
+    assert dataset(tmp_path, text="1", label="0").labels == (*labels, "2")
+
+
 def test_json_lines(tmp_path):
     rows = [{"a": {"b": "글"}, "y": 2, "id": 7}, {"a": {"b": "nay"}, "y": 10, "id": 8}]
     (tmp_path / "train.jsonl").write_text(objects(*rows))
@@ -83,11 +90,12 @@ def test_several_labels(tmp_path):
     """As text with commas, as a list; none at all is an answer too."""
     rows = [("A", "joy, fear"), ("B", ""), ("C", "anger")]
     write_table(tmp_path / "train.tsv", ["text", "label"], rows)
-    lists = [["joy", "fear"], [], ["anger"]]
-    (tmp_path / "train.jsonl").write_text(
-        objects(*({"text": t, "label": each} for t, each in zip("ABC", lists, strict=True)))
-    )
-    for kind in ("tsv", "jsonl"):
+    for none in ([], None, "", "tsv"):
+        lists = [["joy", "fear"], none, ["anger"]]
+        (tmp_path / "train.jsonl").write_text(
+            objects(*({"text": t, "label": each} for t, each in zip("ABC", lists, strict=True)))
+        )
+        kind = "jsonl" if none != "tsv" else none
         made = dataset(tmp_path, kind, "multi_label")
         assert made.labels == ("anger", "fear", "joy") and made.multi_label
         assert made.metrics == DEFAULT_METRICS["multi_label"]

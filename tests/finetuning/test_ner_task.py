@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from finetuning.ner.data import FORMATS, NerDataset, Sentence, tags_of_kinds
+from finetuning.ner.data import FORMATS, NerDataset, Sentence, tags_of_kinds, untagged_sentence
 from finetuning.ner.task import NamedEntityRecognition, entities, kind_report
 from run_scripts import ner
 from tests.support.programs import ClassifierJob, one_line
@@ -46,6 +46,21 @@ def test_the_probability_is_that_of_the_decoded_tag(task, tmp_path):
     paths = task.write_predictions(str(tmp_path), "dev", examples, outputs)
     rows = ("## 0", "김\tB-B\tO\t0.400000", "철\tI-B\tO\t0.400000", "수\tO\tO\t0.300000", "\n")
     assert Path(paths[1]).read_text(encoding="utf-8") == "\n".join(rows)
+
+
+@pytest.mark.parametrize("white", ("\t", "\r", "\u2028", "\u3000"))
+def test_white_space_that_is_a_unit_keeps_its_line(task, white, tmp_path):
+    """Where units are characters, a tab between words of plain text is one."""
+    klue = task.dataset._replace(file_format=FORMATS["klue-ner"])
+    task = dataclasses.replace(task, dataset=klue)
+    given = untagged_sentence("0", f"김철{white}수", klue.file_format)
+    examples = task.encode([given], training=False)
+    outputs = logits([[0.1, 0.1, 0.1, 0.1, 0.6]] * 2)
+    path = task.write_predictions(str(tmp_path), "new", examples, outputs)[1]
+    lines = Path(path).read_bytes().decode("utf-8").split("\n")[1:5]
+    rows = [line.split("\t") for line in lines]
+    assert [row[:2] for row in rows] == [[unit, "O"] for unit in "김철 수"]
+    assert {len(row) for row in rows} == {3}
 
 
 @pytest.mark.parametrize("kinds, drawn", ((14, {"confusion"}), (15, set())))

@@ -117,6 +117,18 @@ def test_a_file_is_predicted_beside_its_columns(trained, tmp_path, capsys):
         assert abs(float(row[3]) + float(row[5]) - 1) < 2e-4
 
 
+def test_predictions_are_predicted_again(trained, tmp_path, capsys):
+    """By one model after the other: every column has its own name, so that the file can be read."""
+    path = write(
+        tmp_path / "a", "csv", "utf-8", ("내용", "label", " probability"), [("책", "", "")]
+    )
+    for times in range(3):
+        header, row = predictions(trained, path, capsys)
+        names = [name.strip() for name in header]
+        assert len(set(names)) == len(names) == len(row) == 3 + 4 * (times + 1)
+        path = trained.output / f"{path.stem}_predictions.csv"
+
+
 def predict(job, path, **flags):
     flags = {"data_dir": None, "task_name": None, "predict_file": path, **flags}
     return job.run(do_train=False, do_eval=False, do_predict=True, **flags)

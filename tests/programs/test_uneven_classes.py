@@ -139,6 +139,25 @@ def test_scores_have_no_classes(job, capsys):
 
 
 @pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize(
+    "flags, advised",
+    (({}, True), ({"class_weights": "balanced"}, False), ({"task_type": "regression"}, False)),
+)
+def test_class_weights_are_advised_where_they_are_allowed(flags, advised, job, capsys):
+    write_splits(
+        job.data,
+        TEXT_AND_LABEL,
+        [("the film", "01"[i % 2]) for i in range(24)],
+        train=(0, 16),
+        dev=(16, 24),
+    )
+    assert job.run(**flags, do_eval=True, train_step=1) == 0
+    shown = capsys.readouterr().err
+    assert "no better than the same prediction" in shown
+    assert ("--class_weights=balanced" in shown) == advised
+
+
+@pytest.mark.usefixtures("eagerly")
 def test_a_draw_and_a_part_of_train(job, capsys):
     flags = {"do_eval": True, "eval_on": "train_part", "train_step": 2}
     assert job.run(**flags, max_train_examples=20) == 0

@@ -91,6 +91,41 @@ def test_a_part_of_train_is_measured_on(labelled, flags, part, tmp_path, capsys)
         assert header[1] == "label" and {row[1] for row in rows} <= set("ABCD")
 
 
+@pytest.mark.usefixtures("eagerly")
+def test_any_split_is_predicted(tmp_path):
+    """Also one that is neither trained nor measured on."""
+    for split, count in {"train": 24, "dev": 3, "test": 4}.items():
+        write_race_lines(tmp_path / f"{split}.jsonl", count)
+
+    def rows(split, *flags):
+        assert run(tmp_path, "--do_predict", f"--predict_split={split}", *flags) == 0
+        return len((tmp_path / "output" / f"predictions_{split}.tsv").read_text().splitlines()) - 1
+
+    given = [*model_flags(tmp_path, "bert"), "--task_name=jsonl", "--bucket_boundaries=none"]
+    given += ["--train_step=1", "--do_train", "--do_eval", "--eval_on=train_part"]
+    assert rows("test", *given) == 4
+    assert rows("train") == 24 and rows("dev") == 3
+
+
+@pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize("flags", ("--do_eval", "--do_train --eval_every_steps=1"))
+def test_a_missing_answer_is_said(flags, tmp_path, capsys):
+    """Instead of measuring on test alone, or on a part of train."""
+    for split in ("train", "dev", "test"):
+        write_race_lines(tmp_path / f"{split}.jsonl", 3)
+    path = tmp_path / "dev.jsonl"
+    write_race_lines(path, 1, labelled=False)
+    (unlabelled,) = path.read_text().splitlines(keepends=True)
+    write_race_lines(path, 2)
+    path.write_text(path.read_text() + unlabelled)
+    given = [*model_flags(tmp_path, "bert"), "--task_name=jsonl"]
+    if "--do_train" not in flags:
+        assert run(tmp_path, *given, "--train_step=1", "--train_batch_size=2", "--do_train") == 0
+    assert run(tmp_path, *given, *flags.split()) == 1
+    line = "dev must have a label for every question, or none. Received: 1 of 3 without, such as 3"
+    assert line in capsys.readouterr().err
+
+
 REFUSED = {
     "--do_eval --high_only --middle_only": "only one may be on",
     "--do_eval --freeze_encoder": "Unknown command line flag 'freeze_encoder'",

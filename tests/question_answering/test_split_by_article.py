@@ -74,6 +74,9 @@ def test_a_part_of_train(folder, capsys):
     part = answered(folder)
     assert 0 < len(part) < 10 and part <= {f"1-{number}" for number in range(30)}
     assert f"train_part: {len(part)} of the training examples" in capsys.readouterr().out
+    flags = {"train_articles": "0:30", "predict_articles": "30:40", "predict_split": "dev"}
+    assert run(folder, eval_on="train_part", **flags) == 0  # unless it shall be answered
+    assert answered(folder) == {f"1-{number}" for number in range(30, 40)}
 
 
 @pytest.mark.parametrize(

@@ -341,3 +341,21 @@ def test_launchers():
         text = (ROOT / f"{name}.py").read_text()
         assert "from run_scripts.programs import run_squad" in text
         assert ("--version_2_with_negative" in text) == bool(changed)
+
+
+@pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize("kind, student", (("albert", "albert"), ("bert", "albert")))
+def test_a_student_has_its_teacher_s_head(kind, student, tmp_path, capsys):
+    """ALBERT's for SQuAD 2.0 searches with beams, though no flag says so."""
+    outputs = []
+    for name in (kind, student):
+        folder = tmp_path / str(len(outputs))
+        folder.mkdir()
+        capsys.readouterr()
+        flags = [f"--teacher_dir={output}" for output in outputs]
+        flags += ["--do_predict=false", "--num_train_epochs=0.2"]
+        outputs.append(folder / "output")
+        status = train(folder, name, True, *flags)
+        assert status == int(len(outputs) == 2 and kind != student)
+    if kind != student:
+        assert "the same head (a beam, start_n_top above 0: True)" in capsys.readouterr().err
