@@ -120,8 +120,8 @@ class CorpusPlanFlags:
     )
     num_passes: float = groups.UPDATES.flag(
         40.0,
-        "Plan two runs: one with the number of updates in run_scripts/flagfiles, one of this many "
-        "passes over the text. BERT was trained for about 40 passes.",
+        "The number of passes over the text in the second of two planned runs; the first has as "
+        "many updates as run_scripts/flagfiles say. BERT was trained for about 40 passes.",
         above=0,
         most=10_000,
     )
