@@ -135,8 +135,8 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     xla: str = groups.DEVICES.flag(
         "auto",
-        "Compile the training step with XLA. auto: on if possible, except in short fine-tuning "
-        "runs and for matrix multiplications in bfloat16 on a CPU.",
+        "Compile the training step with XLA. auto: on if possible, but off for short fine-tuning "
+        "runs. In bfloat16 on a CPU, auto does not compile matrix multiplications.",
         choices=("auto", "on", "off"),
     )
     compilation_cache_dir: str = groups.DEVICES.output_folder(
