@@ -12,6 +12,7 @@ from finetuning.settings import split_names
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import recorded_values
+from run_scripts.flags.training import check_outputs
 from tokenization.base import TokenizerInterface
 
 # --distillation.
@@ -122,6 +123,7 @@ class GivenTeacher:
             return None
         folder = ModelFolder.open(values.teacher_dir, what="--teacher_dir")
         folder.check()
+        check_outputs(values, "teacher_dir", folder.path)
         _check_vocabulary(folder, tokenizer)
         teacher = cls(folder, values.distillation_weight, values.distillation_temperature)
         distillation = getattr(values, "distillation", None)  # of run_pretraining alone

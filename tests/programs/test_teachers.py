@@ -158,6 +158,16 @@ def test_what_cannot_teach(job, case, capsys):
     assert expected in one_line(capsys)
 
 
+@pytest.mark.parametrize("name", ("output_dir", "export_dir"))
+def test_a_teacher_is_not_written_over(job, teacher, capsys, name):
+    """Its configuration would be the student's, which would learn of itself once it resumes."""
+    same = shutil.copytree(teacher, job.folder / "same")
+    for path in same.glob("model.ckpt-2.*"):  # the weights that an --export_dir holds
+        path.rename(same / path.name.replace("-2", ""))
+    assert job.run(teacher_dir=f"{same}/.", **{name: same}) == 1
+    assert f"--{name} must be another folder than the model's of --teacher_dir" in one_line(capsys)
+
+
 def tokenizer_of(folder, kind="full", pieces=PIECES, **options):
     """Writes a tokenizer into a folder; returns the folder."""
     folder.mkdir(exist_ok=True)
