@@ -117,6 +117,7 @@ def load_records(
         longest = longest_sequence(job.files, records.record_format)
         job.teacher.check_length(longest, "--max_seq_length")
         job.teacher.check_types(token_types(job.files, records.record_format))
+        records = dataclasses.replace(records, model_config=job.teacher.limited(config))
     session.check_agreement({"records": records.examples, "record files": sizes_of(job.files)})
     return records, held_out
 

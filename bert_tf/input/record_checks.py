@@ -162,11 +162,12 @@ def feature_limits(
     table = {
         "input_ids": (config.vocab_size, "vocab_size of the configuration file"),
         "masked_lm_ids": (config.vocab_size, "vocab_size of the configuration file"),
-        "segment_ids": (config.type_vocab_size, "type_vocab_size of the configuration file"),
+        "segment_ids": (config.type_vocab_size, "type_vocab_size of the model, or of its teacher"),
         "masked_lm_positions": (length, "the sequence length"),
         "segment_index": (record_format.packed_sequences + 1, "the sequences of a packed row"),
         "position_ids": (
-            config.max_position_embeddings, "max_position_embeddings of the configuration file",
+            config.max_position_embeddings,
+            "max_position_embeddings of the model, or of its teacher",
         ),
         "sequence_starts": (length, "the sequence length"),
         "next_sentence_labels": (2, "two classes"),

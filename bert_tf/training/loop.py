@@ -137,6 +137,8 @@ def train(
             background=background,
         )
         training.make_up_evaluation()
+        if training.is_over():  # no step is left to compile
+            return None
         stop.nothing_to_save = True  # until XLA has compiled the step, which takes minutes
         run_steps = _make_steps(state, strategy, data, config, teacher)
         return training.run(run_steps, profile, alone=worker_count(strategy) == 1)

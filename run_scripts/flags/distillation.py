@@ -12,6 +12,7 @@ from finetuning.settings import split_names
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import recorded_values
+from run_scripts.flags.training import check_outputs
 from tokenization.base import TokenizerInterface
 
 # --distillation.
@@ -122,6 +123,7 @@ class GivenTeacher:
             return None
         folder = ModelFolder.open(values.teacher_dir, what="--teacher_dir")
         folder.check()
+        check_outputs(values, "teacher_dir", folder.path)
         _check_vocabulary(folder, tokenizer)
         teacher = cls(folder, values.distillation_weight, values.distillation_temperature)
         distillation = getattr(values, "distillation", None)  # of run_pretraining alone
@@ -151,6 +153,15 @@ class GivenTeacher:
                 f"--teacher_dir must hold a model with the token types of the records: {types}. "
                 f"Received: {self.folder.path} with type_vocab_size {known}"
             )
+
+    def limited(self, config: EncoderConfig) -> EncoderConfig:
+        """A student's configuration with no more positions and token types than the teacher has.
+
+        For the checks of all records, as the two checks above may have seen the first ones alone.
+        """
+        names = ("max_position_embeddings", "type_vocab_size")
+        fewest = {n: min(getattr(config, n), getattr(self.folder.config, n)) for n in names}
+        return dataclasses.replace(config, **fewest)
 
     def bytes_beside(self, rows: int, length: int, predictions: int, precision: str) -> float:
         """The memory that it needs on each device, in bytes; see `teacher_bytes`."""

@@ -13,6 +13,7 @@ from model_formats.encoders import ENCODERS
 from model_formats.model_folder import ModelFolder, stages_of
 from model_formats.pretraining_objectives import OBJECTIVES, REPLACED_TOKENS
 from model_formats.training_record import trained_by, trained_objective
+from run_scripts.flags.training import check_outputs
 
 if TYPE_CHECKING:
     from run_scripts.flags.pretrain import PretrainFlags
@@ -84,6 +85,7 @@ def config_of_objective(
                 "--init_checkpoint. Received: neither"
             )
         folder = ModelFolder.open(flags.generator_dir, what="--generator_dir")
+        check_outputs(flags, "generator_dir", folder.path)
         if folder.model_type not in encoders:
             raise InputError(
                 "--generator_dir must hold an ELECTRA's generator. Received: "

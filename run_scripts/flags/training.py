@@ -202,6 +202,19 @@ def check_checkpoint(path: str | None) -> None:
         raise InputError(f"--init_checkpoint: {error}") from None
 
 
+def check_outputs(values: Any, name: str, folder: str) -> None:
+    """Refuses to write into the folder of a model that the flag `name` has a training learn from.
+
+    Its configuration would be replaced, and the run would resume with its own weights as these.
+    """
+    for output in ("output_dir", "export_dir"):
+        path = getattr(values, output, None)
+        if path and os.path.isdir(path) and os.path.samefile(path, folder):
+            raise InputError(
+                f"--{output} must be another folder than the model's of --{name}. Received: {path}"
+            )
+
+
 def check_kept(folder: str, flags: TrainingFlags) -> None:
     """Refuses to resume the training in a folder with another value of a flag that is kept."""
     stages = ModelFolder(folder).stages if latest_checkpoint(folder) else []

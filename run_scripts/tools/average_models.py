@@ -60,12 +60,13 @@ def average(values: AverageFlags) -> None:
     from bert_tf.checkpoint import write_arrays
 
     first, arrays = folders[0], mean_arrays(folders)
+    known = [n for folder in folders if (n := folder.trained_positions) is not None]
     ModelFolder.write(
         values.output_dir,
         first.model_type,
         first.config,
         tokenizer=first.tokenizer,
-        positions=first.trained_positions,
+        positions=min(known, default=None),  # those that all of them have trained
         task=first.task,
         settings=first.settings,
         stages=first.stages,

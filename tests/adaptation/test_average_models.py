@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoint import write_arrays
-from model_formats.model_folder import ModelFolder
+from model_formats.model_folder import ModelFolder, write_trained_positions
 from model_formats.weights import open_weights
 from run_scripts.conversion import export_model
 from run_scripts.tools.average_models import main
@@ -52,6 +52,15 @@ def test_the_mean(models, tmp_path):
     for what in ("config", "task", "settings", "stages", "trained_positions"):
         assert getattr(mean, what) == getattr(one, what)
     assert mean.tokenizer.fingerprint() == one.tokenizer.fingerprint()
+
+
+@pytest.mark.parametrize("trained, least", (((24, 16, None), 16), ((None, 24, 24), 24)))
+def test_positions_count_that_all_models_have_trained(models, tmp_path, trained, least):
+    """A model without the record is a released one, which trained them all."""
+    for folder, number in zip(models, trained, strict=True):
+        write_trained_positions(folder, number)
+    assert average(models, tmp_path / "mean") == 0
+    assert ModelFolder.open(str(tmp_path / "mean")).trained_positions == least
 
 
 def test_a_comma_in_a_name(models, tmp_path):

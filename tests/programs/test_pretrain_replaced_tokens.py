@@ -254,6 +254,8 @@ def test_released_weights_are_read(trained, tmp_path, capsys):
     flags |= {"generator_dir": REFERENCE_MODEL, "generator_size": None}
     assert job.run(**flags) == 1
     assert one_line(capsys).endswith("of BERT")
+    assert job.run(**{**flags, "generator_dir": other}, export_dir=other) == 1
+    assert "--export_dir must be another folder than the model's of --" in one_line(capsys)
     assert job.run(generator_dir=other, output_dir=tmp_path / "no") == 1
     assert "--generator_dir needs the discriminator's weights" in one_line(capsys)
 

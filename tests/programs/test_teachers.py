@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 import types
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 
 from bert_common.errors import InputError
+from bert_tf.checkpoint import write_arrays
+from bert_tf.input.record_checks import CHECKED_RECORDS
 from bert_tf.memory_estimate import RUNTIME_BYTES, estimate_bytes, teacher_bytes
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags.distillation import GivenTeacher, check_task
@@ -24,7 +27,7 @@ from tests.support.programs import (
     one_line,
     results,
 )
-from tests.support.record_files import PACKED_DYNAMIC
+from tests.support.record_files import PACKED, PACKED_DYNAMIC, make_files
 from tests.support.task_data import single_rows, write_splits
 from tests.support.tiny_models import without_graphs, write_config
 from tokenization import load_tokenizer
@@ -155,6 +158,16 @@ def test_what_cannot_teach(job, case, capsys):
     assert expected in one_line(capsys)
 
 
+@pytest.mark.parametrize("name", ("output_dir", "export_dir"))
+def test_a_teacher_is_not_written_over(job, teacher, capsys, name):
+    """Its configuration would be the student's, which would learn of itself once it resumes."""
+    same = shutil.copytree(teacher, job.folder / "same")
+    for path in same.glob("model.ckpt-2.*"):  # the weights that an --export_dir holds
+        path.rename(same / path.name.replace("-2", ""))
+    assert job.run(teacher_dir=f"{same}/.", **{name: same}) == 1
+    assert f"--{name} must be another folder than the model's of --teacher_dir" in one_line(capsys)
+
+
 def tokenizer_of(folder, kind="full", pieces=PIECES, **options):
     """Writes a tokenizer into a folder; returns the folder."""
     folder.mkdir(exist_ok=True)
@@ -178,6 +191,28 @@ def test_a_teacher_of_fewer_positions_or_token_types(job, teacher, capsys, chang
     assert job.run(teacher_dir=less) == 1
     assert words in one_line(capsys)
     assert not list(job.output.glob("*.json"))
+
+
+def test_a_later_record_that_the_teacher_has_no_positions_for(job, teacher, capsys):
+    """Rows are packed, and only the first of a file are read before training."""
+    less = shutil.copytree(teacher, job.folder / "less")
+    path = less / "bert_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "max_position_embeddings": 8}))
+    weights = arrays(less, 2)
+    name = "bert/embeddings/position_embeddings"
+    write_arrays(str(less / "model.ckpt-2"), {**weights, name: weights[name][:8]})
+
+    def change(number, row):
+        if number == CHECKED_RECORDS:
+            row["position_ids"] = list(range(16))
+
+    for file in job.files:
+        os.remove(file)
+    make_files(job.folder, (CHECKED_RECORDS + 1,), PACKED, change=change)
+    with without_graphs():
+        assert job.run(teacher_dir=less) == 1
+    expected = f"part-0.tfrecord, record {CHECKED_RECORDS + 1}: position_ids must be in 0..7"
+    assert expected in one_line(capsys)
 
 
 def test_a_teacher_with_another_tokenizer(job, teacher, capsys):

@@ -149,6 +149,16 @@ def test_an_evaluation_that_is_made_up_is_saved_before_xla_compiles(
     assert events[:2] == ["written", "compiling"]
 
 
+@pytest.mark.usefixtures("eagerly")
+def test_nothing_is_compiled_after_the_last_evaluation(job, held_out, monkeypatch):
+    """XLA would take minutes for a step that is never made."""
+    assert job.run(num_train_steps=2) == 0
+    monkeypatch.setattr(training, "_make_steps", None)
+    assert job.run(num_train_steps=2, **held_out) == 0
+    assert [step for step, _ in curves(job.output / "eval")["loss/masked_lm"]] == [2]
+    assert best_checkpoint(job.output / "best") == checkpoint_path(job.output / "best", 2)
+
+
 @pytest.mark.slow
 def test_a_signal_during_an_evaluation(job, evaluated, capsys, monkeypatch):
     """It is not followed by another loop.
