@@ -13,6 +13,7 @@ import numpy as np
 
 from bert_common.atomic_write import atomic_write, remove_partial_files
 from bert_common.errors import InputError
+from bert_common.folders import check_utf8
 from bert_common.text_encoding import NAMES
 from finetuning.similarity.approximate import (
     as_array,
@@ -102,7 +103,9 @@ def search(values: SearchFlags) -> None:
 def read_queries() -> Iterator[str]:
     """Yields the lines of standard input."""
     try:
-        yield from (line.strip() for line in sys.stdin)
+        for line in sys.stdin:
+            check_utf8(line, "standard input")
+            yield line.strip()
     except UnicodeDecodeError as error:
         raise InputError(f"standard input must be UTF-8. Received: {error}") from None
 
