@@ -26,6 +26,7 @@ from finetuning.similarity.data import own_texts
 from finetuning.tables import ENDINGS, TABLE_ENDINGS, read_lines
 from korean_bert.search import DAMAGE
 from model_formats.model_folder import REFERENCE_VECTORS
+from model_formats.transformers_files.safetensors_files import open_tensors
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.limits import MOST_SHOWN
@@ -173,6 +174,8 @@ def _key(model, texts):
     """Writes what the vectors depend on, as text; the file may be another by now."""
     loaded, source = model.loaded, model.loaded.source
     files = [name for name in (source, f"{source}.index") if os.path.isfile(name)]
+    if source.endswith(".json"):  # the index of shards, which other weights leave as it is
+        files += sorted({*open_tensors(source).files.values()})
     weights = [(os.path.getsize(name), os.stat(name).st_mtime_ns) for name in files]
     content = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
     made_by = loaded.config.to_dict(), model.pooling, loaded.settings.get("normalize")
