@@ -52,7 +52,7 @@ def name_classes(
     one, or for independent labels "predicted", bool [B, C]. Of regression "score" [B].
     """
     outputs = interpret_logits(model, logits)
-    if model.classes == 1:
+    if model.classes == 1 and not model.multi_label:
         return {"score": outputs["predictions"]}
     names = tf.constant(labels)  # [C]
     of_all = tf.repeat(names[tf.newaxis], tf.shape(logits)[0], axis=0)  # [B, C]

@@ -34,7 +34,9 @@ def check_file(loaded: LoadedModel, graph: Any, run: Run, precision: str) -> Non
     `TOLERANCES`.
     """
     for seed, (batch, longest) in enumerate(BATCHES):
-        length = min(longest, loaded.config.max_position_embeddings)
+        # A beam keeps as many places, so a row must have them.
+        widest = (getattr(loaded.model, name, 1) for name in ("start_n_top", "end_n_top"))
+        length = min(max(longest, *widest), loaded.config.max_position_embeddings)
         inputs = sample_inputs(loaded, batch, length, graph.input_signature[0].dtype, seed)
         wanted = graph(*(tf.constant(inputs[name]) for name in input_names(loaded)))
         differences = largest_differences(run(inputs), wanted)

@@ -8,6 +8,7 @@ from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
+from tokenization import load_tokenizer
 
 MODULES_FILE = "modules.json"
 POOLING_FOLDER, POOLING_FILE = "1_Pooling", "config.json"
@@ -15,6 +16,12 @@ NORMALIZE_FOLDER = "2_Normalize"
 LENGTH_FILE = "sentence_bert_config.json"
 TOKENIZER_FILE = "tokenizer_config.json"
 PROMPTS_FILE = "config_sentence_transformers.json"
+
+# A key of PROMPTS_FILE that would give other vectors -> what to do instead.
+REMEDIES = {
+    "default_prompt_name": "put the prompt before your texts",
+    "truncate_dim": "cut the vectors",
+}
 
 # A flag of 1_Pooling/config.json -> the pooling that it stands for.
 POOLINGS = {
@@ -61,8 +68,10 @@ def read_sentence_modules(folder: str) -> SentenceModules | None:
         return None
     inside = os.path.join(folder, found["Pooling"], POOLING_FILE)
     pooling = _pooling_of(_read_object(inside), inside)
-    _check_prompt(os.path.join(folder, PROMPTS_FILE))
-    length = _length_of(os.path.join(folder, found.get("Transformer", "")))
+    _check_options(os.path.join(folder, PROMPTS_FILE))
+    encoder = os.path.join(folder, found.get("Transformer", ""))
+    _check_case(encoder)
+    length = _length_of(encoder)
     return SentenceModules(pooling, "Normalize" in found, length)
 
 
@@ -138,13 +147,26 @@ def _pooling_of(values, path):
     return chosen[0]
 
 
-def _check_prompt(path):
-    """Refuses words that are put before every text."""
-    name = _read_object(path).get("default_prompt_name") if os.path.isfile(path) else None
-    if name is not None:
+def _check_options(path):
+    """Refuses words that are put before every text, and vectors that are cut."""
+    values = _read_object(path) if os.path.isfile(path) else {}
+    for key, remedy in REMEDIES.items():
+        if values.get(key) is not None:
+            raise InputError(
+                f"{path} must have no {key}; otherwise {remedy}, and give the pooling of the "
+                f"vectors yourself. Received: {values[key]!r:.60}"
+            )
+
+
+def _check_case(folder):
+    """Refuses that texts are lower-cased for a tokenizer that keeps capitals."""
+    path = os.path.join(folder, LENGTH_FILE)
+    lowers = _read_object(path).get("do_lower_case") if os.path.isfile(path) else None
+    if lowers and not load_tokenizer(folder).do_lower_case:
         raise InputError(
-            f"{path} must have no default_prompt_name; otherwise put the prompt before your texts, "
-            f"and give the pooling of the vectors yourself. Received: {name!r:.60}"
+            f"{path} must have no do_lower_case beside a tokenizer that keeps capitals; otherwise "
+            "lower-case your texts, and give the pooling of the vectors yourself. Received: "
+            f"{lowers!r:.60}"
         )
 
 

@@ -107,10 +107,11 @@ def _labels(values, source):
             )
         return [f"LABEL_{number}" for number in range(count)]
     if isinstance(id2label, dict) and id2label:
-        names = [id2label.get(str(i)) for i in range(len(id2label))]
-        if all(isinstance(name, str) and name and "," not in name for name in names):
+        names: list[Any] = [id2label.get(str(i)) for i in range(len(id2label))]
+        are_names = all(isinstance(n, str) and n.strip() and "," not in n for n in names)
+        if are_names and len({name.strip() for name in names}) == len(names):
             return names
     raise InputError(
-        f"{source}: id2label must give the classes 0, 1, ... names without commas. Received: "
-        f"{str(id2label)[:200]}"
+        f"{source}: id2label must give the classes 0, 1, ... different names without commas. "
+        f"Received: {str(id2label)[:200]}"
     )

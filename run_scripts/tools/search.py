@@ -13,6 +13,7 @@ import numpy as np
 
 from bert_common.atomic_write import atomic_write, remove_partial_files
 from bert_common.errors import InputError
+from bert_common.folders import check_utf8
 from bert_common.text_encoding import NAMES
 from finetuning.metrics import check_installed
 from finetuning.similarity.approximate import (
@@ -28,6 +29,7 @@ from finetuning.similarity.ranking import unit_vectors
 from finetuning.tables import ENDINGS, TABLE_ENDINGS, read_lines
 from korean_bert.search import DAMAGE, METHODS
 from model_formats.model_folder import REFERENCE_VECTORS
+from model_formats.transformers_files.safetensors_files import open_tensors
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.limits import MOST_SHOWN
@@ -117,7 +119,9 @@ def search(values: SearchFlags) -> None:
 def read_queries() -> Iterator[str]:
     """Yields the lines of standard input."""
     try:
-        yield from (line.strip() for line in sys.stdin)
+        for line in sys.stdin:
+            check_utf8(line, "standard input")
+            yield line.strip()
     except UnicodeDecodeError as error:
         raise InputError(f"standard input must be UTF-8. Received: {error}") from None
 
@@ -207,6 +211,8 @@ def _key(model, texts):
     """Writes what the vectors depend on, as text; the file may be another by now."""
     loaded, source = model.loaded, model.loaded.source
     files = [name for name in (source, f"{source}.index") if os.path.isfile(name)]
+    if source.endswith(".json"):  # the index of shards, which other weights leave as it is
+        files += sorted({*open_tensors(source).files.values()})
     weights = [(os.path.getsize(name), os.stat(name).st_mtime_ns) for name in files]
     content = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
     made_by = loaded.config.to_dict(), model.pooling, loaded.settings.get("normalize")

@@ -98,6 +98,8 @@ def test_labels_and_types():
     two = {"0": "a", "1": "b"}
     for values, message in (
         ({"id2label": {"0": "a,b", "1": "c"}}, "names without commas. Received: {'0': 'a,b'"),
+        ({"id2label": {"0": "a", "1": " a"}}, "id2label must give the classes 0, 1, ... different"),
+        ({"id2label": {"0": "a", "1": " "}}, "id2label must give the classes 0, 1"),
         ({"id2label": {"1": "a", "2": "b"}}, "id2label must give the classes 0, 1"),
         ({"id2label": {}}, "id2label must"), ({"id2label": ["a"]}, "id2label must"),
         ({"id2label": two, "problem_type": "x"}, "problem_type must be one of single_label"),

@@ -134,6 +134,20 @@ def test_a_file_that_computes_something_else_is_refused(tmp_path):
     check_file(loaded, graph, lambda inputs: run(inputs, 1e-3), "float16")
 
 
+def test_a_beam_wider_than_the_usual_rows(tmp_path):
+    """As --start_n_top=30 leaves it: a row must have as many pieces."""
+    settings = {"start_n_top": 30, "end_n_top": 29, "max_seq_length": 32}
+    write_folder(tmp_path, "albert", "question_answering", {"num_hidden_layers": 1}, **settings)
+    loaded = load_folder(str(tmp_path))
+    graph = make_graph(loaded, "int32")
+
+    def run(inputs):
+        outputs = graph(*(tf.constant(inputs[name]) for name in input_names(loaded)))
+        return {name: value.numpy() for name, value in outputs.items()}
+
+    check_file(loaded, graph, run, "float32")
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_missing_library_is_one_line(tmp_path, monkeypatch, form):
     monkeypatch.setitem(sys.modules, LIBRARIES[form][-1], None)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from finetuning.classification.serving import name_classes
 from finetuning.inputs import encode_pairs, pad_rows
 from finetuning.saved_models import interpret_logits
 from model_formats.model_folder import SETTINGS_FILE
@@ -88,6 +89,15 @@ def test_outputs_of_scores_and_of_several_labels():
     labels = interpret_logits(Kind(3, multi_label=True), np.array([[0.0, 2.0, -2.0]], np.float32))
     np.testing.assert_allclose(labels["probabilities"][0], [0.5, 0.880797, 0.119203], rtol=1e-5)
     assert labels["predictions"].numpy().tolist() == [[0, 1, 0]]
+
+
+def test_one_label_that_a_text_may_have_is_no_score():
+    """As transformers' models with one label and binary cross entropy have it."""
+    found = name_classes(Kind(1, multi_label=True), ["a"], tf.constant([[2.0], [-1.0]]))
+    np.testing.assert_allclose(found["probabilities"], [[0.880797], [0.268941]], rtol=1e-5)
+    assert found["predicted"].numpy().tolist() == [[True], [False]]
+    assert found["labels"].numpy().tolist() == [[b"a"], [b"a"]]
+    assert list(name_classes(Kind(1), [], tf.constant([[0.5]]))) == ["score"]
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,14 @@ import sys
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from bert_common.errors import InputError
 from finetuning.similarity.approximate import make_index, search_index
 from finetuning.similarity.ranking import Found
 from korean_bert import load_model
 from korean_bert.results import Hit
+from run_scripts.conversion.export_model import main as export_model
 from run_scripts.tools import search as search_program
 from run_scripts.tools.retrieval import main as retrieval
 from tests.support.models.model_folders import write_folder
@@ -266,6 +268,23 @@ def test_the_program_computes_anew_when_settings_change(tmp_path, capsys, change
     assert run(*flags) == 0 and lines(capsys) == found
 
 
+def test_the_program_computes_anew_when_a_shard_changes(tmp_path, capsys):
+    """The index beside it says nothing of its numbers."""
+    write_folder(tmp_path / "ours", task="similarity")
+    flags = ("export_model", f"--model_dir={tmp_path}/ours", f"--output_dir={tmp_path}/model")
+    assert export_model([*flags, "--format=huggingface", "--max_shard_size=9KB"]) == 0
+    (tmp_path / "a.txt").write_text("the book is red\n나는 학교에 갔다\nbook red\n")
+    flags = (f"--corpus={tmp_path}/a.txt", f"--model_dir={tmp_path}/model", "--query=the book")
+    assert run(*flags) == 0
+    path = min((tmp_path / "model").glob("model-*.safetensors"))
+    save_file({n: -a for n, a in load_file(path).items()}, path, {"format": "pt"})
+    capsys.readouterr()
+    assert run(*flags) == 0
+    found = lines(capsys)
+    (tmp_path / "a.txt.vectors.npz").unlink()
+    assert run(*flags) == 0 and lines(capsys) == found
+
+
 def test_the_last_layer_by_its_number_has_the_trained_length(tmp_path):
     write_folder(tmp_path, task="similarity")
     model = load_model(tmp_path)
@@ -288,9 +307,11 @@ def test_the_program_reads_lines(tmp_path, capsys, monkeypatch):
     assert [row[1] for row in lines(capsys)] == ["날씨가 좋다", "배송이 늦다"]
     assert run(f"--corpus={tmp_path}/a.txt", "--query=x", "--text_column=a") == 1
     assert run(f"--corpus={tmp_path}/a.txt", "--query= ") == 1
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xb9\n"), encoding="utf-8"))
-    assert run(f"--corpus={tmp_path}/a.txt") == 1
-    assert "standard input must be UTF-8" in capsys.readouterr().err
+    for errors in ("strict", "surrogateescape"):  # the latter is Python's where LANG=C.UTF-8
+        stdin = io.TextIOWrapper(io.BytesIO(b"\xb9\n"), encoding="utf-8", errors=errors)
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert run(f"--corpus={tmp_path}/a.txt") == 1
+        assert "standard input must be UTF-8" in capsys.readouterr().err
     (tmp_path / "b.txt").write_text("\n")
     assert run(f"--corpus={tmp_path}/b.txt", "--query=x") == 1
 
