@@ -127,7 +127,9 @@ class BuildVocabFlags:
         most=2**63 - 1,
     )
     strict_utf8: bool = groups.FILES.flag(
-        False, "Stop with an error on invalid UTF-8. Default: skip and count the invalid bytes."
+        False,
+        "Stop with an error on invalid UTF-8. Default: skip and count the invalid bytes, up to a "
+        "quarter of a file.",
     )
     num_threads: int = groups.THREADS.flag(
         2,

@@ -52,6 +52,7 @@ from create_pretraining_data.records.metadata import (
     choose_sidecars,
     describe_records,
     remove_sidecars,
+    restore_tokenizer,
     write_sidecars,
 )
 from model_formats.encoders import ENCODERS
@@ -121,6 +122,7 @@ def create_data(flags: CreateDataFlags) -> None:
     if previous is not None and are_up_to_date(output_files, previous):  # killed before removing it
         remove_work_folder(folder)
     if are_up_to_date(output_files, manifest):
+        restore_tokenizer(output_files, tokenizer)
         print(f"up to date, made from this text with these settings: {list_files(output_files)}")
         return
     os.makedirs(folder, exist_ok=True)

@@ -1,7 +1,6 @@
 """Opens vocabularies of every common kind, to compare how they cut text."""
 
 import functools
-import json
 import os
 import unicodedata
 import warnings
@@ -127,8 +126,8 @@ def _open_hugging_face(path):
         ) from None
     try:
         content = path.read_text(encoding="utf-8")
-        kind = json.loads(content)["model"]["type"]
         tokenizer = Tokenizer.from_str(content)
+        kind = type(tokenizer.model).__name__  # files from before 2021, as GPT-2's, have no "type"
         # What a model's rows need, as of sentence-transformers, is no part of a text's pieces.
         tokenizer.no_truncation()
         tokenizer.no_padding()

@@ -139,6 +139,13 @@ def write_sidecars(
         write_json(path, description)
 
 
+def restore_tokenizer(output_files: Iterable[str], tokenizer: Tokenizer) -> None:
+    """Writes the tokenizer of finished records again where its folder is gone."""
+    for path in output_files:
+        if tokenizer_beside(path) is None:
+            save_tokenizer(tokenizer, _tokenizer_folder(sidecar_path(path)))
+
+
 def remove_sidecars(output_files: Iterable[str]) -> None:
     """Removes descriptions that apply to no other records than those about to be replaced."""
     outputs = set(map(os.path.realpath, output_files))

@@ -12,6 +12,9 @@ from bert_common.folders import check_utf8, kind_of_path
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+# How many folders that are left out are shown.
+_SHOWN = 3
+
 # An address of a storage system, alone or in a list.
 _ADDRESS = re.compile(r"(^|,)\s*[A-Za-z][\w.+-]*://")
 
@@ -59,8 +62,12 @@ def match_paths(patterns: str, flag_name: str, folders: bool = False) -> list[st
         if not os.path.exists(pattern):
             matches = sorted(glob.glob(pattern, recursive=True))  # ** is folders of any depth
         chosen = list(filter(os.path.isfile, matches))
-        if folders and not chosen:
-            chosen = list(filter(os.path.isdir, matches))
+        if folders:
+            within = list(filter(os.path.isdir, matches))
+            if chosen and within and "**" not in pattern:  # data/* where data holds both
+                more = f", {len(within) - _SHOWN:,} more" if len(within) > _SHOWN else ""
+                print(f"{pattern}: files only; left out: {', '.join(within[:_SHOWN])}{more}")
+            chosen = chosen or within
         if not chosen:
             raise InputError(_no_match(patterns, pattern, matches, flag_name))
         # A path of its own for a file that the shell opened: /dev/stdin is another one in a worker.

@@ -101,6 +101,17 @@ def test_gzip_holds_the_same_records(corpus, whole, tmp_path, monkeypatch):
     assert len(records(tmp_path)) > 100
 
 
+def test_a_tokenizer_that_is_gone_is_written_again(corpus, whole, tmp_path, capsys):
+    run(corpus, tmp_path)
+    folder = tmp_path / "ko.tokenizer"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    shutil.rmtree(folder)
+    capsys.readouterr()
+    assert run(corpus, tmp_path) == whole
+    assert "up to date" in capsys.readouterr().out
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
 def test_nothing_is_made_twice(corpus, whole, tmp_path, capsys):
     run(corpus, tmp_path)
     capsys.readouterr()

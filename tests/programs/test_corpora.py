@@ -47,12 +47,16 @@ def test_a_vocabulary_beside_the_text_is_no_text(tmp_path, capsys):
     assert "left out: tokenizer_config.json, vocab.txt" in capsys.readouterr().out
 
 
-def test_globs_name_files_and_folders_where_there_is_no_file(tmp_path):
+def test_globs_name_files_and_folders_where_there_is_no_file(tmp_path, capsys):
     fill(tmp_path, "a.txt", "x/b.txt", "y/c.txt", "y/d.md")
     assert found(tmp_path, f"{tmp_path}/*") == ["a.txt"]
+    left_out = f"{tmp_path}/x, {tmp_path}/y"
+    assert capsys.readouterr().out == f"{tmp_path}/*: files only; left out: {left_out}\n"
     assert found(tmp_path, f"{tmp_path}/[xy]") == ["x/b.txt", "y/c.txt"]
     fill(tmp_path, "y/z/e.txt")
+    capsys.readouterr()
     assert found(tmp_path, f"{tmp_path}/**/*.txt") == ["a.txt", "x/b.txt", "y/c.txt", "y/z/e.txt"]
+    assert capsys.readouterr().out == ""
     assert found(tmp_path, f"{tmp_path}/y/*,{tmp_path}/x") == ["y/c.txt", "y/d.md", "x/b.txt"]
 
 

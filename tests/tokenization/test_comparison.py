@@ -46,7 +46,12 @@ def hugging_face(path, kind):
 def test_a_tokenizer_json(tmp_path, kind):
     path = tmp_path / "tokenizer.json"
     hugging_face(path, kind)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    del content["model"]["type"]  # as before 2021
+    older = tmp_path / "older.json"
+    older.write_text(json.dumps(content), encoding="utf-8")
     cutter = open_vocabulary(path)
+    assert open_vocabulary(older)[1:3] == cutter[1:3]
     assert cutter.kind == ("byte-level BPE" if kind == "byte-level" else "BPE")
     assert cutter.size == 1200
     pieces = cutter.pieces("나는 바다를 보았다")

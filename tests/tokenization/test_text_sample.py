@@ -1,7 +1,9 @@
 """The text sample of the vocabulary learner: lines drawn by a seed, sentences of bounded length."""
 
+import bz2
 import gzip
 import json
+import lzma
 from collections import Counter
 
 import pytest
@@ -48,6 +50,25 @@ def test_bytes_that_are_not_utf8_are_counted_or_refused(tmp_path):
     assert (counts["lines_not_utf8"], counts["bytes_not_utf8"]) == (1, 2)
     with pytest.raises(InputError, match=r"text.txt, line 2: .*UTF-8.*0xb0"):
         sample(path, strict=True)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        lzma.compress(CORPUS.read_bytes()),
+        bz2.compress(CORPUS.read_bytes()),
+        "日本語の文章です。\n".encode("euc-jp") * 1000,
+        "나는 학교에 갔다.\n".encode() * 14_500 + "나는 학교에 갔다.\n".encode("cp949") * 25_000,
+    ],
+    ids=["xz", "bz2", "euc-jp", "two encodings"],
+)
+def test_a_file_that_is_hardly_utf8_is_refused(tmp_path, content):
+    good, bad = tmp_path / "a.txt", tmp_path / "b.txt"
+    good.write_bytes(CORPUS.read_bytes() * 5)
+    bad.write_bytes(content)
+    texts = open_texts([str(good), str(bad)], "text")
+    with pytest.raises(InputError, match=r"b\.txt: the text must be UTF-8.* bytes that are not"):
+        list(read_sample(texts, 10**9, 1, False, Counter()))
 
 
 @pytest.mark.parametrize("space", [" ", ""])
