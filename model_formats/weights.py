@@ -55,18 +55,10 @@ def check_weights(path: str) -> str:
     path = find_weights(path)
     if path.endswith(_SAFETENSORS) and not exists(path):
         open_tensors(path)
-    folder = _folder_of(path)
+    folder = ModelFolder(os.path.dirname(path) or ".")
     if os.path.basename(path) == WEIGHTS_FILE and folder.difference:
         folder.difference.check_base(folder.base.checkpoint)
     return path
-
-
-def _folder_of(path: str, opened: ModelFolder | None = None) -> ModelFolder:
-    """The `ModelFolder` that a file of weights lies in: the `opened` one, if that is it."""
-    directory = os.path.dirname(path) or "."
-    if opened and os.path.samefile(directory, opened.path):
-        return opened
-    return ModelFolder(directory)
 
 
 def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArrays":
@@ -78,7 +70,9 @@ def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArr
 
     path = find_weights(path)
     if not exists(path):
-        own = _folder_of(path, folder)
+        directory = os.path.dirname(path) or "."
+        is_opened = folder is not None and os.path.samefile(directory, folder.path)
+        own = folder if folder and is_opened else ModelFolder(directory)
         if os.path.basename(path) == WEIGHTS_FILE and own.difference:
             from model_formats.difference import join
 
@@ -87,7 +81,7 @@ def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArr
             return join(path, open_weights(base.checkpoint, base), base.encoder.stem)
         from model_formats.transformers_files.weights import open_huggingface
 
-        config = own.transformers_config if own is folder else None
+        config = own.transformers_config if is_opened else None
         return open_huggingface(path, config.transformers_model if config else None)
     reader = open_checkpoint(path)
     from model_formats.model_garden import OBJECT_GRAPH, open_model_garden
