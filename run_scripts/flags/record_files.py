@@ -28,21 +28,19 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class RecordFiles:
-    """Record files with what describes them.
-
-    Attributes:
-        paths: the files.
-        described: path -> what the JSON file beside it says; {} of a file without.
-    """
+    """Record files; what describes them is read when it is first asked for, and once."""
 
     paths: list[str]
-    described: dict[str, dict[str, Any]]
 
     @classmethod
     def of(cls, patterns: str, flag_name: str) -> Self:
         """Opens the files that a flag names, as `expand_globs` finds them."""
-        paths = expand_globs(patterns, flag_name)
-        return cls(paths, {path: read_sidecar(path) or {} for path in paths})
+        return cls(expand_globs(patterns, flag_name))
+
+    @functools.cached_property
+    def described(self) -> dict[str, dict[str, Any]]:
+        """For each path what the JSON file beside it says; {} of a file without."""
+        return {path: read_sidecar(path) or {} for path in self.paths}
 
     @property
     def lengths(self) -> dict[str, Any]:

@@ -209,7 +209,7 @@ def test_the_tokenizer_that_pretraining_puts_beside_its_checkpoints(tmp_path):
     values = parse(PretrainFlags, argv)
     folder = GivenModel.of(values).folder
     assert folder.checkpoint == f"{model}/bert_model.ckpt"
-    others = folder, folder.config, RecordFiles([], {}), RecordFiles([], {})
+    others = folder, folder.config, RecordFiles([]), RecordFiles([])
     tokenizer, size = find_tokenizer(values, *others)
     assert tokenizer.kind == "full" and tokenizer.do_lower_case is False and size == 8
     with pytest.raises(InputError, match="do_lower_case"):
