@@ -86,7 +86,11 @@ def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None"
         ):
             return
     if flags.export_dir and session.chief:
-        export(flags, session, state, write_files)
+        from bert_tf.checkpoint import save_google_checkpoint
+
+        save_google_checkpoint(state.model, os.path.join(flags.export_dir, EXPORTED_NAME))
+        write_files(flags.export_dir)
+        session.print(f"exported to {flags.export_dir}")
     if flags.do_eval and evaluator:
         evaluate(job, session, state, evaluator, held_out)
 
@@ -161,21 +165,18 @@ def model_files_writer(
     positions = add_trained_positions(job.source, longest)
     stages = job.stages
     if trains:  # a run that resumes writes its own stage, the last one, anew
-        stages = [*(stages[:-1] if job.begun.checkpoint else stages), make_stage(job)]
+        described = {sidecar_path(p): says for p, says in job.files.described.items()}
+        settings = lasting_values(flags)
+        if flags.max_train_hours:
+            settings |= {"num_train_steps": flags.last_step, "num_warmup_steps": 0}
+        corpus = add_counts(list(described.values()))
+        stage = {"program": "pre-training", "corpus": corpus, "settings": settings}
+        stage |= {"objective": job.objective} if job.objective else {}
+        stages = [*(stages[:-1] if job.begun.checkpoint else stages), stage]
     write = functools.partial(
         ModelFolder.write, tokenizer=job.tokenizer, positions=positions, stages=stages
     )
     return lambda folder: write(folder, job.model.model_type, job.config)
-
-
-def make_stage(job: PretrainingJob) -> dict[str, Any]:
-    """Makes the record of a pre-training that `model_formats.training_record` keeps."""
-    descriptions = list({sidecar_path(p): says for p, says in job.files.described.items()}.values())
-    settings = lasting_values(job.flags)
-    if job.flags.max_train_hours:
-        settings |= {"num_train_steps": job.flags.last_step, "num_warmup_steps": 0}
-    stage = {"program": "pre-training", "corpus": add_counts(descriptions), "settings": settings}
-    return {**stage, "objective": job.objective} if job.objective else stage
 
 
 def make_evaluator(
@@ -268,20 +269,6 @@ def open_mask_processes(
     if count == 0 or record_format.masking is None:
         return contextlib.nullcontext()
     return MaskProcesses(count)
-
-
-def export(
-    flags: PretrainFlags,
-    session: "Session",
-    state: "TrainingState",
-    write_files: Callable[[str], None],
-) -> None:
-    """Writes the weights alone into --export_dir."""
-    from bert_tf.checkpoint import save_google_checkpoint
-
-    save_google_checkpoint(state.model, os.path.join(flags.export_dir, EXPORTED_NAME))
-    write_files(flags.export_dir)
-    session.print(f"exported to {flags.export_dir}")
 
 
 def evaluate(

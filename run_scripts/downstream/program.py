@@ -65,9 +65,8 @@ def finetune(given: Flags, program: Program[Flags, Data], **known: Any) -> None:
     make_writable(flags.output_dir, "--output_dir must be a directory that can be written")
     trained = output_dirs(flags) if flags.do_train else []
     for folder in trained:
-        begun = job.begun
-        if folder != begun.folder:  # of one of several seeds
-            begun = Begun.of(folder, begun.model_type)
+        own = folder == flags.output_dir  # otherwise it is the folder of one of several seeds
+        begun = job.begun if own else Begun.of(folder, job.model.model_type)
         begun.check_kept(flags)
         begun.check_model(job.config, job.tokenizer)
     with training_folders(trained, job.cluster) as (folders, refusal_reason):

@@ -14,7 +14,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.names import OPTIMIZER_NAMES
 from finetuning.inputs import SHORTEST
 from finetuning.readers import split_of_file
-from model_formats.weights import check_weights
+from model_formats.weights import check_weights, find_weights
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, check_bounds, is_given, redeclare
 from run_scripts.flags.distillation import TeacherFlags
@@ -387,7 +387,8 @@ def find_fine_tuned(values: FinetuneFlags, model: "GivenModel") -> str:
             "without --do_train there must be a fine-tuned checkpoint: --init_checkpoint or one in "
             f"--output_dir. Received: none at {source} (--do_train trains one)"
         )
-    return check_weights(source)
+    check_weights(source)
+    return find_weights(source)
 
 
 def output_dirs(values: FinetuneFlags) -> list[str]:

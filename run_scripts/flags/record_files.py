@@ -88,8 +88,7 @@ def find_tokenizer(
     """
     if values.vocab_file and values.tokenizer_dir:
         raise InputError("--vocab_file and --tokenizer_dir: only one may be given. Received: both")
-    tokenizer, size, mark = None, None, ("", "")
-    flag_name = "model_dir"
+    tokenizer, size, mark, flag_name = None, None, ("", ""), "model_dir"
     if values.tokenizer_dir:
         flag_name, tokenizer = "tokenizer_dir", load_tokenizer(values.tokenizer_dir)
     elif values.vocab_file:
@@ -116,7 +115,7 @@ def _check_described(described, flag, where, name, actual):
     """Refuses records of several tokenizers, or one whose `name` is not `actual`; "": any is."""
     recorded = {path: says.get("tokenizer", {}) for path, says in described.items()}
     prints = {path: says.get("fingerprint") for path, says in recorded.items()}
-    prints = {path: value and f"fingerprint {value}" for path, value in prints.items()}
+    prints = {path: f"fingerprint {value}" for path, value in prints.items() if value}
     one_value(prints, "all records, of --eval_input_file too, must be made with one tokenizer")
     for path, says in recorded.items():
         if name and says.get(name, actual) != actual:
