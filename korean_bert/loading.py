@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from bert_common.errors import InputError
 from bert_common.import_tensorflow import import_tensorflow
 from korean_bert.arguments import shown
-from model_formats.model_folder import HUB_VARIABLES, REFERENCE_MODEL, SHIPPED_MODELS, ModelFolder
+from model_formats.folder_weights import HUB_VARIABLES
+from model_formats.model_folder import REFERENCE_MODEL, SHIPPED_MODELS, ModelFolder
 from model_formats.weights import find_weights
 from tokenization import load_tokenizer
 from tokenization.base import TokenizerInterface

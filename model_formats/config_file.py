@@ -13,6 +13,7 @@ from model_formats.encoders import ENCODERS, Encoder
 from model_formats.transformers_files.config import HuggingFaceModel, from_huggingface
 
 
+@dataclasses.dataclass(frozen=True)
 class ConfigFile:
     """A bert_config.json, an albert_config.json, or a config.json of transformers.
 
@@ -24,8 +25,8 @@ class ConfigFile:
             file says it.
     """
 
-    def __init__(self, path: str, expected: str | None = None) -> None:
-        self.path, self.expected = path, expected
+    path: str
+    expected: str | None = None
 
     @functools.cached_property
     def values(self) -> Any:

@@ -28,7 +28,7 @@ def open_tokenizer_files(files: Mapping[str, Any]) -> Tokenizer | None:
     if folder := files.get("tokenizer_dir"):
         if os.path.exists(os.path.join(folder, CONFIG_FILE)):
             return load_tokenizer(folder)
-        return load_hugging_face(Path(folder))
+        return load_hugging_face(Path(folder), None)
     case = files.get("do_lower_case")
     options = {} if case is None else {"do_lower_case": case}
     if "spm_model_file" in files:

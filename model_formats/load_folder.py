@@ -53,7 +53,7 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
 
     `of_encoder` are arguments of the encoder's class beside its configuration.
     """
-    config, checkpoint = folder.config, folder.checkpoint
+    config, checkpoint, kind = folder.config, folder.checkpoint, folder.encoder
     tokenizer = tokenizer or folder.tokenizer
     if tokenizer is not None:
         check_table(config, tokenizer.vocab_size, folder.path)
@@ -61,8 +61,8 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
     if task:
         check_settings(task, settings, folder.record[0])
     arrays = open_weights(checkpoint, folder)
-    check_shapes(config, arrays, folder.encoder.stem)
-    encoder = folder.encoder.model_class(config, **of_encoder)
+    check_shapes(config, arrays, kind.stem)
+    encoder = kind.model_class(config, **of_encoder)
     try:
         model, labels = make_model(folder.task, encoder, settings, arrays.shapes)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -88,7 +88,7 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
     return LoadedModel(
         model=model,
         task=folder.task,
-        model_type=folder.model_type,
+        model_type=kind.name,
         config=config,
         tokenizer=tokenizer,
         labels=labels,

@@ -16,25 +16,24 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
-from bert_common.folders import kind_of_path, read_bytes
-from bert_common.json_text import read_json
-from bert_tf.checkpoint_files import (
-    BEST_FOLDER,
-    EXPORTED_NAME,
-    best_checkpoint,
-    exists,
-    latest_checkpoint,
-    list_other_checkpoints,
-)
+from bert_common.folders import kind_of_path
+from bert_tf.checkpoint_files import BEST_FOLDER
 from bert_tf.config import EncoderConfig
 from model_formats.config_file import ConfigFile, Described
 from model_formats.difference_files import Difference
-from model_formats.encoders import ALBERT, ENCODERS
+from model_formats.encoders import ENCODERS
 from model_formats.folder_tokenizer import find_tokenizer_files, open_tokenizer_files
+from model_formats.folder_weights import find_checkpoint
 from model_formats.task_records import SETTINGS_FILE, TASK_KEY, find_task, read_settings_file
-from model_formats.training_record import Stage, read_stages, write_stages
+from model_formats.training_record import (
+    POSITIONS_FILE,
+    Stage,
+    read_stages,
+    read_trained_positions,
+    write_stages,
+    write_trained_positions,
+)
 from model_formats.transformers_files.config import CONFIG_FILE
-from model_formats.transformers_files.safetensors_files import find_safetensors, refuse_pickles
 from model_formats.transformers_files.sentence_modules import read_sentence_modules
 from model_formats.transformers_files.task_settings import settings_of
 from tokenization import save_tokenizer
@@ -42,10 +41,6 @@ from tokenization.loading import Tokenizer
 
 if TYPE_CHECKING:
     from model_formats.loaded_model import LoadedModel
-
-# Where a model's folder records how many positions were trained: a separate file, as some tools
-# refuse configurations with unknown keys.
-POSITIONS_FILE, POSITIONS_KEY = "pretraining.json", "trained_positions"
 
 # The model that comes with this project, at the root of a checkout and beside the packages of an
 # installation: what `export_model.py --format=huggingface --precision=float16` wrote.
@@ -57,12 +52,6 @@ REFERENCE_VECTORS = os.path.join(os.path.dirname(REFERENCE_MODEL), "reference_ve
 
 # Both, by the name that a user may give from any folder.
 SHIPPED_MODELS = {os.path.basename(path): path for path in (REFERENCE_MODEL, REFERENCE_VECTORS)}
-
-# Where a module of TensorFlow Hub has its configuration and vocabulary, and its checkpoint.
-HUB_ASSETS, HUB_VARIABLES = "assets", "variables"
-
-# Weights of transformers 4 that transformers itself no longer reads.
-OTHER_WEIGHTS = ("tf_model.h5", "flax_model.msgpack")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,7 +182,7 @@ class ModelFolder(Described):
         """The checkpoint that stands for the model: its prefix, or a safetensors file."""
         if self.chosen is None and self.difference is not None:
             return self.difference.weights
-        return self.chosen or _find_checkpoint(self.path)
+        return self.chosen or find_checkpoint(self.path, self.is_inside_another)
 
     def check(self) -> tuple[EncoderConfig, str]:
         """Raises what is wrong with configuration or checkpoint, before TensorFlow is imported."""
@@ -205,7 +194,8 @@ class ModelFolder(Described):
         """The files of the tokenizer, and whether it lower-cases; see `find_tokenizer_files`."""
         if self.difference is not None:
             return self.base.tokenizer_files(do_lower_case)
-        is_trained = any(self._holds(name) for name in (POSITIONS_FILE, SETTINGS_FILE))
+        recorded = os.path.exists(os.path.join(self.path, POSITIONS_FILE))
+        is_trained = recorded or self.is_fine_tuned
         is_of_transformers = self.transformers_config is not None
         return find_tokenizer_files(
             self.path, self.named or self.path, do_lower_case, is_trained, is_of_transformers
@@ -223,7 +213,7 @@ class ModelFolder(Described):
     @property
     def is_fine_tuned(self) -> bool:
         """Whether a fine-tuning of this project wrote the folder."""
-        return self._holds(SETTINGS_FILE)
+        return os.path.exists(os.path.join(self.path, SETTINGS_FILE))
 
     @functools.cached_property
     def transformers_settings(self) -> dict[str, Any]:
@@ -266,22 +256,12 @@ class ModelFolder(Described):
             InputError: the file holds something else.
         """
         folder = ModelFolder.beside(self.chosen).path if self.chosen else self.path
-        path = os.path.join(folder, POSITIONS_FILE)
-        if not os.path.exists(path):
-            return None
-        content = read_json(read_bytes(path), path)
-        positions = content.get(POSITIONS_KEY) if isinstance(content, dict) else None
-        if type(positions) is not int or positions < 1:
-            raise InputError(f"{path} must hold {POSITIONS_KEY}, from 1 on. Received: {content!r}")
-        return positions
+        return read_trained_positions(folder)
 
     @functools.cached_property
     def stages(self) -> list[Stage]:
         """How the model was trained, the earliest stage first; see `training_record`."""
         return read_stages(self.path)
-
-    def _holds(self, name):
-        return os.path.exists(os.path.join(self.path, name))
 
     @staticmethod
     def write(
@@ -345,67 +325,6 @@ def _config_names():
     return " or ".join(encoder.config_file for encoder in ENCODERS.values())
 
 
-def _find_checkpoint(directory):
-    """The best checkpoint if an evaluation has chosen one, else the newest, else an export.
-
-    Else the only one with another name, else model.safetensors or the index of its shards.
-    """
-    if os.path.basename(directory) == HUB_ASSETS:
-        directory = os.path.join(os.path.dirname(directory), HUB_VARIABLES)
-    find = best_checkpoint if ModelFolder(directory).is_inside_another else latest_checkpoint
-    for prefix in (
-        best_checkpoint(os.path.join(directory, BEST_FOLDER)),
-        os.path.join(directory, ALBERT.checkpoint),  # its best one, released or not
-        find(directory),
-        os.path.join(directory, EXPORTED_NAME),
-    ):
-        if prefix and exists(prefix):
-            return prefix
-    others = list_other_checkpoints(directory)
-    if not others and (path := find_safetensors(directory)):
-        return path
-    if not others:
-        refuse_pickles(directory)
-        found = [name for name in OTHER_WEIGHTS if os.path.exists(os.path.join(directory, name))]
-        raise InputError(
-            "a model's folder must hold a checkpoint. Received: "
-            + " with ".join([directory, *(f"{name}, which is not read" for name in found)])
-        )
-    if len(others) > 1:
-        raise InputError(
-            "a model's folder must hold one checkpoint, unless they are called "
-            f"{EXPORTED_NAME}-STEP; --init_checkpoint chooses one. Received: {directory} with "
-            f"{', '.join(map(os.path.basename, others))}"
-        )
-    return others[0]
-
-
-def check_output(output_dir: str, folder: str) -> None:
-    """Refuses to write over a model: its own, or another one."""
-    if os.path.isdir(output_dir) and (
-        os.path.samefile(output_dir, folder)
-        or latest_checkpoint(output_dir)
-        or list_other_checkpoints(output_dir)
-        or exists(os.path.join(output_dir, EXPORTED_NAME))
-        or find_safetensors(output_dir)
-    ):
-        raise InputError(
-            "--output_dir must be a folder without a model. Received: "
-            f"{output_dir}, which holds one"
-        )
-
-
-def earlier_stages(output_dir: str, checkpoint: str | None) -> list[Stage]:
-    """The stages before a run's own.
-
-    If the run's folder holds checkpoints the run resumes, and its own stage is the last one there;
-    otherwise it starts from `checkpoint`, if there is one.
-    """
-    if latest_checkpoint(output_dir):
-        return ModelFolder(output_dir).stages[:-1]
-    return stages_of(checkpoint)
-
-
 def stages_of(checkpoint: str | None) -> list[Stage]:
     """The stages of a checkpoint; none for None."""
     return ModelFolder.beside(checkpoint).stages if checkpoint else []
@@ -432,12 +351,3 @@ def warn_of_untrained_positions(checkpoint: str, longest: int, what: str) -> Non
             "further on longer sequences, or make the input shorter)",
             stacklevel=2,
         )
-
-
-def write_trained_positions(directory: str, positions: int | None) -> None:
-    """Records the number of trained positions; removes an earlier record if it is None."""
-    path = os.path.join(directory, POSITIONS_FILE)
-    if positions is not None:
-        write_json(path, {POSITIONS_KEY: positions})
-    elif os.path.exists(path):  # of an earlier model
-        os.remove(path)

@@ -21,6 +21,10 @@ Stage = dict[str, Any]
 
 TRAINING_FILE = "training.json"
 
+# Where a model's folder records how many positions were trained: a separate file, as some tools
+# refuse configurations with unknown keys.
+POSITIONS_FILE, POSITIONS_KEY = "pretraining.json", "trained_positions"
+
 # Of the counts in a description of records, those that are of the text.
 CORPUS_COUNTS = ("documents", "sentences", "words", "pieces", "examples")
 
@@ -40,6 +44,27 @@ def write_stages(folder: str, stages: Sequence[Stage]) -> None:
     """Writes the record; none where nothing is known."""
     if stages:
         write_json(os.path.join(folder, TRAINING_FILE), stages)
+
+
+def read_trained_positions(folder: str) -> int | None:
+    """The number of trained positions that a folder records; None without a record."""
+    path = os.path.join(folder, POSITIONS_FILE)
+    if not os.path.exists(path):
+        return None
+    content = read_json(read_bytes(path), path)
+    positions = content.get(POSITIONS_KEY) if isinstance(content, dict) else None
+    if type(positions) is not int or positions < 1:
+        raise InputError(f"{path} must hold {POSITIONS_KEY}, from 1 on. Received: {content!r}")
+    return positions
+
+
+def write_trained_positions(folder: str, positions: int | None) -> None:
+    """Writes that record; removes an earlier model's where nothing is known."""
+    path = os.path.join(folder, POSITIONS_FILE)
+    if positions is not None:
+        write_json(path, {POSITIONS_KEY: positions})
+    elif os.path.exists(path):
+        os.remove(path)
 
 
 def trained_objective(stages: Sequence[Stage]) -> str | None:

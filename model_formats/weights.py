@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from bert_common.errors import InputError
 from bert_common.folders import kind_of_path
 from bert_tf.checkpoint_files import exists
-from model_formats.difference_files import WEIGHTS_FILE, Difference
+from model_formats.difference_files import WEIGHTS_FILE
 from model_formats.encoders import ENCODERS
 from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import OBJECTIVES
@@ -50,42 +50,39 @@ def find_weights(path: str) -> str:
     )
 
 
-def check_weights(path: str) -> None:
-    """Refuses a path without weights, or with a damaged header, before TensorFlow is imported."""
+def check_weights(path: str) -> str:
+    """As `find_weights`; refuses a damaged header too, before TensorFlow is imported."""
     path = find_weights(path)
     if path.endswith(_SAFETENSORS) and not exists(path):
         open_tensors(path)
-    if difference := _difference(path):
-        difference.check_base(ModelFolder(difference.folder).base.checkpoint)
-
-
-def _difference(path: str) -> Difference | None:
-    """The `Difference` whose weights a path names, or None."""
-    folder, name = os.path.split(path)
-    return Difference.of(folder) if name == WEIGHTS_FILE else None
+    folder = ModelFolder(os.path.dirname(path) or ".")
+    if os.path.basename(path) == WEIGHTS_FILE and folder.difference:
+        folder.difference.check_base(folder.base.checkpoint)
+    return path
 
 
 def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArrays":
     """Opens the weights that a path of `find_weights` stands for.
 
-    `folder` is the `ModelFolder` that they are in, if its config.json has been read.
+    `folder` is the `ModelFolder` that they are in, if it has been opened.
     """
     from bert_tf.checkpoint import google_arrays, open_checkpoint
 
     path = find_weights(path)
-    if difference := _difference(path):
-        from model_formats.difference import join
-
-        base = ModelFolder(difference.folder).base
-        difference.check_base(base.checkpoint)
-        return join(path, open_weights(base.checkpoint, base), base.encoder.stem)
     if not exists(path):
+        directory = os.path.dirname(path) or "."
+        is_opened = folder is not None and os.path.samefile(directory, folder.path)
+        own = folder if folder and is_opened else ModelFolder(directory)
+        if os.path.basename(path) == WEIGHTS_FILE and own.difference:
+            from model_formats.difference import join
+
+            base = own.base
+            own.difference.check_base(base.checkpoint)
+            return join(path, open_weights(base.checkpoint, base), base.encoder.stem)
         from model_formats.transformers_files.weights import open_huggingface
 
-        config = folder.transformers_config if folder else None
-        if folder and config and os.path.samefile(os.path.dirname(path) or ".", folder.path):
-            return open_huggingface(path, config.transformers_model)
-        return open_huggingface(path)
+        config = own.transformers_config if is_opened else None
+        return open_huggingface(path, config.transformers_model if config else None)
     reader = open_checkpoint(path)
     from model_formats.model_garden import OBJECT_GRAPH, open_model_garden
 

@@ -14,16 +14,16 @@ from bert_tf.checkpoint_files import EXPORTED_NAME
 from bert_tf.input.data_order import sizes_of
 from bert_tf.training.cluster import shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
-from create_pretraining_data.records.metadata import read_sidecar, sidecar_path
+from create_pretraining_data.records.metadata import sidecar_path
 from create_pretraining_data.records.record_format import RecordFormat
-from model_formats.model_folder import ModelFolder, add_trained_positions, earlier_stages, stages_of
+from model_formats.model_folder import ModelFolder, add_trained_positions
 from model_formats.training_record import add_counts, trained_objective
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.distillation import lasting_values
 from run_scripts.flags.objectives import SENTENCE_OBJECTIVES, measured_pairs
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import split_list
-from run_scripts.flags.pretrain import PretrainFlags, described_lengths, read_bucket_boundaries
+from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
 from run_scripts.flags.training import check_length, compilation_cache
 from run_scripts.pretraining_job import PretrainingJob, make_job
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from bert_tf.training.evaluation import RecordsEvaluator
     from bert_tf.training.interruptions.output_folder import TrainingFolder
     from bert_tf.training.state import TrainingState
-    from bert_tf.training.time_budget import TimeBudget
     from create_pretraining_data.instances.mask_processes import MaskProcesses
     from run_scripts.session import Session
 
@@ -72,9 +71,8 @@ def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None"
             f"--eval_batch_size={flags.eval_batch_size}, {replicas} devices"
         )
     records, held_out = load_records(job, session)
-    source = job.source
     state = build(job, session)
-    write_files = model_files_writer(job, state, source, records)
+    write_files = model_files_writer(job, state, records)
     if session.chief:
         write_files(flags.output_dir)
     evaluator = None
@@ -88,7 +86,11 @@ def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None"
         ):
             return
     if flags.export_dir and session.chief:
-        export(flags, session, state, write_files)
+        from bert_tf.checkpoint import save_google_checkpoint
+
+        save_google_checkpoint(state.model, os.path.join(flags.export_dir, EXPORTED_NAME))
+        write_files(flags.export_dir)
+        session.print(f"exported to {flags.export_dir}")
     if flags.do_eval and evaluator:
         evaluate(job, session, state, evaluator, held_out)
 
@@ -100,7 +102,7 @@ def load_records(
     from bert_tf.input.record_checks import check_records, longest_sequence, token_types
     from bert_tf.input.training_records import TrainingRecords
 
-    flags, config = job.flags, job.config
+    flags, config, files = job.flags, job.config, job.files.paths
 
     def load(files, lengths):
         shape = lengths["max_seq_length"], lengths["max_predictions_per_seq"]
@@ -109,29 +111,41 @@ def load_records(
             check_length(record_format, config, ", unless rows are packed")
         return TrainingRecords(files, record_format, examples, config)
 
-    records = held_out = load(job.files, vars(flags))
-    read_bucket_boundaries(flags, records.record_format)
+    records = held_out = load(files, vars(flags))
+    read_bucket_boundaries(flags.bucket_boundaries, records.record_format)
     if flags.eval_input_file:
-        held_out = load(job.eval_files, vars(flags) | described_lengths(job.eval_files))
+        held_out = load(job.eval_files.paths, vars(flags) | job.eval_files.lengths)
     if job.teacher and flags.do_train:
-        longest = longest_sequence(job.files, records.record_format)
+        longest = longest_sequence(files, records.record_format)
         job.teacher.check_length(longest, "--max_seq_length")
-        job.teacher.check_types(token_types(job.files, records.record_format))
+        job.teacher.check_types(token_types(files, records.record_format))
         records = dataclasses.replace(records, model_config=job.teacher.limited(config))
-    session.check_agreement({"records": records.examples, "record files": sizes_of(job.files)})
+    session.check_agreement({"records": records.examples, "record files": sizes_of(files)})
     return records, held_out
 
 
 def build(job: PretrainingJob, session: "Session") -> "TrainingState":
     """Builds model and optimizer, from a checkpoint if there is one; returns a `TrainingState`."""
+    from bert_tf.optimization import TimedDecay, WarmupPolynomialDecay
+    from bert_tf.training.time_budget import TimeBudget
     from bert_tf.training.token_dropping import TokenDropping
 
-    flags = job.flags
-    schedule, time_budget = make_schedule(flags, session)
+    flags, budget = job.flags, None
+    schedule: Any = WarmupPolynomialDecay(
+        flags.learning_rate,
+        flags.last_step,
+        flags.num_warmup_steps,
+        power=flags.poly_power,
+        start_warmup_step=flags.start_warmup_step,
+    )
+    if flags.max_train_hours and flags.do_train:
+        with session.strategy.scope():
+            budget = TimeBudget(3600 * flags.max_train_hours)
+        schedule = TimedDecay(flags.learning_rate, budget.variable, flags.poly_power)
     pairs = SENTENCE_OBJECTIVES.get(job.objective or "")
 
     make_model = job.pretraining.make_model
-    state = session.build(job, lambda encoder: make_model(encoder, pairs), schedule, time_budget)
+    state = session.build(job, lambda encoder: make_model(encoder, pairs), schedule, budget)
     if flags.token_dropping and flags.do_train:
         with session.strategy.scope():
             state.token_dropping = TokenDropping(flags.token_dropping, job.config.vocab_size)
@@ -140,56 +154,30 @@ def build(job: PretrainingJob, session: "Session") -> "TrainingState":
     return state
 
 
-def make_schedule(flags: PretrainFlags, session: "Session") -> tuple[Any, "TimeBudget | None"]:
-    """The learning rate by updates or by time, and the `TimeBudget` or None."""
-    from bert_tf.optimization import TimedDecay, WarmupPolynomialDecay
-    from bert_tf.training.time_budget import TimeBudget
-
-    if flags.max_train_hours and flags.do_train:
-        with session.strategy.scope():
-            budget = TimeBudget(3600 * flags.max_train_hours)
-        return TimedDecay(flags.learning_rate, budget.variable, flags.poly_power), budget
-    schedule = WarmupPolynomialDecay(
-        flags.learning_rate,
-        flags.last_step,
-        flags.num_warmup_steps,
-        power=flags.poly_power,
-        start_warmup_step=flags.start_warmup_step,
-    )
-    return schedule, None
-
-
 def model_files_writer(
-    job: PretrainingJob, state: "TrainingState", source: str | None, records: "TrainingRecords"
+    job: PretrainingJob, state: "TrainingState", records: "TrainingRecords"
 ) -> Callable[[str], None]:
-    """A function of a folder that writes what a model's folder holds beside the checkpoints.
-
-    `source` is the checkpoint that training starts from, or None.
-    """
+    """A function of a folder that writes what a model's folder holds beside the checkpoints."""
     from bert_tf.input.record_checks import longest_sequence
 
     flags = job.flags
     trains = flags.do_train and not state.is_finished(flags.last_step)
-    longest = longest_sequence(job.files, records.record_format) if trains else 0
-    positions = add_trained_positions(source, longest)
-    stages = stages_of(source)
-    if trains:
-        stages = [*earlier_stages(flags.output_dir, job.model.checkpoint), make_stage(job)]
+    longest = longest_sequence(records.files, records.record_format) if trains else 0
+    positions = add_trained_positions(job.source, longest)
+    stages = job.stages
+    if trains:  # a run that resumes writes its own stage, the last one, anew
+        described = {sidecar_path(p): says for p, says in job.files.described.items()}
+        settings = lasting_values(flags)
+        if flags.max_train_hours:
+            settings |= {"num_train_steps": flags.last_step, "num_warmup_steps": 0}
+        corpus = add_counts(list(described.values()))
+        stage = {"program": "pre-training", "corpus": corpus, "settings": settings}
+        stage |= {"objective": job.objective} if job.objective else {}
+        stages = [*(stages[:-1] if job.begun.checkpoint else stages), stage]
     write = functools.partial(
         ModelFolder.write, tokenizer=job.tokenizer, positions=positions, stages=stages
     )
     return lambda folder: write(folder, job.model.model_type, job.config)
-
-
-def make_stage(job: PretrainingJob) -> dict[str, Any]:
-    """Makes the record of a pre-training that `model_formats.training_record` keeps."""
-    sidecars = {sidecar_path(path): path for path in job.files}
-    descriptions = [read_sidecar(path) or {} for path in sidecars.values()]
-    settings = lasting_values(job.flags)
-    if job.flags.max_train_hours:
-        settings |= {"num_train_steps": job.flags.last_step, "num_warmup_steps": 0}
-    stage = {"program": "pre-training", "corpus": add_counts(descriptions), "settings": settings}
-    return {**stage, "objective": job.objective} if job.objective else stage
 
 
 def make_evaluator(
@@ -199,7 +187,7 @@ def make_evaluator(
     from bert_tf.training.evaluation import RecordsEvaluator
 
     flags = job.flags
-    own = job.objective if flags.do_train else trained_objective(stages_of(job.source))
+    own = job.objective if flags.do_train else trained_objective(job.stages)
     pairs, note = None, None
     if job.pretraining.uses_pairs:
         pairs, note = measured_pairs(own, job.eval_objective, state.model.sentence_objective)
@@ -233,7 +221,7 @@ def train(
     from run_scripts.session import Workload
 
     flags, record_format = job.flags, records.record_format
-    boundaries = read_bucket_boundaries(flags, record_format)
+    boundaries = read_bucket_boundaries(flags.bucket_boundaries, record_format)
     config = session.training_config(
         flags, num_train_steps=flags.last_step, bucket_boundaries=boundaries
     )
@@ -254,7 +242,7 @@ def train(
         "configuration": as_markdown_table(dataclasses.asdict(job.config).items()),
         "command": "\n".join(["    run_pretraining", *command]),
     }
-    with open_mask_processes(flags, record_format) as processes:
+    with open_mask_processes(flags.mask_processes, flags.num_gpus, record_format) as processes:
         records = dataclasses.replace(records, mask_processes=processes)
         return session.train(
             state,
@@ -269,34 +257,19 @@ def train(
 
 
 def open_mask_processes(
-    flags: PretrainFlags, record_format: RecordFormat
+    count: int | None, num_gpus: int | None, record_format: RecordFormat
 ) -> "AbstractContextManager[MaskProcesses | None]":
     """A context with the `MaskProcesses` of --mask_processes; None where there are none."""
     import tensorflow as tf
 
     from create_pretraining_data.instances.mask_processes import MaskProcesses, default_count
 
-    count = flags.mask_processes
     if count is None:
         gpus = len(tf.config.list_physical_devices("GPU"))
-        count = default_count(min(flags.num_gpus or gpus, gpus))
+        count = default_count(min(num_gpus or gpus, gpus))
     if count == 0 or record_format.masking is None:
         return contextlib.nullcontext()
     return MaskProcesses(count)
-
-
-def export(
-    flags: PretrainFlags,
-    session: "Session",
-    state: "TrainingState",
-    write_files: Callable[[str], None],
-) -> None:
-    """Writes the weights alone into --export_dir."""
-    from bert_tf.checkpoint import save_google_checkpoint
-
-    save_google_checkpoint(state.model, os.path.join(flags.export_dir, EXPORTED_NAME))
-    write_files(flags.export_dir)
-    session.print(f"exported to {flags.export_dir}")
 
 
 def evaluate(

@@ -5,36 +5,18 @@ import os
 from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.config import LARGEST_SIZE, EncoderConfig
 from bert_tf.training.cluster import Cluster, read_cluster
-from model_formats.model_folder import ModelFolder
-from model_formats.pretraining_objectives import (
-    MASKED_WORDS,
-    OBJECTIVES,
-    PretrainingObjective,
-    objective_of,
-)
-from run_scripts.flags.declaration import is_given, resolve_model_defaults
+from model_formats.model_folder import ModelFolder, stages_of
+from model_formats.pretraining_objectives import OBJECTIVES, PretrainingObjective, objective_of
+from model_formats.training_record import Stage
+from run_scripts.flags.begun import Begun
+from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.distillation import GivenTeacher
-from run_scripts.flags.objectives import (
-    SENTENCE_OBJECTIVES,
-    check_begun_objective,
-    config_of_objective,
-    read_objective,
-)
-from run_scripts.flags.paths import expand_globs
-from run_scripts.flags.pretrain import (
-    PretrainFlags,
-    check_checkpoints,
-    check_described_tokenizer,
-    check_flags,
-    check_vocabulary,
-    described_lengths,
-    read_records_tokenizer,
-    vocabulary_size,
-)
-from run_scripts.flags.training import check_kept, check_network, check_tokenizer
+from run_scripts.flags.objectives import SENTENCE_OBJECTIVES, config_of_objective
+from run_scripts.flags.pretrain import PretrainFlags, check_flags
+from run_scripts.flags.record_files import RecordFiles, find_tokenizer
+from run_scripts.flags.training import check_checkpoint
 from run_scripts.given_model import GivenModel
 from tokenization.loading import Tokenizer
 
@@ -49,8 +31,12 @@ class PretrainingJob:
     flags: PretrainFlags  # with every default resolved
     model: GivenModel  # what the flags name
     config: EncoderConfig  # the model's, with the records' vocab_size where no file says it
-    files: list[str]  # record files
-    eval_files: list[str]
+    begun: Begun  # what is in --output_dir
+    source: str | None  # the checkpoint to start or to go on from; None for new weights
+    stages: list[Stage]  # how the model of that checkpoint was trained
+    pretraining: PretrainingObjective  # of --objective
+    files: RecordFiles  # to train on
+    eval_files: RecordFiles
     # The sentence objective of each: "nsp", "sop" or "none"; None if it is not known. Of a training
     # without sentence objective: the name of its own, "rtd".
     objective: str | None
@@ -58,11 +44,6 @@ class PretrainingJob:
     tokenizer: Tokenizer | None  # the records', or None
     cluster: Cluster | None
     teacher: GivenTeacher | None = None
-
-    @property
-    def source(self) -> str | None:
-        """The checkpoint that the training starts or goes on from; None for new weights."""
-        return latest_checkpoint(self.flags.output_dir) or self.model.checkpoint
 
     def open_weights(self, path: str) -> "CheckpointArrays":
         """Opens a checkpoint to start from, together with the one in --generator_dir."""
@@ -83,11 +64,6 @@ class PretrainingJob:
         folder = ModelFolder.open(self.flags.generator_dir)
         return beside(arrays, open_weights(folder.checkpoint, folder))
 
-    @property
-    def pretraining(self) -> PretrainingObjective:
-        """The `PretrainingObjective` of --objective."""
-        return OBJECTIVES[self.flags.objective]
-
 
 # Rows without a piece that a configuration may have to make its table a round number.
 PADDING_ROWS = 128
@@ -98,25 +74,23 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
     model = GivenModel.of(given)
     # A size that the file leaves out follows the vocabulary, which is not known yet.
     config = model.config_file.config_with(LARGEST_SIZE)
-    files = eval_files = expand_globs(given.input_file, "input_file")
-    flags = resolve_model_defaults(given, model.model_type, **described_lengths(files))
-    note_unused_steps(given)
-    check_flags(flags)
+    files = eval_files = RecordFiles.of(given.input_file, "input_file")
+    flags = resolve_model_defaults(given, model.model_type, **files.lengths)
+    check_flags(given, flags)
     if flags.eval_input_file:
-        eval_files = expand_globs(flags.eval_input_file, "eval_input_file")
+        eval_files = RecordFiles.of(flags.eval_input_file, "eval_input_file")
     cluster = read_cluster(os.environ)
     is_chief = cluster is None or cluster.is_chief
-    config = config_of_objective(flags, model, config)
-    objective, eval_objective = read_objective(files), read_objective(eval_files)
-    if not OBJECTIVES[flags.objective].uses_pairs:
+    begun = Begun.of(flags.output_dir, model.model_type)
+    config = config_of_objective(flags, model, config, begun)
+    objective, eval_objective = files.objective, eval_files.objective
+    pretraining = OBJECTIVES[flags.objective]
+    if not pretraining.uses_pairs:
         if objective in SENTENCE_OBJECTIVES and is_chief:
             print(f"note: --objective={flags.objective} leaves the labels of sentence pairs out")
         objective = flags.objective
-    check_begun_objective(flags, objective)
-    tokenizer = check_vocabulary(flags, model.folder, config)
-    check_described_tokenizer(flags, tokenizer, [*files, *eval_files])
-    if tokenizer is None:
-        tokenizer = read_records_tokenizer(config, files)
+    begun.check_objective(flags.objective, objective if flags.do_train else None)
+    tokenizer, size = find_tokenizer(flags, model.folder, config, files, eval_files)
     lower = None if tokenizer is None else tokenizer.do_lower_case
     if None not in (lower, given.do_lower_case) and lower != given.do_lower_case:
         raise InputError(
@@ -124,9 +98,14 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
             f"out). Received: --do_lower_case={given.do_lower_case}, the tokenizer: {lower}"
         )
     if config.vocab_size == LARGEST_SIZE:
-        config = dataclasses.replace(
-            config, vocab_size=vocabulary_size(flags, model.model_type, tokenizer, files)
-        )
+        # A run that is resumed has the rows that it began with.
+        size = begun.config.vocab_size if begun.config else size
+        if size is None:
+            raise InputError(
+                "vocab_size must be in the configuration where there is no tokenizer beside the "
+                f"records (--tokenizer_dir names one). Received: {files.paths[0]} without"
+            )
+        config = dataclasses.replace(config, vocab_size=size)
     if tokenizer is not None and is_chief:
         note_unused_rows(config, tokenizer)
     if tokenizer is None and flags.do_train and is_chief:
@@ -134,44 +113,34 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
             "note: there is no tokenizer beside the records, so none is saved with the model "
             "(--tokenizer_dir names one)"
         )
-    check_network(flags.output_dir, model.model_type, config)
-    check_tokenizer(flags.output_dir, tokenizer)
-    check_checkpoints(flags, model.checkpoint)
+    begun.check_model(config, tokenizer)
+    start = model.checkpoint
+    if not begun.checkpoint:  # a run that resumes does not read --init_checkpoint
+        check_checkpoint(start)
+    source = begun.checkpoint or start
+    if not (flags.do_train or source):
+        raise InputError(
+            "to evaluate there must be a checkpoint in --output_dir, or --init_checkpoint. "
+            f"Received: none in {flags.output_dir}"
+        )
     if flags.do_train:
-        check_kept(flags.output_dir, flags)
+        begun.check_kept(flags)
     return PretrainingJob(
         flags=flags,
         model=model,
         config=config,
+        begun=begun,
+        source=source,
+        stages=begun.stages if begun.checkpoint else stages_of(start),
+        pretraining=pretraining,
         files=files,
         eval_files=eval_files,
         objective=objective,
         eval_objective=eval_objective,
         tokenizer=tokenizer,
         cluster=cluster,
-        teacher=find_teacher(flags, config, tokenizer),
+        teacher=GivenTeacher.of(flags, config, tokenizer),
     )
-
-
-def find_teacher(
-    flags: PretrainFlags, config: EncoderConfig, tokenizer: Tokenizer | None
-) -> GivenTeacher | None:
-    """The teacher of --teacher_dir, from which the student must be able to learn; or None."""
-    if flags.teacher_dir and flags.objective != MASKED_WORDS.name:
-        raise InputError(
-            f"--teacher_dir needs --objective={MASKED_WORDS.name}. "
-            f"Received: --objective={flags.objective}"
-        )
-    return GivenTeacher.of(flags, config, tokenizer)
-
-
-def note_unused_steps(given: PretrainFlags) -> None:
-    """Names the flags of updates that --max_train_hours leaves without an effect."""
-    names = ("num_train_steps", "num_warmup_steps")
-    unused = [f"--{name}" for name in names if is_given(given, name)]
-    unused += ["--start_warmup_step"] if given.start_warmup_step else []
-    if given.max_train_hours and unused:
-        print(f"note: without effect beside --max_train_hours: {', '.join(unused)}")
 
 
 def note_unused_rows(config: EncoderConfig, tokenizer: Tokenizer) -> None:

@@ -45,8 +45,9 @@ from model_formats.load_folder import load
 from model_formats.weights import open_weights
 from run_scripts.flags.distillation import GivenTeacher
 from run_scripts.flags.finetune import FinetuneFlags
+from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.flags.training import library_seed, read_profile_steps
+from run_scripts.flags.training import read_profile_steps
 
 if TYPE_CHECKING:  # both import more than a session
     from run_scripts.downstream.job import DownstreamJob
@@ -164,7 +165,9 @@ class Session:
             schedule: the learning rate; None for a model that is not trained.
             time_budget: the `TimeBudget` that the schedule reads, or None.
         """
-        keras.utils.set_random_seed(library_seed(job.flags))
+        # No multiple of 2^31 - 1: TensorFlow takes it for 0, with which tf.data's shuffles take no
+        # seed from the graph.
+        keras.utils.set_random_seed(job.flags.random_seed % MAX_SEED or MAX_SEED - 1)
         with self.strategy.scope():
             policy = POLICIES[self.precision]
             attention = ATTENTION_FUNCTIONS[job.flags.attention]

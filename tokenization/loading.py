@@ -55,28 +55,28 @@ def load_tokenizer(directory: str | os.PathLike[str]) -> Tokenizer:
     """
     directory = Path(directory).expanduser()
     path = directory / CONFIG_FILE
-    if not path.exists() and is_hugging_face_folder(directory):
-        return load_hugging_face(directory)
+    if not path.exists() and is_hugging_face_folder(directory, None):
+        return load_hugging_face(directory, None)
     config = read_json(read_bytes(path), str(path))
     if not isinstance(config, dict):
         raise InputError(f"file must hold a JSON object. Received: {path}: {config!r}")
     if SOURCE_KEY in config:
-        return _load_exported(directory, config[SOURCE_KEY])
-    if is_hugging_face_folder(directory):
-        return load_hugging_face(directory)
+        return _load_exported(directory, config)
+    if is_hugging_face_folder(directory, config):
+        return load_hugging_face(directory, config)
     tokenizer_class, vocabulary_name, options = _read_kind(config, str(path))
     return tokenizer_class(directory / vocabulary_name, **options)
 
 
 def _load_exported(directory, config):
     """Loads the tokenizer that a Hugging Face folder of ours was exported from."""
-    where = f"{directory / CONFIG_FILE}: {SOURCE_KEY}"
-    if not isinstance(config, dict):
-        raise InputError(f"{where} must be an object. Received: {config!r}")
-    tokenizer_class, vocabulary_name, options = _read_kind(config, where)
+    where, source = f"{directory / CONFIG_FILE}: {SOURCE_KEY}", config[SOURCE_KEY]
+    if not isinstance(source, dict):
+        raise InputError(f"{where} must be an object. Received: {source!r}")
+    tokenizer_class, vocabulary_name, options = _read_kind(source, where)
     with exported_vocabulary(directory, vocabulary_name) as path:
         tokenizer = tokenizer_class(path, **options)
-    check_added_tokens(directory, tokenizer.vocab)
+    check_added_tokens(directory, config, tokenizer.vocab)
     return tokenizer
 
 

@@ -21,7 +21,11 @@ from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
 from bert_common.progress import with_progress
-from create_pretraining_data.records.metadata import described_objective, tokenizer_beside
+from create_pretraining_data.records.metadata import (
+    described_objective,
+    read_sidecar,
+    tokenizer_beside,
+)
 from tokenization import load_tokenizer
 
 BATCH = 64
@@ -51,7 +55,7 @@ def read_rows(path, record_format):
 
 def check_kind(path, record_format):
     """Raises an InputError unless these are ordinary records of sentence order with masks."""
-    objective = described_objective(path)
+    objective = described_objective(read_sidecar(path) or {})
     packed, unmasked = record_format.packed_sequences > 0, record_format.masking is not None
     if objective != "sop" or packed or unmasked:
         masking = "dynamic" if unmasked else "static"

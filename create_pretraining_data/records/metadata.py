@@ -169,9 +169,9 @@ def read_sidecar(record_file: str) -> dict[str, Any] | None:
     return description
 
 
-def described_objective(record_file: str) -> str | None:
-    """The sentence objective of a record file, "nsp", "sop" or "none"; None if it is not known."""
-    settings = (read_sidecar(record_file) or {}).get("settings")
+def described_objective(description: Mapping[str, Any]) -> str | None:
+    """The sentence objective of described records, "nsp", "sop" or "none"; None if not known."""
+    settings = description.get("settings")
     objective = settings.get("--objective") if isinstance(settings, dict) else None
     return objective if objective in ("nsp", "sop", "none") else None
 

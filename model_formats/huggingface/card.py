@@ -14,7 +14,8 @@ from model_formats.encoders import ENCODERS
 from model_formats.huggingface.architectures import class_name, predicts_scores
 from model_formats.huggingface.tokenizer_files import needs_own_code
 from model_formats.loaded_model import LoadedModel
-from model_formats.model_folder import POSITIONS_KEY, ModelFolder
+from model_formats.model_folder import ModelFolder
+from model_formats.training_record import POSITIONS_KEY
 from model_formats.transformers_files.config import to_huggingface
 from tokenization.base import TokenizerInterface
 

@@ -27,10 +27,10 @@ from model_formats.huggingface.card import make_card
 from model_formats.huggingface.tokenizer_files import write_tokenizer
 from model_formats.load_folder import load_folder
 from model_formats.loaded_model import LoadedModel
-from model_formats.model_folder import ModelFolder, write_trained_positions
+from model_formats.model_folder import ModelFolder
 from model_formats.runtimes.check import check_file
 from model_formats.runtimes.ids_graph import input_names, make_graph
-from model_formats.training_record import write_stages
+from model_formats.training_record import write_stages, write_trained_positions
 from model_formats.transformers_files.config import CONFIG_FILE, to_huggingface
 from model_formats.transformers_files.electra_classifier import as_two_layers
 from model_formats.transformers_files.names import translate_back

@@ -144,24 +144,25 @@ IGNORED_NAMES = (
 OPTIONAL_NAMES = ("bert/pooler/", "cls/seq_relationship/")
 
 
-def translate(name: str, table: Mapping[str, str]) -> tuple[str | None, bool]:
+def translate_back(name: str, table: Mapping[str, str]) -> tuple[str | None, bool]:
+    """Hugging Face's name of one of Google's weights, and whether the array is transposed."""
+    inverse = {google: ours for ours, google in table.items()}
+    norms = {"gamma": "weight", "beta": "bias"}
+    return translate(name, inverse, {"kernel": "weight", "bias": "bias"}, norms)
+
+
+def translate(
+    name: str,
+    table: Mapping[str, str],
+    projection: Mapping[str, str] = PROJECTION,
+    layer_norm: Mapping[str, str] = LAYER_NORM,
+) -> tuple[str | None, bool]:
     """Google's name of a Hugging Face weight such as "bert.encoder.layer.0.output.dense.weight".
 
     Returns:
         Google's name, and whether the array is transposed between the two; (None, False) if no
         row of the table matches.
     """
-    return _translate(name, table, PROJECTION, LAYER_NORM)
-
-
-def translate_back(name: str, table: Mapping[str, str]) -> tuple[str | None, bool]:
-    """Hugging Face's name of one of Google's weights, and whether the array is transposed."""
-    inverse = {google: ours for ours, google in table.items()}
-    norms = {"gamma": "weight", "beta": "bias"}
-    return _translate(name, inverse, {"kernel": "weight", "bias": "bias"}, norms)
-
-
-def _translate(name, table, projection, layer_norm):
     last = {"w": projection, "n": layer_norm}
     for ours, theirs in table.items():
         pattern = re.sub(r"\\\{(\w)\\\}", r"(?P<\1>[^./]+)", re.escape(ours))

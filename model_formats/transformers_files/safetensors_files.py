@@ -1,7 +1,7 @@
 """Reads the safetensors files of a folder as float32 arrays by the names in them."""
 
+import contextlib
 import dataclasses
-import functools
 import os
 
 import numpy as np
@@ -36,7 +36,14 @@ class StoredTensors:
 
     def read(self, name: str) -> np.ndarray:
         """Reads one tensor, of a type in `DTYPES`, as a float32 array."""
-        return read_tensor(self.files[name], name)
+        path = self.files[name]
+        with _one_line_errors(path), safe_open(path, framework="np") as file:
+            dtype = file.get_slice(name).get_dtype()
+            if dtype not in DTYPES:
+                raise InputError(
+                    f"{path}: {name} must be of type {', '.join(DTYPES)}. Received: {dtype}"
+                )
+            return np.asarray(file.get_tensor(name), np.float32)
 
 
 def find_safetensors(folder: str) -> str | None:
@@ -109,38 +116,22 @@ def _read_index(path):
     return shards
 
 
-def _one_line_errors(function):
-    """Turns what reading the file in the first argument raises into an InputError."""
-
-    @functools.wraps(function)
-    def run(path, *arguments):
-        try:
-            return function(path, *arguments)
-        except InputError:  # a ValueError too, with a message of its own
-            raise
-        except OSError as error:
-            reason = error.strerror or str(error)
-        except (SafetensorError, ValueError, TypeError, KeyError) as error:
-            reason = " ".join(str(error).split())
-        raise InputError(f"{path} must be a whole safetensors file. Received: {reason}")
-
-    return run
+@contextlib.contextmanager
+def _one_line_errors(path):
+    """Turns what reading a file raises into an InputError."""
+    try:
+        yield
+        return
+    except InputError:  # a ValueError too, with a message of its own
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except (SafetensorError, ValueError, TypeError, KeyError) as error:
+        reason = " ".join(str(error).split())
+    raise InputError(f"{path} must be a whole safetensors file. Received: {reason}")
 
 
-@_one_line_errors
 def _read_header(path):
     # The library maps the file, and compares the header's lengths with its size before it reads.
-    with safe_open(path, framework="np") as file:
+    with _one_line_errors(path), safe_open(path, framework="np") as file:
         return {name: list(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-
-
-@_one_line_errors
-def read_tensor(path: str, name: str) -> np.ndarray:
-    """Reads one tensor of a file as a float32 array; see `StoredTensors.read`."""
-    with safe_open(path, framework="np") as file:
-        dtype = file.get_slice(name).get_dtype()
-        if dtype not in DTYPES:
-            raise InputError(
-                f"{path}: {name} must be of type {', '.join(DTYPES)}. Received: {dtype}"
-            )
-        return np.asarray(file.get_tensor(name), np.float32)

@@ -19,8 +19,9 @@ from model_formats.adaptation.new_rows import draw_all_new, plan_rows, typical_r
 from model_formats.adaptation.positions import METHODS
 from model_formats.adaptation.report import REPORT_FILE, added_report, as_lines, vocabulary_report
 from model_formats.folder_tokenizer import check_table
-from model_formats.model_folder import ModelFolder, check_output
-from model_formats.weights import find_weights, open_weights
+from model_formats.folder_weights import check_output
+from model_formats.model_folder import ModelFolder
+from model_formats.weights import open_weights
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import MAX_SEED
@@ -148,8 +149,7 @@ def adapt(values: AdaptFlags) -> None:
 def make_job(values: AdaptFlags) -> AdaptationJob:
     """Reads the model's folder and the new vocabulary."""
     check_flags(values)
-    check_checkpoint(values.init_checkpoint)
-    chosen = find_weights(values.init_checkpoint) if values.init_checkpoint else None
+    chosen = check_checkpoint(values.init_checkpoint)
     model = ModelFolder.open(values.model_dir, chosen)
     config, trained = model.config, model.trained_positions
     check_output(values.output_dir, model.path)

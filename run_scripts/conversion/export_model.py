@@ -13,7 +13,6 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from model_formats.export_folder import check_output_dir, export_folder
 from model_formats.model_folder import ModelFolder
-from model_formats.weights import find_weights
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.parser import run_program
@@ -144,8 +143,7 @@ def export_model(values: ExportFlags) -> None:
     form = FORMATS[values.format]
     options = read_options(values, form)
     most_bytes = parse_size("max_size", values.max_size) if values.max_size else None
-    check_checkpoint(values.init_checkpoint)
-    chosen = find_weights(values.init_checkpoint) if values.init_checkpoint else None
+    chosen = check_checkpoint(values.init_checkpoint)
     folder = ModelFolder.open(values.model_dir, chosen)
     folder.check()
     named = named_tokenizer(values, folder)

@@ -5,11 +5,11 @@ import os
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.config import EncoderConfig
 from bert_tf.training.cluster import Cluster, read_cluster
 from finetuning.metrics import check_installed
 from run_scripts.downstream.saved_settings import find_model, saved_task_flags
+from run_scripts.flags.begun import Begun
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.distillation import GivenTeacher, check_task
 from run_scripts.flags.finetune import (
@@ -42,6 +42,7 @@ class DownstreamJob(Generic[Flags, Data]):
     flags: Flags  # with every default resolved
     model: GivenModel  # what the flags name
     config: EncoderConfig  # the model's
+    begun: Begun  # what is in --output_dir
     tokenizer: Tokenizer  # the model's
     dataset: Data  # what `Program.read_data` returned
     evaluates: bool  # --do_eval, or what `Program.scores_predictions` makes of --do_predict
@@ -74,9 +75,10 @@ def make_job(
     tokenizer = model.tokenizer
     if isinstance(tokenizer, FullTokenizer):
         validate_case_matches_checkpoint(bool(tokenizer.do_lower_case), model.checkpoint)
+    begun = Begun.of(flags.output_dir, model.model_type)
     if not flags.do_train:
         find_fine_tuned(flags, model)
-    elif not latest_checkpoint(flags.output_dir):  # else the run resumes from there
+    elif not begun.checkpoint:  # else the run resumes from there
         check_checkpoint(model.checkpoint)
     teacher = GivenTeacher.of(flags, config, tokenizer)
     dataset = program.read_data(flags)
@@ -97,6 +99,7 @@ def make_job(
         flags=flags,
         model=model,
         config=config,
+        begun=begun,
         tokenizer=tokenizer,
         dataset=dataset,
         evaluates=evaluates,

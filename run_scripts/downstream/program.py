@@ -15,6 +15,7 @@ from bert_tf.training.interruptions.output_folder import training_folders
 from finetuning.classes import describe_classes, draw_examples, warn_of_thin_classes
 from finetuning.tasks import Task
 from run_scripts.downstream.job import Data, DownstreamJob, make_job
+from run_scripts.flags.begun import Begun
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.finetune import (
     TRAIN_PART,
@@ -23,7 +24,7 @@ from run_scripts.flags.finetune import (
     output_dirs,
     split_to_predict,
 )
-from run_scripts.flags.training import check_kept, check_network, check_tokenizer, compilation_cache
+from run_scripts.flags.training import compilation_cache
 from tokenization.loading import Tokenizer
 from tokenization.unknown_share import MOST_TEXTS, flatten, warn_of_unknown
 
@@ -67,9 +68,10 @@ def finetune(given: Flags, program: Program[Flags, Data], **known: Any) -> None:
     make_writable(flags.output_dir, "--output_dir must be a directory that can be written")
     trained = output_dirs(flags) if flags.do_train else []
     for folder in trained:
-        check_kept(folder, flags)
-        check_network(folder, job.model.model_type, job.config)
-        check_tokenizer(folder, job.tokenizer)
+        own = folder == flags.output_dir  # otherwise it is the folder of one of several seeds
+        begun = job.begun if own else Begun.of(folder, job.model.model_type)
+        begun.check_kept(flags)
+        begun.check_model(job.config, job.tokenizer)
     with training_folders(trained, job.cluster) as (folders, refusal_reason):
         splits = read_splits(job, program)
         if job.cluster is None or job.cluster.is_chief:

@@ -32,7 +32,6 @@ from finetuning.saved_models import export_classifier
 from model_formats.model_folder import (
     ModelFolder,
     add_trained_positions,
-    earlier_stages,
     stages_of,
     warn_of_untrained_positions,
 )
@@ -77,8 +76,8 @@ def run(
         examples = encode(task, splits, flags.do_train)
         longest = int(max((e.lengths.max() for e in examples.values()), default=0))
         if flags.do_train:
-            source = latest_checkpoint(flags.output_dir) or job.model.checkpoint
-            stages = earlier_stages(flags.output_dir, job.model.checkpoint)
+            source = job.begun.checkpoint or job.model.checkpoint
+            stages = job.begun.earlier_stages(job.model.checkpoint)
         else:
             source = find_fine_tuned(flags, job.model)
             stages = stages_of(source)

@@ -125,11 +125,6 @@ def names_of(flags: "DataclassInstance | type[DataclassInstance]", key: str) -> 
     return [field.name for field in dataclasses.fields(flags) if field.metadata[key]]
 
 
-def recorded_values(flags: "DataclassInstance") -> dict[str, Any]:
-    """Returns the values of a program's flags that the record of a training names, a dict."""
-    return {name: getattr(flags, name) for name in names_of(flags, "recorded")}
-
-
 # The words for a bound, and the comparison that must hold; for NaN none does.
 _BOUNDS = {
     "least": ("at least", operator.ge),

@@ -10,8 +10,8 @@ from bert_tf.memory_estimate import teacher_bytes
 from finetuning.datasets import DATASETS
 from finetuning.settings import split_names
 from model_formats.model_folder import ModelFolder
+from model_formats.pretraining_objectives import MASKED_WORDS
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import recorded_values
 from run_scripts.flags.training import check_outputs
 from tokenization.base import TokenizerInterface
 
@@ -119,14 +119,25 @@ class GivenTeacher:
         Without the `tokenizer` of the examples its vocabulary is not compared.
         """
         if getattr(values, "teacher_dir", None) is None:
-            _refuse_without_teacher(values)
+            for field in dataclasses.fields(values):
+                value, group = getattr(values, field.name), field.metadata["group"]
+                if group == groups.DISTILLATION and value != field.default:
+                    raise InputError(
+                        f"--{field.name} needs --teacher_dir. Received: --{field.name}={value} "
+                        "without"
+                    )
             return None
+        distillation = getattr(values, "distillation", None)  # of run_pretraining alone
+        if distillation is not None and values.objective != MASKED_WORDS.name:
+            raise InputError(
+                f"--teacher_dir needs --objective={MASKED_WORDS.name}. "
+                f"Received: --objective={values.objective}"
+            )
         folder = ModelFolder.open(values.teacher_dir, what="--teacher_dir")
         folder.check()
         check_outputs(values, "teacher_dir", folder.path)
         _check_vocabulary(folder, tokenizer)
         teacher = cls(folder, values.distillation_weight, values.distillation_temperature)
-        distillation = getattr(values, "distillation", None)  # of run_pretraining alone
         if distillation is not None:
             _refuse_of_another_distillation(values, distillation)
         if distillation == LOGITS:
@@ -181,23 +192,14 @@ class GivenTeacher:
 
 
 def lasting_values(values: Any) -> dict[str, Any]:
-    """`recorded_values` of a program's flags, without a teacher's flags where there is none."""
-    recorded = recorded_values(values)
-    if getattr(values, "teacher_dir", None) is not None:
-        return recorded
-    fields = {field.name: field for field in dataclasses.fields(values)}
-    unused = {n for n, f in fields.items() if f.metadata["group"] == groups.DISTILLATION}
-    return {name: value for name, value in recorded.items() if name not in unused}
-
-
-def _refuse_without_teacher(values):
-    """Refuses flags that have an effect only beside --teacher_dir."""
-    for field in dataclasses.fields(values):
-        value = getattr(values, field.name)
-        if field.metadata["group"] == groups.DISTILLATION and value != field.default:
-            raise InputError(
-                f"--{field.name} needs --teacher_dir. Received: --{field.name}={value} without"
-            )
+    """What the record of a training names of a program's flags; a teacher's, if there is one."""
+    has_teacher = getattr(values, "teacher_dir", None) is not None
+    return {
+        field.name: getattr(values, field.name)
+        for field in dataclasses.fields(values)
+        if field.metadata["recorded"]
+        and (has_teacher or field.metadata["group"] != groups.DISTILLATION)
+    }
 
 
 def _refuse_of_another_distillation(values, chosen):

@@ -1,21 +1,19 @@
-"""Finds the sentence objectives of records, on which a model's results depend."""
+"""Compares the objectives of flags, models and records, on which a model's results depend."""
 
 import dataclasses
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.config import EncoderConfig
 from bert_tf.costs.dropped_tokens import LEAST_CALLS
-from create_pretraining_data.records.metadata import described_objective, one_value
 from model_formats.encoders import ENCODERS
-from model_formats.model_folder import ModelFolder, stages_of
+from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import OBJECTIVES, REPLACED_TOKENS
-from model_formats.training_record import trained_by, trained_objective
+from model_formats.training_record import trained_by
 from run_scripts.flags.training import check_outputs
 
 if TYPE_CHECKING:
+    from run_scripts.flags.begun import Begun
     from run_scripts.flags.pretrain import PretrainFlags
     from run_scripts.given_model import GivenModel
 
@@ -24,34 +22,8 @@ if TYPE_CHECKING:
 SENTENCE_OBJECTIVES = {"nsp": "next_sentence", "sop": "sentence_order"}
 
 
-def read_objective(files: Sequence[str]) -> str | None:
-    """The one sentence objective of record files, a key or "none"; None if it is not known."""
-    described = {path: described_objective(path) for path in files}
-    return one_value(described, "all files of a flag must be made with one --objective")
-
-
-def check_begun_objective(values: "PretrainFlags", objective: str | None) -> None:
-    """Refuses to go on with a training of another objective, or to measure it by another one.
-
-    `objective` is of the records to train on; the training's own, where it has no pairs.
-    """
-    stages = stages_of(latest_checkpoint(values.output_dir))
-    own = trained_by(stages)
-    if own and own != values.objective:
-        raise InputError(
-            f"--objective must be {own}, with which the training in {values.output_dir} began. "
-            f"Received: {values.objective}"
-        )
-    begun = trained_objective(stages)
-    if values.do_train and objective and begun and objective != begun:
-        raise InputError(
-            f"--input_file must hold records of --objective={begun}, with which the training in "
-            f"{values.output_dir} began. Received: records of --objective={objective}"
-        )
-
-
 def config_of_objective(
-    flags: "PretrainFlags", model: "GivenModel", config: EncoderConfig
+    flags: "PretrainFlags", model: "GivenModel", config: EncoderConfig, begun: "Begun"
 ) -> EncoderConfig:
     """The model's configuration with what flags change in it; refuses flags of other objectives."""
     encoders = OBJECTIVES[flags.objective].encoders
@@ -101,15 +73,16 @@ def config_of_objective(
     changes: dict[str, Any] = {} if size is None else {"generator_size": size}
     config = dataclasses.replace(config, **changes)
     if flags.objective == REPLACED_TOKENS.name and not flags.generator_dir:
-        _check_trained_size(config, latest_checkpoint(flags.output_dir) or model.checkpoint)
+        _check_trained_size(config, begun.checkpoint or model.checkpoint)
     return config
 
 
 def _check_trained_size(config, source):
     """Refuses another size of the generator than a checkpoint of this objective has."""
-    if source is None or trained_by(stages_of(source)) != REPLACED_TOKENS.name:
+    folder = ModelFolder.beside(source) if source else None
+    if folder is None or trained_by(folder.stages) != REPLACED_TOKENS.name:
         return
-    files = ModelFolder.beside(source).config_files
+    files = folder.config_files
     trained: Any = files[0].config if files else config
     size = trained.generator_size
     if round(size * config.hidden_size) != config.generator.hidden_size:

@@ -1,31 +1,14 @@
 """The flags of run_pretraining, with the checks that need no TensorFlow."""
 
 import dataclasses
-import hashlib
-import os
 import warnings
-from collections.abc import Sequence
-from typing import Any
 
 from bert_common.errors import InputError
-from bert_common.folders import read_bytes
-from bert_tf.checkpoint_files import latest_checkpoint
-from bert_tf.config import EncoderConfig
 from bert_tf.names import OPTIMIZER_NAMES
-from create_pretraining_data.records.metadata import (
-    one_value,
-    read_sidecar,
-    sidecar_path,
-    tokenizer_beside,
-)
 from create_pretraining_data.records.record_format import RecordFormat
-from model_formats.config_file import ConfigFile
-from model_formats.encoders import ENCODERS
-from model_formats.folder_tokenizer import check_table
-from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import PerModel, redeclare
+from run_scripts.flags.declaration import PerModel, is_given, redeclare
 from run_scripts.flags.distillation import PretrainingTeacherFlags
 from run_scripts.flags.limits import (
     HIGHEST_RATE,
@@ -35,16 +18,7 @@ from run_scripts.flags.limits import (
     MOST_PROCESSES,
     MOST_STEPS,
 )
-from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
-from run_scripts.flags.training import (
-    TrainingFlags,
-    ascending_numbers,
-    check_checkpoint,
-    check_training_flags,
-)
-from tokenization import load_tokenizer
-from tokenization.loading import Tokenizer
-from tokenization.vocabulary import load_vocabulary
+from run_scripts.flags.training import TrainingFlags, ascending_numbers, check_training_flags
 
 
 @dataclasses.dataclass(frozen=True)
@@ -239,8 +213,17 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         return MOST_STEPS if self.max_train_hours else self.num_train_steps
 
 
-def check_flags(values: PretrainFlags) -> None:
-    """Refuses values that cannot work with any files."""
+def check_flags(given: PretrainFlags, values: PretrainFlags) -> None:
+    """Refuses values that cannot work with any files; notes those without effect.
+
+    `values` are what was `given`, with every default.
+    """
+    start, count = values.start_warmup_step, values.num_warmup_steps
+    if values.max_train_hours:
+        unused = [n for n in ("num_train_steps", "num_warmup_steps") if is_given(given, n)]
+        unused += ["start_warmup_step"] if start else []
+        if unused:
+            print(f"note: without effect beside --max_train_hours: --{', --'.join(unused)}")
     if not (values.do_train or values.do_eval):
         raise InputError("--do_train or --do_eval must be on. Received: both off")
     check_training_flags(values)
@@ -249,7 +232,19 @@ def check_flags(values: PretrainFlags) -> None:
     if values.init_from_group0:
         raise InputError("--init_from_group0 must be off: Google's program fails on it too")
     if values.do_train and not values.max_train_hours:
-        _warn_of_warmup(values)
+        if start and not count:
+            warnings.warn(
+                f"--start_warmup_step={start} has no effect with --num_warmup_steps=0",
+                stacklevel=2,
+            )
+        elif start + count > values.num_train_steps:
+            begins = f"--start_warmup_step={start} + " if start else ""
+            warnings.warn(
+                f"{begins}--num_warmup_steps={count} is more than "
+                f"--num_train_steps={values.num_train_steps}: the learning rate never reaches "
+                "--learning_rate",
+                stacklevel=2,
+            )
     if values.eval_every_steps and not (values.eval_input_file and values.do_train):
         raise InputError(
             "--eval_every_steps needs --eval_input_file and --do_train. Received: "
@@ -257,147 +252,20 @@ def check_flags(values: PretrainFlags) -> None:
         )
 
 
-def _warn_of_warmup(values):
-    """Warns of a warm-up that training does not reach the end of, and of the start of none."""
-    start, count = values.start_warmup_step, values.num_warmup_steps
-    if start and not count:
-        warnings.warn(
-            f"--start_warmup_step={start} has no effect with --num_warmup_steps=0", stacklevel=3
-        )
-    elif start + count > values.num_train_steps:
-        begins = f"--start_warmup_step={start} + " if start else ""
-        warnings.warn(
-            f"{begins}--num_warmup_steps={count} is more than "
-            f"--num_train_steps={values.num_train_steps}: the learning rate never reaches "
-            "--learning_rate",
-            stacklevel=3,
-        )
-
-
-def read_bucket_boundaries(values: PretrainFlags, record_format: RecordFormat) -> tuple[int, ...]:
-    """The lengths that batches may have, ascending; none without --bucket_boundaries."""
-    if not values.bucket_boundaries:
+def read_bucket_boundaries(text: str | None, record_format: RecordFormat) -> tuple[int, ...]:
+    """The lengths of --bucket_boundaries that batches may have, ascending; none without it."""
+    if not text:
         return ()
     longest = record_format.max_seq_length
-    lengths = ascending_numbers(values.bucket_boundaries)
+    lengths = ascending_numbers(text)
     if not lengths or lengths[-1] >= longest:
         raise InputError(
             "--bucket_boundaries must be ascending lengths below --max_seq_length. Received: "
-            f"{values.bucket_boundaries}, --max_seq_length={longest}"
+            f"{text}, --max_seq_length={longest}"
         )
     if record_format.packed_sequences:
         raise InputError(
             "--bucket_boundaries is for records that are not packed: packed rows are full. "
-            f"Received: --bucket_boundaries={values.bucket_boundaries} and packed records"
+            f"Received: --bucket_boundaries={text} and packed records"
         )
     return (*lengths, longest)
-
-
-def check_vocabulary(
-    values: PretrainFlags, folder: ModelFolder | None, config: EncoderConfig
-) -> Tokenizer | None:
-    """The tokenizer of --tokenizer_dir or --model_dir, which fits the table of pieces; or None."""
-    if values.vocab_file and values.tokenizer_dir:
-        raise InputError("--vocab_file and --tokenizer_dir: only one may be given. Received: both")
-    tokenizer = None
-    if values.tokenizer_dir:
-        tokenizer, source = load_tokenizer(values.tokenizer_dir), values.tokenizer_dir
-    elif values.vocab_file:
-        vocabulary, _ = load_vocabulary(values.vocab_file)
-        check_table(config, max(vocabulary.values()) + 1, values.vocab_file)
-    elif folder:
-        files = folder.tokenizer_files(values.do_lower_case)
-        tokenizer = open_tokenizer(TokenizerFlags(**files)) if files else None
-        source = values.model_dir
-    if tokenizer is not None:
-        check_table(config, tokenizer.vocab_size, source)
-    return tokenizer
-
-
-def read_records_tokenizer(config: EncoderConfig, files: Sequence[str]) -> Tokenizer | None:
-    """The tokenizer that is stored beside the record files, or None.
-
-    Refuses one that they were not made with, or that is larger than the model's table.
-    """
-    path, folder = next(((p, f) for p in files if (f := tokenizer_beside(p))), ("", None))
-    if folder is None:
-        return None
-    tokenizer, sidecar = load_tokenizer(folder), read_sidecar(path) or {}
-    actual, wanted = tokenizer.fingerprint(), sidecar["tokenizer"]["fingerprint"]
-    if actual != wanted:
-        raise InputError(
-            f"{folder} must be what the records were made with: fingerprint {wanted[:12]}... in "
-            f"{sidecar_path(path)} (--tokenizer_dir names another folder). "
-            f"Received: fingerprint {actual[:12]}..."
-        )
-    check_table(config, tokenizer.vocab_size, folder)
-    return tokenizer
-
-
-def vocabulary_size(
-    values: PretrainFlags, model_type: str, tokenizer: Tokenizer | None, files: Sequence[str]
-) -> int:
-    """The rows of the table of pieces where the configuration leaves "vocab_size" out.
-
-    A run that is resumed has those that it began with.
-    """
-    begun = os.path.join(values.output_dir or "", ENCODERS[model_type].config_file)
-    if latest_checkpoint(values.output_dir) and os.path.isfile(begun):
-        return ConfigFile(begun, model_type).config.vocab_size
-    if tokenizer is not None:
-        return tokenizer.vocab_size
-    if values.vocab_file:
-        return max(load_vocabulary(values.vocab_file)[0].values()) + 1
-    raise InputError(
-        "vocab_size must be in the configuration where there is no tokenizer beside the records "
-        f"(--tokenizer_dir names one). Received: {files[0]} without"
-    )
-
-
-def described_lengths(files: Sequence[str]) -> dict[str, Any]:
-    """The lengths in the JSON file beside record files, by the names of their flags."""
-    described = (read_sidecar(files[0]) or {}).get("record_format", {})
-    names = ("max_seq_length", "max_predictions_per_seq")
-    return {name: described[name] for name in names if name in described}
-
-
-def check_described_tokenizer(
-    values: PretrainFlags, tokenizer: Tokenizer | None, files: Sequence[str]
-) -> None:
-    """Refuses records of several tokenizers, or a tokenizer that they were not made with.
-
-    A record file without a JSON file beside it is not checked.
-    """
-    recorded_tokenizers = {path: (read_sidecar(path) or {}).get("tokenizer", {}) for path in files}
-    prints = {path: recorded.get("fingerprint") for path, recorded in recorded_tokenizers.items()}
-    described = {path: value and f"fingerprint {value}" for path, value in prints.items()}
-    rule = "all records, of --eval_input_file too, must be made with one tokenizer"
-    one_value(described, rule)
-    if tokenizer is not None:
-        flag_name = "tokenizer_dir" if values.tokenizer_dir else "model_dir"
-        where = getattr(values, flag_name)
-        name, actual = "fingerprint", tokenizer.fingerprint()
-    elif values.vocab_file:
-        flag_name, where = "vocab_file", values.vocab_file
-        name, actual = "vocabulary_sha256", hashlib.sha256(read_bytes(where)).hexdigest()
-    else:
-        return
-    for path, recorded in recorded_tokenizers.items():
-        if recorded.get(name, actual) != actual:
-            raise InputError(
-                f"--{flag_name} must be what the records were made with: {name} "
-                f"{recorded[name][:12]}... in {sidecar_path(path)}. "
-                f"Received: {where}, {name} {actual[:12]}..."
-            )
-
-
-def check_checkpoints(values: PretrainFlags, checkpoint: str | None) -> None:
-    """Refuses a checkpoint to start from that does not exist, or an evaluation without one."""
-    newest = latest_checkpoint(values.output_dir)
-    if not newest:  # a run that resumes does not read --init_checkpoint
-        check_checkpoint(checkpoint)
-    if not (values.do_train or checkpoint or newest):
-        raise InputError(
-            "to evaluate there must be a checkpoint in --output_dir, or --init_checkpoint. "
-            f"Received: none in {values.output_dir}"
-        )

@@ -6,19 +6,16 @@ import re
 from typing import Any
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint_files import latest_checkpoint
-from bert_tf.config import EncoderConfig, unseen_differences
+from bert_tf.config import EncoderConfig
 from bert_tf.names import ATTENTION_NAMES
 from model_formats.config_file import ConfigFile
 from model_formats.encoders import ENCODERS
-from model_formats.model_folder import ModelFolder
 from model_formats.weights import check_weights
 from run_scripts.flags import groups
-from run_scripts.flags.declaration import flag, names_of
+from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES
 from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
-from tokenization.loading import Tokenizer, load_tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,20 +181,21 @@ def check_training_flags(values: TrainingFlags) -> None:
     if values.use_tpu:
         raise InputError("--use_tpu must be off: this program trains on GPUs and CPUs")
     read_profile_steps(values)
-    for_tpus = (f for f in dataclasses.fields(values) if f.metadata["group"] == groups.TPU)
-    names = [field.name for field in for_tpus if field.default is None]
-    for unused, reason in ((names, "for TPUs, "), (names_of(values, "no_effect"), "")):
-        given = [name for name in unused if getattr(values, name) is not None]
+    fields = dataclasses.fields(values)
+    for_tpus = [f.name for f in fields if f.metadata["group"] == groups.TPU and f.default is None]
+    others = [f.name for f in fields if f.metadata["no_effect"]]
+    for names, reason in ((for_tpus, "for TPUs, "), (others, "")):
+        given = [name for name in names if getattr(values, name) is not None]
         if given:
             print(f"note: --{', --'.join(given)}: {reason}without effect here")
 
 
-def check_checkpoint(path: str | None) -> None:
-    """Refuses an --init_checkpoint that names no weights; None is no problem."""
+def check_checkpoint(path: str | None) -> str | None:
+    """Finds the weights of --init_checkpoint, which must be there; None is no problem."""
     if path is None:
-        return
+        return None
     try:
-        check_weights(path)
+        return check_weights(path)
     except InputError as error:
         raise InputError(f"--init_checkpoint: {error}") from None
 
@@ -215,53 +213,6 @@ def check_outputs(values: Any, name: str, folder: str) -> None:
             )
 
 
-def check_kept(folder: str, flags: TrainingFlags) -> None:
-    """Refuses to resume the training in a folder with another value of a flag that is kept."""
-    stages = ModelFolder(folder).stages if latest_checkpoint(folder) else []
-    settings = stages[-1].get("settings") if stages else None
-    if not isinstance(settings, dict):
-        return
-    for field in dataclasses.fields(flags):
-        if not field.metadata["kept"]:
-            continue
-        name, given = field.name, getattr(flags, field.name)
-        begun = settings.get(name, field.default)
-        is_path = field.metadata["is_path"] and isinstance(begun, str) and given
-        if os.path.abspath(begun) != os.path.abspath(given) if is_path else begun != given:
-            must = f"be {begun}, with which the training in {folder} began"
-            if begun is None:
-                must = f"not be given: the training in {folder} began without it"
-            raise InputError(f"--{name} must {must}. Received: --{name}={given}")
-
-
-def check_network(folder: str, model_type: str, config: EncoderConfig) -> None:
-    """Refuses to go on from a folder's checkpoint as another network, of which no shape tells."""
-    begun = os.path.join(folder, ENCODERS[model_type].config_file)
-    if not (latest_checkpoint(folder) and os.path.isfile(begun)):
-        return
-    trained = ConfigFile(begun, model_type).config
-    for name in unseen_differences(trained, config):
-        raise InputError(
-            f"{name} of the configuration must be {getattr(trained, name)}, with which the "
-            f"training in {folder} began. Received: {getattr(config, name)}"
-        )
-
-
-def check_tokenizer(folder: str, tokenizer: Tokenizer | None) -> None:
-    """Refuses to go on from a folder's checkpoint with another tokenizer: it would be replaced."""
-    if tokenizer is None or not latest_checkpoint(folder):
-        return
-    try:
-        begun, given = load_tokenizer(folder).fingerprint(), tokenizer.fingerprint()
-    except InputError:  # none there, or a part of one, which is written anew
-        return
-    if begun != given:
-        raise InputError(
-            f"the tokenizer must be that in {folder}, with which the training there began, "
-            f"fingerprint {begun[:12]}... Received: fingerprint {given[:12]}..."
-        )
-
-
 def check_length(values: Any, config: EncoderConfig, unless: str = "") -> None:
     """Refuses a --max_seq_length, of flags or of records, that exceeds the model's positions."""
     if values.max_seq_length > config.max_position_embeddings:
@@ -276,14 +227,6 @@ def ascending_numbers(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
     numbers = [int(part) if re.fullmatch(r"\d{1,5}", part) else 0 for part in parts]
     return numbers if numbers == sorted(set(numbers)) and numbers[0] else []
-
-
-def library_seed(values: TrainingFlags) -> int:
-    """The seed of Keras and TensorFlow: --random_seed, unless that is a multiple of 2^31 - 1.
-
-    TensorFlow treats such a seed as 0, with which tf.data's shuffles take no seed from the graph.
-    """
-    return values.random_seed % MAX_SEED or MAX_SEED - 1
 
 
 NO_CONFIG = (

@@ -17,7 +17,8 @@ from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
 from bert_tf.checkpoint_files import EXPORTED_NAME, exists
 from model_formats.folder_tokenizer import check_table
-from model_formats.model_folder import ModelFolder, check_output
+from model_formats.folder_weights import check_output
+from model_formats.model_folder import ModelFolder
 from model_formats.weights import check_weights
 from run_scripts.flags import groups
 from run_scripts.flags.parser import run_program

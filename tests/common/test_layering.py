@@ -45,6 +45,7 @@ FLOORS = {
         "model_folder",
         "difference_files",
         "folder_tokenizer",
+        "folder_weights",
         "training_record",
         "pretraining_objectives",
         "task_records",

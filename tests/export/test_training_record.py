@@ -6,10 +6,11 @@ import re
 import pytest
 
 from bert_common.errors import InputError
-from model_formats.model_folder import earlier_stages, stages_of
+from model_formats.model_folder import stages_of
 from model_formats.training_record import add_counts, read_stages, write_stages
 from run_scripts import classifier
 from run_scripts.conversion import export_model
+from run_scripts.flags.begun import Begun
 from tests.support.models.model_folders import write_folder
 from tests.support.programs import NO_DROPOUT, PretrainingJob
 from tests.support.task_data import write_splits
@@ -22,12 +23,12 @@ def test_a_run_follows_what_it_starts_from(tmp_path):
     write_folder(tmp_path / "first")
     write_stages(tmp_path / "first", [FIRST])
     checkpoint = str(tmp_path / "first" / "model.ckpt-3")
-    assert earlier_stages(str(tmp_path / "new"), checkpoint) == [FIRST]
-    assert earlier_stages(str(tmp_path / "new"), None) == []
+    new = Begun.of(str(tmp_path / "new"), "bert")
+    assert new.earlier_stages(checkpoint) == [FIRST] and new.earlier_stages(None) == []
     # One that resumes: its own stage is the last of the folder, whatever it began with.
     write_folder(tmp_path / "second")
     write_stages(tmp_path / "second", [FIRST, SECOND])
-    assert earlier_stages(str(tmp_path / "second"), None) == [FIRST]
+    assert Begun.of(str(tmp_path / "second"), "bert").earlier_stages(None) == [FIRST]
     assert stages_of(str(tmp_path / "second" / "best" / "model.ckpt-3")) == [FIRST, SECOND]
 
 

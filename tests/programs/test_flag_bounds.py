@@ -210,7 +210,7 @@ def test_numbers_within_strings():
         read_layers("layers", long, BertConfig(100))
     values = parse(PretrainFlags, command_line(PretrainFlags, f"--bucket_boundaries={long}"))
     with pytest.raises(InputError, match="--bucket_boundaries must be"):
-        read_bucket_boundaries(values, FORMAT)
+        read_bucket_boundaries(values.bucket_boundaries, FORMAT)
     with pytest.raises(InputError, match="number of shards, after @"):
         expand_output_file("a@99999999999")
     assert expand_output_file(f"a@{long}") == [f"a@{long}"]  # a name that is too long

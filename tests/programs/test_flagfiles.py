@@ -51,7 +51,7 @@ def test_data_and_training_fit(job, monkeypatch):
     file = given_config(train)
     model_type, config = file.model_type, file.config_with(32000)
     train = resolve_model_defaults(train, model_type)
-    check_flags(train)
+    check_flags(train, train)
     assert plan.model_type == model_type or job == "electra_small"  # --objective=none says no type
     assert plan.objective == {"bert": "nsp", "albert": "sop", "electra": "none"}[model_type]
     # build_vocab.py's, which its vocabulary alone does not describe.

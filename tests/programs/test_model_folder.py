@@ -10,7 +10,8 @@ from model_formats.model_folder import ModelFolder
 from run_scripts.extract_features import ExtractFeaturesFlags
 from run_scripts.flags.create_data import CreateDataFlags, choose_objective
 from run_scripts.flags.parser import parse
-from run_scripts.flags.pretrain import PretrainFlags, check_vocabulary
+from run_scripts.flags.pretrain import PretrainFlags
+from run_scripts.flags.record_files import RecordFiles, find_tokenizer
 from run_scripts.given_model import GivenModel, named_tokenizer
 from tests.support.tiny_models import SIZES
 
@@ -208,9 +209,10 @@ def test_the_tokenizer_that_pretraining_puts_beside_its_checkpoints(tmp_path):
     values = parse(PretrainFlags, argv)
     folder = GivenModel.of(values).folder
     assert folder.checkpoint == f"{model}/bert_model.ckpt"
-    tokenizer = check_vocabulary(values, folder, folder.config)
-    assert tokenizer.kind == "full" and tokenizer.do_lower_case is False
+    others = folder, folder.config, RecordFiles([]), RecordFiles([])
+    tokenizer, size = find_tokenizer(values, *others)
+    assert tokenizer.kind == "full" and tokenizer.do_lower_case is False and size == 8
     with pytest.raises(InputError, match="do_lower_case"):
-        check_vocabulary(dataclasses.replace(values, do_lower_case=True), folder, folder.config)
+        find_tokenizer(dataclasses.replace(values, do_lower_case=True), *others)
     (model / "vocab.txt").unlink()
-    assert check_vocabulary(values, folder, folder.config) is None
+    assert find_tokenizer(values, *others) == (None, None)

@@ -1,8 +1,10 @@
 """The program run_pretraining: trains, resumes, evaluates, and reports bad input in one line."""
 
 import json
+import os
 import shutil
 import warnings
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -384,6 +386,19 @@ def test_a_run_goes_on_with_the_tokenizer_that_it_began_with(job):
     for flags in (goes_on, evaluates):
         with pytest.raises(InputError, match="the tokenizer must be that in .*output, with which"):
             make_job(flags)
+
+
+def test_what_a_training_left_is_opened_once(job):
+    shutil.copytree(write_tokenizer(job.folder / "tokenizer"), job.output)
+    shutil.copy(job.folder / "bert.json", job.output / "bert_config.json")
+    (job.output / "training.json").write_text('[{"program": "pre-training", "settings": {}}]')
+    (job.output / "model.ckpt-1.index").touch()
+    given = parse(PretrainFlags, job.argv(tokenizer_dir=job.folder / "tokenizer"))
+    with mock.patch("builtins.open", wraps=open) as spy:
+        make_job(given)
+    opened = [os.path.relpath(call.args[0], job.output) for call in spy.call_args_list]
+    files = ["bert_config.json", "tokenizer_config.json", "training.json", "vocab.txt"]
+    assert sorted(name for name in opened if not name.startswith("..")) == files
 
 
 def test_unused_rows_are_said(job, capsys):

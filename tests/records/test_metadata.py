@@ -15,7 +15,7 @@ from bert_tf.input.record_checks import check_records
 from create_pretraining_data.records.metadata import KIND, are_up_to_date, tokenizer_beside
 from create_pretraining_data.records.reader import count_records, find_corruption
 from run_scripts.create_data import main
-from run_scripts.flags.pretrain import read_records_tokenizer
+from run_scripts.flags.record_files import RecordFiles
 from tests.support.programs import PretrainingJob, one_line, results
 from tokenization import KoreanTokenizer, load_tokenizer, save_tokenizer
 
@@ -77,7 +77,7 @@ def test_the_tokenizer_beside_records_is_theirs(made, tmp_path, capsys):
     assert job.run(input_file=records / "plain-*", **UNSAID) == 1
     assert "plain.tokenizer must be what the records were made with" in one_line(capsys)
     shutil.copytree(made / "tokenizer", records / "plain.tokenizer", dirs_exist_ok=True)
-    found = read_records_tokenizer(BertConfig.from_json_file(tmp_path / "bert.json"), files)
+    found, _ = RecordFiles.of(f"{records}/plain-*", "input_file").open_tokenizer()
     assert found.fingerprint() == load_tokenizer(made / "tokenizer").fingerprint()
 
 

@@ -68,10 +68,12 @@ def _as_file(tokens):
         yield path
 
 
-def is_hugging_face_folder(directory: Path) -> bool:
-    """Whether `transformers` wrote a folder's tokenizer files, not this project."""
-    if (directory / CONFIG_FILE).exists():
-        config = _read_object(directory / CONFIG_FILE)
+def is_hugging_face_folder(directory: Path, config: dict[str, Any] | None) -> bool:
+    """Whether `transformers` wrote a folder's tokenizer files, not this project.
+
+    `config` is what its tokenizer_config.json holds; None without one.
+    """
+    if config is not None:
         return "kind" not in config and (
             "tokenizer_class" in config
             or any((directory / name).exists() for name in (TOKENIZER_FILE, SPECIAL_TOKENS_FILE))
@@ -83,18 +85,20 @@ def is_hugging_face_folder(directory: Path) -> bool:
     )
 
 
-def load_hugging_face(directory: Path) -> HuggingFaceTokenizer | SentencePieceTokenizer:
+def load_hugging_face(
+    directory: Path, config: dict[str, Any] | None
+) -> HuggingFaceTokenizer | SentencePieceTokenizer:
     """Loads the tokenizer of a Hugging Face folder.
 
     Args:
-        directory: holds vocab.txt or a WordPiece tokenizer.json, or ALBERT's spiece.model, beside
-            tokenizer_config.json; without that, the options are BertTokenizer's defaults.
+        directory: holds vocab.txt or a WordPiece tokenizer.json, or ALBERT's spiece.model.
+        config: what its tokenizer_config.json holds; None without one: BertTokenizer's defaults.
 
     Raises:
         InputError: a file is missing or malformed, two of them contradict each other, or the
             tokenizer is one that this project cannot reproduce.
     """
-    config = _read_optional(directory / CONFIG_FILE)
+    config = config or {}
     class_name = config.get("tokenizer_class") or ""
     if not isinstance(class_name, str):
         raise InputError(
@@ -134,7 +138,7 @@ def _load_albert(directory, config):
     tokenizer = SentencePieceTokenizer(
         directory / SENTENCEPIECE_FILE, do_lower_case=lower, variant="huggingface"
     )
-    check_added_tokens(directory, tokenizer.vocab)
+    check_added_tokens(directory, config, tokenizer.vocab)
     return tokenizer
 
 
@@ -292,15 +296,15 @@ def _check_special_tokens(directory, config, tokens):
             f"a vocabulary must hold {' '.join(SPECIAL_TOKENS)}. Received: {directory} "
             f"({len(tokens)} tokens) without {' '.join(missing)}"
         )
-    check_added_tokens(directory, ids)
+    check_added_tokens(directory, config, ids)
 
 
-def check_added_tokens(directory: Path, ids: dict[str, int]) -> None:
+def check_added_tokens(directory: Path, config: dict[str, Any], ids: dict[str, int]) -> None:
     """Refuses an added token that is no special token of the vocabulary.
 
     Special tokens beside the usual ones may be: only a text that spells them tells.
     """
-    for token, index, special in _added_tokens(directory):
+    for token, index, special in _added_tokens(directory, config):
         if ids.get(token) != index or not special:
             raise InputError(
                 "an added token must be a special token of the vocabulary, with its id there: "
@@ -309,11 +313,10 @@ def check_added_tokens(directory: Path, ids: dict[str, int]) -> None:
             )
 
 
-def _added_tokens(directory):
+def _added_tokens(directory, config):
     """Yields (token, id, whether it is special) of every added token that the files name."""
     added = _read_optional(directory / TOKENIZER_FILE).get("added_tokens")
     added = added if isinstance(added, list) else []
-    config = _read_optional(directory / CONFIG_FILE)
     listed = [(entry, entry.get("id") if isinstance(entry, dict) else None) for entry in added]
     decoder = config.get("added_tokens_decoder")
     for index, entry in decoder.items() if isinstance(decoder, dict) else ():

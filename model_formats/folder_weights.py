@@ -1,0 +1,72 @@
+"""Finds the weights of a model's folder."""
+
+import os
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint_files import (
+    BEST_FOLDER,
+    EXPORTED_NAME,
+    best_checkpoint,
+    exists,
+    latest_checkpoint,
+    list_other_checkpoints,
+)
+from model_formats.encoders import ALBERT
+from model_formats.transformers_files.safetensors_files import find_safetensors, refuse_pickles
+
+# Where a module of TensorFlow Hub has its configuration and vocabulary, and its checkpoint.
+HUB_ASSETS, HUB_VARIABLES = "assets", "variables"
+
+# Weights of transformers 4 that transformers itself no longer reads.
+OTHER_WEIGHTS = ("tf_model.h5", "flax_model.msgpack")
+
+
+def find_checkpoint(directory: str, is_best: bool = False) -> str:
+    """The best checkpoint if an evaluation has chosen one, else the newest, else an export.
+
+    Else the only one with another name, else model.safetensors or the index of its shards.
+    `is_best`: a training made the folder for its best checkpoint.
+    """
+    if os.path.basename(directory) == HUB_ASSETS:
+        directory = os.path.join(os.path.dirname(directory), HUB_VARIABLES)
+    find = best_checkpoint if is_best else latest_checkpoint
+    for prefix in (
+        best_checkpoint(os.path.join(directory, BEST_FOLDER)),
+        os.path.join(directory, ALBERT.checkpoint),  # its best one, released or not
+        find(directory),
+        os.path.join(directory, EXPORTED_NAME),
+    ):
+        if prefix and exists(prefix):
+            return prefix
+    others = list_other_checkpoints(directory)
+    if not others and (path := find_safetensors(directory)):
+        return path
+    if not others:
+        refuse_pickles(directory)
+        found = [name for name in OTHER_WEIGHTS if os.path.exists(os.path.join(directory, name))]
+        raise InputError(
+            "a model's folder must hold a checkpoint. Received: "
+            + " with ".join([directory, *(f"{name}, which is not read" for name in found)])
+        )
+    if len(others) > 1:
+        raise InputError(
+            "a model's folder must hold one checkpoint, unless they are called "
+            f"{EXPORTED_NAME}-STEP; --init_checkpoint chooses one. Received: {directory} with "
+            f"{', '.join(map(os.path.basename, others))}"
+        )
+    return others[0]
+
+
+def check_output(output_dir: str, folder: str) -> None:
+    """Refuses to write over a model: its own, or another one."""
+    if os.path.isdir(output_dir) and (
+        os.path.samefile(output_dir, folder)
+        or latest_checkpoint(output_dir)
+        or list_other_checkpoints(output_dir)
+        or exists(os.path.join(output_dir, EXPORTED_NAME))
+        or find_safetensors(output_dir)
+    ):
+        raise InputError(
+            "--output_dir must be a folder without a model. Received: "
+            f"{output_dir}, which holds one"
+        )

@@ -1,0 +1,109 @@
+"""Opens what a training left in its folder, and refuses to go on there in another way."""
+
+import dataclasses
+import functools
+import os
+from typing import TYPE_CHECKING, Self
+
+from bert_common.errors import InputError
+from bert_tf.checkpoint_files import latest_checkpoint
+from bert_tf.config import EncoderConfig, unseen_differences
+from model_formats.config_file import ConfigFile
+from model_formats.encoders import ENCODERS
+from model_formats.model_folder import stages_of
+from model_formats.training_record import Stage, trained_by, trained_objective
+from tokenization.loading import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    from run_scripts.flags.training import TrainingFlags
+
+
+@dataclasses.dataclass(frozen=True)
+class Begun:
+    """What a training left in its folder, each file read once; nothing where none began.
+
+    Attributes:
+        folder: --output_dir, or the folder of a seed in it.
+        model_type: of the model to train there, a key of `ENCODERS`.
+        checkpoint: the newest one; None: no training began.
+    """
+
+    folder: str
+    model_type: str
+    checkpoint: str | None
+
+    @classmethod
+    def of(cls, folder: str, model_type: str) -> Self:
+        """Opens a folder, which may not exist yet."""
+        return cls(folder, model_type, latest_checkpoint(folder))
+
+    @functools.cached_property
+    def stages(self) -> list[Stage]:
+        """How its model was trained, the training itself last; see `training_record`."""
+        return stages_of(self.checkpoint)
+
+    @functools.cached_property
+    def config(self) -> EncoderConfig | None:
+        """Its model's configuration; None without one of the same model type."""
+        path = os.path.join(self.folder, ENCODERS[self.model_type].config_file)
+        if self.checkpoint is None or not os.path.isfile(path):
+            return None
+        return ConfigFile(path, self.model_type).config
+
+    def earlier_stages(self, checkpoint: str | None) -> list[Stage]:
+        """The stages before a run that starts from `checkpoint`, or goes on in the folder."""
+        return self.stages[:-1] if self.checkpoint else stages_of(checkpoint)
+
+    def check_objective(self, given: str, of_records: str | None) -> None:
+        """Refuses another --objective than the `given` one, or records of another one.
+
+        `of_records` is None where that does not matter; of a training without pairs, its own.
+        """
+        own, begun = trained_by(self.stages), trained_objective(self.stages)
+        if own and own != given:
+            raise InputError(
+                f"--objective must be {own}, with which the training in {self.folder} began. "
+                f"Received: {given}"
+            )
+        if of_records and begun and of_records != begun:
+            raise InputError(
+                f"--input_file must hold records of --objective={begun}, with which the training "
+                f"in {self.folder} began. Received: records of --objective={of_records}"
+            )
+
+    def check_model(self, config: EncoderConfig, tokenizer: Tokenizer | None) -> None:
+        """Refuses another network, of which no shape tells, or a tokenizer that would be lost."""
+        trained = self.config
+        for name in unseen_differences(trained, config) if trained else ():
+            raise InputError(
+                f"{name} of the configuration must be {getattr(trained, name)}, with which the "
+                f"training in {self.folder} began. Received: {getattr(config, name)}"
+            )
+        if tokenizer is None or self.checkpoint is None:
+            return
+        try:
+            begun, given = load_tokenizer(self.folder).fingerprint(), tokenizer.fingerprint()
+        except InputError:  # none there, or a part of one, which is written anew
+            return
+        if begun != given:
+            raise InputError(
+                f"the tokenizer must be that in {self.folder}, with which the training there "
+                f"began, fingerprint {begun[:12]}... Received: fingerprint {given[:12]}..."
+            )
+
+    def check_kept(self, flags: "TrainingFlags") -> None:
+        """Refuses another value of a flag that is kept."""
+        settings = self.stages[-1].get("settings") if self.stages else None
+        if not isinstance(settings, dict):
+            return
+        for field in dataclasses.fields(flags):
+            if not field.metadata["kept"]:
+                continue
+            name, given = field.name, getattr(flags, field.name)
+            begun = settings.get(name, field.default)
+            is_path = field.metadata["is_path"] and isinstance(begun, str) and given
+            if os.path.abspath(begun) != os.path.abspath(given) if is_path else begun != given:
+                must = f"be {begun}, with which the training in {self.folder} began"
+                if begun is None:
+                    must = f"not be given: the training in {self.folder} began without it"
+                raise InputError(f"--{name} must {must}. Received: --{name}={given}")

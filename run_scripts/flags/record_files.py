@@ -1,0 +1,125 @@
+"""Opens the record files of a flag once, with what describes them, and their tokenizer."""
+
+import dataclasses
+import functools
+import hashlib
+from typing import TYPE_CHECKING, Any, Self
+
+from bert_common.errors import InputError
+from bert_tf.config import EncoderConfig
+from create_pretraining_data.records.metadata import (
+    described_objective,
+    one_value,
+    read_sidecar,
+    sidecar_path,
+    tokenizer_beside,
+)
+from model_formats.folder_tokenizer import check_table
+from model_formats.model_folder import ModelFolder
+from run_scripts.flags.paths import expand_globs
+from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
+from tokenization import load_tokenizer
+from tokenization.loading import Tokenizer
+from tokenization.vocabulary import load_vocabulary
+
+if TYPE_CHECKING:
+    from run_scripts.flags.pretrain import PretrainFlags
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordFiles:
+    """Record files; what describes them is read when it is first asked for, and once."""
+
+    paths: list[str]
+
+    @classmethod
+    def of(cls, patterns: str, flag_name: str) -> Self:
+        """Opens the files that a flag names, as `expand_globs` finds them."""
+        return cls(expand_globs(patterns, flag_name))
+
+    @functools.cached_property
+    def described(self) -> dict[str, dict[str, Any]]:
+        """For each path what the JSON file beside it says; {} of a file without."""
+        return {path: read_sidecar(path) or {} for path in self.paths}
+
+    @property
+    def lengths(self) -> dict[str, Any]:
+        """The described lengths, by the names of their flags."""
+        described = self.described[self.paths[0]].get("record_format", {})
+        names = ("max_seq_length", "max_predictions_per_seq")
+        return {name: described[name] for name in names if name in described}
+
+    @functools.cached_property
+    def objective(self) -> str | None:
+        """The one sentence objective, "nsp", "sop" or "none"; None if it is not known."""
+        found = {path: described_objective(says) for path, says in self.described.items()}
+        return one_value(found, "all files of a flag must be made with one --objective")
+
+    def open_tokenizer(self) -> tuple[Tokenizer | None, str]:
+        """The tokenizer beside the files, or None, and its folder.
+
+        Refuses one that they were not made with.
+        """
+        path, folder = next(((p, f) for p in self.paths if (f := tokenizer_beside(p))), ("", ""))
+        if not folder:
+            return None, folder
+        tokenizer = load_tokenizer(folder)
+        actual, wanted = tokenizer.fingerprint(), self.described[path]["tokenizer"]["fingerprint"]
+        if actual != wanted:
+            raise InputError(
+                f"{folder} must be what the records were made with: fingerprint {wanted[:12]}... "
+                f"in {sidecar_path(path)} (--tokenizer_dir names another folder). "
+                f"Received: fingerprint {actual[:12]}..."
+            )
+        return tokenizer, folder
+
+
+def find_tokenizer(
+    values: "PretrainFlags",
+    folder: ModelFolder | None,
+    config: EncoderConfig,
+    files: RecordFiles,
+    eval_files: RecordFiles,
+) -> tuple[Tokenizer | None, int | None]:
+    """The tokenizer of --tokenizer_dir, --model_dir or the records, and how many tokens it has.
+
+    Where there is none, that is the number of tokens in --vocab_file. Refuses more tokens than the
+    model's table has rows, and records that were made with another tokenizer.
+    """
+    if values.vocab_file and values.tokenizer_dir:
+        raise InputError("--vocab_file and --tokenizer_dir: only one may be given. Received: both")
+    tokenizer, size, mark, flag_name = None, None, ("", ""), "model_dir"
+    if values.tokenizer_dir:
+        flag_name, tokenizer = "tokenizer_dir", load_tokenizer(values.tokenizer_dir)
+    elif values.vocab_file:
+        vocabulary, content = load_vocabulary(values.vocab_file)
+        flag_name, size = "vocab_file", max(vocabulary.values()) + 1
+        mark = "vocabulary_sha256", hashlib.sha256(content).hexdigest()
+    elif folder and (found := folder.tokenizer_files(values.do_lower_case)):
+        tokenizer = open_tokenizer(TokenizerFlags(**found))
+    if tokenizer is not None:
+        size, mark = tokenizer.vocab_size, ("fingerprint", tokenizer.fingerprint())
+    where = getattr(values, flag_name)
+    if size is not None:
+        check_table(config, size, where)
+    _check_described(files.described | eval_files.described, f"--{flag_name}", where, *mark)
+    if tokenizer is None:
+        tokenizer, where = files.open_tokenizer()
+        if tokenizer is not None:
+            size = tokenizer.vocab_size
+            check_table(config, size, where)
+    return tokenizer, size
+
+
+def _check_described(described, flag, where, name, actual):
+    """Refuses records of several tokenizers, or one whose `name` is not `actual`; "": any is."""
+    recorded = {path: says.get("tokenizer", {}) for path, says in described.items()}
+    prints = {path: says.get("fingerprint") for path, says in recorded.items()}
+    prints = {path: f"fingerprint {value}" for path, value in prints.items() if value}
+    one_value(prints, "all records, of --eval_input_file too, must be made with one tokenizer")
+    for path, says in recorded.items():
+        if name and says.get(name, actual) != actual:
+            raise InputError(
+                f"{flag} must be what the records were made with: {name} {says[name][:12]}... in "
+                f"{sidecar_path(path)}. Received: {where}, {name} {actual[:12]}..."
+            )
