@@ -13,7 +13,7 @@ from keras import ops
 
 from bert_tf.config import EncoderConfig
 from bert_tf.distillation import soft_divergence
-from bert_tf.encoder import EncoderModel
+from bert_tf.encoder import EncoderModel, HeadOutput
 from bert_tf.layers import LayerNorm, Shape, activation_function, call_block, dense, initializer
 from bert_tf.objective import Loss, Objective, SoftLoss
 
@@ -154,12 +154,26 @@ class PretrainingModel(EncoderModel):
             A dict: "masked_lm_logits" [B, P, V], "next_sentence_logits" [B, 2] (packed rows:
             [B, S, 2]).
         """
-        positions, table = inputs["masked_lm_positions"], self.encoder.embeddings.word_embeddings
+        positions = inputs["masked_lm_positions"]
         encoded = self.encoder(inputs, training=training, positions=positions, run_block=run_block)
         return {
-            "masked_lm_logits": self.masked_lm(encoded["sequence_output"], table),
-            "next_sentence_logits": self.next_sentence(encoded["pooled_output"]),
+            "masked_lm_logits": self._words(encoded),
+            "next_sentence_logits": self._pairs(encoded),
         }
+
+    def _words(self, encoded):
+        return self.masked_lm(encoded["sequence_output"], self.encoder.embeddings.word_embeddings)
+
+    def _pairs(self, encoded):
+        return self.next_sentence(encoded["pooled_output"])
+
+    def head_outputs(self) -> dict[str, HeadOutput]:
+        """Masked words at every token; of pairs only what the encoder's authors trained."""
+        pairs = ("next_sentence", *("pooler",) * self.config.has_pooler)
+        outputs = {"next_sentence_logits": HeadOutput(pairs, self._pairs)}
+        if self.encoder.sentence_objective is None:
+            outputs = {}
+        return {**outputs, "masked_lm_logits": HeadOutput(("masked_lm",), self._words)}
 
 
 def example_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:

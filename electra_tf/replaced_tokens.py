@@ -16,7 +16,7 @@ from keras import ops
 
 from bert_tf.config import EncoderConfig
 from bert_tf.dropout import random_bits
-from bert_tf.encoder import EncoderModel
+from bert_tf.encoder import EncoderModel, HeadOutput
 from bert_tf.layers import Shape, activation_function, call_block, dense
 from bert_tf.objective import Loss, Objective, Share
 from bert_tf.pretraining import LOSSES as WORDS
@@ -165,8 +165,15 @@ class ReplacedTokensModel(EncoderModel):
             outputs |= corrupt(inputs, drawn)
             inputs = {**inputs, "input_ids": outputs["corrupted_ids"]}
         encoded = self.encoder(inputs, training=training, run_block=run_block)
-        outputs["discriminator_logits"] = self.discriminator(encoded["sequence_output"])
+        outputs["discriminator_logits"] = self._judge(encoded)
         return outputs
+
+    def _judge(self, encoded):
+        return self.discriminator(encoded["sequence_output"])
+
+    def head_outputs(self) -> dict[str, HeadOutput]:
+        """What the discriminator says of every token."""
+        return {"discriminator_logits": HeadOutput(("discriminator",), self._judge)}
 
     def _fill(self, inputs, training, run_block):
         positions, table = inputs["masked_lm_positions"], self.encoder.embeddings.word_embeddings

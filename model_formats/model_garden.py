@@ -73,7 +73,7 @@ IGNORED_NAMES = (
 )
 
 # The pretrainer's files have the pooler without the two logits over it.
-OPTIONAL_NAMES = ("bert/pooler/", "cls/seq_relationship/")
+OPTIONAL_PARTS = ("pooler", "next_sentence")
 
 _ROOT = re.compile(rf"(.*/)?(?:layer_with_weights-0|_embedding_layer)/embeddings{re.escape(VALUE)}")
 _NUMBERED = re.compile(r"layer_with_weights-(\d+)(?=/)")
@@ -105,7 +105,7 @@ def open_model_garden(reader: Any, prefix: str) -> CheckpointArrays:
     def read(google):
         return read_tensor(reader, prefix, names[google]).reshape(shapes[google])
 
-    return CheckpointArrays(str(prefix), shapes, read, OPTIONAL_NAMES, tuple(ignored))
+    return CheckpointArrays(str(prefix), shapes, read, OPTIONAL_PARTS, tuple(ignored))
 
 
 def _by_attributes(paths):

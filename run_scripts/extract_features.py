@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 ARRAYS = ".npz"
 
 # The pooler is not run, and files that other programs made may lack it.
-UNUSED = ("bert/pooler/",)
+UNUSED = ("pooler",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +162,7 @@ def open_encoder(values: ExtractFeaturesFlags, model: GivenModel) -> "keras.Mode
     from bert_tf.blockwise_attention import automatic_attention
     from bert_tf.checkpoint import load_arrays
 
-    encoder = model.encoder.model_class(model.config, attention_function=automatic_attention)
+    encoder = model.encoder.make_model(model.config, attention_function=automatic_attention)
     arrays = open_weights(model.checkpoint, model.folder)
     load_arrays(encoder, dataclasses.replace(arrays, optional=(*arrays.optional, *UNUSED)))
     return encoder
