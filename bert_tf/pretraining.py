@@ -154,26 +154,23 @@ class PretrainingModel(EncoderModel):
             A dict: "masked_lm_logits" [B, P, V], "next_sentence_logits" [B, 2] (packed rows:
             [B, S, 2]).
         """
-        positions = inputs["masked_lm_positions"]
+        positions, table = inputs["masked_lm_positions"], self.encoder.embeddings.word_embeddings
         encoded = self.encoder(inputs, training=training, positions=positions, run_block=run_block)
         return {
-            "masked_lm_logits": self._words(encoded),
-            "next_sentence_logits": self._pairs(encoded),
+            "masked_lm_logits": self.masked_lm(encoded["sequence_output"], table),
+            "next_sentence_logits": self.next_sentence(encoded["pooled_output"]),
         }
 
-    def _words(self, encoded):
-        return self.masked_lm(encoded["sequence_output"], self.encoder.embeddings.word_embeddings)
-
-    def _pairs(self, encoded):
-        return self.next_sentence(encoded["pooled_output"])
-
     def head_outputs(self) -> dict[str, HeadOutput]:
-        """Masked words at every token; of pairs only what the encoder's authors trained."""
-        pairs = ("next_sentence", *("pooler",) * self.config.has_pooler)
-        outputs = {"next_sentence_logits": HeadOutput(pairs, self._pairs)}
-        if self.encoder.sentence_objective is None:
-            outputs = {}
-        return {**outputs, "masked_lm_logits": HeadOutput(("masked_lm",), self._words)}
+        """Masked words and, where the encoder's authors trained them, sentence pairs."""
+        head, pairs, table = self.masked_lm, self.next_sentence, self.encoder.embeddings
+        words = HeadOutput(
+            ("masked_lm",), lambda x: head(x["sequence_output"], table.word_embeddings)
+        )
+        parts = ("next_sentence", "pooler") if self.config.has_pooler else ("next_sentence",)
+        of_pairs = HeadOutput(parts, lambda x: pairs(x["pooled_output"]))
+        own = {"next_sentence_logits": of_pairs} if self.encoder.sentence_objective else {}
+        return {"masked_lm_logits": words, **own}
 
 
 def example_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:

@@ -165,15 +165,13 @@ class ReplacedTokensModel(EncoderModel):
             outputs |= corrupt(inputs, drawn)
             inputs = {**inputs, "input_ids": outputs["corrupted_ids"]}
         encoded = self.encoder(inputs, training=training, run_block=run_block)
-        outputs["discriminator_logits"] = self._judge(encoded)
+        outputs["discriminator_logits"] = self.discriminator(encoded["sequence_output"])
         return outputs
-
-    def _judge(self, encoded):
-        return self.discriminator(encoded["sequence_output"])
 
     def head_outputs(self) -> dict[str, HeadOutput]:
         """What the discriminator says of every token."""
-        return {"discriminator_logits": HeadOutput(("discriminator",), self._judge)}
+        output = HeadOutput(("discriminator",), lambda x: self.discriminator(x["sequence_output"]))
+        return {"discriminator_logits": output}
 
     def _fill(self, inputs, training, run_block):
         positions, table = inputs["masked_lm_positions"], self.encoder.embeddings.word_embeddings

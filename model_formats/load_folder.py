@@ -107,26 +107,22 @@ def check_shapes(
     A configuration that says a thousand million layers would take hours to build. `google_names` is
     the encoder's table, in which blocks have rows in common.
     """
-    width = config.embedding_size
+    width, own = config.embedding_size, {google: ours for ours, google in google_names.items()}
+    # By our names, with None for what is no weight of the encoder.
+    found = {google_name(name, own): name for name in arrays.shapes}
+    layers = {path.split("/")[0] for path in found if path}
+    blocks = layers - {path.split("/")[0] for path in google_names}  # it has "layer_{i}" for all
     expected = {
-        **config.block.shapes(config),
+        **{f"{min(blocks, default='')}/{n}": s for n, s in config.block.shapes(config).items()},
         "embeddings/word_embeddings": [config.vocab_size, width],
         "embeddings/position_embeddings": [config.max_position_embeddings, width],
         "embeddings/token_type_embeddings": [config.type_vocab_size, width],
     }
-    ours = {google: own for own, google in google_names.items()}
-    single = {own.split("/")[0] for own in google_names}  # "layer_{i}", but not "layer_0"
-    blocks, wrong = set(), {}
-    for name, found in arrays.shapes.items():
-        path = google_name(name, ours) or ""
-        if path and (block := path.split("/")[0]) not in single:
-            blocks.add(block)
-            path = path.removeprefix(f"{block}/")
-        if path in expected and list(found) != expected[path]:
-            wrong[path] = (
-                f"! {name}: the configuration has {expected[path]}, the file {list(found)}"
-            )
-    problems = list(wrong.values())
+    problems = [
+        f"! {name}: the configuration has {shape}, the file {list(arrays.shapes[name])}"
+        for path, shape in expected.items()
+        if (name := found.get(path)) and list(arrays.shapes[name]) != shape
+    ]
     if blocks and len(blocks) != config.num_blocks:
         problems.append(
             f"the configuration has {config.num_blocks:,} blocks with weights of their own, the "

@@ -18,6 +18,7 @@ from typing import Any
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import CheckpointArrays, google_name, read_tensor
+from model_formats.transformers_files.names import OPTIONAL_PARTS
 
 # The entry that every tf.train.Checkpoint has, and no checkpoint by variable names.
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -71,9 +72,6 @@ HEAD_NAMES = {
 IGNORED_NAMES = (
     rf"{OBJECT_GRAPH}|(.*/)?(save_counter|global_step|optimizer)(/.*)?|.*\.OPTIMIZER_SLOT.*"
 )
-
-# The pretrainer's files have the pooler without the two logits over it.
-OPTIONAL_PARTS = ("pooler", "next_sentence")
 
 _ROOT = re.compile(rf"(.*/)?(?:layer_with_weights-0|_embedding_layer)/embeddings{re.escape(VALUE)}")
 _NUMBERED = re.compile(r"layer_with_weights-(\d+)(?=/)")

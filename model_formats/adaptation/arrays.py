@@ -100,16 +100,13 @@ def _check_shapes(arrays, config, names):
             f"the checkpoint {arrays.source} must hold the weights of a model that this project "
             f"has. Received: {', '.join(odd[:3])}{', ...' if len(odd) > 3 else ''}"
         )
-    width = config.embedding_size
-    expected: dict[str, tuple[int, ...]] = {names[WORDS]: (config.vocab_size, width)}
-    if (bias := names.get(OUTPUT_BIAS)) in arrays.shapes:
-        expected[bias] = (config.vocab_size,)
-    if POSITIONS in names:
-        expected[names[POSITIONS]] = (config.max_position_embeddings, width)
-    for name, shape in expected.items():
-        found = arrays.shapes.get(name)
-        if found is None or tuple(found) != shape:
+    rows, width = config.vocab_size, config.embedding_size
+    tables = {WORDS: [rows, width], POSITIONS: [config.max_position_embeddings, width]}
+    for ours, shape in {**tables, OUTPUT_BIAS: [rows]}.items():
+        name = names.get(ours)
+        found = arrays.shapes.get(name, shape if ours == OUTPUT_BIAS else None)
+        if name and (found is None or list(found) != shape):
             raise InputError(
                 f"the checkpoint {arrays.source} must fit the configuration: {name} "
-                f"{list(shape)}. Received: {'none' if found is None else list(found)}"
+                f"{shape}. Received: {'none' if found is None else list(found)}"
             )

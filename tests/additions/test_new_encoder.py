@@ -30,7 +30,7 @@ from run_scripts import extract_features
 from run_scripts.conversion import adapt_checkpoint
 from run_scripts.tools import fill_masks
 from tests.support.models.adapted_models import write_tokenizer
-from tests.support.models.model_folders import PIECES, write_folder
+from tests.support.models.model_folders import PIECES, write_folder, write_model
 from tests.support.programs import ClassifierJob, PretrainingJob, results
 from tests.support.task_data import single_rows, write_splits
 from tests.support.tiny_models import ONE_LAYER, SIZES, random_batch, tensors
@@ -204,13 +204,13 @@ def test_files_of_runtimes_have_its_pooled_output(folder, tmp_path, form):
 @pytest.mark.slow
 def test_a_saved_model_reads_its_pooler(tmp_path):
     """As the head for texts, of which the graph of a classifier has the probabilities."""
-    write_folder(tmp_path / "m", "dummy", "classification")
+    model = write_model(tmp_path / "m", "dummy", "classification")
     loaded = load_folder(str(tmp_path / "m"))
     export_saved_model(loaded, tmp_path / "out")
     inputs = sample_inputs(loaded, 2, 9, tf.int32, seed=1)
     signature = tf.saved_model.load(str(tmp_path / "out")).signatures["ids"]
     found = signature(**{name: tf.constant(value) for name, value in inputs.items()})
-    expected = tf.nn.softmax(loaded.model(inputs)["logits"])
+    expected = tf.nn.softmax(model(inputs)["logits"])
     np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
 
 
