@@ -153,12 +153,9 @@ class EncoderConfig:
         return self.num_hidden_layers
 
     def count_parts(self) -> dict[str, int]:
-        """Counts the weights of the encoder in each of its parts.
-
-        The parts are "words" (the table), "positions" (with the token types and the layer norm),
-        "projection" of narrow embeddings, "blocks" (each as often as it has weights of its own),
-        and "pooler". A class whose model has others says so here.
-        """
+        """Counts the encoder's weights by part."""
+        # A class of another model overrides this. "positions" are with token types and layer norm,
+        # "projection" is of narrow embeddings, "blocks" as many as have weights of their own.
         h, e = self.hidden_size, self.embedding_size
         return {
             "words": self.vocab_size * e,

@@ -148,7 +148,7 @@ class EncoderModel(keras.Model):
         return (self.encoder,)
 
     def head_outputs(self) -> dict[str, HeadOutput]:
-        """What the heads of a pre-trained model compute, by the names that exports give it."""
+        """What a pre-trained model's heads compute, by name."""
         raise InputError(
             "an export needs what the heads compute, as head_outputs of the model says it. "
             f"Received: {type(self).__name__} without it"

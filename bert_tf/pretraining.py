@@ -162,7 +162,7 @@ class PretrainingModel(EncoderModel):
         }
 
     def head_outputs(self) -> dict[str, HeadOutput]:
-        """Masked words and, where the encoder's authors trained them, sentence pairs."""
+        """Masked words; sentence pairs if the encoder has them."""
         head, pairs, table = self.masked_lm, self.next_sentence, self.encoder.embeddings
         words = HeadOutput(
             ("masked_lm",), lambda x: head(x["sequence_output"], table.word_embeddings)

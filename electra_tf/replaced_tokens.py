@@ -169,7 +169,7 @@ class ReplacedTokensModel(EncoderModel):
         return outputs
 
     def head_outputs(self) -> dict[str, HeadOutput]:
-        """What the discriminator says of every token."""
+        """The discriminator's logits."""
         output = HeadOutput(("discriminator",), lambda x: self.discriminator(x["sequence_output"]))
         return {"discriminator_logits": output}
 

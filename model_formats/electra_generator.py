@@ -32,7 +32,7 @@ BESIDE = {
 
 def generator_alone(loaded: LoadedModel) -> LoadedModel:
     """The generator of a model as a model: its embeddings, encoder and head; else refuses."""
-    if not loaded.fills_masks or loaded.lacks("generator"):
+    if not loaded.fills_masks or loaded.lacks_part("generator"):
         raise InputError(
             "--generator needs an ELECTRA with both networks, as run_pretraining --objective=rtd "
             f"trains it. Received: {loaded.source}"

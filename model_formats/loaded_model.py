@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from bert_tf.encoder import EncoderModel
     from tokenization.loading import Tokenizer
 
-from bert_tf.checkpoint import part_names
+from bert_tf.checkpoint import google_variables, part_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,20 +46,24 @@ class LoadedModel:
     source: str
     folder: str
 
-    def lacks(self, part: str) -> bool:
-        """Whether folder or model lacks the weights of a part, as of `part_names`."""
-        names = part_names(self.model, part)
+    def lacks(self, prefix: str) -> bool:
+        """Whether folder or model lacks the weights whose names in Google's files begin so."""
+        names = google_variables(self.model)
+        return self._lacks([name for name in names if name.startswith(prefix)])
+
+    def lacks_part(self, part: str) -> bool:
+        """Whether it lacks a part, such as "pooler"."""
+        return self._lacks(part_names(self.model, part))
+
+    def _lacks(self, names):
         return not names or any(name in self.missing for name in names)
 
     def head_outputs(self) -> dict[str, Callable[[Mapping[str, Any]], Any]]:
-        """What a pre-trained model's heads compute of its encoder's outputs, by names.
-
-        Without those whose weights the folder lacks.
-        """
+        """What the heads whose weights it has compute."""
         outputs = self.model.head_outputs().items()
-        return {name: o.compute for name, o in outputs if not any(map(self.lacks, o.parts))}
+        return {name: o.compute for name, o in outputs if not any(map(self.lacks_part, o.parts))}
 
     @property
     def fills_masks(self) -> bool:
         """Whether it predicts masked words: by its own head, or by an ELECTRA's generator."""
-        return self.task == "pretraining" and not self.lacks("masked_lm")
+        return self.task == "pretraining" and not self.lacks_part("masked_lm")

@@ -102,7 +102,7 @@ def _outputs(loaded, inputs):
         return model(inputs, training=False)
     encoded = model.encoder(inputs, training=False)
     outputs = {"sequence_output": encoded["sequence_output"]}
-    if not loaded.lacks("pooler"):
+    if not loaded.lacks_part("pooler"):
         outputs["pooled_output"] = encoded["pooled_output"]
     of_heads = loaded.head_outputs().items()
     return outputs | {name: compute(encoded) for name, compute in of_heads}
