@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_common.errors import InputError
+from bert_tf.block_costs import TransformerBlockCosts
 from bert_tf.config import COMMON_KEYS, LAYER_NORM_EPSILON, EncoderConfig
 
 # Keys that published files hold beyond the fields, with the value that means this model: Google's
@@ -51,6 +52,7 @@ class AlbertConfig(EncoderConfig):
     initializer_range: float = 0.02
     layer_norm_eps: float = LAYER_NORM_EPSILON
 
+    block, has_pooler = TransformerBlockCosts, True
     published_keys = PUBLISHED_KEYS
     presets = PRESETS
 

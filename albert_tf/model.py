@@ -8,18 +8,16 @@ import keras
 from albert_tf.config import AlbertConfig
 from bert_tf.attention import attention
 from bert_tf.layers import TransformerBlock
+from bert_tf.model import GOOGLE_NAMES as BERT_NAMES
 from bert_tf.model import BertModel
 
 _INNER = "bert/encoder/transformer/group_{g}/inner_group_{k}"
 
 # Our variables (path below the model's own name) and Google's (google-research/albert, where
-# the down-projection sits inside "intermediate", and LayerNorm_1 is the second of two); {w} is
-# kernel or bias, of a layer norm gamma or beta.
+# the down-projection sits inside "intermediate", and LayerNorm_1 is the second of two): BERT's but
+# for the blocks; {w} is kernel or bias, of a layer norm gamma or beta.
 GOOGLE_NAMES = {
-    "embeddings/word_embeddings": "bert/embeddings/word_embeddings",
-    "embeddings/token_type_embeddings": "bert/embeddings/token_type_embeddings",
-    "embeddings/position_embeddings": "bert/embeddings/position_embeddings",
-    "embeddings/layer_norm/{w}": "bert/embeddings/LayerNorm/{w}",
+    **{ours: google for ours, google in BERT_NAMES.items() if not ours.startswith("layer_")},
     "embedding_projection/{w}": "bert/encoder/embedding_hidden_mapping_in/{w}",
     "group_{g}_inner_{k}/attention/query/{w}": f"{_INNER}/attention_1/self/query/{{w}}",
     "group_{g}_inner_{k}/attention/key/{w}": f"{_INNER}/attention_1/self/key/{{w}}",
@@ -29,7 +27,6 @@ GOOGLE_NAMES = {
     "group_{g}_inner_{k}/intermediate/{w}": f"{_INNER}/ffn_1/intermediate/dense/{{w}}",
     "group_{g}_inner_{k}/output/{w}": f"{_INNER}/ffn_1/intermediate/output/dense/{{w}}",
     "group_{g}_inner_{k}/output_layer_norm/{w}": f"{_INNER}/LayerNorm_1/{{w}}",
-    "pooler/{w}": "bert/pooler/dense/{w}",
 }
 
 

@@ -25,6 +25,11 @@ class TransformerBlockCosts:
     IN_FEED_FORWARD = {"hidden": 3, "intermediate": 4}
 
     @staticmethod
+    def shapes(config: "EncoderConfig") -> dict[str, list[int]]:
+        """Shapes that tell the sizes of a block in a file, by our names of weights inside it."""
+        return {"intermediate/kernel": [config.hidden_size, config.intermediate_size]}
+
+    @staticmethod
     def count_weights(config: "EncoderConfig") -> int:
         """Counts the weights of a block."""
         h, i = config.hidden_size, config.intermediate_size

@@ -26,6 +26,7 @@ from bert_tf.checkpoint_files import (
     rename_checkpoint,
 )
 from bert_tf.config import EncoderConfig, unseen_differences
+from bert_tf.names import REPLACED_TOKENS_NAMES
 from bert_tf.optimization import OPTIMIZERS, DecayOptimizer
 
 # Heads that a checkpoint may hold beyond a model, as regular expressions; the names of a new head
@@ -33,9 +34,6 @@ from bert_tf.optimization import OPTIMIZERS, DecayOptimizer
 TASK_HEAD_NAMES = r"^output_(weights|bias)$|^cls/squad/|^(start_logits|end_logits|answer_class)/"
 # Those of pre-training are ignored only by a model that has none of them, such as an encoder.
 HEAD_NAMES = r"^cls/(predictions|seq_relationship)/"
-
-# Of ELECTRA's pre-training; ignored by every model that lacks them.
-REPLACED_TOKENS_NAMES = r"^(generator|generator_predictions|discriminator_predictions)/"
 
 # How Google's name of an encoder's table of pieces ends, after the stem of all its names.
 TABLE = "embeddings/word_embeddings"
@@ -70,7 +68,7 @@ class CheckpointArrays:
     shapes: Mapping[str, Sequence[int]]  # a dict: Google's name -> the array's shape
     # A function of a name that returns the array; raises `InputError`.
     read: Callable[[str], np.ndarray]
-    # Prefixes of names that files of this format may lack, whatever the model.
+    # Parts, as of `part_names`, that files of this format may lack, whatever the model.
     optional: tuple[str, ...] = ()
     # What the file holds that no model needs, by the file's own names.
     ignored: tuple[str, ...] = ()
@@ -113,6 +111,16 @@ def google_variables(model: Any) -> dict[str, Any]:
             raise KeyError(f"no row of the checkpoint table matches the variable {path!r}")
         variables[name] = variable
     return variables
+
+
+def part_names(model: Any, *parts: str) -> list[str]:
+    """Google's names of the weights of some parts of a model, whatever its tables call them.
+
+    A part is a layer of the model or of its encoder, such as "pooler", or another of its networks,
+    by our names for them.
+    """
+    variables = google_variables(model).items()
+    return [name for name, v in variables if not {*parts}.isdisjoint(v.path.split("/")[:2])]
 
 
 def google_name(path: str, table: Mapping[str, str]) -> str | None:
@@ -200,7 +208,7 @@ def google_arrays(prefix: str, stems: Sequence[str] = ()) -> CheckpointArrays:
 def _ignored_patterns(variables, optimizers):
     """Regular expressions for what the optimizers and other models may add to a checkpoint."""
     suffixes = {slot.suffix for optimizer in optimizers for slot in optimizer.slots.values()}
-    patterns = [COUNTER_NAMES, TASK_HEAD_NAMES, REPLACED_TOKENS_NAMES]
+    patterns = [COUNTER_NAMES, TASK_HEAD_NAMES, f"^{REPLACED_TOKENS_NAMES}"]
     patterns += [f"/{re.escape(suffix)}$" for suffix in suffixes]
     if not any(re.search(HEAD_NAMES, name) for name in variables):
         patterns.append(HEAD_NAMES)
@@ -258,8 +266,8 @@ def load_arrays(
     missing = [name for name in variables if name not in shapes]
     others = [name for name in sorted(shapes) if name not in variables]
     ignored = [name for name in others if any(re.search(pattern, name) for pattern in patterns)]
-    may_lack = (*allow_missing, *arrays.optional)
-    needed = [name for name in missing if not name.startswith(may_lack)]
+    optional = {*part_names(model, *arrays.optional)}
+    needed = [n for n in missing if n not in optional and not n.startswith(tuple(allow_missing))]
     unused = [name for name in others if name not in ignored]
     if needed and not loaded:
         shown = ", ".join(sorted(shapes)[:3]) or "nothing"

@@ -70,7 +70,8 @@ class EncoderConfig:
             have, or `ANY`.
         presets: name of a published size -> its `PRESET_SIZES`.
         preset_changes: the other fields in which published sizes differ from the defaults, by name.
-        block: what a block of such a model costs; the block's own class imports Keras.
+        block: what a block of such a model costs; the block's own class imports Keras. Every
+            class states it, as another class's block may cost something else.
         has_pooler: whether a layer reads [CLS] for what a whole text is.
     """
 
@@ -87,12 +88,16 @@ class EncoderConfig:
         type_vocab_size: int
         initializer_range: float
         layer_norm_eps: float
+        block: ClassVar[type[TransformerBlockCosts]]
+        has_pooler: ClassVar[bool]
 
     published_keys: ClassVar[Mapping[str, Any]] = COMMON_KEYS
     presets: ClassVar[Mapping[str, tuple[int, ...]]] = {}
     preset_changes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    block = TransformerBlockCosts
-    has_pooler = True
+
+    def __init_subclass__(cls) -> None:
+        if "block" not in vars(cls):
+            raise TypeError(f"{cls.__name__} must state what its blocks cost, as `block`")
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -146,6 +151,19 @@ class EncoderConfig:
     def num_block_calls(self) -> int:
         """The number of blocks that run one after the other."""
         return self.num_hidden_layers
+
+    def count_parts(self) -> dict[str, int]:
+        """Counts the encoder's weights by part."""
+        # A class of another model overrides this. "positions" are with token types and layer norm,
+        # "projection" is of narrow embeddings, "blocks" as many as have weights of their own.
+        h, e = self.hidden_size, self.embedding_size
+        return {
+            "words": self.vocab_size * e,
+            "positions": (self.type_vocab_size + self.max_position_embeddings) * e + 2 * e,
+            "projection": 0 if e == h else e * h + h,
+            "blocks": self.num_blocks * self.block.count_weights(self),
+            "pooler": (h * h + h) * self.has_pooler,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the contents of the configuration's file, in Google's keys where possible.
@@ -240,6 +258,7 @@ class BertConfig(EncoderConfig):
     initializer_range: float = 0.02
     layer_norm_eps: float = LAYER_NORM_EPSILON
 
+    block, has_pooler = TransformerBlockCosts, True
     presets = PRESETS
     preset_changes = dict.fromkeys(PRESETS, {"type_vocab_size": 2})
 

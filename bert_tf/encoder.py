@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import keras
 from keras import ops
 
+from bert_common.errors import InputError
 from bert_tf.config import EncoderConfig
 from bert_tf.layers import BlockInputs, call_block, gather_positions
 
@@ -116,11 +117,19 @@ def run_inside(
     return InnerOutputs([*hidden_states, outputs["sequence_output"]], attentions)
 
 
+class HeadOutput(NamedTuple):
+    """What a head computes of an encoder's outputs, for exports."""
+
+    parts: tuple[str, ...]  # the layers, of the model or of its encoder, whose weights it needs
+    compute: Callable[[Mapping[str, Any]], Any]  # of what the encoder's `call` returns
+
+
 class EncoderModel(keras.Model):
     """A model around an encoder, which a subclass gives heads.
 
     It also needs an `objective`, Google's names of the heads (`google_names`, if they have any), a
-    `call` with the keyword `run_block`, and `self.build()` at the end of its constructor.
+    `call` with the keyword `run_block`, and `self.build()` at the end of its constructor; to export
+    a pre-trained one, `head_outputs`.
 
     Args:
         name: not the encoder's: the paths of all variables begin with one of the two.
@@ -137,6 +146,13 @@ class EncoderModel(keras.Model):
     def networks(self) -> tuple[keras.Model, ...]:
         """The networks below the heads, each with Google's names of its own weights."""
         return (self.encoder,)
+
+    def head_outputs(self) -> dict[str, HeadOutput]:
+        """What a pre-trained model's heads compute, by name."""
+        raise InputError(
+            "an export needs what the heads compute, as head_outputs of the model says it. "
+            f"Received: {type(self).__name__} without it"
+        )
 
     def get_config(self) -> dict[str, Any]:
         encoder = keras.saving.serialize_keras_object(self.encoder)

@@ -30,22 +30,10 @@ RUNTIME_BYTES = 1.0 * GIB
 
 
 def count_parts(config: EncoderConfig) -> dict[str, int]:
-    """Counts the weights in each part of a pre-training model.
-
-    The parts are "words" (the table), "positions" (with the token types and the layer norm),
-    "projection" of ALBERT's narrow embeddings, "blocks" (each as often as it has weights of its
-    own), "pooler", and "heads" of both objectives.
-    """
-    c = config
-    h, e = c.hidden_size, c.embedding_size
-    return {
-        "words": c.vocab_size * e,
-        "positions": (c.type_vocab_size + c.max_position_embeddings) * e + 2 * e,
-        "projection": 0 if e == h else e * h + h,
-        "blocks": c.num_blocks * c.block.count_weights(c),
-        "pooler": h * h + h if c.has_pooler else 0,
-        "heads": (h * e + e + 2 * e + c.vocab_size) + (2 * h + 2),
-    }
+    """Counts the weights in each part of a pre-training model, with "heads" of both objectives."""
+    h, e = config.hidden_size, config.embedding_size
+    heads = (h * e + e + 2 * e + config.vocab_size) + (2 * h + 2)
+    return {**config.count_parts(), "heads": heads}
 
 
 def count_weights(config: EncoderConfig) -> int:

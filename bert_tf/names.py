@@ -3,6 +3,10 @@
 # The keys of `bert_tf.optimization.OPTIMIZERS`.
 OPTIMIZER_NAMES = ("adamw", "lamb")
 
+# How Google's names of what ELECTRA's pre-training adds to its discriminator begin, as a regular
+# expression.
+REPLACED_TOKENS_NAMES = r"(generator|generator_predictions|discriminator_predictions)/"
+
 # The keys of `bert_tf.blockwise_attention.ATTENTION_FUNCTIONS`.
 ATTENTION_NAMES = ("auto", "full", "blockwise")
 

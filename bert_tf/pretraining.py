@@ -13,7 +13,7 @@ from keras import ops
 
 from bert_tf.config import EncoderConfig
 from bert_tf.distillation import soft_divergence
-from bert_tf.encoder import EncoderModel
+from bert_tf.encoder import EncoderModel, HeadOutput
 from bert_tf.layers import LayerNorm, Shape, activation_function, call_block, dense, initializer
 from bert_tf.objective import Loss, Objective, SoftLoss
 
@@ -160,6 +160,17 @@ class PretrainingModel(EncoderModel):
             "masked_lm_logits": self.masked_lm(encoded["sequence_output"], table),
             "next_sentence_logits": self.next_sentence(encoded["pooled_output"]),
         }
+
+    def head_outputs(self) -> dict[str, HeadOutput]:
+        """Masked words; sentence pairs if the encoder has them."""
+        head, pairs, table = self.masked_lm, self.next_sentence, self.encoder.embeddings
+        words = HeadOutput(
+            ("masked_lm",), lambda x: head(x["sequence_output"], table.word_embeddings)
+        )
+        parts = ("next_sentence", "pooler") if self.config.has_pooler else ("next_sentence",)
+        of_pairs = HeadOutput(parts, lambda x: pairs(x["pooled_output"]))
+        own = {"next_sentence_logits": of_pairs} if self.encoder.sentence_objective else {}
+        return {"masked_lm_logits": words, **own}
 
 
 def example_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:

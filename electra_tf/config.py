@@ -4,6 +4,7 @@ import dataclasses
 from typing import Self
 
 from bert_common.errors import InputError
+from bert_tf.block_costs import TransformerBlockCosts
 from bert_tf.config import LAYER_NORM_EPSILON, EncoderConfig
 
 # arXiv:2003.10555, table 6, and google-research/electra, util/training_utils.py; the columns are
@@ -50,9 +51,9 @@ class ElectraConfig(EncoderConfig):
     # The generator's width, as a share of hidden_size.
     generator_size: float = 0.25
 
+    block, has_pooler = TransformerBlockCosts, False
     presets = PRESETS
     preset_changes = PRESET_WIDTHS
-    has_pooler = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

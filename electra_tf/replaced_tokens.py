@@ -16,7 +16,7 @@ from keras import ops
 
 from bert_tf.config import EncoderConfig
 from bert_tf.dropout import random_bits
-from bert_tf.encoder import EncoderModel
+from bert_tf.encoder import EncoderModel, HeadOutput
 from bert_tf.layers import Shape, activation_function, call_block, dense
 from bert_tf.objective import Loss, Objective, Share
 from bert_tf.pretraining import LOSSES as WORDS
@@ -167,6 +167,11 @@ class ReplacedTokensModel(EncoderModel):
         encoded = self.encoder(inputs, training=training, run_block=run_block)
         outputs["discriminator_logits"] = self.discriminator(encoded["sequence_output"])
         return outputs
+
+    def head_outputs(self) -> dict[str, HeadOutput]:
+        """The discriminator's logits."""
+        output = HeadOutput(("discriminator",), lambda x: self.discriminator(x["sequence_output"]))
+        return {"discriminator_logits": output}
 
     def _fill(self, inputs, training, run_block):
         positions, table = inputs["masked_lm_positions"], self.encoder.embeddings.word_embeddings

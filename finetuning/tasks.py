@@ -13,7 +13,7 @@ class TransformersClass(NamedTuple):
 
     suffix: str
     pipeline: str | None  # the task of transformers.pipeline that it serves
-    # Prefixes of Google's weights that the class lacks.
+    # The parts of our model, as of `bert_tf.checkpoint.part_names`, that the class lacks.
     without: tuple[str, ...] = ()
 
 
@@ -43,7 +43,7 @@ class Task:
     transformers: TransformersClass  # the class that its models become
     optional_fields: tuple[str, ...] = ()  # those that may be left out
     row: tuple[str, ...] = ("text", "second")  # the fields in the order of a row's two segments
-    # Prefixes of the weights that its files may lack: what the head does not read.
+    # The parts that its files may lack: what the head does not read.
     may_lack: tuple[str, ...] = ()
 
     def module(self, name: str) -> ModuleType:
@@ -52,10 +52,10 @@ class Task:
 
 
 # The class of an encoder without a head.
-ENCODER = TransformersClass("Model", "feature-extraction", ("cls/",))
+ENCODER = TransformersClass("Model", "feature-extraction", ("masked_lm", "next_sentence"))
 
 # What a head that reads all pieces does not need.
-POOLER = ("bert/pooler/",)
+POOLER = ("pooler",)
 
 
 def _settings(task_name, length, **more):

@@ -11,37 +11,28 @@ import numpy as np
 
 from bert_common.errors import InputError
 from bert_tf import PretrainingModel
-from bert_tf.checkpoint import TABLE, CheckpointArrays, google_variables
+from bert_tf.checkpoint import CheckpointArrays, google_name, google_variables
 from electra_tf import ElectraConfig, ElectraModel
-from model_formats.encoders import ELECTRA
+from electra_tf.model import Generator
+from electra_tf.replaced_tokens import ReplacedTokensModel
 from model_formats.loaded_model import LoadedModel
 
-# How a name begins in a checkpoint of both networks -> in one of a model for masked words.
-ALONE = {
-    "generator/": ELECTRA.stem,
-    "generator_predictions/dense/": "cls/predictions/transform/dense/",
-    "generator_predictions/LayerNorm/": "cls/predictions/transform/LayerNorm/",
-    "generator_predictions/output_bias": "cls/predictions/output_bias",
+# Google's name of a generator's weight in a model for masked words -> in a checkpoint of both
+# networks, where that is another one: they share their embeddings.
+BESIDE = {
+    alone[ours]: both[ours]
+    for alone, both in (
+        (ElectraModel.google_names, Generator.google_names),
+        (PretrainingModel.google_names, ReplacedTokensModel.google_names),
+    )
+    for ours in alone.keys() & both.keys()
+    if alone[ours] != both[ours]
 }
-EMBEDDINGS = f"{ELECTRA.stem}embeddings/"
-
-
-def name_in_both(name: str) -> str | None:
-    """The name in a checkpoint of both networks of a weight of the generator alone.
-
-    None if both share it, or lack it.
-    """
-    if name.startswith(EMBEDDINGS):
-        return None
-    for beside, alone in ALONE.items():
-        if name.startswith(alone):
-            return beside + name.removeprefix(alone)
-    return None
 
 
 def generator_alone(loaded: LoadedModel) -> LoadedModel:
     """The generator of a model as a model: its embeddings, encoder and head; else refuses."""
-    if not loaded.fills_masks or loaded.lacks("generator/"):
+    if not loaded.fills_masks or loaded.lacks_part("generator"):
         raise InputError(
             "--generator needs an ELECTRA with both networks, as run_pretraining --objective=rtd "
             f"trains it. Received: {loaded.source}"
@@ -51,11 +42,11 @@ def generator_alone(loaded: LoadedModel) -> LoadedModel:
     model = PretrainingModel(ElectraModel(config))
     both, missing = google_variables(loaded.model), []
     for name, variable in google_variables(model).items():
-        source = name if name.startswith(EMBEDDINGS) else name_in_both(name)
-        if source is None:
-            missing.append(name)
-        else:
+        source = google_name(name, BESIDE) or name
+        if source in both:
             variable.assign(both[source].value)
+        else:
+            missing.append(name)
     return dataclasses.replace(loaded, model=model, config=config, missing=tuple(missing))
 
 
@@ -64,14 +55,14 @@ def beside(discriminator: CheckpointArrays, generator: CheckpointArrays) -> Chec
 
     The embeddings are the discriminator's; the generator is any model for masked words.
     """
-    table = ELECTRA.stem + TABLE
+    table = ElectraModel.google_names["embeddings/word_embeddings"]
     if not np.array_equal(discriminator.read(table), generator.read(table)):
         warnings.warn(
             f"{generator.source} must have the embeddings of {discriminator.source}, which both "
             "networks share: with others it fills masks worse at first",
             stacklevel=2,
         )
-    renamed = {both: name for name in generator.shapes if (both := name_in_both(name))}
+    renamed = {both: name for name in generator.shapes if (both := google_name(name, BESIDE))}
     own = [name for name in discriminator.shapes if name not in renamed]
     return CheckpointArrays(
         f"{discriminator.source} with the generator {generator.source}",

@@ -2,6 +2,8 @@
 
 import dataclasses
 import importlib
+import math
+import os
 from typing import TYPE_CHECKING, Any
 
 from albert_tf.config import AlbertConfig
@@ -11,6 +13,12 @@ from model_formats.transformers_files.names import ALBERT_NAMES, BERT_NAMES, ELE
 
 if TYPE_CHECKING:
     import keras
+
+
+def load_class(path: str) -> Any:
+    """Imports the class that "module.Class" names."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +38,6 @@ class Encoder:
     # The encoder whose flag defaults apply where this one has none of its own, a key of `ENCODERS`:
     # "bert" or "albert", for which Google's programs have defaults.
     defaults: str
-    stem: str = "bert/"  # how Google's names of its weights begin
     # Whether records for it have that feature, which Google's training program for it reads.
     token_boundary: bool = False
     # Whether Google's code for it answers SQuAD 2.0 with a head that searches with beams.
@@ -58,8 +65,28 @@ class Encoder:
     @property
     def model_class(self) -> "type[keras.Model]":
         """The encoder's class, a `keras.Model`."""
-        module, _, name = self.model.rpartition(".")
-        return getattr(importlib.import_module(module), name)
+        return load_class(self.model)
+
+    @property
+    def stem(self) -> str:
+        """How Google's names of its weights begin, for example "bert/"."""
+        common = os.path.commonprefix([*self.model_class.google_names.values()])
+        return common[: common.rindex("/") + 1]
+
+    def make_model(self, config: EncoderConfig, **options: Any) -> "keras.Model":
+        """A new encoder, with further arguments of its class.
+
+        One with other weights than its configuration counts, from which memory and speed are
+        estimated, is a TypeError.
+        """
+        encoder, counted = self.model_class(config, **options), sum(config.count_parts().values())
+        weights = sum(math.prod(weight.shape) for weight in encoder.trainable_variables)
+        if weights != counted:
+            raise TypeError(
+                f"{type(config).__name__} must count the weights of {self.model} (count_parts, "
+                f"block). Received: {counted:,} for {weights:,}"
+            )
+        return encoder
 
 
 BERT = Encoder(
@@ -110,7 +137,6 @@ ELECTRA = Encoder(
     prefix="Electra",
     names=ELECTRA_NAMES,
     defaults="bert",
-    stem="electra/",
     google_use=", whose programs take the sizes by --hparams",
     google_gelu=("gelu_erf",),
     head_act="gelu_erf",

@@ -23,7 +23,7 @@ def export(loaded: LoadedModel, directory: str) -> str:
         OSError: the weights on disk differ from those in memory.
     """
     model = loaded.model
-    if loaded.task == "pretraining" and not loaded.fills_masks:
+    if loaded.task == "pretraining" and loaded.missing and not loaded.fills_masks:
         model = model.encoder
     kept = [name for name in loaded.missing if name in google_variables(model)]
     if kept:

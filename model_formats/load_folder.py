@@ -9,7 +9,13 @@ from typing import Any
 import keras
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import TABLE, TASK_HEAD_NAMES, CheckpointArrays, load_arrays
+from bert_tf.checkpoint import (
+    TASK_HEAD_NAMES,
+    CheckpointArrays,
+    google_name,
+    load_arrays,
+    part_names,
+)
 from bert_tf.config import EncoderConfig
 from bert_tf.encoder import EncoderModel
 from finetuning.tasks import TASKS
@@ -21,15 +27,8 @@ from model_formats.task_records import SETTINGS_FILE, check_settings
 from model_formats.weights import open_weights
 from tokenization.loading import Tokenizer
 
-# Prefixes of the weights that a pre-trained model's files may lack, all of one prefix or none.
-MAY_LACK = (
-    "cls/predictions/", "cls/seq_relationship/", "bert/pooler/", "generator/",
-    "generator_predictions/", "discriminator_predictions/",
-)  # fmt: skip
-
-# The names of a block's weights after the stem; the group is the block, of ALBERT with the place
-# inside.
-BLOCK_NAMES = r"encoder/(layer_\d+|transformer/group_\d+/inner_group_\d+)/"
+# The parts that a pre-trained model's files may lack, each with all its weights or with none.
+MAY_LACK = ("pooler", "masked_lm", "next_sentence", "discriminator", "generator")
 
 
 def load_folder(
@@ -61,8 +60,8 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
     if task:
         check_settings(task, settings, folder.record[0])
     arrays = open_weights(checkpoint, folder)
-    check_shapes(config, arrays, kind.stem)
-    encoder = kind.model_class(config, **of_encoder)
+    check_shapes(config, arrays, kind.model_class.google_names)
+    encoder = kind.make_model(config, **of_encoder)
     try:
         model, labels = make_model(folder.task, encoder, settings, arrays.shapes)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -70,9 +69,9 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
             f"{folder.record[0]} must hold what training recorded. Received: {error!r}"
         ) from None
     absent = [
-        prefix
-        for prefix in (task.may_lack if task else MAY_LACK)
-        if not any(name.startswith(prefix) for name in arrays.shapes)
+        part
+        for part in (task.may_lack if task else MAY_LACK)
+        if arrays.shapes.keys().isdisjoint(part_names(model, part))
     ]
     arrays = dataclasses.replace(arrays, optional=(*arrays.optional, *absent))
     report = load_arrays(model, arrays)
@@ -100,36 +99,34 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
     )
 
 
-def check_shapes(config: EncoderConfig, arrays: CheckpointArrays, stem: str) -> None:
+def check_shapes(
+    config: EncoderConfig, arrays: CheckpointArrays, google_names: Mapping[str, str]
+) -> None:
     """Compares the sizes of a configuration with the shapes in a file, before a model is built.
 
-    A configuration that says a thousand million layers would take hours to build. `stem` is how
-    Google's names of the encoder's weights begin.
+    A configuration that says a thousand million layers would take hours to build. `google_names` is
+    the encoder's table, in which blocks have rows in common.
     """
-    width = config.embedding_size
+    width, own = config.embedding_size, {google: ours for ours, google in google_names.items()}
+    # By our names, with None for what is no weight of the encoder.
+    found = {google_name(name, own): name for name in arrays.shapes}
+    layers = {path.split("/")[0] for path in found if path}
+    blocks = layers - {path.split("/")[0] for path in google_names}  # it has "layer_{i}" for all
     expected = {
-        f"{stem}{table}": [rows, width]
-        for table, rows in (
-            (TABLE, config.vocab_size),
-            ("embeddings/position_embeddings", config.max_position_embeddings),
-            ("embeddings/token_type_embeddings", config.type_vocab_size),
-        )
+        **{f"{min(blocks, default='')}/{n}": s for n, s in config.block.shapes(config).items()},
+        "embeddings/word_embeddings": [config.vocab_size, width],
+        "embeddings/position_embeddings": [config.max_position_embeddings, width],
+        "embeddings/token_type_embeddings": [config.type_vocab_size, width],
     }
-    found = ((name, re.match(stem + BLOCK_NAMES, name)) for name in arrays.shapes)
-    blocks = {name: match[1] for name, match in found if match}
-    kernel = next((name for name in blocks if name.endswith("intermediate/dense/kernel")), None)
-    if kernel is not None:  # of one block, which may be wider than the tables
-        expected[kernel] = [config.hidden_size, config.intermediate_size]
     problems = [
         f"! {name}: the configuration has {shape}, the file {list(arrays.shapes[name])}"
-        for name, shape in expected.items()
-        if name in arrays.shapes and list(arrays.shapes[name]) != shape
+        for path, shape in expected.items()
+        if (name := found.get(path)) and list(arrays.shapes[name]) != shape
     ]
-    stored = {*blocks.values()}
-    if stored and len(stored) != config.num_blocks:
+    if blocks and len(blocks) != config.num_blocks:
         problems.append(
             f"the configuration has {config.num_blocks:,} blocks with weights of their own, the "
-            f"file {len(stored)}"
+            f"file {len(blocks)}"
         )
     if problems:
         raise InputError(

@@ -1,6 +1,7 @@
 """A model in memory with everything that an export writes beside its weights."""
 
 import dataclasses
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -8,7 +9,7 @@ if TYPE_CHECKING:
     from bert_tf.encoder import EncoderModel
     from tokenization.loading import Tokenizer
 
-from bert_tf.checkpoint import google_variables
+from bert_tf.checkpoint import google_variables, part_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,11 +49,21 @@ class LoadedModel:
     def lacks(self, prefix: str) -> bool:
         """Whether folder or model lacks the weights whose names in Google's files begin so."""
         names = google_variables(self.model)
-        is_missing = any(name.startswith(prefix) for name in self.missing)
-        return is_missing or not any(name.startswith(prefix) for name in names)
+        return self._lacks([name for name in names if name.startswith(prefix)])
+
+    def lacks_part(self, part: str) -> bool:
+        """Whether it lacks a part, such as "pooler"."""
+        return self._lacks(part_names(self.model, part))
+
+    def _lacks(self, names):
+        return not names or any(name in self.missing for name in names)
+
+    def head_outputs(self) -> dict[str, Callable[[Mapping[str, Any]], Any]]:
+        """What the heads whose weights it has compute."""
+        outputs = self.model.head_outputs().items()
+        return {name: o.compute for name, o in outputs if not any(map(self.lacks_part, o.parts))}
 
     @property
     def fills_masks(self) -> bool:
         """Whether it predicts masked words: by its own head, or by an ELECTRA's generator."""
-        heads = ("cls/predictions/", "generator_predictions/")
-        return self.task == "pretraining" and not all(map(self.lacks, heads))
+        return self.task == "pretraining" and not self.lacks_part("masked_lm")

@@ -18,6 +18,7 @@ from typing import Any
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import CheckpointArrays, google_name, read_tensor
+from model_formats.transformers_files.names import OPTIONAL_PARTS
 
 # The entry that every tf.train.Checkpoint has, and no checkpoint by variable names.
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -72,9 +73,6 @@ IGNORED_NAMES = (
     rf"{OBJECT_GRAPH}|(.*/)?(save_counter|global_step|optimizer)(/.*)?|.*\.OPTIMIZER_SLOT.*"
 )
 
-# The pretrainer's files have the pooler without the two logits over it.
-OPTIONAL_NAMES = ("bert/pooler/", "cls/seq_relationship/")
-
 _ROOT = re.compile(rf"(.*/)?(?:layer_with_weights-0|_embedding_layer)/embeddings{re.escape(VALUE)}")
 _NUMBERED = re.compile(r"layer_with_weights-(\d+)(?=/)")
 
@@ -105,7 +103,7 @@ def open_model_garden(reader: Any, prefix: str) -> CheckpointArrays:
     def read(google):
         return read_tensor(reader, prefix, names[google]).reshape(shapes[google])
 
-    return CheckpointArrays(str(prefix), shapes, read, OPTIONAL_NAMES, tuple(ignored))
+    return CheckpointArrays(str(prefix), shapes, read, OPTIONAL_PARTS, tuple(ignored))
 
 
 def _by_attributes(paths):

@@ -3,11 +3,12 @@
 import dataclasses
 import re
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bert_tf.memory_estimate import memory_line
+from bert_tf.names import REPLACED_TOKENS_NAMES
 from electra_tf.costs import memory_line as memory_line_of_two
-from model_formats.encoders import ELECTRA
+from model_formats.encoders import ELECTRA, load_class
 
 if TYPE_CHECKING:  # they import Keras
     import keras
@@ -22,9 +23,8 @@ class PretrainingObjective:
 
     name: str  # as --objective of run_pretraining has it
     predicts: str  # what it predicts, as a sentence has it
-    # (a new encoder, the name of the sentence objective or None) -> the model, which has an
-    # `objective`.
-    make_model: "Callable[[keras.Model, str | None], EncoderModel]"
+    description: str  # for model cards, after the model's name
+    model: str  # "module.Class" of its `EncoderModel`, which imports Keras and has an `objective`
     # (the model, the name of the sentence objective or None) -> the `Objective` that an evaluation
     # reports.
     measured: "Callable[[EncoderModel, str | None], Objective]"
@@ -42,11 +42,15 @@ class PretrainingObjective:
     # for the objective of all others.
     weights: str | None = None
 
+    @property
+    def model_class(self) -> "type[EncoderModel]":
+        """The model's class."""
+        return load_class(self.model)
 
-def _masked_words_model(encoder, pairs):
-    from bert_tf.pretraining import PretrainingModel
-
-    return PretrainingModel(encoder, sentence_objective=pairs)
+    def make_model(self, encoder: "keras.Model", pairs: str | None = None) -> "EncoderModel":
+        """The model of a new encoder; `pairs` is the name of the sentence objective or None."""
+        options: dict[str, Any] = {"sentence_objective": pairs} if self.uses_pairs else {}
+        return self.model_class(encoder, **options)
 
 
 def _masked_words_measured(model, pairs):
@@ -60,12 +64,6 @@ def _masked_words_baseline(results, most_frequent_share):
     return f"always predicting the most frequent masked token: accuracy {share:.4f}"
 
 
-def _replaced_tokens_model(encoder, pairs):
-    from electra_tf.replaced_tokens import ReplacedTokensModel
-
-    return ReplacedTokensModel(encoder)
-
-
 def _replaced_tokens_baseline(results, most_frequent_share):
     originals = 1 - results.get("replaced_share", 0.0)
     words = _masked_words_baseline(results, most_frequent_share)
@@ -76,14 +74,16 @@ MASKED_WORDS = PretrainingObjective(
     name="mlm",
     predicts="masked tokens and, if the records have sentence pairs, the next-sentence or "
     "sentence-order label",
-    make_model=_masked_words_model,
+    description="pre-trained on masked words",
+    model="bert_tf.pretraining.PretrainingModel",
     measured=_masked_words_measured,
     baseline=_masked_words_baseline,
 )
 REPLACED_TOKENS = PretrainingObjective(
     name="rtd",
     predicts="which tokens a generator replaced, as in ELECTRA",
-    make_model=_replaced_tokens_model,
+    description="pre-trained to find replaced tokens",
+    model="electra_tf.replaced_tokens.ReplacedTokensModel",
     measured=lambda model, pairs: model.objective,
     baseline=_replaced_tokens_baseline,
     memory_line=memory_line_of_two,
@@ -91,7 +91,7 @@ REPLACED_TOKENS = PretrainingObjective(
     encoders=(ELECTRA.name,),
     # The discriminator's loss is over all tokens: none of them is less important.
     drops_tokens=False,
-    weights=r"(generator|generator_predictions|discriminator_predictions)/",
+    weights=REPLACED_TOKENS_NAMES,
 )
 OBJECTIVES = {objective.name: objective for objective in (MASKED_WORDS, REPLACED_TOKENS)}
 

@@ -14,6 +14,7 @@ from bert_common.folders import kind_of_path, make_writable
 from bert_common.progress import with_progress
 from finetuning.features.files import write_arrays, write_json_lines, write_projector
 from finetuning.inputs import SHORTEST, encode_pair, read_pairs
+from finetuning.tasks import POOLER
 from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.transformers_files.sentence_modules import pooling_of
 from model_formats.weights import open_weights
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     import keras
 
 ARRAYS = ".npz"
-
-# The pooler is not run, and files that other programs made may lack it.
-UNUSED = ("bert/pooler/",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,9 +160,9 @@ def open_encoder(values: ExtractFeaturesFlags, model: GivenModel) -> "keras.Mode
     from bert_tf.blockwise_attention import automatic_attention
     from bert_tf.checkpoint import load_arrays
 
-    encoder = model.encoder.model_class(model.config, attention_function=automatic_attention)
+    encoder = model.encoder.make_model(model.config, attention_function=automatic_attention)
     arrays = open_weights(model.checkpoint, model.folder)
-    load_arrays(encoder, dataclasses.replace(arrays, optional=(*arrays.optional, *UNUSED)))
+    load_arrays(encoder, dataclasses.replace(arrays, optional=(*arrays.optional, *POOLER)))
     return encoder
 
 

@@ -171,14 +171,15 @@ class Session:
         with self.strategy.scope():
             policy = POLICIES[self.precision]
             attention = ATTENTION_FUNCTIONS[job.flags.attention]
-            encoder = job.model.encoder.model_class
+            encoder = job.model.encoder
             config, rate = job.config, job.flags.encoder_dropout
             if rate is not None:
                 config = dataclasses.replace(
                     config, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate
                 )
-            model = add_head(encoder(config, attention_function=attention, dtype=policy))
-            self.print(model_line(job.model.encoder.title, config))
+            options: dict[str, Any] = {"attention_function": attention, "dtype": policy}
+            model = add_head(encoder.make_model(config, **options))
+            self.print(model_line(encoder.title, config))
             if schedule is None:
                 return TrainingState(model, None)  # type: ignore[arg-type]  # it is not trained
             correction = {"bias_correction": True} if job.flags.bias_correction else {}

@@ -141,7 +141,7 @@ def load_pretrained(folder, fingerprint):
 
     model = korean_bert.load_model(folder)
     loaded = model.loaded
-    if loaded.task != "pretraining" or loaded.lacks("cls/seq_relationship/"):
+    if loaded.task != "pretraining" or loaded.lacks_part("next_sentence"):
         raise InputError(
             "--model_dir must hold a pre-trained model with its head for sentence pairs. "
             f"Received: {loaded.source} ({loaded.task})"

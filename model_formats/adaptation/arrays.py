@@ -17,10 +17,10 @@ from bert_tf.optimization import OPTIMIZERS
 from model_formats.adaptation.new_rows import NewRow, new_embeddings, new_output_bias
 from model_formats.adaptation.positions import METHODS
 
-# What is changed, by our names in an encoder's table of Google's; not every encoder has the second.
+# What is changed, by our names in a model's tables of Google's; not every encoder has the second,
+# nor every model the third, in its head for masked words.
 WORDS, POSITIONS = "embeddings/word_embeddings", "embeddings/position_embeddings"
-# Google's names in a head for masked words, of an ELECTRA's generator; an encoder alone has none.
-OUTPUT_BIAS = ("cls/predictions/output_bias", "generator_predictions/output_bias")
+OUTPUT_BIAS = "masked_lm/output_bias"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ def adapted_arrays(
 ) -> dict[str, np.ndarray]:
     """Reads a checkpoint that fits the configuration, and changes its vocabulary and positions.
 
-    `names` is the table of Google's names of the encoder's weights.
+    `names` is the table of Google's names of the weights of encoder and heads.
 
     Returns:
         Arrays for `bert_tf.checkpoint.write_arrays`: all of the checkpoint but moments and counters
@@ -75,7 +75,9 @@ def _functions(
             new_embeddings, rows=rows, typical=typical, rng=rng
         )  # [V, E] -> [W, E]
         bias = functools.partial(new_output_bias, rows=rows, typical=typical)  # [V] -> [W]
-        functions |= {names[WORDS]: words, **dict.fromkeys(OUTPUT_BIAS, bias)}
+        functions[names[WORDS]] = words
+        if OUTPUT_BIAS in names:
+            functions[names[OUTPUT_BIAS]] = bias
     if changes.positions is not None:
         method, positions = METHODS[changes.method], changes.positions
         if POSITIONS not in names:
@@ -98,14 +100,13 @@ def _check_shapes(arrays, config, names):
             f"the checkpoint {arrays.source} must hold the weights of a model that this project "
             f"has. Received: {', '.join(odd[:3])}{', ...' if len(odd) > 3 else ''}"
         )
-    width, biases = config.embedding_size, [name for name in OUTPUT_BIAS if name in arrays.shapes]
-    expected = {names[WORDS]: (config.vocab_size, width)}
-    if POSITIONS in names:
-        expected[names[POSITIONS]] = (config.max_position_embeddings, width)
-    for name, shape in (expected | dict.fromkeys(biases, (config.vocab_size,))).items():
-        found = arrays.shapes.get(name)
-        if found is None or tuple(found) != shape:
+    rows, width = config.vocab_size, config.embedding_size
+    tables = {WORDS: [rows, width], POSITIONS: [config.max_position_embeddings, width]}
+    for ours, shape in {**tables, OUTPUT_BIAS: [rows]}.items():
+        name = names.get(ours)
+        found = arrays.shapes.get(name, shape if ours == OUTPUT_BIAS else None)
+        if name and (found is None or list(found) != shape):
             raise InputError(
                 f"the checkpoint {arrays.source} must fit the configuration: {name} "
-                f"{list(shape)}. Received: {'none' if found is None else list(found)}"
+                f"{shape}. Received: {'none' if found is None else list(found)}"
             )

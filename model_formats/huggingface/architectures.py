@@ -11,9 +11,17 @@ from finetuning.tasks import ENCODER, TASKS, TransformersClass
 from model_formats.encoders import ENCODERS
 from model_formats.loaded_model import LoadedModel
 
-MASKED_LM = TransformersClass("ForMaskedLM", "fill-mask", ("bert/pooler/", "cls/seq_relationship/"))
-PRETRAINING = TransformersClass("ForPreTraining", "fill-mask")
-DISCRIMINATOR = TransformersClass("ForPreTraining", None, ("generator/", "generator_predictions/"))
+# What a pre-trained model's heads compute -> its class: the first that needs nothing else.
+ARCHITECTURES = {
+    ("discriminator_logits",): TransformersClass(
+        "ForPreTraining", None, ("generator", "masked_lm")
+    ),
+    ("masked_lm_logits", "next_sentence_logits"): TransformersClass("ForPreTraining", "fill-mask"),
+    ("masked_lm_logits",): TransformersClass(
+        "ForMaskedLM", "fill-mask", ("pooler", "next_sentence")
+    ),
+    (): ENCODER,
+}
 
 # The way out where transformers has no such model.
 OTHER_FORMATS = "--format=saved_model, onnx or keras can hold it"
@@ -29,13 +37,8 @@ def choose_architecture(loaded: LoadedModel) -> TransformersClass:
     _check_wiring(loaded)
     if loaded.task != "pretraining":
         return TASKS[loaded.task].transformers
-    if not loaded.lacks("discriminator_predictions/"):
-        return DISCRIMINATOR
-    if loaded.lacks("cls/predictions/"):
-        return ENCODER
-    if loaded.lacks("cls/seq_relationship/") or loaded.lacks("bert/pooler/"):
-        return MASKED_LM
-    return PRETRAINING
+    outputs = {*loaded.head_outputs()}
+    return next(found for needed, found in ARCHITECTURES.items() if outputs.issuperset(needed))
 
 
 def _check_wiring(loaded):
@@ -54,7 +57,8 @@ def _check_wiring(loaded):
             f"Received: {loaded.source}, trained with --feature_layers={','.join(map(str, layers))}"
         )
     act = ENCODERS[loaded.model_type].head_act
-    if act and not loaded.lacks("cls/predictions/") and config.hidden_act != act:
+    has_words = loaded.task == "pretraining" and "masked_lm_logits" in loaded.head_outputs()
+    if act and has_words and config.hidden_act != act:
         raise InputError(
             f"transformers' head for masked words of an ELECTRA must have hidden_act {act} "
             f"({OTHER_FORMATS}). Received: {config.hidden_act}"

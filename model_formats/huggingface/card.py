@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bert_tf.checkpoint import google_variables
 from bert_tf.checkpoint_files import step_of
 from bert_tf.training.evaluation import as_shown, read_results
 from finetuning.tasks import TASKS, TransformersClass
@@ -15,6 +16,7 @@ from model_formats.huggingface.architectures import class_name, predicts_scores
 from model_formats.huggingface.tokenizer_files import needs_own_code
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import ModelFolder
+from model_formats.pretraining_objectives import objective_of
 from model_formats.training_record import POSITIONS_KEY
 from model_formats.transformers_files.config import to_huggingface
 from tokenization.base import TokenizerInterface
@@ -22,8 +24,6 @@ from tokenization.base import TokenizerInterface
 # Name of a number in the folder's record -> what the card calls it.
 TITLES = {"pieces": "tokens"}
 
-PRETRAINING = "pre-trained on masked words"
-REPLACED_TOKENS = "pre-trained to find replaced tokens"
 SCORES = "fine-tuned to predict a score for texts"
 
 
@@ -60,7 +60,7 @@ def _purpose(loaded):
         return SCORES
     if loaded.task in TASKS:
         return TASKS[loaded.task].description
-    return PRETRAINING if loaded.lacks("discriminator_predictions/") else REPLACED_TOKENS
+    return objective_of(google_variables(loaded.model)).description
 
 
 def loading_lines(name: str, tokenizer: TokenizerInterface | None) -> list[str]:

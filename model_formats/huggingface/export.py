@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_common.progress import progress
-from bert_tf.checkpoint import google_variables
+from bert_tf.checkpoint import google_variables, part_names
 from finetuning.serving.signatures import longest_row
 from finetuning.tasks import TransformersClass
 from model_formats.encoders import ENCODERS
@@ -41,9 +41,6 @@ from model_formats.transformers_files.sentence_modules import (
 )
 from model_formats.transformers_files.task_settings import SIZES_KEY
 from model_formats.weights import as_float16
-
-# ALBERT's projection from the embeddings to the layers.
-PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
 
 
 def export(
@@ -95,10 +92,10 @@ def export(
 def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[str, np.ndarray]:
     """The weights as transformers saves them, tied ones once."""
     encoder, arrays = ENCODERS[loaded.model_type], {}
-    table = encoder.names
+    table, left_out = encoder.names, part_names(loaded.model, *architecture.without)
     prefix = f"{encoder.prefix.lower()}." if architecture is ENCODER else ""
     for google_name, variable in google_variables(loaded.model).items():
-        if google_name in loaded.missing or google_name.startswith(architecture.without):
+        if google_name in (*loaded.missing, *left_out):
             continue
         name, transposed = translate_back(google_name, table)
         if name is None:
@@ -113,9 +110,10 @@ def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[s
     config = loaded.config
     if encoder.always_projects and config.embedding_size == config.hidden_size:
         # Google's code has no projection where the widths are equal.
-        size = config.hidden_size
+        size, google_names = config.hidden_size, encoder.model_class.google_names
         for word, array in (("kernel", np.eye(size)), ("bias", np.zeros(size))):
-            name, _ = translate_back(f"{PROJECTION}/{word}", table)
+            ours = google_names["embedding_projection/{w}"].format(w=word)
+            name, _ = translate_back(ours, table)
             assert name is not None  # the table has it, as always_projects says
             arrays[name.removeprefix(prefix)] = array.astype(np.float32)
     if encoder.two_layers and architecture.suffix == "ForSequenceClassification":

@@ -43,9 +43,8 @@ def make_graph(loaded: LoadedModel, dtype: str) -> Any:
     Returns:
         A `tf.function` with a signature: it takes the inputs in the order of `input_names`, each
         [B, T], or [B, C, T] for multiple choice. It returns a dict: of a fine-tuned model what the
-        model returns; of a pre-trained model "sequence_output" [B, T, H], "pooled_output" [B, H],
-        "masked_lm_logits" [B, T, V], "next_sentence_logits" [B, 2] and "discriminator_logits"
-        [B, T], without those whose weights the folder lacks.
+        model returns; of a pre-trained model "sequence_output" [B, T, H], "pooled_output" [B, H]
+        and its `head_outputs`, without those whose weights the folder lacks.
     """
     names = input_names(loaded)
 
@@ -103,13 +102,7 @@ def _outputs(loaded, inputs):
         return model(inputs, training=False)
     encoded = model.encoder(inputs, training=False)
     outputs = {"sequence_output": encoded["sequence_output"]}
-    if not loaded.lacks("bert/pooler/"):
+    if not loaded.lacks_part("pooler"):
         outputs["pooled_output"] = encoded["pooled_output"]
-        if not loaded.lacks("cls/seq_relationship/"):
-            outputs["next_sentence_logits"] = model.next_sentence(encoded["pooled_output"])
-    if not loaded.lacks("cls/predictions/"):
-        table = model.encoder.embeddings.word_embeddings
-        outputs["masked_lm_logits"] = model.masked_lm(encoded["sequence_output"], table)
-    if not loaded.lacks("discriminator_predictions/"):
-        outputs["discriminator_logits"] = model.discriminator(encoded["sequence_output"])
-    return outputs
+    of_heads = loaded.head_outputs().items()
+    return outputs | {name: compute(encoded) for name, compute in of_heads}

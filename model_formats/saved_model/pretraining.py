@@ -24,8 +24,8 @@ def signatures(loaded: LoadedModel) -> Signatures:
     pad_id = 0 if loaded.tokenizer is None else loaded.tokenizer.pad_id or 0
     served = ServedModel(model, compute, pad_id, token_outputs=("tokens",))
     functions = {"ids": ids_signature(served)}
-    if not loaded.lacks("cls/predictions/"):  # otherwise the head's weights are random
-        functions["masked_words"] = _masked_words(model, served)
+    if words := loaded.head_outputs().get("masked_lm_logits"):
+        functions["masked_words"] = _masked_words(model, served, words)
     if loaded.tokenizer is None:
         return Signatures(functions, served, None)
     texts = TextRows(loaded.tokenizer)
@@ -49,7 +49,7 @@ def pooled(x: tf.Tensor, mask: tf.Tensor) -> dict[str, tf.Tensor]:
     return {"mean": mean, "cls": x[:, 0]}
 
 
-def _masked_words(model, served):
+def _masked_words(model, served, compute):
     """Logits over the vocabulary at positions: what [MASK] stands for."""
 
     names = (*ROW_INPUTS, "masked_lm_positions")
@@ -59,8 +59,8 @@ def _masked_words(model, served):
         values = (input_ids, input_mask, segment_ids)
         x = served.run(dict(zip(ROW_INPUTS, values, strict=True)))["tokens"]  # [B, T, H]
         vectors = gather_positions(x, masked_lm_positions)  # [B, P, H]
-        head, table = model.masked_lm, model.encoder.embeddings.word_embeddings
-        used = (*head.variables, table)
-        return {"logits": served.with_weights(lambda: head(vectors, table), used)}  # [B, P, V]
+        encoded = {"sequence_output": vectors}
+        used = (*model.masked_lm.variables, model.encoder.embeddings.word_embeddings)
+        return {"logits": served.with_weights(lambda: compute(encoded), used)}  # [B, P, V]
 
     return masked_words

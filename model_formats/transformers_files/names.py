@@ -139,9 +139,10 @@ IGNORED_NAMES = (
     r"(\w+\.)?embeddings\.(position_ids|token_type_ids)",  # counters, saved until 2023
 )
 
-# Google's names of what some of transformers' classes leave out: whichever model needs them and
-# finds none keeps new weights. The pair head reads the pooler, so it is new where that is.
-OPTIONAL_NAMES = ("bert/pooler/", "cls/seq_relationship/")
+# The parts, as of `bert_tf.checkpoint.part_names`, that some of transformers' classes leave out:
+# whichever model needs them and finds none keeps new weights. The pair head reads the pooler, so it
+# is new where that is.
+OPTIONAL_PARTS = ("pooler", "next_sentence")
 
 
 def translate_back(name: str, table: Mapping[str, str]) -> tuple[str | None, bool]:

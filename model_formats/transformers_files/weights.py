@@ -18,7 +18,7 @@ from model_formats.transformers_files.config import (
 from model_formats.transformers_files.electra_classifier import DENSE, NAMES, OUT, is_linear
 from model_formats.transformers_files.names import (
     IGNORED_NAMES,
-    OPTIONAL_NAMES,
+    OPTIONAL_PARTS,
     TIED_NAMES,
     translate,
 )
@@ -88,7 +88,7 @@ def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> Checkp
         return np.ascontiguousarray(convert(tensors.read(name)))
 
     return CheckpointArrays(
-        path, shapes, read, OPTIONAL_NAMES, tuple(sorted(ignored)), model.config
+        path, shapes, read, OPTIONAL_PARTS, tuple(sorted(ignored)), model.config
     )
 
 

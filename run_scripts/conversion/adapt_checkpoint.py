@@ -21,6 +21,7 @@ from model_formats.adaptation.report import REPORT_FILE, added_report, as_lines,
 from model_formats.folder_tokenizer import check_table
 from model_formats.folder_weights import check_output
 from model_formats.model_folder import ModelFolder
+from model_formats.pretraining_objectives import objective_of
 from model_formats.weights import open_weights
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
@@ -126,8 +127,9 @@ def adapt(values: AdaptFlags) -> None:
         method=values.new_positions or "repeat",
         seed=values.random_seed,
     )
-    names = model.encoder.model_class.google_names
     arrays = open_weights(model.checkpoint, model)
+    heads = objective_of(arrays.shapes).model_class.google_names
+    names = {**heads, **model.encoder.model_class.google_names}
     adapted = adapted_arrays(arrays, model.config, changes, names)
     ModelFolder.write(
         values.output_dir,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from bert_common.errors import InputError
 from korean_bert.masked_text import MASK, encode_with_masks
 from model_formats.model_folder import ModelFolder, warn_of_untrained_positions
-from model_formats.weights import check_weights, open_weights
+from model_formats.weights import check_weights
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.limits import LARGEST_VOCABULARY
@@ -18,11 +18,6 @@ from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.given_model import find_directory, open_model_tokenizer
 from tokenization.unknown_share import warn_of_unknown
 from tokenization.vocabulary import special_ids
-
-# How the names of the weights begin, of which guesses need some; then of those that guesses do not
-# depend on, and that released checkpoints may lack.
-HEADS = ("cls/predictions/", "generator_predictions/")
-UNUSED = ("bert/pooler/", "cls/seq_relationship/", "discriminator_predictions/")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,25 +68,21 @@ def fill_masks(values: FillMasksFlags) -> None:
     warn_of_untrained_positions(checkpoint, max(map(len, sequences)), "the longest sentence")
 
     start_tensorflow(values)
-    from bert_tf.checkpoint import load_arrays
     from bert_tf.summaries.mask_predictions import best_guesses
-    from model_formats.load_folder import make_model
+    from model_formats.load_folder import load
 
-    arrays = open_weights(checkpoint, folder)
-    if not any(name.startswith(HEADS) for name in arrays.shapes):
+    loaded = load(folder, tokenizer)
+    if not loaded.fills_masks:
         raise InputError(
             "--model_dir must hold a model for masked words (of an ELECTRA: with its generator). "
             f"Received: {checkpoint} without the head for them"
         )
-    encoder = folder.encoder.model_class(config)
-    model, _ = make_model("pretraining", encoder, {}, arrays.shapes)
-    load_arrays(model, dataclasses.replace(arrays, optional=(*arrays.optional, *UNUSED)))
     for text, ids in zip(texts, sequences, strict=True):
         positions = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_id]
         print(text)
         pieces = sorted(set(tokenizer.vocab.values()))  # the model's table may have more rows
         for guesses in best_guesses(
-            model, ids, positions, pieces, values.guesses, excluded=special_ids(tokenizer)
+            loaded.model, ids, positions, pieces, values.guesses, excluded=special_ids(tokenizer)
         ):
             line = "  ".join(
                 f"{tokenizer.convert_ids_to_tokens([piece])[0]} {100 * probability:.0f}%"

@@ -2,18 +2,35 @@
 
 import dataclasses
 import json
+import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel
-from bert_tf.layers import TransformerBlock
+from bert_tf.block_costs import TransformerBlockCosts
+from bert_tf.checkpoint import google_arrays, write_arrays
+from bert_tf.layers import TransformerBlock, dense
+from bert_tf.memory_estimate import count_parts
+from bert_tf.model import GOOGLE_NAMES
 from korean_bert import load_model
 from model_formats.encoders import BERT, ENCODERS
+from model_formats.huggingface.architectures import choose_architecture
+from model_formats.huggingface.export import named_arrays
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
+from model_formats.runtimes import litert_model, onnx_model
+from model_formats.runtimes.check import sample_inputs
+from model_formats.runtimes.ids_graph import make_graph
+from model_formats.saved_model import pretraining
+from model_formats.saved_model.export import export as export_saved_model
 from run_scripts import extract_features
-from tests.support.models.model_folders import write_folder
+from run_scripts.conversion import adapt_checkpoint
+from run_scripts.tools import fill_masks
+from tests.support.models.adapted_models import write_tokenizer
+from tests.support.models.model_folders import PIECES, write_folder, write_model
 from tests.support.programs import ClassifierJob, PretrainingJob, results
 from tests.support.task_data import single_rows, write_splits
 from tests.support.tiny_models import ONE_LAYER, SIZES, random_batch, tensors
@@ -24,6 +41,7 @@ class DummyConfig(BertConfig):
     """BERT's sizes, and a key by which a file is known."""
 
     turned: bool = True
+    block = TransformerBlockCosts
 
 
 class DummyBlock(TransformerBlock):
@@ -34,7 +52,11 @@ class DummyBlock(TransformerBlock):
 
 
 class DummyModel(BertModel):
-    """BERT with other blocks."""
+    """BERT with other blocks, whose variables have other names in checkpoints."""
+
+    google_names = {
+        ours: google.replace("bert/", "turned/core/") for ours, google in GOOGLE_NAMES.items()
+    }
 
     def __init__(self, config, attention_function=None, **options):
         super().__init__(config, **options)
@@ -45,6 +67,54 @@ class DummyModel(BertModel):
             for block in self.blocks
         ]
         super().build(input_shape)
+
+
+class GatedBlock(TransformerBlock):
+    """A block with the weights of a gate (arXiv:2002.05202)."""
+
+    def build(self, input_shape=None):
+        super().build()
+        config, hidden = self.config, self.config.hidden_size
+        self.gate = dense(config.intermediate_size, config, "gate", dtype=self.dtype_policy)
+        self.gate.build((None, None, hidden))
+
+
+class GatedCosts(TransformerBlockCosts):
+    """What it costs."""
+
+    @staticmethod
+    def count_weights(config):
+        gate = config.hidden_size * config.intermediate_size + config.intermediate_size
+        return TransformerBlockCosts.count_weights(config) + gate
+
+
+class UncountedConfig(BertConfig):
+    """A configuration that states the costs of BERT's block."""
+
+    block = TransformerBlockCosts
+
+
+class GatedConfig(BertConfig):
+    """The right one, also about the embeddings, which have one table less."""
+
+    block = GatedCosts
+
+    def count_parts(self):
+        positions = self.max_position_embeddings * self.embedding_size
+        parts = super().count_parts()
+        return {**parts, "positions": parts["positions"] - positions}
+
+
+class GatedModel(BertModel):
+    """An encoder with gated blocks and without a table of positions."""
+
+    def make_blocks(self, block):
+        sizes = range(self.config.num_hidden_layers)
+        self.blocks = [GatedBlock(self.config, name=f"layer_{i}") for i in sizes]
+
+    def build(self, input_shape=None):
+        super().build()
+        self.embeddings.position_embeddings.trainable = False
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +161,95 @@ def test_its_vectors(folder, capsys):
     expected = model.encoder({"input_ids": np.array([row])})["sequence_output"][0, 0]
     np.testing.assert_allclose(np.ravel(vector), expected, atol=1e-5)
     assert model.encoder(tensors(batch))["sequence_output"].shape[-1] == 32
+
+
+def outputs_of(loaded, inputs):
+    """What the model itself computes of a graph's inputs."""
+    encoded = loaded.model.encoder(inputs)
+    places = np.tile(np.arange(inputs["input_ids"].shape[1]), (len(inputs["input_ids"]), 1))
+    return {**encoded, **loaded.model({**inputs, "masked_lm_positions": places})}
+
+
+def test_exports_have_all_of_its_outputs(folder):
+    loaded = load_folder(str(folder))
+    inputs = sample_inputs(loaded, 2, 9, tf.int32, seed=1)
+    expected = outputs_of(loaded, inputs)
+    found = make_graph(loaded, "int32")(*inputs.values())
+    assert sorted(found) == [
+        "masked_lm_logits", "next_sentence_logits", "pooled_output", "sequence_output"
+    ]  # fmt: skip
+    for name, value in found.items():
+        np.testing.assert_allclose(value, expected[name], atol=1e-5, err_msg=name)
+    assert set(pretraining.signatures(loaded).functions) == {
+        "serving_default", "ids", "masked_words"
+    }  # fmt: skip
+    architecture = choose_architecture(loaded)
+    assert architecture.suffix == "ForPreTraining"
+    with pytest.raises(InputError, match="weight of Dummy .* Received: turned/core/embeddings"):
+        named_arrays(loaded, architecture)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", (onnx_model, litert_model))
+def test_files_of_runtimes_have_its_pooled_output(folder, tmp_path, form):
+    pytest.importorskip("onnxruntime" if form is onnx_model else litert_model.LIBRARY)
+    loaded = load_folder(str(folder))
+    form.export(loaded, tmp_path, "float32")
+    run = form.open_file(str(tmp_path / form.MODEL_FILE))
+    inputs = sample_inputs(loaded, 2, 9, tf.int64 if form is onnx_model else tf.int32, seed=1)
+    found, expected = run(inputs), outputs_of(loaded, inputs)
+    np.testing.assert_allclose(found["pooled_output"], expected["pooled_output"], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_saved_model_reads_its_pooler(tmp_path):
+    """As the head for texts, of which the graph of a classifier has the probabilities."""
+    model = write_model(tmp_path / "m", "dummy", "classification")
+    loaded = load_folder(str(tmp_path / "m"))
+    export_saved_model(loaded, tmp_path / "out")
+    inputs = sample_inputs(loaded, 2, 9, tf.int32, seed=1)
+    signature = tf.saved_model.load(str(tmp_path / "out")).signatures["ids"]
+    found = signature(**{name: tf.constant(value) for name, value in inputs.items()})
+    expected = tf.nn.softmax(model(inputs)["logits"])
+    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
+
+
+def test_a_checkpoint_without_its_pooler(folder, capsys):
+    """Vectors and guesses need none; an export leaves out what depends on it."""
+    arrays = google_arrays(str(folder / "model.ckpt-3"))
+    kept = {name: arrays.read(name) for name in arrays.shapes if "/pooler/" not in name}
+    write_arrays(str(folder / "model.ckpt-3"), kept)
+    loaded = load_folder(str(folder))
+    assert {name.rsplit("/", 1)[0] for name in loaded.missing} == {"turned/core/pooler/dense"}
+    assert loaded.lacks_part("pooler") and [*loaded.head_outputs()] == ["masked_lm_logits"]
+    argv = [f"--model_dir={folder}", "--text=the book is [MASK]"]
+    assert fill_masks.main(["fill_masks", *argv]) == 0
+    assert "the book is [MASK]" in capsys.readouterr().out
+
+
+def test_its_vocabulary_is_adapted(folder, tmp_path):
+    """With it the bias of the head for masked words, which another table names."""
+    new = [*PIECES, "책"]
+    argv = [f"--model_dir={folder}", f"--output_dir={tmp_path}/new"]
+    argv += [f"--tokenizer_dir={write_tokenizer(tmp_path / 'v', new)}"]
+    argv += ["--max_position_embeddings=40"]
+    assert adapt_checkpoint.main(["adapt_checkpoint", *argv]) == 0
+    loaded = load_folder(str(tmp_path / "new"))
+    assert loaded.config.max_position_embeddings == 40 and loaded.missing == ()
+    assert loaded.model.masked_lm.output_bias.shape == (len(new),)
+
+
+def test_a_configuration_must_count_the_weights_of_its_model():
+    """Estimates of memory and speed are made of what it says, not of BERT's costs in silence."""
+    with pytest.raises(TypeError, match="Config must state what its blocks cost, as `block`"):
+        type("Config", (BertConfig,), {})
+    row = dataclasses.replace(BERT, model=f"{__name__}.GatedModel")
+    with pytest.raises(TypeError, match="UncountedConfig must count the weights of .*GatedModel"):
+        row.make_model(UncountedConfig(**SIZES))
+    model = row.make_model(GatedConfig(**SIZES))
+    parts = count_parts(model.config)
+    weights = sum(math.prod(variable.shape) for variable in model.trainable_variables)
+    assert sum(parts.values()) - parts["heads"] == weights
 
 
 def test_it_is_pre_trained_then_fine_tuned(tmp_path):

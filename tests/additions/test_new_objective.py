@@ -8,18 +8,24 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from bert_common.errors import InputError
 from bert_tf import BertModel
 from bert_tf.checkpoint import load_arrays
 from bert_tf.checkpoint_files import latest_checkpoint
-from bert_tf.encoder import EncoderModel
+from bert_tf.encoder import EncoderModel, HeadOutput
 from bert_tf.layers import call_block, dense
 from bert_tf.objective import Loss, Objective
 from bert_tf.optimization import OPTIMIZERS
 from bert_tf.pretraining import cross_entropy
 from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Reporter
 from bert_tf.training.evaluation import RecordsEvaluator
+from model_formats import keras_file
+from model_formats.huggingface.architectures import ENCODER, choose_architecture
+from model_formats.huggingface.card import make_card
+from model_formats.huggingface.export import named_arrays
 from model_formats.load_folder import load_folder
 from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES
+from model_formats.runtimes.ids_graph import make_graph
 from model_formats.weights import open_weights
 from tests.support.paths import ROOT
 from tests.support.programs import NO_DROPOUT, PretrainingJob, curves, one_line, results
@@ -51,6 +57,7 @@ def odd_sums(outputs, batch):
     }
 
 
+@keras.saving.register_keras_serializable(package="tests")
 class OddTokens(EncoderModel):
     """An encoder with two logits at every token."""
 
@@ -68,6 +75,10 @@ class OddTokens(EncoderModel):
     def call(self, inputs, training=None, run_block=call_block):
         x = self.encoder(inputs, training=training, run_block=run_block)["sequence_output"]
         return {"odd_logits": self.head(x)}
+
+    def head_outputs(self):
+        output = HeadOutput(("head",), lambda encoded: self.head(encoded["sequence_output"]))
+        return {"odd_logits": output}
 
 
 @pytest.mark.parametrize("parts", (pytest.param(1, marks=pytest.mark.slow), 2))
@@ -107,6 +118,30 @@ def test_it_is_trained_reported_and_measured(tmp_path, parts):
     ]
 
 
+def assert_exported(loaded, folder):
+    """Exports have its head, or say that they cannot."""
+    assert isinstance(loaded.model, OddTokens) and loaded.missing == ()
+    ids = np.ones((2, 5), np.int32)
+    found, expected = (
+        make_graph(loaded, "int32")(ids, ids, 0 * ids),
+        loaded.model({"input_ids": ids}),
+    )
+    np.testing.assert_allclose(found["odd_logits"], expected["odd_logits"], atol=1e-6)
+    with pytest.raises(InputError, match="a name for every weight of BERT .* Received: odd/kernel"):
+        named_arrays(loaded, choose_architecture(loaded))
+    card = make_card(loaded, ENCODER, "none")
+    assert "# BERT, pre-trained to find odd pieces" in card
+    keras_file.export(loaded, folder)
+    assert isinstance(keras.saving.load_model(folder / keras_file.FILE), OddTokens)
+
+
+def test_outputs_that_it_does_not_name():
+    """A model that says nothing of its heads is refused, not exported without them."""
+    model = OddTokens(tiny_model(**ONE_LAYER).encoder)
+    with pytest.raises(InputError, match="head_outputs of the model .* Received: OddTokens"):
+        EncoderModel.head_outputs(model)
+
+
 @pytest.mark.usefixtures("eagerly")
 def test_it_is_a_choice_of_the_program(tmp_path, monkeypatch, capsys):
     """A row of the table: run_pretraining trains it, evaluates, and takes up its own folder."""
@@ -114,7 +149,8 @@ def test_it_is_a_choice_of_the_program(tmp_path, monkeypatch, capsys):
         MASKED_WORDS,
         name="odd",
         predicts="whether a piece's id is odd",
-        make_model=lambda encoder, pairs: OddTokens(encoder),
+        description="pre-trained to find odd pieces",
+        model=f"{__name__}.OddTokens",
         measured=lambda model, pairs: model.objective,
         baseline=lambda results, most_frequent_share: "half of them are odd",
         uses_pairs=False,
@@ -129,7 +165,7 @@ def test_it_is_a_choice_of_the_program(tmp_path, monkeypatch, capsys):
         "odd_tokens_loss", "odd_tokens_accuracy", "loss", "examples", "global_step"
     }  # fmt: skip
     assert "accuracy/odd_tokens" in curves(job.output)
-    assert isinstance(load_folder(str(job.output)).model, OddTokens)
+    assert_exported(load_folder(str(job.output)), tmp_path)
     # Its encoder alone, as fine-tuning reads it.
     encoder = BertModel(load_folder(str(job.output)).config)
     report = load_arrays(encoder, open_weights(latest_checkpoint(str(job.output))))

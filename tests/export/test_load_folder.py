@@ -142,6 +142,7 @@ def test_pre_trained_and_released_models(tmp_path):
     write_arrays(str(folder / "model.ckpt-best"), kept)
     hub = load_folder(str(folder))
     assert len(hub.missing) == 2 and hub.lacks("cls/seq_relationship/")
+    assert hub.lacks_part("next_sentence") and not hub.lacks_part("masked_lm")
     assert not hub.lacks("cls/predictions/")
 
 

@@ -11,7 +11,7 @@ def project_model(task, config):
     from model_formats.encoders import ENCODERS
     from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES
 
-    encoder = ENCODERS[task["model"]].model_class
+    encoder = ENCODERS[task["model"]].make_model
     attention = ATTENTION_FUNCTIONS[task.get("attention", "auto")]
     encoder = encoder(config, attention_function=attention, dtype=policy(task))
     objective = OBJECTIVES[task.get("objective", MASKED_WORDS.name)]

@@ -246,7 +246,7 @@ def make_parts(
     from bert_tf.pretraining import PretrainingModel
     from bert_tf.training.mixed_precision import POLICIES, LossScale
 
-    model = PretrainingModel(encoder.model_class(config, dtype=POLICIES[precision]))
+    model = PretrainingModel(encoder.make_model(config, dtype=POLICIES[precision]))
     optimizer = OPTIMIZERS[optimizer](learning_rate, epsilon=epsilon)
     optimizer.build(model.trainable_variables)
     loss_scale = LossScale() if precision == "float16" else None
