@@ -71,8 +71,8 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     )
     max_qa_length: int = groups.ROWS.flag(
         PerModel(128),
-        "The maximum number of tokens in a question and an option together; longer pairs are cut "
-        "at the beginning.",
+        "The maximum number of tokens in a question and an option together; longer pairs lose "
+        "tokens from the start.",
         least=1,
         most=LONGEST_SEQUENCE,
         changeable=ALWAYS,
