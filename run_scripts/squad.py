@@ -79,8 +79,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     )
     skip_bad_answers: bool = groups.FILES.flag(
         False,
-        "When training, skip answers that do not occur in the passage, and questions left without an "
-        "answer. Scoring still uses all answers. Default: stop with an error.",
+        "When training, skip answers that do not occur in the passage, and questions left without "
+        "an answer. Scoring still uses all answers. Default: stop with an error.",
     )
     task_name: str = groups.TASK.flag(
         PerModel("squad"),
@@ -116,8 +116,8 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     max_seq_length: int = shared(
         "max_seq_length",
         default=PerModel(384),
-        help="The maximum number of tokens in a question and its passage together, including special "
-        "tokens. Longer passages are divided into overlapping windows.",
+        help="The maximum number of tokens in a question and its passage together, including "
+        "special tokens. Longer passages are divided into overlapping windows.",
     )
     n_best_size: int = groups.ANSWERS.flag(
         PerModel(20),
