@@ -19,6 +19,7 @@ from finetuning.inputs import SHORTEST, Pair, encode_pairs
 from finetuning.results import Prediction
 from finetuning.serving.served_model import ServedModel
 from finetuning.serving.signatures import longest_row
+from finetuning.similarity.lexical import known_tokens
 from finetuning.similarity.ranking import unit_vectors
 from korean_bert.arguments import (
     as_pairs,
@@ -242,7 +243,7 @@ class Model:
             found = nearest_texts(self.embed, asked, corpus, top)
         else:
             embed = self.embed if method == "hybrid" else None
-            found = texts_by_words(embed, self.tokenizer.encode, asked, corpus, top)
+            found = texts_by_words(embed, known_tokens(self.tokenizer), asked, corpus, top)
         return found[0] if single else found
 
     def cluster(self, texts: Searchable, k: int, seed: int = 0) -> np.ndarray:

@@ -3,7 +3,6 @@
 import os
 
 import numpy as np
-from safetensors.numpy import save_file
 
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
@@ -12,6 +11,7 @@ from model_formats.difference import split
 from model_formats.difference_files import DESCRIPTION_FILE, VERSION, WEIGHTS_FILE, digest_of
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import ModelFolder, write_task
+from model_formats.transformers_files.safetensors_files import save_file
 from model_formats.weights import as_float16, open_weights
 
 # The rank without --rank: of four layers of 256 it makes less than a megabyte in float16.

@@ -3,6 +3,7 @@
 Shapes: Q queries, N texts of a corpus, H hidden, V words.
 """
 
+import array
 import collections
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from bert_common.errors import InputError
 from finetuning.metrics import imported
 from finetuning.similarity.ranking import BLOCK_VALUES, Found, best_of
+from tokenization.base import TokenizerInterface
 
 # The defaults of rank_bm25; Lucene's k1 is 1.2.
 BM25_K1, BM25_B = 1.5, 0.75
@@ -52,6 +54,11 @@ def search_tf_idf(queries: Sequence[str], corpus: Sequence[str], top: int) -> Fo
     return _search(len(queries), len(corpus), top, scores)
 
 
+def known_tokens(tokenizer: TokenizerInterface) -> Callable[[str], list[int]]:
+    """Cuts a text as the tokenizer does, without [UNK]: two texts that have it share no word."""
+    return lambda text: [number for number in tokenizer.encode(text) if number != tokenizer.unk_id]
+
+
 class Bm25:
     """Scores texts by Okapi BM25; a word of n texts weighs log(1 + (N - n + 0.5) / (n + 0.5)).
 
@@ -64,21 +71,23 @@ class Bm25:
 
     def __init__(self, corpus: Sequence[str], words: Callable[[str], Sequence[Any]]) -> None:
         self._sparse, self._words = imported("scipy.sparse"), words
-        counts = [collections.Counter(words(text)) for text in corpus]
         numbers: dict[Any, int] = {}
-        for counter in counts:
-            for word in counter:
-                numbers.setdefault(word, len(numbers))
-        lengths = np.array([counter.total() for counter in counts], np.float64)  # [N]
+        # A dict per text would take several times the memory.
+        found, repeats, sizes = array.array("i"), array.array("i"), array.array("i")
+        for text in corpus:
+            counter = collections.Counter(words(text))
+            found.extend(numbers.setdefault(word, len(numbers)) for word in counter)
+            repeats.extend(counter.values())
+            sizes.append(len(counter))
+        columns, values = np.asarray(found), np.asarray(repeats)
+        rows = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        lengths = np.bincount(rows, values, len(sizes))  # [N]
         norms = BM25_K1 * (1 - BM25_B + BM25_B * lengths / max(lengths.mean(), 1e-9))  # [N]
-        rows = np.repeat(np.arange(len(counts)), [len(counter) for counter in counts])
-        columns = np.array([numbers[word] for counter in counts for word in counter], np.int64)
-        values = np.array([n for counter in counts for n in counter.values()], np.float64)
         in_texts = np.bincount(columns, minlength=len(numbers))  # [V]
-        idf = np.log1p((len(counts) - in_texts + 0.5) / (in_texts + 0.5))  # [V]
+        idf = np.log1p((len(sizes) - in_texts + 0.5) / (in_texts + 0.5))  # [V]
         weights = idf[columns] * values * (BM25_K1 + 1) / (values + norms[rows])
-        self._numbers, self._size = numbers, len(counts)
-        shape = len(numbers), len(counts)
+        self._numbers, self._size = numbers, len(sizes)
+        shape = len(numbers), len(sizes)
         self._across = self._sparse.csr_matrix((weights, (columns, rows)), shape)
 
     def __call__(self, queries: Sequence[str]) -> np.ndarray:

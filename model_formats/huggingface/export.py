@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
@@ -34,7 +33,7 @@ from model_formats.training_record import write_stages, write_trained_positions
 from model_formats.transformers_files.config import CONFIG_FILE, to_huggingface
 from model_formats.transformers_files.electra_classifier import as_two_layers
 from model_formats.transformers_files.names import translate_back
-from model_formats.transformers_files.safetensors_files import INDEX_FILE, WEIGHTS_FILE
+from model_formats.transformers_files.safetensors_files import INDEX_FILE, WEIGHTS_FILE, save_file
 from model_formats.transformers_files.sentence_modules import (
     SentenceModules,
     write_sentence_modules,

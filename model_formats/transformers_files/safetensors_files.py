@@ -1,10 +1,12 @@
-"""Reads the safetensors files of a folder as float32 arrays by the names in them."""
+"""Reads the safetensors files of a folder as float32 arrays by the names in them; writes one."""
 
 import contextlib
 import dataclasses
 import os
+import stat
 
 import numpy as np
+import safetensors.numpy
 from safetensors import SafetensorError, safe_open
 
 from bert_common.errors import InputError
@@ -44,6 +46,17 @@ class StoredTensors:
                     f"{path}: {name} must be of type {', '.join(DTYPES)}. Received: {dtype}"
                 )
             return np.asarray(file.get_tensor(name), np.float32)
+
+
+def save_file(
+    arrays: dict[str, np.ndarray], path: str, metadata: dict[str, str] | None = None
+) -> None:
+    """Writes arrays with the permissions of a new file; the library's are for its owner alone."""
+    with open(path, "wb") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+    safetensors.numpy.save_file(arrays, path, metadata)
+    if stat.S_IMODE(os.stat(path).st_mode) != mode:
+        os.chmod(path, mode)
 
 
 def find_safetensors(folder: str) -> str | None:

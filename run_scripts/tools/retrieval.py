@@ -9,7 +9,7 @@ from finetuning.metrics import check_installed
 from finetuning.question_answering.data import read_questions
 from finetuning.similarity.collection import Collection, beir_files, of_pairs, read_beir
 from finetuning.similarity.data import pairs_of_questions
-from finetuning.similarity.lexical import Bm25, search_tf_idf
+from finetuning.similarity.lexical import Bm25, known_tokens, search_tf_idf
 from finetuning.similarity.ranking import (
     DEEPEST,
     MEASURES,
@@ -89,7 +89,7 @@ def measure_retrieval(values: RetrievalFlags) -> None:
 
     asked = unit_vectors(model.embed(queries, max_length=values.max_seq_length))
     vectors = unit_vectors(model.embed(corpus, max_length=values.max_seq_length))
-    bm25 = Bm25(corpus, model.tokenizer.encode)
+    bm25 = Bm25(corpus, known_tokens(model.tokenizer))
     ways: dict[str, Callable[[], Found]] = {
         "vectors": lambda: search(asked, vectors, depth),
         "BM25 on tokens": lambda: bm25.search(queries, depth),

@@ -24,7 +24,7 @@ from finetuning.similarity.approximate import (
     search_index,
 )
 from finetuning.similarity.data import own_texts
-from finetuning.similarity.lexical import Bm25
+from finetuning.similarity.lexical import Bm25, known_tokens
 from finetuning.similarity.ranking import unit_vectors
 from finetuning.tables import ENDINGS, TABLE_ENDINGS, read_lines
 from korean_bert.search import DAMAGE, METHODS
@@ -169,7 +169,7 @@ def make_search_by_words(
     model: "Model", values: SearchFlags, texts: list[str]
 ) -> Callable[[str], Iterable[tuple[int, float]]]:
     """The same for --method=bm25 and hybrid."""
-    bm25 = Bm25(texts, model.tokenizer.encode)
+    bm25 = Bm25(texts, known_tokens(model.tokenizer))
     vectors = None
     if values.method == "hybrid":
         vectors = unit_vectors(corpus_vectors(model, values, texts))

@@ -119,6 +119,10 @@ def test_a_higher_rank_loses_less(pair, capsys):
     assert sizes == sorted(sizes) and sizes[0] < sizes[-1]
 
 
+def test_who_may_read_one_file_may_read_all(pair):
+    assert len({path.stat().st_mode for path in export(pair).iterdir()}) == 1
+
+
 def test_float16_halves_it(pair):
     whole, half = (
         export(pair, "--rank=4", f"--precision={p}", output=p) for p in ("float32", "float16")

@@ -67,6 +67,8 @@ def test_one_line_says_what_was_written(form, model, tmp_path, capsys):
     record = json.loads((output / RECORD_FILE).read_text())
     assert record["format"] == form
     assert sorted([*record["files"], RECORD_FILE]) == files(output)
+    # Who may read one file may read all.
+    assert len({(output / name).stat().st_mode for name in files(output)}) == 1
     # Nothing is left beside it.
     assert os.listdir(tmp_path) == ["out"]
     if form == "google":

@@ -44,6 +44,14 @@ def test_search_by_words(model, vectors):
         assert model.search([], TEXTS, method=method) == []
 
 
+def test_unknown_characters_are_no_shared_word(model):
+    """Of other scripts, all characters are [UNK]."""
+    texts = ["𓀀 집", "비가 온다", "鬱 집"]
+    assert [hit.score for hit in model.search("𓁐", texts, method="bm25")] == [0, 0, 0]
+    first, _, third = model.search("𓁐 집", texts, method="bm25")
+    assert [first.place, third.score] == [0, 0] and first.score > 0
+
+
 @pytest.mark.parametrize(
     ("queries", "corpus", "method", "message"),
     [
