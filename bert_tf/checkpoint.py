@@ -284,8 +284,9 @@ def load_arrays(
     ]
     if problems:
         more = len(problems) - SHOWN_PROBLEMS
+        anew = _begin_anew(model, needed, loaded) if len(problems) == len(needed) else ""
         raise InputError(
-            f"the checkpoint {arrays.source} must fit the model. Received: "
+            f"the checkpoint {arrays.source} must fit the model{anew}. Received: "
             + "; ".join(problems[:SHOWN_PROBLEMS])
             + (f"; and {more} more" if more > 0 else "")
         )
@@ -294,6 +295,19 @@ def load_arrays(
         variables[name].assign(arrays.read(name))
     ignored = (*ignored, *arrays.ignored)
     return LoadReport(arrays.source, tuple(loaded), tuple(missing), ignored)
+
+
+def _begin_anew(model, needed, loaded):
+    """What a message adds where heads alone are missing; "" otherwise."""
+    of_encoder = google_variables(getattr(model, "encoder", model))
+    if any(name in of_encoder for name in needed):
+        return ""
+    heads = set()
+    for name in needed:
+        ends = [i + 1 for i, letter in enumerate(name) if letter == "/"]
+        free = [name[:end] for end in ends if not any(n.startswith(name[:end]) for n in loaded)]
+        heads.add(free[0] if free else name)
+    return f" (run_pretraining --allow_missing={','.join(sorted(heads))} begins new heads)"
 
 
 def _nearest(name, others):

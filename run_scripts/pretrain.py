@@ -93,6 +93,8 @@ def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None"
         session.print(f"exported to {flags.export_dir}")
     if flags.do_eval and evaluator:
         evaluate(job, session, state, evaluator, held_out)
+    elif flags.do_train and not finished:
+        session.print(f"trained to step {state.step}, saved in {flags.output_dir}")
 
 
 def load_records(
@@ -283,7 +285,8 @@ def evaluate(
     from bert_tf.input.pipeline import most_frequent_share
 
     flags = job.flags
-    session.print(f"evaluating on {evaluator.records:,} records")
+    of = "" if flags.eval_input_file else " of the training files"
+    session.print(f"evaluating on {evaluator.records:,} records{of}")
     results = {**evaluator.run(), "global_step": state.step}
     if not session.chief:
         return

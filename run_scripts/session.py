@@ -124,7 +124,8 @@ class Session:
         self.print("***** Eval results *****")
         for name in sorted(results):
             self.print(f"  {name} = {as_shown(results[name])}")
-        self.print(f"  ({note})")
+        if note:
+            self.print(f"  ({note})")
         if draw:
             write_evaluation(directory, results, results["global_step"], illustrations)
         self.print(f"written to {write_results(directory, results)}")

@@ -28,22 +28,12 @@ class AddedTokens:
 
 
 def read_tokens(path: str) -> list[str]:
-    """Reads a list of tokens, one a line; refuses a line that is blank or repeats another."""
+    """Reads a list of tokens, one a line; blank lines and repeats are passed over."""
     lines = decode_text(read_bytes(path), path).split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    seen: dict[str, int] = {}
-    for number, line in enumerate(lines, 1):
-        token = line.strip()
-        if not token:
-            raise InputError(f"every line must hold a token. Received: {path} line {number}: blank")
-        if token in seen:
-            raise InputError(
-                f"a token must be on one line only. Received: {path} line {number}: {token!r}, "
-                f"as on line {seen[token]}"
-            )
-        seen[token] = number
-    return list(seen)
+    tokens = dict.fromkeys(token for line in lines if (token := line.strip()))
+    if not tokens:
+        raise InputError(f"{path} must hold a token. Received: blank lines alone")
+    return list(tokens)
 
 
 def add_tokens(tokenizer: Tokenizer, tokens: Sequence[str]) -> AddedTokens:

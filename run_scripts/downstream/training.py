@@ -313,6 +313,8 @@ class FineTuning:
                 results |= {n: v for n, v in measured.items() if n.startswith(f"{split}_")}
         names = "" if first == TRAIN_PART else f"eval: on {first}; "
         note = f"{names}baseline: the same prediction for every example"
+        if not any(name.startswith("baseline_") for name in results):
+            note = names.removesuffix("; ")
         session.report(flags.output_dir, results, note, illustrations=illustrations)
         if session.chief:
             if written:

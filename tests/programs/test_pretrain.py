@@ -51,7 +51,7 @@ def test_trains_evaluates_and_continues(job, kind, xla, capsys):
     assert "\nsteps 1 to 6, 1.2 passes over 40 examples" in out
     assert ("compiling the training step with XLA" in out) == (xla == "auto")
     assert ("compiling the evaluation with XLA" in out) == (xla == "auto")
-    assert "evaluating on 40 records" in out
+    assert "evaluating on 40 records of the training files\n" in out
     assert list_checkpoints(job.output) == [4, 6]
     name = SENTENCE[kind]
     assert set(results(job.output)) == {
@@ -119,6 +119,10 @@ def test_starts_from_google_s_checkpoint(job, capsys):
 @pytest.mark.slow
 def test_evaluates_a_checkpoint_alone(job, capsys):
     assert job.run("albert") == 0
+    ends = f"\ntrained to step 6, saved in {job.output}\n"
+    assert capsys.readouterr().out.endswith(ends)
+    assert job.run("albert") == 0
+    assert "nothing to train" in (out := capsys.readouterr().out) and not out.endswith(ends)
     assert job.run("albert", do_train=False, do_eval=True) == 0
     first = results(job.output)
     assert job.run("albert", do_train=False, do_eval=True, eval_batch_size=7) == 0

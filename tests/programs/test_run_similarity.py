@@ -117,9 +117,10 @@ def test_python_compares_pairs_as_the_program(trained):
 
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("dev", ["pairs", "triples"])
-def test_ranking(tmp_path, dev):
+def test_ranking(tmp_path, dev, capsys):
     job = write(SimilarityJob(tmp_path), "triples", dev)
     assert job.run(do_train=True, do_eval=True, train_step=2) == 0
+    assert "\n  (eval: on dev)\n" in capsys.readouterr().out  # there is no baseline
     found = results(job.output)
     corpus = len({row[1] for row in rows_of(dev, 16, seed=1)})
     assert 1 / corpus <= found["eval_recall_at_10"] <= found["eval_recall_at_100"] == 1
