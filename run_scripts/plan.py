@@ -90,7 +90,7 @@ class CorpusPlanFlags:
     )
     model: str = groups.MODEL.flag(
         "bert_base",
-        "The model to plan for, with its training settings from run_scripts/flagfiles.",
+        "The model to plan for. Its training settings are read from run_scripts/flagfiles.",
         choices=tuple(JOBS),
     )
     vocab_size: int = groups.VOCABULARY.optional(
