@@ -103,7 +103,7 @@ class SimilarityFlags(FinetuneFlags):
         changeable=ALWAYS,
     )
     text_column: str = groups.COLUMNS.optional(
-        "The column with each example's first text in your own data files. Default: the column "
+        "The column of your own data files with each example's first text. Default: the column "
         "named text, sentence1, query, question or the like."
     )
     second_column: str = groups.COLUMNS.optional(
