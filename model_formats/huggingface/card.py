@@ -13,7 +13,7 @@ from bert_tf.training.evaluation import as_shown, read_results
 from finetuning.tasks import TASKS, TransformersClass
 from model_formats.encoders import ENCODERS
 from model_formats.huggingface.architectures import class_name, predicts_scores
-from model_formats.huggingface.tokenizer_files import needs_own_code
+from model_formats.huggingface.tokenizer_files import trust_argument
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import objective_of
@@ -68,8 +68,7 @@ def loading_lines(name: str, tokenizer: TokenizerInterface | None) -> list[str]:
     names, more = [name], []
     if tokenizer is not None:
         names.append("AutoTokenizer")
-        code = ", trust_remote_code=True" if needs_own_code(tokenizer) else ""
-        more.append(f"tokenizer = AutoTokenizer.from_pretrained(folder{code})")
+        more.append(f"tokenizer = AutoTokenizer.from_pretrained(folder{trust_argument(tokenizer)})")
     return [
         f"from transformers import {', '.join(sorted(names))}",
         "",
@@ -81,11 +80,10 @@ def loading_lines(name: str, tokenizer: TokenizerInterface | None) -> list[str]:
 
 def sentence_lines(tokenizer: TokenizerInterface | None) -> list[str]:
     """The Python lines that load the model, and make vectors of texts as it was trained to."""
-    code = ", trust_remote_code=True" if tokenizer and needs_own_code(tokenizer) else ""
     return [
         "from sentence_transformers import SentenceTransformer",
         "",
-        f'model = SentenceTransformer("path/of/this/folder"{code})',
+        f'model = SentenceTransformer("path/of/this/folder"{trust_argument(tokenizer)})',
         'vectors = model.encode(["첫 문장", "둘째 문장"])',
     ]
 

@@ -23,7 +23,7 @@ from model_formats.huggingface.architectures import (
     label_keys,
 )
 from model_formats.huggingface.card import make_card
-from model_formats.huggingface.tokenizer_files import write_tokenizer
+from model_formats.huggingface.tokenizer_files import trust_argument, write_tokenizer
 from model_formats.load_folder import load_folder
 from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import ModelFolder
@@ -84,7 +84,8 @@ def export(
     name = class_name(loaded, architecture)
     way = f"transformers.{name}.from_pretrained('{{folder}}')"
     if loaded.task == "similarity":
-        way = "sentence_transformers.SentenceTransformer('{folder}')"
+        trust = trust_argument(loaded.tokenizer)
+        way = f"sentence_transformers.SentenceTransformer('{{folder}}'{trust})"
     return f"{way}; {tokenization}"
 
 

@@ -84,6 +84,11 @@ def needs_own_code(tokenizer: TokenizerInterface) -> bool:
     return tokenizer.kind != "huggingface" and not is_expressible(tokenizer)
 
 
+def trust_argument(tokenizer: TokenizerInterface | None) -> str:
+    """What a call that loads the folder says after its path, so that such files may run."""
+    return ", trust_remote_code=True" if tokenizer and needs_own_code(tokenizer) else ""
+
+
 def _as_bert(tokenizer, special):
     """The configuration, the files and the sentence for a HuggingFaceTokenizer."""
     options = tokenizer.options

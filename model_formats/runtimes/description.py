@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_common.atomic_write import write_json
+from finetuning.tasks import TASKS
 from model_formats.loaded_model import LoadedModel
 from model_formats.runtimes.ids_graph import input_axes, input_names
 from tokenization import save_tokenizer
@@ -29,6 +30,7 @@ def describe(loaded: LoadedModel, graph: Any, precision: str) -> dict[str, Any]:
         "inputs": {name: _tensor(spec, axes) for name, spec in specs},
         "outputs": {name: _tensor(value, axes) for name, value in sorted(outputs.items())},
         "labels": list(loaded.labels),
+        "settings": _settings(loaded),
         "trained_positions": loaded.trained_positions,
         "config": dataclasses.asdict(loaded.config),
     }
@@ -41,6 +43,19 @@ def write_description(
     write_json(os.path.join(directory, DESCRIPTION_FILE), description)
     if tokenizer is not None:
         save_tokenizer(tokenizer, directory)
+
+
+def _settings(loaded):
+    """What the folder records of the task; of a classifier also what its logits mean."""
+    if loaded.task not in TASKS:
+        return {}
+    task = TASKS[loaded.task]
+    recorded = {name: loaded.settings.get(name) for name in task.settings}
+    if task.labels == "classes":
+        # From the model, as a folder may record none: a built-in data set's, and the default.
+        kind = "multi_label" if loaded.model.multi_label else "single_label"
+        recorded["task_type"] = kind if loaded.labels else "regression"
+    return {name: value for name, value in recorded.items() if value is not None}
 
 
 def _tensor(value, axes):

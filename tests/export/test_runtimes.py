@@ -16,7 +16,7 @@ from model_formats.runtimes import check, litert_model, onnx_model
 from model_formats.runtimes.check import check_file, largest_differences, sample_inputs
 from model_formats.runtimes.description import describe
 from model_formats.runtimes.ids_graph import check_size, input_names, make_graph
-from tests.support.models.model_folders import write_folder
+from tests.support.models.model_folders import VALUES, write_folder
 
 FORMATS = {"onnx": onnx_model, "litert": litert_model}
 LIBRARIES = {"onnx": onnx_model.LIBRARIES, "litert": [litert_model.LIBRARY]}
@@ -115,6 +115,38 @@ def test_options_are_an_axis_of_their_own(tmp_path):
     description = describe(loaded, make_graph(loaded, "int32"), "float32")
     assert description["inputs"]["input_ids"]["shape"] == ["batch", "options", "sequence"]
     assert description["outputs"]["logits"]["shape"] == ["batch", "options"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "wanted"),
+    [
+        ({"task_type": "multi_label"}, "multi_label"),
+        ({"task_type": "single_label"}, "single_label"),
+        ({"task_type": "regression", "labels": None}, "regression"),
+        # Without the flag, a folder records no type.
+        ({"task_type": None}, "single_label"),
+        ({"task_name": "korsts", "task_type": None, "labels": None}, "regression"),
+        ({"task_name": "nsmc", "task_type": None, "labels": None}, "single_label"),
+    ],
+)
+def test_what_the_logits_of_a_classifier_mean(tmp_path, recorded, wanted):
+    write_folder(tmp_path, "bert", "classification", {"num_hidden_layers": 1}, **recorded)
+    loaded = load_folder(str(tmp_path))
+    settings = describe(loaded, make_graph(loaded, "int32"), "float32")["settings"]
+    assert (settings["task_type"], settings["max_seq_length"]) == (wanted, 16)
+
+
+def test_the_settings_of_other_tasks(tmp_path):
+    wanted = {
+        "pretraining": {},
+        "ner": {"task_name": "conll", "labels": "O,B-LC,I-LC", "max_seq_length": 16},
+        "spans": {**VALUES["question_answering"], "start_n_top": 0},
+        "multiple_choice": VALUES["multiple_choice"],
+    }
+    for head, settings in wanted.items():
+        loaded = load(tmp_path / head, "bert", head, num_hidden_layers=1)
+        description = describe(loaded, make_graph(loaded, "int32"), "float32")
+        assert description["settings"] == settings, head
 
 
 def test_a_file_that_computes_something_else_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """Models of vectors go to sentence-transformers' folders and come back with the same vectors."""
 
+import dataclasses
 import importlib.util
 import json
 import shutil
@@ -12,9 +13,11 @@ import pytest
 
 from bert_common.errors import InputError
 from korean_bert import load_model
+from model_formats.huggingface.export import export
 from model_formats.transformers_files.sentence_modules import read_sentence_modules
 from run_scripts.conversion.export_model import main as export_model
 from tests.support.models.model_folders import write_folder
+from tokenization import KoreanTokenizer
 
 PROGRAM = Path(__file__).with_name("sentence_vectors.py")
 LIBRARIES = ("torch", "transformers")
@@ -136,6 +139,21 @@ def test_an_export_comes_back(folders, name):
     assert theirs.predict(pair)[0].label == ours.predict(pair)[0].label
     card = (folders[name][1] / "README.md").read_text()
     assert "model = SentenceTransformer(" in card and "sentence-similarity" in card
+
+
+def test_the_way_to_load_it_trusts_code_only_where_there_is_some(folders, tmp_path):
+    """What the export prints is what the card says."""
+    loaded = load_model(folders["mean"][0]).loaded
+    tokenizers = {"json": loaded.tokenizer, "none": None}
+    path = folders["mean"][0] / "vocab.txt"
+    tokenizers["code"] = KoreanTokenizer(path, unknown="character")
+    for name, tokenizer in tokenizers.items():
+        (tmp_path / name).mkdir()
+        way = export(dataclasses.replace(loaded, tokenizer=tokenizer), str(tmp_path / name))
+        more = ", trust_remote_code=True" if name == "code" else ""
+        assert way.startswith(f"sentence_transformers.SentenceTransformer('{{folder}}'{more}); ")
+        card = (tmp_path / name / "README.md").read_text()
+        assert f'model = SentenceTransformer("path/of/this/folder"{more})' in card
 
 
 @pytest.mark.parametrize(

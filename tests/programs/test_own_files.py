@@ -151,6 +151,26 @@ def test_a_file_to_predict_needs_no_ids(tmp_path, capsys):
     assert f"--id_column must name a column of {new}: 내용, 주문" in one_line(capsys)
 
 
+@pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize(
+    ("kind", "labels", "shares"),
+    [("multi_label", ("좋음", "좋음,나쁨"), ["나쁨", "좋음"]), ("regression", ("1", "2.5"), [])],
+)
+def test_labels_in_any_number_and_scores_have_one_column(tmp_path, capsys, kind, labels, shares):
+    """The probabilities of independent labels lie in the other file."""
+    job = ClassifierJob(tmp_path)
+    rows = [(text, labels[i % 2]) for i, (text, _) in enumerate(ROWS)]
+    path = write(tmp_path / "orders", "csv", "utf-8", ("내용", "분류"), rows)
+    options = {"data_dir": None, "task_name": None, "data_file": path, "task_type": kind}
+    assert job.run(train_step=1, **options) == 0
+    new = write(tmp_path / "new", "csv", "utf-8", ("내용", "주문"), [(text, "1") for text in NEW])
+    assert predict(job, new) == 0
+    table = (job.output / "new_predictions.csv").read_text("utf-8-sig").splitlines()
+    assert table[0] == "내용,주문,label" and len(table) == 1 + len(NEW)
+    header = read_table(job.output / "predictions_new.tsv")[0]
+    assert sorted(header[header.index("prediction") + 1 :]) == shares
+
+
 def test_the_predictions_of_files_with_one_name_lie_beside_each_other(trained, tmp_path, capsys):
     for kind, count in (("csv", 4), ("jsonl", 3), ("tsv", 2)):
         rows = [(text, "1") for text in NEW[:count]]
