@@ -2,6 +2,7 @@
 
 import importlib.util
 import io
+import json
 import sys
 
 import numpy as np
@@ -212,6 +213,32 @@ def test_the_program_keeps_vectors_until_the_file_changes(tmp_path, capsys, monk
         assert lines(capsys) == [["1.000", "the book"]]
 
 
+ROWS = [("the book", "그\n책"), ("나는 학교에 갔다", ""), ("red", "0")]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_another_column_is_shown(tmp_path, capsys, ending):
+    """After the text, in one line; there may be none."""
+    write_folder(tmp_path / "model", task="similarity")
+    corpus = tmp_path / f"faq.{ending}"
+    if ending == "csv":
+        rows = [["질문", "답"], *([q, f'"{a}"'] for q, a in ROWS)]
+        corpus.write_text("".join(",".join(row) + "\n" for row in rows))
+    else:
+        answers = {"": None, "0": 0}
+        objects = [{"질문": q, "meta": {"답": answers.get(a, a)}} for q, a in ROWS]
+        corpus.write_text("".join(json.dumps(each) + "\n" for each in objects))
+    flags = (f"--corpus={corpus}", f"--model_dir={tmp_path}/model", "--query=the book")
+    shown = "--show_column=" + {"csv": "답", "jsonl": "meta.답"}[ending]
+    assert run(*flags, shown) == 0
+    found = lines(capsys)
+    assert found[0] == ["1.000", "the book", "그 책"]
+    assert sorted(row[1:] for row in found) == sorted([q, " ".join(a.split())] for q, a in ROWS)
+    assert run(*flags) == 0 and [row[1:] for row in lines(capsys)] == [row[1:2] for row in found]
+    assert run(*flags, "--show_column=답변") == 1
+    assert f"--show_column must name a column of {corpus}: 질문, " in one_line(capsys)
+
+
 def test_kept_vectors_are_whole_or_made_again(tmp_path):
     """Whatever byte is another, or wherever the file ends."""
     made, path = np.arange(6, dtype=np.float32).reshape(2, 3), tmp_path / "v.npz"
@@ -305,7 +332,9 @@ def test_the_program_reads_lines(tmp_path, capsys, monkeypatch):
     (tmp_path / "a.txt").write_text("날씨가 좋다\n\n배송이 늦다\n")
     assert run(f"--corpus={tmp_path}/a.txt", "--query=날씨가 좋다") == 0
     assert [row[1] for row in lines(capsys)] == ["날씨가 좋다", "배송이 늦다"]
-    assert run(f"--corpus={tmp_path}/a.txt", "--query=x", "--text_column=a") == 1
+    for flag in ("--text_column", "--show_column"):
+        assert run(f"--corpus={tmp_path}/a.txt", "--query=x", f"{flag}=a") == 1
+        assert f"{flag} is for files that end in .csv" in one_line(capsys)
     assert run(f"--corpus={tmp_path}/a.txt", "--query= ") == 1
     for errors in ("strict", "surrogateescape"):  # the latter is Python's where LANG=C.UTF-8
         stdin = io.TextIOWrapper(io.BytesIO(b"\xb9\n"), encoding="utf-8", errors=errors)
