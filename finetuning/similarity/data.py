@@ -286,7 +286,10 @@ def _find_columns(
             "--text_column, --second_column and so on must name different columns. Received: "
             f"{path} with {said}"
         )
-    print(f"columns of {path}: {said} (--text_column, --second_column and so on name others)")
+    flags = "--text_column, --second_column and so on name others"
+    if len(found) == 1:
+        flags = f"--{next(iter(found))}_column names another"
+    print(f"columns of {path}: {said} ({flags})")
     return Columns(**found)
 
 
