@@ -215,7 +215,9 @@ def pairs_of_questions(questions: Iterable[Any], path: str) -> list[SimilarityEx
 def own_texts(
     path: str, column: str | None = None, shown: str | None = None, encoding: str | None = None
 ) -> list[tuple[str, ...]]:
-    """The texts of one column of a user's own file, each in a tuple; refuses an empty one.
+    """The texts of one column of a user's own file, each in a tuple.
+
+    Rows whose text is empty or null are left out, and it is said how many.
 
     Args:
         column: by default the only one with a name of a first text.
@@ -229,16 +231,21 @@ def own_texts(
         _check_column(shown, names, path, "--show_column")
     source = SplitSource((path,), found, shown, own=True, encoding=encoding)
     columns = (found,) if shown is None else (found, shown)
-    rows = []
+    rows, left_out = [], 0
     for where, field in read_rows(path, source):
         try:
             text, *others = map(field, columns)
         except MissingColumn as error:
             raise InputError(f"{where} must have {error}") from None
+        if is_empty(text):
+            left_out += 1
+            continue
         _check_text(text, where, f"column {found!r}")
         rows.append((text.strip(), *("" if other is None else str(other) for other in others)))
     if not rows:
-        raise InputError(f"{path} must hold an example. Received: none")
+        raise InputError(f"{path} must hold a text in column {found!r}. Received: none")
+    if left_out:
+        print(f"{path}: rows without a text, left out: {left_out:,}")
     return rows
 
 

@@ -242,6 +242,45 @@ def test_another_column_is_shown(tmp_path, capsys, ending):
     assert f"--show_column must name a column of {corpus}: 질문, " in one_line(capsys)
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_rows_without_a_text_are_left_out(tmp_path, capsys, ending):
+    write_folder(tmp_path / "model", task="similarity")
+    corpus, empty = tmp_path / f"faq.{ending}", {"csv": ("", " "), "jsonl": (None, "")}[ending]
+
+    def write(*texts):
+        rows = [{"질문": text, "답": f"답 {number}"} for number, text in enumerate(texts)]
+        if ending == "csv":
+            rows = [",".join(row) for row in (rows[0], *(row.values() for row in rows))]
+        else:
+            rows = map(json.dumps, rows)
+        corpus.write_text("\n".join(rows) + "\n")
+
+    flags = (f"--corpus={corpus}", f"--model_dir={tmp_path}/model", "--query=red", "--top=1")
+    write(empty[0], "the book", empty[1], "red")
+    assert run(*flags, "--show_column=답") == 0
+    _, said, found = capsys.readouterr().out.splitlines()
+    assert said == f"{corpus}: rows without a text, left out: 2"
+    assert found == "1.000\tred\t답 3"  # of its own row
+    write("the book", "red")
+    assert run(*flags) == 0 and "left out" not in capsys.readouterr().out
+    write(*empty)
+    assert run(*flags) == 1
+    assert f"{corpus} must hold a text in column '질문'. Received: none" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('{"질문": 3}', "a text must be a string that is not empty. Received: 3"),
+        ('{"답": "네"}', "line 2 must have '질문'"),
+    ],
+)
+def test_rows_that_search_refuses(tmp_path, capsys, row, message):
+    (tmp_path / "a.jsonl").write_text('{"질문": "the book"}\n' + row)
+    assert run(f"--corpus={tmp_path}/a.jsonl", "--query=red") == 1
+    assert message in one_line(capsys)
+
+
 def test_kept_vectors_are_whole_or_made_again(tmp_path):
     """Whatever byte is another, or wherever the file ends."""
     made, path = np.arange(6, dtype=np.float32).reshape(2, 3), tmp_path / "v.npz"
