@@ -131,7 +131,7 @@ def read_queries() -> Iterator[str]:
         raise InputError(f"standard input must be UTF-8. Received: {error}") from None
 
 
-def read_corpus(values: SearchFlags) -> list[tuple[str, ...]]:
+def read_corpus(values: SearchFlags) -> Sequence[tuple[str, ...]]:
     """The rows of --corpus: a text and, if asked, its --show_column."""
     path = values.corpus
     if path.lower().endswith(ENDINGS):
