@@ -24,7 +24,7 @@ from create_pretraining_data.engine.shards import (
     read_finished_shard,
 )
 from create_pretraining_data.engine.work_plan import WorkPlan, derive_seed
-from create_pretraining_data.instances.coverage import REPEATED
+from create_pretraining_data.instances.coverage import NO_TEXT, REPEATED
 from create_pretraining_data.instances.make_instances import CorpusStatistics, make_records
 from create_pretraining_data.instances.sentences import split_documents
 from tokenization.base import TokenizerInterface
@@ -52,8 +52,9 @@ def _count_dropped(passes, dropped):
     """Adds what was left out before to the `CorpusStatistics` of `make_records`."""
     statistics = yield from passes
     statistics.repeated_lines = dropped.lines
-    if dropped.documents:
-        statistics.left_out[REPEATED] = dropped.documents
+    for reason, count in ((REPEATED, dropped.documents), (NO_TEXT, dropped.without_text)):
+        if count:
+            statistics.left_out[reason] = count
     return statistics
 
 

@@ -1,5 +1,6 @@
 """Reads input text of any kind line by line, for learning a vocabulary from it."""
 
+import collections
 import functools
 import io
 import os
@@ -22,14 +23,15 @@ def open_texts(
     unmeasured = [source for source in sources if not _is_measured(source)]
     sizes = {source: os.path.getsize(source.path) for source in sources if _is_measured(source)}
     total = sum(os.path.getsize(source.path) for source in unmeasured)
+    nulls: collections.Counter[str] = collections.Counter()
     with progress("measuring the text", total, "B") as bar:
         for source in unmeasured:
             before, sizes[source] = bar.n, 0
             with open_plain(source) as opened:
-                for line in _lines(opened.file, source):
+                for line in _lines(opened.file, source, nulls):
                     sizes[source] += len(line)
                     bar.update(before + opened.position() - bar.n)
-                if count := opened.left_out():
+                if count := opened.left_out() + nulls[source.path]:
                     print(f"{source.path}: rows without a text, left out: {count:,}")
     return [TextFile(s.path, sizes[s], functools.partial(_read_lines, s)) for s in sources]
 
@@ -40,10 +42,11 @@ def _is_measured(source):
 
 def _read_lines(source):
     with open_plain(source) as opened:
-        yield from _lines(opened.file, source)
+        yield from _lines(opened.file, source, collections.Counter())
 
 
-def _lines(plain, source):
+def _lines(plain, source, nulls):
+    """The lines of text in a file; adds to `nulls` what is null in it, under its path."""
     if source.line_format == "text":
         yield from split_lines(plain)
         return
@@ -52,4 +55,7 @@ def _lines(plain, source):
         if text:
             place = functools.partial("{}, line {}".format, source.path, number)
             text = document_text(text, source.plain_key, place)
+            if text is None:
+                nulls[source.path] += 1
+                continue
             yield from split_lines(io.BytesIO(text.encode("utf-8") + b"\n"))

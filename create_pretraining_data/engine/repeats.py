@@ -27,7 +27,7 @@ from create_pretraining_data.engine.line_hashes import (
     read_part,
     read_sizes,
 )
-from create_pretraining_data.engine.splitting import read_chunk_text
+from create_pretraining_data.engine.splitting import read_chunk
 from create_pretraining_data.engine.work_folder import locked
 from create_pretraining_data.engine.work_plan import WorkPlan
 from tokenization.base import TokenizerInterface
@@ -50,17 +50,18 @@ class DroppedText(NamedTuple):
 
     documents: int  # those without any line left
     lines: int  # of all documents
+    without_text: int  # lines of JSON with null as their text
 
 
 def read_kept_text(plan: WorkPlan, number: int) -> tuple[list[list[str]], DroppedText]:
     """Reads the documents of a chunk without the repeats that are to be left out."""
-    documents = read_chunk_text(plan.chunks[number])
+    documents, without_text = read_chunk(plan.chunks[number])
     if plan.drop_duplicates == "none":
-        return documents, DroppedText(0, 0)
+        return documents, DroppedText(0, 0, without_text)
     seen = _read_repeated(plan, number)
     kept = [_drop_seen(document, seen) for document in documents]
     counts = [sum(map(len, texts)) for texts in (documents, kept)]
-    return kept, DroppedText(kept.count([]), counts[0] - counts[1])
+    return kept, DroppedText(kept.count([]), counts[0] - counts[1], without_text)
 
 
 def _drop_seen(document, seen):

@@ -1,7 +1,7 @@
 """Splits text files at document ends into chunks of about equal size.
 
 Text has one sentence a line and a blank line between documents, or it is JSON lines: each an object
-with "text", a document with one sentence a line.
+with "text", a document with one sentence a line, or null, which is left out.
 """
 
 import bisect
@@ -27,6 +27,9 @@ LONGEST_SEARCH = 4 * CHUNK_BYTES
 LONGEST_JSON = 100_000_000
 
 FORMATS = ("text", "jsonl")
+
+# What a line of JSON has instead of a text, if it has none.
+NULL = "null"
 
 
 class InputFile(NamedTuple):
@@ -150,14 +153,21 @@ def read_chunk_text(ranges: Iterable[TextRange]) -> list[list[str]]:
 
     Refuses text that is not UTF-8 and a line that is not a document; names file and line.
     """
-    return [
-        document
-        for part in ranges
-        for document in _take_piece(
-            part, _DOCUMENTS[part.source.line_format](part, _read_text(part))
-        )
-        if document
-    ]
+    documents, _ = read_chunk(ranges)
+    return documents
+
+
+def read_chunk(ranges: Iterable[TextRange]) -> tuple[list[list[str]], int]:
+    """Reads a chunk as `read_chunk_text`; also returns how many lines have null as their text."""
+    documents: list[list[str]] = []
+    without_text = 0
+    for part in ranges:
+        found = list(_DOCUMENTS[part.source.line_format](part, _read_text(part)))
+        texts = [document for document in found if document is not None]
+        # Every piece of a range reads all of its lines.
+        without_text += len(found) - len(texts) if part.piece == 0 else 0
+        documents += filter(None, _take_piece(part, texts))
+    return documents, without_text
 
 
 def _take_piece(part, documents):
@@ -247,11 +257,14 @@ def _json_documents(part, text):
         if not line.strip():
             continue
         value = document_text(line, part.source.text_key, functools.partial(place, number))
+        if value is None:
+            yield None
+            continue
         yield [sentence for sentence in map(str.strip, value.split("\n")) if sentence]
 
 
-def document_text(line: str, key: str, place: Callable[[], str]) -> str:
-    """Returns the text of a document from its line of JSON.
+def document_text(line: str, key: str, place: Callable[[], str]) -> str | None:
+    """Returns the text of a document from its line of JSON, None if it is null there.
 
     Args:
         key: where an object has the text; "a.b" is the key b of an object under a.
@@ -265,7 +278,7 @@ def document_text(line: str, key: str, place: Callable[[], str]) -> str:
         problem = type(value).__name__
         if isinstance(value, dict):
             value, problem = _look_up(value, key)
-    if not isinstance(value, str):
+    if not isinstance(value, str) and problem != NULL:
         raise InputError(
             f'{place()}: a line must be a JSON object with "{key}", a string (--text_key names '
             f"another). Received: {problem}"
@@ -281,7 +294,7 @@ def _look_up(value, key):
         if name not in value:
             return None, f"none; the keys are {', '.join(map(repr, value))}" if value else "none"
         value = value[name]
-    return value, "null" if value is None else type(value).__name__
+    return value, NULL if value is None else type(value).__name__
 
 
 _DOCUMENTS = {"text": _text_documents, "jsonl": _json_documents}

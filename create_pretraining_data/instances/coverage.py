@@ -8,6 +8,7 @@ from create_pretraining_data.instances.pairs import PairRules, is_too_short_for_
 from create_pretraining_data.instances.text import TokenizedText
 
 # Reasons for leaving a document out.
+NO_TEXT = "no text"
 NO_PIECE = "no piece in it"
 ONE_WORD = "one word"
 REPEATED = "repeated text"

@@ -212,17 +212,41 @@ def pairs_of_questions(questions: Iterable[Any], path: str) -> list[SimilarityEx
     return [SimilarityExample(q.id, (q.question, q.context), None, path) for q in questions]
 
 
-def own_texts(path: str, column: str | None = None, encoding: str | None = None) -> list[str]:
-    """The texts of one column of a user's own file; refuses an empty one.
+def own_texts(
+    path: str, column: str | None = None, shown: str | None = None, encoding: str | None = None
+) -> list[tuple[str, ...]]:
+    """The texts of one column of a user's own file, each in a tuple.
 
-    The column is by default the only one with a name of a first text.
+    Rows whose text is empty or null are left out, and it is said how many.
+
+    Args:
+        column: by default the only one with a name of a first text.
+        shown: another column, whose value follows in each tuple, as text: "" for null.
     """
     check_ending(path)
     names = column_names(path, encoding)
     found = _find_columns(names, Columns(column), path, ("text",)).text
     assert found is not None  # it was found, or an error
-    source = SplitSource((path,), found, own=True, encoding=encoding)
-    return [example.text for example in _read_own(source)]
+    if shown is not None:
+        _check_column(shown, names, path, "--show_column")
+    source = SplitSource((path,), found, shown, own=True, encoding=encoding)
+    columns = (found,) if shown is None else (found, shown)
+    rows, left_out = [], 0
+    for where, field in read_rows(path, source):
+        try:
+            text, *others = map(field, columns)
+        except MissingColumn as error:
+            raise InputError(f"{where} must have {error}") from None
+        if is_empty(text):
+            left_out += 1
+            continue
+        _check_text(text, where, f"column {found!r}")
+        rows.append((text.strip(), *("" if other is None else str(other) for other in others)))
+    if not rows:
+        raise InputError(f"{path} must hold a text in column {found!r}. Received: none")
+    if left_out:
+        print(f"{path}: rows without a text, left out: {left_out:,}")
+    return rows
 
 
 def is_of_questions(source: SplitSource) -> bool:
@@ -236,6 +260,14 @@ def is_of_questions(source: SplitSource) -> bool:
     return text.removeprefix("\ufeff").lstrip().startswith("{")
 
 
+def _check_column(column, names, path, flag):
+    """Refuses a column that a file lacks; one with a dot may be a key under another."""
+    if column not in names and "." not in column:
+        raise InputError(
+            f"{flag} must name a column of {path}: {', '.join(names)}. Received: {column}"
+        )
+
+
 def _find_columns(
     names: Sequence[str], given: Columns, path: str, kinds: Sequence[str] = tuple(COLUMN_NAMES)
 ) -> Columns:
@@ -245,11 +277,7 @@ def _find_columns(
         column = getattr(given, kind)
         alike = [name for name in names if name.strip().lower() in known]
         if column is not None:
-            if column not in names and "." not in column:
-                raise InputError(
-                    f"--{kind}_column must name a column of {path}: {', '.join(names)}. "
-                    f"Received: {column}"
-                )
+            _check_column(column, names, path, f"--{kind}_column")
         elif len(alike) > 1 or (kind == "text" and not alike):
             raise InputError(
                 f"--{kind}_column must name a column of {path} where not exactly one is called "
@@ -265,7 +293,10 @@ def _find_columns(
             "--text_column, --second_column and so on must name different columns. Received: "
             f"{path} with {said}"
         )
-    print(f"columns of {path}: {said} (--text_column, --second_column and so on name others)")
+    flags = "--text_column, --second_column and so on name others"
+    if len(found) == 1:
+        flags = f"--{next(iter(found))}_column names another"
+    print(f"columns of {path}: {said} ({flags})")
     return Columns(**found)
 
 

@@ -63,6 +63,9 @@ class SearchFlags(DeviceFlags):
         "The column or key with the text. Default: the column named text, sentence, question or "
         "the like."
     )
+    show_column: str = groups.COLUMNS.optional(
+        "Another column or key, such as the answers: its value is printed after the text."
+    )
     encoding: str = groups.COLUMNS.optional(
         "The encoding of --corpus. Default: detected.", choices=tuple(NAMES)
     )
@@ -93,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def search(values: SearchFlags) -> None:
-    """Prints the texts nearest to each query: the score and the text."""
+    """Prints the texts nearest to each query: the score, the text and --show_column."""
     if values.query is not None and not values.query.strip():
         raise InputError(f"--query must hold a text. Received: {values.query!r}")
     if values.approximate and values.method != "vectors":
@@ -102,7 +105,8 @@ def search(values: SearchFlags) -> None:
         imported_faiss()
     if values.method != "vectors":
         check_installed()
-    texts = read_corpus(values)
+    rows = read_corpus(values)
+    texts = [row[0] for row in rows]
     start_tensorflow(values)
     from korean_bert.loading import load_model
 
@@ -113,7 +117,8 @@ def search(values: SearchFlags) -> None:
         if not values.query:
             print(f"> {query}")
         for place, score in find(query):
-            print(f"{score:.3f}\t{' '.join(texts[place].split())}", flush=True)
+            cells = (" ".join(cell.split()) for cell in rows[place])
+            print(f"{score:.3f}", *cells, sep="\t", flush=True)
 
 
 def read_queries() -> Iterator[str]:
@@ -126,20 +131,21 @@ def read_queries() -> Iterator[str]:
         raise InputError(f"standard input must be UTF-8. Received: {error}") from None
 
 
-def read_corpus(values: SearchFlags) -> list[str]:
-    """The texts of --corpus."""
+def read_corpus(values: SearchFlags) -> Sequence[tuple[str, ...]]:
+    """The rows of --corpus: a text and, if asked, its --show_column."""
     path = values.corpus
     if path.lower().endswith(ENDINGS):
-        return own_texts(path, values.text_column, values.encoding)
-    if values.text_column:
-        raise InputError(
-            f"--text_column is for files that end in {', '.join((*TABLE_ENDINGS, *ENDINGS[2:]))}. "
-            f"Received: {path}"
-        )
-    texts = [line.strip() for _, line in read_lines(path, values.encoding) if line.strip()]
-    if not texts:
+        return own_texts(path, values.text_column, values.show_column, values.encoding)
+    for name in ("text_column", "show_column"):
+        if getattr(values, name):
+            raise InputError(
+                f"--{name} is for files that end in {', '.join((*TABLE_ENDINGS, *ENDINGS[2:]))}. "
+                f"Received: {path}"
+            )
+    rows = [(line.strip(),) for _, line in read_lines(path, values.encoding) if line.strip()]
+    if not rows:
         raise InputError(f"{path} must hold a text. Received: none")
-    return texts
+    return rows
 
 
 def make_search(

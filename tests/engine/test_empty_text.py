@@ -1,11 +1,24 @@
 """Partly empty text makes the records of the rest; entirely empty text is one line of error."""
 
+import gzip
 import json
+import signal
 
 import pytest
 
 from run_scripts.create_data import main
-from tests.support.create_data_runs import CHUNK_BYTES, SHARDS, arguments, one_line, records
+from tests.support.create_data_runs import (
+    CHUNK_BYTES,
+    KILLS,
+    SHARDS,
+    arguments,
+    contents,
+    make_small,
+    one_line,
+    records,
+    run,
+    start,
+)
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -53,6 +66,57 @@ def test_json_lines_without_text_are_no_error(corpus, tmp_path, workers):
     flags = f"--input_file={path}", "--input_format=jsonl", f"--num_workers={workers}"
     assert main(arguments(corpus, tmp_path / "out", *flags)) == 0
     assert len(records(tmp_path / "out")) > 100
+
+
+@pytest.fixture(scope="module")
+def nulls(corpus, tmp_path_factory):
+    """JSON lines of the corpus with 250 nulls, some of which fill whole chunks."""
+    lines = (corpus / "text.jsonl").read_text().splitlines()
+    null = json.dumps({"id": "x" * 60, "text": None})
+    path = tmp_path_factory.mktemp("nulls") / "a.jsonl"
+    path.write_text(
+        "\n".join([*[null] * 149, *(f"{line}\n{null}" for line in lines[:101]), *lines[101:]])
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def with_nulls(corpus, nulls, tmp_path_factory):
+    """What is made of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        make_small(patch)
+        return run(corpus, tmp_path_factory.mktemp("made"), f"--input_file={nulls}")
+
+
+def test_null_in_json_lines_is_left_out_and_counted(corpus, nulls, with_nulls, tmp_path, capsys):
+    found = json.loads(with_nulls.description)
+    assert found["documents"] == 202
+    assert found["documents_left_out"] == {"no text": 250, "one word": 2}
+    packed = tmp_path / "a.jsonl.gz"
+    packed.write_bytes(gzip.compress(nulls.read_bytes()))
+    made = run(corpus, tmp_path / "out", f"--input_file={packed}", "--num_workers=2")
+    assert made.records == with_nulls.records
+    assert "202 documents (250 of no text, 2 of one word left out)" in capsys.readouterr().out
+    dropped = run(corpus, tmp_path / "drop", f"--input_file={nulls}", "--drop_duplicates=lines")
+    assert json.loads(dropped.description)["documents_left_out"]["no text"] == 250
+
+
+def test_tasks_and_a_killed_run_count_the_same_nulls(corpus, nulls, with_nulls, tmp_path):
+    flag = f"--input_file={nulls}"
+    for task in (2, 0, 1):
+        flags = flag, "--num_tasks=3", f"--task_index={task}"
+        assert main(arguments(corpus, tmp_path / "tasks", *flags)) == 0
+    assert contents(tmp_path / "tasks") == with_nulls
+    killed = start(corpus, tmp_path / "killed", flag, preparation=KILLS["in pass 1"])
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    assert run(corpus, tmp_path / "killed", flag) == with_nulls
+
+
+def test_nothing_but_nulls_is_one_line(corpus, tmp_path, capsys):
+    (tmp_path / "a.jsonl").write_text('{"text": null}\n' * 9)
+    assert main(arguments(corpus, tmp_path / "out", f"--input_file={tmp_path}/a.jsonl")) == 1
+    assert "the input must hold at least one sentence" in one_line(capsys.readouterr().err)
 
 
 def test_a_long_last_document_before_empty_lines(corpus, tmp_path):

@@ -12,7 +12,12 @@ import pytest
 from bert_common.errors import InputError
 from create_pretraining_data.engine import splitting
 from create_pretraining_data.engine.plain_text import recognise, write_plain
-from create_pretraining_data.engine.splitting import InputFile, cut_into_chunks, read_chunk_text
+from create_pretraining_data.engine.splitting import (
+    InputFile,
+    cut_into_chunks,
+    read_chunk,
+    read_chunk_text,
+)
 from create_pretraining_data.instances.layout_checks import find_layout_problems
 from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.instances.text import tokenize_documents
@@ -253,6 +258,24 @@ def test_json_lines_are_documents(tmp_path, monkeypatch):
     assert texts([path], "jsonl") == documents and len(chunks_of([path], "jsonl")) > 50
 
 
+@pytest.mark.parametrize("long", [0, 4000])
+def test_null_is_left_out_and_counted_once(tmp_path, short_search, long):
+    """Also before a line so long that several chunks read it."""
+    texts = [*(f"글 {i}" for i in range(300)), " ".join(f"낱말{i}" for i in range(long)), "끝"]
+    sources, found = [], []
+    for name, given in (("1.jsonl", texts), ("2.jsonl", [x for t in texts for x in (t, None)])):
+        lines = [json.dumps({"text": text}, ensure_ascii=False) for text in given]
+        path = write(tmp_path, "\n".join(lines), name)
+        sources.append(InputFile(path, path, os.path.getsize(path), "jsonl"))
+        chunks, _ = cut_into_chunks(sources[-1:])
+        read = [read_chunk(ranges) for ranges in chunks]
+        assert [read_chunk_text(ranges) for ranges in chunks] == [each for each, _ in read]
+        documents = [" ".join(document) for each, _ in read for document in each]
+        found.append((" ".join(documents).split(), sum(count for _, count in read)))
+    assert found == [(" ".join(texts).split(), 0), (" ".join(texts).split(), len(texts))]
+    assert not long or any(part.piece for ranges in chunks for part in ranges)
+
+
 @pytest.mark.parametrize(
     ("line", "part"),
     [
@@ -260,6 +283,7 @@ def test_json_lines_are_documents(tmp_path, monkeypatch):
         ("[1]", "Received: list"),
         ('{"txt": "a"}', "Received: none"),
         ('{"text": 3}', "Received: int"),
+        ("null", "Received: NoneType"),
     ],
 )
 def test_other_json_is_refused_with_file_and_line(tmp_path, monkeypatch, line, part):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import io
+import json
 import sys
 
 import numpy as np
@@ -194,7 +195,10 @@ def test_the_program_keeps_vectors_until_the_file_changes(tmp_path, capsys, monk
     corpus = tmp_path / "faq.csv"
     corpus.write_text("질문,답\nthe book,네\n나는 학교에 갔다,네\n")
     flags = (f"--corpus={corpus}", f"--model_dir={tmp_path}/model", "--top=1", "--query=the book")
-    assert run(*flags) == 0 and lines(capsys) == [["1.000", "the book"]]
+    assert run(*flags) == 0
+    assert capsys.readouterr().out == (
+        f"columns of {corpus}: text '질문' (--text_column names another)\n1.000\tthe book\n"
+    )
     kept = tmp_path / "faq.csv.vectors.npz"
     first = kept.read_bytes()
     partial = tmp_path / ".faq.csv.vectors.npz.0123.partial"  # what a killed program left
@@ -210,6 +214,71 @@ def test_the_program_keeps_vectors_until_the_file_changes(tmp_path, capsys, monk
         monkeypatch.setattr(sys, "stdin", io.StringIO("the book\n\n"))
         assert run(*flags[:3]) == 0
         assert lines(capsys) == [["1.000", "the book"]]
+
+
+ROWS = [("the book", "그\n책"), ("나는 학교에 갔다", ""), ("red", "0")]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_another_column_is_shown(tmp_path, capsys, ending):
+    """After the text, in one line; there may be none."""
+    write_folder(tmp_path / "model", task="similarity")
+    corpus = tmp_path / f"faq.{ending}"
+    if ending == "csv":
+        rows = [["질문", "답"], *([q, f'"{a}"'] for q, a in ROWS)]
+        corpus.write_text("".join(",".join(row) + "\n" for row in rows))
+    else:
+        answers = {"": None, "0": 0}
+        objects = [{"질문": q, "meta": {"답": answers.get(a, a)}} for q, a in ROWS]
+        corpus.write_text("".join(json.dumps(each) + "\n" for each in objects))
+    flags = (f"--corpus={corpus}", f"--model_dir={tmp_path}/model", "--query=the book")
+    shown = "--show_column=" + {"csv": "답", "jsonl": "meta.답"}[ending]
+    assert run(*flags, shown) == 0
+    found = lines(capsys)
+    assert found[0] == ["1.000", "the book", "그 책"]
+    assert sorted(row[1:] for row in found) == sorted([q, " ".join(a.split())] for q, a in ROWS)
+    assert run(*flags) == 0 and [row[1:] for row in lines(capsys)] == [row[1:2] for row in found]
+    assert run(*flags, "--show_column=답변") == 1
+    assert f"--show_column must name a column of {corpus}: 질문, " in one_line(capsys)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_rows_without_a_text_are_left_out(tmp_path, capsys, ending):
+    write_folder(tmp_path / "model", task="similarity")
+    corpus, empty = tmp_path / f"faq.{ending}", {"csv": ("", " "), "jsonl": (None, "")}[ending]
+
+    def write(*texts):
+        rows = [{"질문": text, "답": f"답 {number}"} for number, text in enumerate(texts)]
+        if ending == "csv":
+            rows = [",".join(row) for row in (rows[0], *(row.values() for row in rows))]
+        else:
+            rows = map(json.dumps, rows)
+        corpus.write_text("\n".join(rows) + "\n")
+
+    flags = (f"--corpus={corpus}", f"--model_dir={tmp_path}/model", "--query=red", "--top=1")
+    write(empty[0], "the book", empty[1], "red")
+    assert run(*flags, "--show_column=답") == 0
+    _, said, found = capsys.readouterr().out.splitlines()
+    assert said == f"{corpus}: rows without a text, left out: 2"
+    assert found == "1.000\tred\t답 3"  # of its own row
+    write("the book", "red")
+    assert run(*flags) == 0 and "left out" not in capsys.readouterr().out
+    write(*empty)
+    assert run(*flags) == 1
+    assert f"{corpus} must hold a text in column '질문'. Received: none" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('{"질문": 3}', "a text must be a string that is not empty. Received: 3"),
+        ('{"답": "네"}', "line 2 must have '질문'"),
+    ],
+)
+def test_rows_that_search_refuses(tmp_path, capsys, row, message):
+    (tmp_path / "a.jsonl").write_text('{"질문": "the book"}\n' + row)
+    assert run(f"--corpus={tmp_path}/a.jsonl", "--query=red") == 1
+    assert message in one_line(capsys)
 
 
 def test_kept_vectors_are_whole_or_made_again(tmp_path):
@@ -305,7 +374,9 @@ def test_the_program_reads_lines(tmp_path, capsys, monkeypatch):
     (tmp_path / "a.txt").write_text("날씨가 좋다\n\n배송이 늦다\n")
     assert run(f"--corpus={tmp_path}/a.txt", "--query=날씨가 좋다") == 0
     assert [row[1] for row in lines(capsys)] == ["날씨가 좋다", "배송이 늦다"]
-    assert run(f"--corpus={tmp_path}/a.txt", "--query=x", "--text_column=a") == 1
+    for flag in ("--text_column", "--show_column"):
+        assert run(f"--corpus={tmp_path}/a.txt", "--query=x", f"{flag}=a") == 1
+        assert f"{flag} is for files that end in .csv" in one_line(capsys)
     assert run(f"--corpus={tmp_path}/a.txt", "--query= ") == 1
     for errors in ("strict", "surrogateescape"):  # the latter is Python's where LANG=C.UTF-8
         stdin = io.TextIOWrapper(io.BytesIO(b"\xb9\n"), encoding="utf-8", errors=errors)

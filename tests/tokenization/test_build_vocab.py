@@ -114,6 +114,15 @@ def test_the_size_of_text_is_that_of_what_is_read(tmp_path):
         assert text.size == pytest.approx(len(plain.encode()), abs=1), name
 
 
+def test_null_in_json_lines_is_left_out_and_counted(tmp_path, capsys):
+    lines = [json.dumps({"text": text}) for text in (None, "나는 학교에\n갔다", None, "나는")]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    (text,) = open_texts([str(tmp_path / "a.jsonl")])
+    assert capsys.readouterr().out == f"{tmp_path}/a.jsonl: rows without a text, left out: 2\n"
+    assert b"".join(text.read_lines()).decode().split() == ["나는", "학교에", "갔다", "나는"]
+    assert text.size == len(b"".join(text.read_lines()))
+
+
 DAMAGED = {
     "a.gz must be a complete gzip file": (
         "a.gz", "text", gzip.compress("가 나\n".encode() * 999)[:-9],

@@ -270,7 +270,7 @@ PROGRAMS = {
         {**MODEL_FILES, "tsv/train.tsv": "table", **FLAG_FILE},
         {
             "model_dir": ("{}/none", "{}/text.txt"), "corpus": ("{}/none", "{}/model"),
-            "text_column": COLUMNS,
+            "text_column": COLUMNS, "show_column": COLUMNS,
         },
     ),
     "search in lines": Program(
@@ -278,7 +278,7 @@ PROGRAMS = {
         search.SearchFlags,
         {"model_dir": "{}/model", "corpus": "{}/text.txt", "query": "the film"},
         {"text.txt": "text"},
-        {"text_column": ("text",)},
+        {"text_column": ("text",), "show_column": ("text",)},
     ),
     "retrieval": Program(
         retrieval.main,
