@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -31,6 +31,9 @@ PAGE = Path(__file__).parent / "page"
 ARRIVAL = 10
 
 LONGEST_TICKET = 64
+
+# The status of an answer to a browser that left before it: nobody reads it.
+GONE = 499
 
 Result = TypeVar("Result")
 
@@ -63,6 +66,8 @@ def make_application(
                 content = await request.body()
         except TimeoutError:
             return refusal(408, RequestError("late", seconds=ARRIVAL))
+        except ClientDisconnect:
+            return Response(status_code=GONE)
         values = read_fields(content, fields)
 
         def call(check_asker):
@@ -70,7 +75,7 @@ def make_application(
 
         ticket = request.headers.get("x-ticket", "")[:LONGEST_TICKET]
         found = await or_gone(queue.call(ticket, call), request)
-        return Response(status_code=499) if found is None else as_json(found)
+        return Response(status_code=GONE) if found is None else as_json(found)
 
     routes = [
         Route("/", show_page),

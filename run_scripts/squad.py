@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import latest_checkpoint
+from finetuning.question_answering.cache import is_cache
 from finetuning.question_answering.data import (
     QuestionDataset,
     has_answers,
@@ -233,16 +234,10 @@ def check_squad_flags(values: SquadFlags) -> None:
             raise InputError(f"{switch} requires --{name}. Received: none")
     for name in ("train_feature_file", "predict_feature_file"):
         path = getattr(values, name)
-        if path and os.path.isfile(path) and not is_archive(path):
+        if path and os.path.isfile(path) and not is_cache(path):
             raise InputError(
                 f"--{name} must be a file that this program wrote, or a new one. Received: {path}"
             )
-
-
-def is_archive(path: str) -> bool:
-    """Whether a file begins as an .npz file does, or is empty."""
-    with open(path, "rb") as file:
-        return file.read(2) in (b"PK", b"")
 
 
 def path_of(values: SquadFlags, name: str) -> str:

@@ -16,7 +16,7 @@ from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from finetuning.inputs import Batch, InputRow, encode_groups, pad_rows
 from finetuning.readers import json_field
-from finetuning.tables import check_object, shortened
+from finetuning.tables import check_object, read_lines, shortened
 from tokenization.base import TokenizerInterface
 
 # The folders of each of RACE's splits: the examinations of middle and of high schools.
@@ -152,8 +152,8 @@ def read_choices(path: str) -> list[ChoiceQuestion]:
 
 def _lines(path):
     """The lines of a file, except for a blank one at the end."""
-    lines = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    return lines if lines[-1].strip() else lines[:-1]
+    lines = [line for _, line in read_lines(path)]
+    return lines if lines[-1].strip() or not lines[1:] else lines[:-1]
 
 
 def _choice(name, context, question, options, label, where):

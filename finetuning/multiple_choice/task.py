@@ -137,5 +137,6 @@ def accuracy(labels: np.ndarray, predictions: np.ndarray | np.integer) -> float:
 
 
 def letter(number: int | np.integer) -> str:
-    """The name of an option: 0 -> A, 1 -> B, and so on."""
-    return chr(ord("A") + number)
+    """The name of an option: 0 -> A, 25 -> Z, 26 -> AA, 27 -> AB, and so on, as of columns."""
+    before, last = divmod(int(number), 26)
+    return (letter(before - 1) if before else "") + chr(ord("A") + last)

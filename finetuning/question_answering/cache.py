@@ -36,6 +36,19 @@ def load_or_encode(
     return encoded, False
 
 
+def is_cache(path: str) -> bool:
+    """Whether a file, which exists, may be replaced: one of `load_or_encode`, empty or damaged."""
+    with open(path, "rb") as file:
+        start = file.read(2)
+    if start != b"PK":
+        return not start
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {"fingerprint.npy", "context_ends.npy"} <= set(archive.namelist())
+    except (zipfile.BadZipFile, NotImplementedError, ValueError):
+        return True
+
+
 def fingerprint_of(
     tokenizer: TokenizerInterface, questions: Sequence[Question], max_query_length: int
 ) -> str:

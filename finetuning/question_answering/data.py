@@ -115,7 +115,7 @@ def read_questions(
                 raise InputError(f"{here}: the id must be unique. Received: {places[key]}, {where}")
             places[key] = where
             text = json_field(entry, "question", str, here)
-            impossible = bool(entry.get("is_impossible", False))
+            impossible = _is_impossible(entry, here)
             answers = ()
             if with_answers:
                 entries = json_field(entry, "answers", list, here)
@@ -178,6 +178,15 @@ def _paragraphs(content, path, articles):
         name = str(article.get("title") or f"article {number}")
         for index, paragraph in enumerate(paragraphs, 1):
             yield name, paragraph, f"{where} paragraph {index}"
+
+
+def _is_impossible(entry, where):
+    value = entry.get("is_impossible")
+    if value not in (None, False, True):  # 0 and 1 are equal to the last two
+        raise InputError(
+            f"{where}: 'is_impossible' must be true or false. Received: {shortened(value)}"
+        )
+    return bool(value)
 
 
 def _answers(entries, context, where, counts):

@@ -58,7 +58,9 @@ def _f1(answer, gold):
 
 
 def rouge_w(answer: str, gold: str) -> float:
-    """F1 of the longest substring that two normalized texts have in common."""
+    """F1 of the longest substring that two normalized texts have in common; 1 if both are ""."""
+    if not gold:
+        return float(not answer)
     match = difflib.SequenceMatcher(None, answer, gold).find_longest_match()
     return _harmonic_mean(match.size, len(answer), len(gold))
 

@@ -48,7 +48,7 @@ def export(loaded: LoadedModel, directory: str) -> str:
     module.weights = made.served.weights
     module.tokenizer = made.texts and getattr(made.texts.graph, "model", None)
     tf.saved_model.save(module, directory, signatures=made.functions)
-    check(directory, made)
+    check(directory, made, loaded.config.max_position_embeddings)
     if is_pattern(os.path.abspath(directory)):
         warnings.warn(
             "a SavedModel must be moved to a path without [ and \\ before it is loaded: there "
@@ -64,8 +64,11 @@ def make_signatures(loaded: LoadedModel) -> Signatures:
     return task.module("serving").signatures(loaded) if task else pretraining.signatures(loaded)
 
 
-def check(directory: str, made: Signatures) -> None:
-    """Loads a SavedModel, and compares its outputs for ids with the model's own."""
+def check(directory: str, made: Signatures, positions: int) -> None:
+    """Loads a SavedModel, and compares its outputs for ids with the model's own.
+
+    `positions` is how many the model has: rows that are compared have no more.
+    """
     directory = os.path.abspath(directory)
     loaded = tf.saved_model.load(link_to(directory) if is_pattern(directory) else directory)
     ids = np.array([[1, 2, 3, 4], [4, 3, 2, 1]], np.int32)  # [2, 4], in any vocabulary
@@ -74,8 +77,9 @@ def check(directory: str, made: Signatures) -> None:
         "input_mask": np.array([[1, 1, 1, 1], [1, 1, 0, 0]], np.int32),
         "segment_ids": np.array([[0, 0, 1, 1], [0, 0, 0, 0]], np.int32),
     }
+    batch = {name: rows[:, :positions] for name, rows in batch.items()}  # [2, T]
     if len(made.functions["ids"].input_signature[0].shape) == 3:
-        batch = {name: rows[np.newaxis] for name, rows in batch.items()}  # [1, 2, 4]: two options
+        batch = {name: rows[np.newaxis] for name, rows in batch.items()}  # [1, 2, T]: two options
     batch = {name: tf.constant(batch[name]) for name in ROW_INPUTS}
     found, expected = (
         loaded.signatures["ids"](**batch),

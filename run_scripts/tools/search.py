@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import io
 import json
 import os
 import sys
@@ -202,12 +201,11 @@ def _kept(path, key, make):
     kept = _read_kept(path, key)
     if kept is not None:
         return kept
-    made, content = make(), io.BytesIO()
-    np.savez(content, made=made, key=np.array(key))
+    made = make()
     try:
         remove_partial_files([path])
-        with atomic_write(path) as file:
-            file.write(content.getvalue())
+        with atomic_write(path) as file:  # not by way of memory: vectors may fill half of it
+            np.savez(file, made=made, key=np.array(key))
     except OSError as error:
         print(f"note: the vectors are not kept: {error}", file=sys.stderr)
     return made

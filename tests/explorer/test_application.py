@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import logging
 import socket
 import threading
 import time
@@ -300,6 +301,18 @@ def test_who_has_gone_is_not_waited_for(port, slow):
         wait_for(lambda: position(port, "gone") is None)
         go_on.set()
         assert first.result().status == 200
+
+
+def test_who_goes_before_the_end_of_a_request_is_no_error(port, caplog, monkeypatch):
+    """Nothing is printed, as of a browser that leaves the page while it sends."""
+    log = logging.getLogger("uvicorn.error")
+    monkeypatch.setattr(log, "handlers", [caplog.handler])
+    head = f"POST /api/pieces HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 100\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        connection.sendall(f"{head}Content-Type: application/json\r\n\r\n{{".encode())
+        time.sleep(0.2)  # until the server waits for the rest
+    assert ask(port, "pieces", text="나는").status == 200
+    assert not caplog.records
 
 
 def test_an_error_of_the_program(port, model, monkeypatch):

@@ -4,6 +4,7 @@ import importlib.util
 import io
 import json
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -295,6 +296,16 @@ def test_kept_vectors_are_whole_or_made_again(tmp_path):
         path.write_bytes(content)
         found = search_program._read_kept(path, "key")
         assert (found is None and content != whole) or np.array_equal(found, made)
+
+
+def test_vectors_are_kept_without_another_copy_in_memory(tmp_path):
+    made, path = np.zeros((3000, 4000), np.float32), str(tmp_path / "v.npz")
+    tracemalloc.start()
+    assert search_program._kept(path, "key", lambda: made) is made
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < made.nbytes / 2
+    assert np.array_equal(search_program._read_kept(path, "key"), made)
 
 
 def test_vectors_are_of_the_texts_that_were_read(tmp_path, capsys, monkeypatch):

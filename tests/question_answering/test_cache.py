@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from finetuning.question_answering import cache as question_cache
-from finetuning.question_answering.cache import load_or_encode
+from finetuning.question_answering.cache import is_cache, load_or_encode
 from finetuning.question_answering.data import read_questions
 from tests.support.task_data import squad_content, write_questions, write_tokenizer
 
@@ -94,6 +94,20 @@ def test_damaged(damage, questions, tokenizer, tmp_path):
     again, _ = load_or_encode(path, tokenizer, questions, 8)
     assert_equal(again, made)
     assert load_or_encode(path, tokenizer, questions, 8)[1]
+
+
+@pytest.mark.parametrize("damage", (lambda data: data, *list(DAMAGES.values())[:2]))
+def test_what_may_be_replaced(damage, questions, tokenizer, tmp_path):
+    path = tmp_path / "features.npz"
+    load_or_encode(path, tokenizer, questions, 8)
+    path.write_bytes(damage(path.read_bytes()))
+    assert is_cache(path)
+
+
+def test_another_archive_is_not_replaced(tmp_path):
+    path = tmp_path / "features.npz"
+    np.savez(path, features=np.zeros(3), fingerprint=np.array("other"))
+    assert not is_cache(path)
 
 
 def test_answers_are_no_part_of_it(questions, tokenizer, tmp_path):

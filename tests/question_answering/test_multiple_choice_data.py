@@ -103,6 +103,18 @@ def test_json_lines(tmp_path):
     assert choices[0].options == ("x", "y", "z")
 
 
+@pytest.mark.parametrize("encoding", ("utf-8-sig", "utf-16", "utf-16-le", "cp949"))
+def test_lines_in_other_encodings(encoding, tmp_path):
+    context, options = "한국어로 쓴 본문입니다.", ["예", "아니요"]
+    line = json.dumps(
+        {**LINE, "context": context, "options": options, "label": 1}, ensure_ascii=False
+    )
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(f"{line}\r\n{line}\r\n".encode(encoding))
+    found = [(choice.context, choice.options) for choice in read_choices(path)]
+    assert found == [(context, ("예", "아니요"))] * 2
+
+
 @pytest.mark.parametrize(
     "text, said",
     (

@@ -9,6 +9,7 @@ from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
 from finetuning.classification.head import SequenceClassifier
 from finetuning.multiple_choice.head import MultipleChoiceModel
+from finetuning.multiple_choice.task import letter
 from tests.support.task_heads import choice_batch
 from tests.support.tiny_models import ONE_LAYER, tiny_model
 
@@ -31,6 +32,12 @@ def test_every_option_is_scored_as_a_separate_row(kind, tmp_path):
         np.testing.assert_allclose(logits[:, option], scorer(rows)["logits"][:, 0], atol=1e-6)
     without_mask = model({"input_ids": batch["input_ids"]})["logits"].numpy()
     assert np.abs(without_mask - logits).max() > 1e-4
+
+
+def test_more_options_than_letters():
+    assert [letter(n) for n in (0, 25, 26, np.int64(27), 51, 52, 701, 702)] == [
+        "A", "Z", "AA", "AB", "AZ", "BA", "ZZ", "AAA",
+    ]  # fmt: skip
 
 
 def test_loss_and_accuracy():

@@ -142,6 +142,7 @@ BROKEN = {
     changed((*FIRST, "id"), None): "question 1 must have 'id', or 'guid'",
     changed((*FIRST, "id"), "b"): "question 'b': the id must be unique",
     changed((*FIRST, "question"), 3): "'question' must be a string. Received: 3",
+    changed((*FIRST, "is_impossible"), "false"): "must be true or false. Received: 'false'",
     changed((*FIRST, "answers"), []): "question 'a' must have an answer. Received: none",
     changed((*FIRST, "answers", 0, "text"), " "): "an answer must have a text. Received: ' '",
     changed((*FIRST, "answers", 0, "text"), "없다"): "in its text .*Received: 1 that is not",

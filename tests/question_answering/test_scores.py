@@ -47,6 +47,10 @@ def test_what_is_compared(benchmark, text, expected):
         ("klue-mrc", "가나 다라", "가나 마라", 0.6),  # the longest run, with its space: 3 of 5
         ("klue-mrc", "", "가", 0.0),
         ("squad", "the", "a", 0.0),
+        ("squad", "-", "!", 0.0),  # nothing is left of either
+        ("korquad", "-", "!", 0.0),
+        ("klue-mrc", "-", "!", 1.0),
+        ("klue-mrc", "가", "!", 0.0),
     ),
 )
 def test_overlap(benchmark, answer, gold, expected):

@@ -257,12 +257,14 @@ REFUSED = {
     "--predict_file=dev.json --do_predict --version_2_with_negative": "was trained with: False",
     "--predict_file=none.json --do_predict": "none.json",
     "--predict_file=dev.json --do_predict --predict_feature_file=dev.json": "that this program",
+    "--predict_file=dev.json --do_predict --predict_feature_file=other.npz": "that this program",
 }
 
 
 @pytest.mark.parametrize("flags", REFUSED)
 def test_refused_flags(flags, trained, capsys, monkeypatch):
     monkeypatch.chdir(trained)
+    np.savez("other.npz", features=np.zeros(3))
     assert run(trained, *flags.split()) == 1
     assert REFUSED[flags] in one_line(capsys)
 

@@ -170,12 +170,20 @@ def test_a_path_that_tensorflow_takes_for_a_pattern(exported, tmp_path):
         export(loaded, str(tmp_path / "served [1]"))
 
 
+@pytest.mark.parametrize("positions", (1, 3))
+def test_a_model_of_few_positions(positions, tokenizer, tmp_path):
+    sizes = {"max_position_embeddings": positions}
+    loaded = loaded_model(make_classifier, "classification", tokenizer, SETTINGS, **sizes)
+    export(loaded, tmp_path / "1")
+    assert "ids" in tf.saved_model.load(str(tmp_path / "1")).signatures
+
+
 def test_other_outputs_are_noticed(exported, made):
     loaded, folder = exported
-    check(folder, made)
+    check(folder, made, 64)
     weight = loaded.model.head.output_weights
     before = weight.numpy()
     weight.assign(before * 2)
     with pytest.raises(OSError, match="the SavedModel's probabilities differ from the model's"):
-        check(folder, made)
+        check(folder, made, 64)
     weight.assign(before)
