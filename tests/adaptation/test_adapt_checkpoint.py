@@ -280,14 +280,15 @@ def test_training_goes_on(bert_dir, tmp_path):
             ("--init_checkpoint", "nothing there"),
         ),
         ({"add_tokens": "{}/none.txt"}, ("--add_tokens", "none.txt, nothing there")),
-        ({"add_tokens": "{}/words.txt"}, ("words.txt line 2", "blank")),
+        ({"add_tokens": "{}/blank.txt"}, ("blank.txt must hold a token",)),
         ({"tokenizer_dir": "{}/broken"}, ("a token must be on one line", "line 6")),
     ),
 )
 def test_refusals(bert_dir, tmp_path, capsys, flags, words):
     write_tokenizer(tmp_path / "v", NEW)
     write_tokenizer(tmp_path / "broken", [*SPECIAL, "[PAD]"])
-    (tmp_path / "words.txt").write_text("대출\n\n")
+    (tmp_path / "words.txt").write_text("대출\n")
+    (tmp_path / "blank.txt").write_text("\n\n")
     flags = {"model_dir": bert_dir, "output_dir": tmp_path / "out", **flags}
     argv = [f"--{name}={str(value).format(tmp_path)}" for name, value in flags.items()]
     assert main(["adapt_checkpoint", *argv]) == 1

@@ -170,7 +170,7 @@ def test_a_path_that_tensorflow_takes_for_a_pattern(exported, tmp_path):
         export(loaded, str(tmp_path / "served [1]"))
 
 
-@pytest.mark.parametrize("positions", (1, 3))
+@pytest.mark.parametrize("positions", (1, pytest.param(3, marks=pytest.mark.slow)))
 def test_a_model_of_few_positions(positions, tokenizer, tmp_path):
     sizes = {"max_position_embeddings": positions}
     loaded = loaded_model(make_classifier, "classification", tokenizer, SETTINGS, **sizes)
