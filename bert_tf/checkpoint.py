@@ -298,9 +298,10 @@ def load_arrays(
 
 
 def _begin_anew(model, needed, loaded):
-    """What a message adds where heads alone are missing; "" otherwise."""
+    """What a message adds where heads of pre-training alone are missing; "" otherwise."""
+    of_pretraining = f"{HEAD_NAMES}|^{REPLACED_TOKENS_NAMES}"
     of_encoder = google_variables(getattr(model, "encoder", model))
-    if any(name in of_encoder for name in needed):
+    if any(name in of_encoder or not re.search(of_pretraining, name) for name in needed):
         return ""
     heads = set()
     for name in needed:

@@ -128,8 +128,8 @@ class BuildVocabFlags:
     )
     strict_utf8: bool = groups.FILES.flag(
         False,
-        "Stop with an error on invalid UTF-8. Default: skip and count the invalid bytes, up to a "
-        "quarter of a file.",
+        "Stop with an error on invalid UTF-8. Default: skip and count invalid bytes; stop only if "
+        "they exceed 1,000 and a quarter of a file.",
     )
     num_threads: int = groups.THREADS.flag(
         2,

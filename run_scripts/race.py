@@ -149,7 +149,8 @@ def read_data(values: RaceFlags) -> ChoiceDataset:
         without = [choice.id for choice in choices if choice.label is None]
         trained = values.do_train and split == "train"
         # A split without any label is not measured on; with a few missing, it would not be either.
-        measured = (values.do_eval or values.eval_every_steps) and len(without) < len(choices)
+        used = {"dev": values.do_eval or values.eval_every_steps, "test": values.do_eval}
+        measured = measures and used.get(split) and len(without) < len(choices)
         if without and (trained or measured):
             raise InputError(
                 f"{split} must have a label for every question{'' if trained else ', or none'}. "

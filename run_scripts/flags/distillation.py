@@ -135,7 +135,9 @@ class GivenTeacher:
             )
         folder = ModelFolder.open(values.teacher_dir, what="--teacher_dir")
         folder.check()
-        check_outputs(values, "teacher_dir", folder.path)
+        # Fine-tuning exports into a new folder within --export_dir.
+        outputs = ("output_dir",) if distillation is None else ("output_dir", "export_dir")
+        check_outputs(values, "teacher_dir", folder.path, outputs)
         _check_vocabulary(folder, tokenizer)
         teacher = cls(folder, values.distillation_weight, values.distillation_temperature)
         if distillation is not None:

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from bert_common.errors import InputError
@@ -200,12 +201,14 @@ def check_checkpoint(path: str | None) -> str | None:
         raise InputError(f"--init_checkpoint: {error}") from None
 
 
-def check_outputs(values: Any, name: str, folder: str) -> None:
+def check_outputs(
+    values: Any, name: str, folder: str, outputs: Sequence[str] = ("output_dir", "export_dir")
+) -> None:
     """Refuses to write into the folder of a model that the flag `name` has a training learn from.
 
     Its configuration would be replaced, and the run would resume with its own weights as these.
     """
-    for output in ("output_dir", "export_dir"):
+    for output in outputs:
         path = getattr(values, output, None)
         if path and os.path.isdir(path) and os.path.samefile(path, folder):
             raise InputError(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_common.errors import InputError
-from finetuning.similarity.lexical import Bm25
+from finetuning.similarity.lexical import Bm25, known_tokens
 from finetuning.similarity.ranking import unit_vectors
 from korean_bert import load_model
 from run_scripts.tools.search import main
@@ -27,13 +27,13 @@ def vectors(model):
 def test_search_by_words(model, vectors):
     """By shared tokens, alone and together with the vectors."""
     by_words = model.search(["배송이 늦네요", "비"], iter(TEXTS), top=5, method="bm25")
-    expected = Bm25(TEXTS, model.tokenizer.encode)(["배송이 늦네요", "비"])
+    expected = Bm25(TEXTS, known_tokens(model.tokenizer))(["배송이 늦네요", "비"])
     for row, hits in zip(expected, by_words, strict=True):
         assert [hit.score for hit in hits] == sorted(row.tolist(), reverse=True)
         assert all(hit.score == row[hit.place] and hit.text == TEXTS[hit.place] for hit in hits)
     assert [hit.place for hit in by_words[0][:2]] == [0, 3]
     asked = model.embed(["택배가 늦어요"])
-    both = Bm25(TEXTS, model.tokenizer.encode).search_with_vectors(
+    both = Bm25(TEXTS, known_tokens(model.tokenizer)).search_with_vectors(
         ["택배가 늦어요"], unit_vectors(asked), unit_vectors(vectors), 3
     )
     hits = model.search("택배가 늦어요", TEXTS, top=3, method="hybrid")

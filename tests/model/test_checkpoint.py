@@ -29,6 +29,7 @@ from bert_tf.checkpoint_files import (
     remove_unfinished,
     set_aside,
 )
+from finetuning.classification.head import SequenceClassifier
 from tests.support.golden import GOLDEN, arrays, pretraining_model
 from tests.support.paths import TEST_DATA
 from tests.support.tiny_models import (
@@ -152,6 +153,16 @@ def test_a_second_model_of_another_name_has_the_same_table():
     first = PretrainingModel(BertModel(config))
     second = PretrainingModel(BertModel(config, name="teacher"), name="other")
     assert list(google_variables(first)) == list(google_variables(second))
+
+
+def test_a_task_s_head_is_not_one_to_begin_anew(tmp_path):
+    encoder = tiny_model().encoder
+    write_arrays(
+        str(tmp_path / "model.ckpt"),
+        {name: v.numpy() for name, v in google_variables(encoder).items()},
+    )
+    with pytest.raises(InputError, match=r"must fit the model\. Received: - output_"):
+        load_google_checkpoint(SequenceClassifier(encoder, 2), str(tmp_path / "model.ckpt"))
 
 
 def test_everything_that_does_not_fit_is_listed_before_anything_changes(tmp_path):

@@ -124,6 +124,11 @@ def test_a_missing_answer_is_said(flags, tmp_path, capsys):
     assert run(tmp_path, *given, *flags.split()) == 1
     line = "dev must have a label for every question, or none. Received: 1 of 3 without, such as 3"
     assert line in capsys.readouterr().err
+    if "--do_train" in flags:  # where dev is predicted alone, it may be so
+        alone = "--do_train --train_step=1 --train_batch_size=2 --do_eval --eval_on=train_part"
+        write_race_lines(tmp_path / "train.jsonl", 12)
+        more = (*alone.split(), "--do_predict", "--predict_split=dev")
+        assert run(tmp_path, *given, *more) == 0
 
 
 REFUSED = {

@@ -42,7 +42,8 @@ def read_sample(
             bytes_not_utf8 (both of the sample).
 
     Raises:
-        InputError: bytes are not UTF-8: with `strict_utf8` any, else over `MOST_DAMAGED` of a file.
+        InputError: bytes are not UTF-8: with `strict_utf8` any, else over `FEWEST_DAMAGED` and over
+            `MOST_DAMAGED` of what is read of a file.
     """
     total = sum(text.size for text in texts)
     rng = random.Random(seed)
