@@ -19,12 +19,7 @@ def model():
     return load_model()
 
 
-@pytest.fixture(scope="module")
-def vectors(model):
-    return model.embed(TEXTS)
-
-
-def test_search_by_words(model, vectors):
+def test_search_by_words(model):
     """By shared tokens, alone and together with the vectors."""
     by_words = model.search(["배송이 늦네요", "비"], iter(TEXTS), top=5, method="bm25")
     expected = Bm25(TEXTS, known_tokens(model.tokenizer))(["배송이 늦네요", "비"])
@@ -34,7 +29,7 @@ def test_search_by_words(model, vectors):
     assert [hit.place for hit in by_words[0][:2]] == [0, 3]
     asked = model.embed(["택배가 늦어요"])
     both = Bm25(TEXTS, known_tokens(model.tokenizer)).search_with_vectors(
-        ["택배가 늦어요"], unit_vectors(asked), unit_vectors(vectors), 3
+        ["택배가 늦어요"], unit_vectors(asked), unit_vectors(model.embed(TEXTS)), 3
     )
     hits = model.search("택배가 늦어요", TEXTS, top=3, method="hybrid")
     assert [hit.place for hit in hits] == both.places[0].tolist()
