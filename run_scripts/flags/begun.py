@@ -1,4 +1,4 @@
-"""Opens what a training left in its folder, and refuses to go on there in another way."""
+"""Opens what a training left in its folder, to go on there in the same way."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""Opens the record files of a flag once, with what describes them, and their tokenizer."""
+"""Opens what stands beside the record files of a flag: their description, their tokenizer."""
 
 import dataclasses
 import functools

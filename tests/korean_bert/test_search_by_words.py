@@ -1,4 +1,4 @@
-"""Texts are found by the words that they share, in Python and by the program."""
+"""Texts are found by the words that they share."""
 
 import numpy as np
 import pytest
