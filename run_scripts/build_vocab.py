@@ -38,9 +38,10 @@ class BuildVocabFlags:
     EXAMPLE = "--input_file='data/*.txt' --output_dir=data/vocab --vocab_size=32000"
 
     input_file: str = groups.FILES.optional(
-        "The text to read: comma-separated files, folders or globs. Files hold plain text or JSON "
-        "lines, optionally gzipped. Parquet files and folders saved by the Hugging Face datasets "
-        'library need the pip extra "parquet". Required unless --compare is given.',
+        "The text to read: comma-separated files, folders or globs. Files hold plain text or "
+        'JSON lines, optionally gzipped. With the pip extra "parquet", the program also reads'
+        " Parquet files and folders saved by the Hugging Face datasets library. Required "
+        "unless --compare is given.",
         is_input=True,
         is_path=True,
     )
@@ -60,11 +61,14 @@ class BuildVocabFlags:
         "Required unless --compare is given."
     )
     overwrite: bool = groups.OUTPUT.flag(
-        False, "Replace the vocabulary that --output_dir already holds. Default: keep it and stop."
+        False,
+        "Replace the vocabulary that --output_dir already holds. Default: keep it and stop "
+        "with an error.",
     )
     compare: str = groups.VOCABULARY.optional(
-        "Compare tokenizers on --text instead of learning a vocabulary. Give comma-separated "
-        "tokenizer folders, vocab.txt, SentencePiece .model or Hugging Face tokenizer.json files.",
+        "Print how existing tokenizers split the sentences of --text, instead of learning a "
+        "vocabulary. Give comma-separated paths: tokenizer folders, vocab.txt files, "
+        "SentencePiece .model files or Hugging Face tokenizer.json files.",
         is_input=True,
         takes=(FILE, FOLDER, NOTHING),
     )
@@ -104,8 +108,8 @@ class BuildVocabFlags:
     )
     character_coverage: float = groups.VOCABULARY.flag(
         0.9995,
-        "The share of the text's characters that the vocabulary must cover. Rare Hangul syllables "
-        "count as covered by jamo.",
+        "The share of the text's characters that the vocabulary must cover. A rare Hangul "
+        "syllable counts as covered, because it can be written as jamo.",
         above=0,
         most=1,
     )
@@ -128,8 +132,9 @@ class BuildVocabFlags:
     )
     strict_utf8: bool = groups.FILES.flag(
         False,
-        "Stop with an error on invalid UTF-8. Default: skip and count invalid bytes; stop only if "
-        "they exceed 1,000 and a quarter of a file.",
+        "Stop with an error on invalid UTF-8. Default: skip and count invalid bytes; stop "
+        "only if a file has more than 1,000 of them and they make up more than a quarter of "
+        "the file.",
     )
     num_threads: int = groups.THREADS.flag(
         2,

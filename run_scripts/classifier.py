@@ -75,13 +75,19 @@ class ClassifierFlags(TextFlags):
         is_input=True,
         is_path=True,
     )
-    dev_file: str = groups.FILES.input_file("Your own dev file.")
-    test_file: str = groups.FILES.input_file("Your own test file, with or without labels.")
+    dev_file: str = groups.FILES.input_file(
+        "Your own file of dev examples, in any format that --train_file accepts."
+    )
+    test_file: str = groups.FILES.input_file(
+        "Your own file of test examples, with or without labels, in any format that "
+        "--train_file accepts."
+    )
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
-        help="The file of examples to predict with --do_predict. Its columns and the predictions "
-        "go to NAME_predictions.csv in --output_dir; NAME is the file's name without .csv.",
+        help="The file of examples whose labels --do_predict predicts, in any format that "
+        "--train_file accepts. Its columns and the predictions go to NAME_predictions.csv in "
+        "--output_dir; NAME is the file's name without .csv.",
     )
     task_name: str = groups.TASK.optional(
         f"The data set: {', '.join(DATASETS)}. mismnli is MNLI with its mismatched dev and "
@@ -97,14 +103,16 @@ class ClassifierFlags(TextFlags):
         of_own_files=True,
     )
     text_column: str = groups.COLUMNS.optional(
-        "The column with the text in your own data files, by name or, in tables without a header, "
-        'by number from 0. Default: "text" in --data_dir; in --data_file or --train_file, the '
-        "column whose name suggests text.",
+        "The column with the text in your own data files, by name or, in tables without a "
+        'header, by number from 0. Default: for files in --data_dir, the column named "text";'
+        " for --data_file and --train_file, the column whose name suggests that it holds "
+        "text.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
     second_column: str = groups.COLUMNS.optional(
-        "The column with the second text of each pair in your own data files. Default: none.",
+        "The column with the second text of each pair in your own data files. Default: none, "
+        "for single texts.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
@@ -112,9 +120,9 @@ class ClassifierFlags(TextFlags):
         "The encoding of your own data files. Default: detected.", choices=tuple(NAMES)
     )
     label_column: str = groups.COLUMNS.optional(
-        "The column with the label (comma-separated labels if --task_type=multi_label) in your "
-        'own data files. Default: "label" in --data_dir; in --data_file or --train_file, the '
-        "column whose name suggests a label.",
+        "The column with the label (comma-separated labels if --task_type=multi_label) in "
+        'your own data files. Default: for files in --data_dir, the column named "label"; for'
+        " --data_file and --train_file, the column whose name suggests that it holds labels.",
         of_own_files=True,
         changeable=UNTRAINED,
     )
@@ -130,9 +138,9 @@ class ClassifierFlags(TextFlags):
         of_own_files=True,
     )
     metrics: str = groups.COLUMNS.optional(
-        "The metrics to compute on your own data, comma-separated. The first selects the best "
-        "checkpoint. Default: accuracy and macro_f1; if --task_type=multi_label, micro_f1 and "
-        "macro_f1; if regression, pearson and spearman.",
+        "The metrics to compute on your own data, comma-separated. The first selects the best"
+        " checkpoint. Default: accuracy,macro_f1; with --task_type=multi_label, "
+        "micro_f1,macro_f1; with --task_type=regression, pearson,spearman.",
         of_own_files=True,
     )
     class_weights: str = groups.OPTIMIZER.flag(
@@ -148,8 +156,8 @@ class ClassifierFlags(TextFlags):
         "folder. The best checkpoint is exported if evaluations selected one, else the last."
     )
     threshold_to_export: float = groups.EXPORT.optional(
-        'A number that the SavedModel returns as "threshold" with its predictions, for your own '
-        "use.",
+        'A number that the SavedModel written to --export_dir returns as "threshold" with its'
+        " predictions, for your own use.",
         least=-1e9,
         most=1e9,
     )

@@ -58,7 +58,9 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         is_path=True,
     )
     output_file: str = groups.OUTPUT.optional(
-        "The file to write: NumPy arrays if its name ends in .npz, else JSON lines.", is_path=True
+        "The file to write the vectors to: NumPy arrays if its name ends in .npz, else JSON "
+        "lines. Required unless --projector_dir is given.",
+        is_path=True,
     )
     projector_dir: str = groups.OUTPUT.output_folder(
         "The folder to write the vectors to, for TensorBoard's projector (tensorboard --logdir)."
@@ -95,9 +97,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     batch_size: int = groups.PROCESSES.flag(
         32, "The number of lines to process at once.", least=1, most=LARGEST_BATCH
     )
-    use_tpu: bool = groups.TPU.flag(
-        False, "Accepted only if off: this program runs on GPUs and CPUs."
-    )
+    use_tpu: bool = groups.TPU.flag(False, "Must be off: this program runs on GPUs and CPUs.")
     master: str = groups.TPU.optional("For TPUs; no effect.")
     num_tpu_cores: int = groups.TPU.optional("For TPUs; no effect.", least=0)
     use_one_hot_embeddings: bool = groups.TPU.flag(False, "For TPUs; no effect.")

@@ -53,7 +53,7 @@ class NerFlags(TextFlags):
     predict_file: str = redeclare(
         TextFlags,
         "predict_file",
-        help="The file that --do_predict tags: one sentence per line, or tokens as in the "
+        help="The file whose text --do_predict tags: one sentence per line, or tokens as in the "
         "training file, with or without tags. Default: the split named by --predict_split.",
     )
     predict_format: str = groups.PREDICTION.flag(
@@ -63,8 +63,8 @@ class NerFlags(TextFlags):
         choices=("auto", *FORMS),
     )
     task_name: str = groups.TASK.optional(
-        f"The data set: {', '.join(FORMATS)}. conll: your own train.txt, dev.txt and test.txt in "
-        "--data_dir, with one token and its tag (B-X, I-X or O) per line."
+        f"The data set: {', '.join(FORMATS)}. conll stands for your own data: train.txt, dev.txt "
+        "and test.txt in --data_dir, with one token and its tag (B-X, I-X or O) per line."
     )
     labels: str = groups.COLUMNS.optional(
         "All tags, comma-separated. Default: the tags defined by --task_name, else the tags in "

@@ -80,11 +80,13 @@ class CorpusPlanFlags:
     )
     lengths: str = groups.UPDATES.flag(
         "128,512",
-        "Comma-separated sequence lengths for the tables printed unless --corpus_gb is given.",
+        "Comma-separated sequence lengths for the tables that the program prints without "
+        "--corpus_gb.",
     )
     batch_size: int = groups.PROCESSES.flag(
         32,
-        "The batch size, in examples, for the memory tables printed unless --corpus_gb is given.",
+        "The batch size, in examples, for the memory tables that the program prints without "
+        "--corpus_gb.",
         least=1,
         most=LARGEST_BATCH,
     )
@@ -94,7 +96,7 @@ class CorpusPlanFlags:
         choices=tuple(JOBS),
     )
     vocab_size: int = groups.VOCABULARY.optional(
-        f"The vocabulary size to plan for. Default: {USUAL_VOCABULARY:,}.",
+        f"The vocabulary size of --model, with --corpus_gb. Default: {USUAL_VOCABULARY:,}.",
         least=1,
         most=LARGEST_VOCABULARY,
     )
@@ -120,8 +122,9 @@ class CorpusPlanFlags:
     )
     num_passes: float = groups.UPDATES.flag(
         40.0,
-        "The number of passes over the text in the second of two planned runs; the first has as "
-        "many updates as run_scripts/flagfiles say. BERT was trained for about 40 passes.",
+        "The number of passes over the text in the second of the two training runs that the "
+        "plan shows. The first has the number of updates set in run_scripts/flagfiles. BERT "
+        "was trained for about 40 passes.",
         above=0,
         most=10_000,
     )
@@ -133,8 +136,9 @@ class CorpusPlanFlags:
     )
     masking: str = groups.ROWS.flag(
         "dynamic",
-        "How the record files store sequences. dynamic: several per example, masked during "
-        "training. static: one per example, masked in advance, as in Google's programs.",
+        "How record files store training sequences. dynamic: several sequences in each "
+        "record, masked during training. static: one sequence in each record, masked in "
+        "advance, as in Google's programs.",
         choices=("dynamic", "static"),
     )
     dupe_factor: int = groups.ROWS.flag(

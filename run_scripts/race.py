@@ -65,8 +65,8 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         "max_seq_length",
         default=PerModel(512),
         help=(
-            "The maximum number of tokens in a text, question and option together, including "
-            "special tokens. Texts that do not fit are cut at the end."
+            "The maximum number of tokens in a passage, question and option together, including "
+            "special tokens. A passage that does not fit is cut at the end."
         ),
     )
     max_qa_length: int = groups.ROWS.flag(
@@ -82,7 +82,7 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         "num_train_epochs",
         default=PerModel(None),
         help="The number of passes over the training examples. Cannot be combined with "
-        "--train_step.",
+        "--train_step. Default: --train_step sets the number of updates.",
     )
     train_step: int = shared(
         "train_step", default=PerModel(12000), help="The number of training updates."
@@ -90,7 +90,8 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
     warmup_proportion: float = shared(
         "warmup_proportion",
         default=PerModel(None),
-        help="The share of updates used for warm-up. Cannot be combined with --warmup_step.",
+        help="The share of updates used for warm-up. Cannot be combined with --warmup_step. "
+        "Default: --warmup_step sets the number of warm-up updates.",
     )
     warmup_step: int = shared(
         "warmup_step",
@@ -105,7 +106,7 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         "Another name for --classifier_dropout.", least=0, below=1
     )
     train_file: str = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect: examples are encoded in memory.", no_effect=True
+        "Accepted but has no effect: the examples are read from --data_dir.", no_effect=True
     )
     eval_file: str = groups.COMPATIBILITY.optional("Accepted but has no effect.", no_effect=True)
     predict_file: str = groups.COMPATIBILITY.optional("Accepted but has no effect.", no_effect=True)

@@ -98,13 +98,13 @@ class SimilarityFlags(FinetuneFlags):
         f"The data set. {', '.join(INFERENCES)}: triples of a sentence, an entailed sentence and "
         f"a contradicting sentence. {', '.join(SCORED)}: pairs with scores. csv, tsv, jsonl: your "
         "own train, dev and test files in --data_dir. Not needed if a flag such as --train_file "
-        "names your files.",
+        "names your files. mismnli is MNLI with its mismatched dev and test sets.",
         convert=str.lower,
         changeable=ALWAYS,
     )
     text_column: str = groups.COLUMNS.optional(
-        "The column of your own data files with each example's first text. Default: the column "
-        "named text, sentence1, query, question or the like."
+        "The column with the first text of each example in your own data files. Default: the "
+        "column named text, sentence1, query, question or the like."
     )
     second_column: str = groups.COLUMNS.optional(
         "The column with the second text of each pair in your own data files. Default: the column "
@@ -122,12 +122,12 @@ class SimilarityFlags(FinetuneFlags):
         "The encoding of your own data files. Default: detected.", choices=tuple(NAMES)
     )
     objective: str = groups.OPTIMIZER.optional(
-        "The training objective. cosine: the cosine of a pair's vectors should equal the pair's "
-        "score, scaled to at most 1. ranking: a text should be closer to its partner than to "
-        "other texts in the batch. simcse: a text is its own partner, under different dropout. "
-        "both: cosine for files with scores, ranking for others. Default: cosine for scored "
-        "pairs, ranking for pairs and triples, simcse for single texts, both if only some files "
-        "have scores.",
+        "The training objective. cosine: the cosine of a pair's vectors should equal the "
+        "pair's score, scaled to at most 1. ranking: a text should be closer to its partner "
+        "than to other texts in the batch. simcse: a text is its own partner, under different"
+        " dropout. both: cosine for files with scores, ranking for others. Default: cosine "
+        "for pairs with scores; ranking for pairs without scores and for triples; simcse for "
+        'single texts; "both" if only some files have scores.',
         choices=OBJECTIVES,
         recorded=True,
         kept=True,

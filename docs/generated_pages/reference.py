@@ -28,7 +28,6 @@ MODULES = {
     ),
     "model_formats.load_folder": ("load_folder",),
     "model_formats.loaded_model": ("LoadedModel",),
-    "finetuning.downstream_task": ("DownstreamTask",),
     "finetuning.classification.head": ("SequenceClassifier",),
     "finetuning.ner.head": ("TokenClassifier",),
     "finetuning.question_answering.span_head": ("SpanModel",),

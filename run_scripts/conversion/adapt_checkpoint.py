@@ -58,7 +58,9 @@ class AdaptFlags:
         takes=(FILE, FOLDER, NOTHING),
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
-        "The folder of the new tokenizer, with tokenizer_config.json, as written by build_vocab."
+        "The folder of the new tokenizer, with tokenizer_config.json, as written by "
+        "build_vocab. Cannot be combined with --add_tokens. Default: the tokenizer in "
+        "--model_dir."
     )
     add_tokens: str = groups.RESIZING.input_file(
         "A file of words to add to the vocabulary, one per line. Write ##X if X continues a word. "
@@ -72,21 +74,22 @@ class AdaptFlags:
         choices=("mean", "random"),
     )
     max_position_embeddings: int = groups.RESIZING.optional(
-        "The new number of positions: above the old number, or equal to it to initialize "
-        "positions that were never trained.",
+        "The number of positions in the adapted model. It must be larger than in the model in"
+        " --model_dir, or equal if some positions of that model were never trained: these are"
+        " then initialized. Default: as in --model_dir.",
         least=1,
         most=LARGEST_SIZE,
     )
     new_positions: str = groups.RESIZING.optional(
-        "How to initialize the embeddings of new positions. repeat: repeat the trained ones. "
-        "interpolate: stretch the trained ones over the new length, which changes nearly all of "
-        "them. Default: repeat.",
+        "How to initialize the embeddings of new positions, with --max_position_embeddings. "
+        "repeat: repeat the trained ones. interpolate: stretch the trained ones over the new "
+        "length, which also changes the old positions. Default: repeat.",
         choices=tuple(METHODS),
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Whether the tokenizer in --model_dir lower-cases text, if the folder lacks "
-        "tokenizer_config.json. Default: off if the folder name or vocabulary shows a cased "
-        "model, else on."
+        "Whether the tokenizer in --model_dir lower-cases text. Only for folders without "
+        "tokenizer_config.json. Default: off if the folder's name or vocabulary indicates a "
+        "cased model, else on."
     )
     random_seed: int = flag(12345, "The seed for --new_rows=random.", least=0, most=MAX_SEED)
 

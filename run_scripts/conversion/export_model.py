@@ -104,9 +104,9 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "Export ELECTRA's generator, which predicts masked tokens, instead of its discriminator.",
     )
     precision: str = groups.DEVICES.optional(
-        "The dtype of the stored weights. float16 (--format=huggingface, difference, onnx or "
-        "litert) halves the file size. int8 (onnx or litert) quantizes the matrices and computes "
-        "with integers. Default: float32.",
+        "The dtype of the stored weights. float16, for --format=huggingface, difference, onnx"
+        " or litert, halves the file size. int8, for onnx or litert, quantizes the weight "
+        "matrices and computes with integers. Default: float32.",
         choices=("float32", "float16", "int8"),
     )
     max_shard_size: str = groups.EXPORT.optional(
@@ -114,8 +114,9 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "single file."
     )
     card_file: str = groups.EXPORT.input_file(
-        "For --format=huggingface, a Markdown file to begin the model card with, instead of a "
-        "title. Front matter, between two --- lines, is added to the card's metadata."
+        "For --format=huggingface, a Markdown file whose text begins the model card, instead "
+        "of a title. If the file starts with front matter, between two --- lines, that is "
+        "added to the card's metadata."
     )
     base_dir: str = groups.EXPORT.input_folder(
         "The folder of the model from which fine-tuning started, required for "
@@ -128,8 +129,8 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         most=HIGHEST_RANK,
     )
     max_size: str = groups.EXPORT.optional(
-        "The maximum total size of the export, such as 20MB; a larger one is an error. Default: "
-        "no limit."
+        "The maximum total size of the export, such as 20MB. A larger export is an error. "
+        "Default: no limit."
     )
 
 

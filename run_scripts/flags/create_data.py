@@ -47,9 +47,9 @@ class CreateDataFlags(TokenizerFlags):
     )
 
     input_file: str = groups.FILES.required(
-        "The text to read: comma-separated files, folders or globs. Files hold plain text or JSON "
-        "lines, optionally gzipped. Parquet files and folders saved by the Hugging Face datasets "
-        'library need the pip extra "parquet".',
+        "The text to read: comma-separated files, folders or globs. Files hold plain text or "
+        'JSON lines, optionally gzipped. With the pip extra "parquet", the program also reads'
+        " Parquet files and folders saved by the Hugging Face datasets library.",
         is_input=True,
         is_path=True,
         in_manifest=False,
@@ -86,8 +86,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     output_file: str = groups.OUTPUT.optional(
         "The TFRecord files to write, comma-separated. ko.tfrecord@64 means 64 files: "
-        "ko-00000-of-00064.tfrecord and so on. Examples are shuffled across files. Default: each "
-        "input file's name with .tfrecord appended.",
+        "ko-00000-of-00064.tfrecord and so on. Examples are shuffled across files. Default: "
+        "one file beside each input file, with .tfrecord appended to its name.",
         is_path=True,
         in_manifest=False,
     )
@@ -99,9 +99,9 @@ class CreateDataFlags(TokenizerFlags):
     objective: str = groups.ROWS.optional(
         "What to predict about segments A and B. nsp: whether B follows A or is random. sop: "
         "whether A and B are in order or swapped; other flags get ALBERT's defaults. none: "
-        "nothing; there is no B. Default: depends on the model in --model_dir (BERT nsp, ALBERT "
-        "sop, ELECTRA none); without one, sop if an ALBERT-only flag of Google's scripts, such as "
-        "--spm_model_file, is given, else nsp.",
+        "nothing; there is no B. Default: depends on the model in --model_dir (BERT nsp, "
+        "ALBERT sop, ELECTRA none); without one, sop if --spm_model_file, --ngram, "
+        "--favor_shorter_ngram, --do_permutation or --input_file_mode is given, else nsp.",
         choices=OBJECTIVES,
     )
     max_seq_length: int = groups.ROWS.flag(
@@ -162,24 +162,26 @@ class CreateDataFlags(TokenizerFlags):
     )
     do_permutation: bool = groups.ROWS.flag(
         PerModel(False),
-        "Besides masking, shuffle the same number of other tokens; predict the originals of both. "
-        "Examples then hold up to 2 * --max_predictions_per_seq predictions.",
+        "Besides masking tokens, shuffle an equal number of other tokens, and predict the "
+        "original tokens at the masked and the shuffled positions. Examples then hold up to 2"
+        " * --max_predictions_per_seq predictions.",
     )
     random_next_sentence: bool = groups.ROWS.flag(
         PerModel(False),
-        "The same as --objective=nsp, but with ALBERT's defaults.",
+        "The same as --objective=nsp, except that other flags get ALBERT's defaults.",
         in_manifest=False,
     )
     short_seq_prob: float = groups.ROWS.flag(
         0.1,
-        "The probability that a pass over a document makes shorter examples, of random length.",
+        "The probability that a document is split into shorter examples, of random length. "
+        "Each pass over the text decides anew.",
         least=0,
         most=1,
     )
     dupe_factor: int = groups.ROWS.flag(
         PerModel(10, {"albert": 40}),
-        "The number of passes over the text, each with different segments and masks. Default: 1 "
-        "if --masking=dynamic.",
+        "The number of passes over the text, each with different segments and masks. The "
+        "defaults of BERT and ALBERT are for --masking=static; --masking=dynamic uses 1.",
         least=1,
         most=MOST_PASSES,
     )
@@ -217,8 +219,9 @@ class CreateDataFlags(TokenizerFlags):
     )
     engine: str = groups.PROCESSES.flag(
         "local",
-        "Where the work runs. local: in processes on this machine. spark: on Apache Spark, whose "
-        "executors need the same files and Python packages.",
+        "Where the work runs. local: in processes on this machine. spark: on Apache Spark, "
+        "with --spark_master; its executors need the same files and Python packages as this "
+        "machine.",
         choices=("local", "spark"),
         in_manifest=False,
     )

@@ -73,14 +73,16 @@ class PretrainingTeacherFlags(TeacherFlags):
     )
     distillation_relations: str = groups.DISTILLATION.flag(
         "qq,kk,vv",
-        "The relations that --distillation=minilm learns, each pairing queries (q), keys (k) or "
-        "values (v). qk,vv: attention distributions and value relations, as in the original "
+        "The self-attention relations that the student learns with --distillation=minilm, "
+        "comma-separated: qq, kk, vv (queries, keys or values with themselves) or qk (queries"
+        " with keys). qk,vv: attention distributions and value relations, as in the original "
         "MiniLM.",
         **_lasting,
     )
     relation_heads: int = groups.DISTILLATION.optional(
-        "The number of relation heads for --distillation=minilm. It must divide the hidden sizes "
-        "of student and teacher. Default: the teacher's number of attention heads.",
+        "The number of heads into which --distillation=minilm splits queries, keys and values"
+        " before it compares student and teacher. This number must divide both hidden sizes. "
+        "Default: the teacher's number of attention heads.",
         least=1,
         **_lasting,
     )

@@ -51,9 +51,10 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     init_checkpoint: str | None = redeclare(
         TrainingFlags,
         "init_checkpoint",
-        help="The weights to start training from or, without --do_train, the fine-tuned weights "
-        "to use: a checkpoint, a safetensors file, or a folder with either (the best "
-        "checkpoint, else the newest).",
+        help="The weights to start training from or, without --do_train, the fine-tuned weights to"
+        " use (in run_squad, only if --output_dir holds no checkpoint): a checkpoint, a "
+        "safetensors file, or a folder with either. From a folder, the best checkpoint is "
+        "used, else the newest.",
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
@@ -70,8 +71,8 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     do_predict: bool = groups.PREDICTION.flag(
         False,
-        "Write predictions for --predict_split or, in run_classifier and run_ner, for "
-        "--predict_file if given.",
+        "Write predictions to --output_dir for the examples of --predict_split or, in "
+        "run_classifier and run_ner, of --predict_file if it is given.",
     )
     eval_on: str = groups.EVALUATION.flag(
         "own",
@@ -82,8 +83,8 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         kept=True,  # else it would be measured on texts that were trained on
     )
     predict_split: str = groups.PREDICTION.optional(
-        "The split to predict. Default: the held-out part if --eval_on=train_part, else test if "
-        "present, else dev."
+        "The split (train, dev or test) whose examples --do_predict predicts. Default: the "
+        "held-out part if --eval_on=train_part, else test if present, else dev."
     )
     train_batch_size: int = groups.UPDATES.flag(
         32,
@@ -145,15 +146,15 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
-        "The number of updates between evaluations during training, to find the best checkpoint. "
-        "Without a dev split, a twentieth of the training examples are held out for evaluation. "
-        "0: none; use the last checkpoint.",
+        "The number of updates between evaluations during training, which find the best "
+        "checkpoint. Without a dev split, a twentieth of the training examples are held out "
+        "for evaluation. 0: no evaluation during training; the last checkpoint is used.",
         least=0,
     )
     patience: int = groups.EVALUATION.flag(
         0,
-        "Stop after this many consecutive evaluations without improvement. Needs "
-        "--eval_every_steps. 0: never.",
+        "Stop training after this many consecutive evaluations without a better result. Needs"
+        " --eval_every_steps. 0: never.",
         least=0,
     )
     early_stopping: int = groups.EVALUATION.flag(
@@ -168,8 +169,9 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     num_seeds: int = groups.RUNS.flag(
         1,
-        "The number of models to train, with consecutive seeds from --random_seed, each in its "
-        "own folder in --output_dir. The mean and standard deviation of the results are printed.",
+        "The number of models to train, each in its own folder in --output_dir, with "
+        "consecutive seeds that start at --random_seed. The mean and standard deviation of "
+        "the results are printed.",
         least=1,
         most=MOST_SEEDS,
     )
@@ -190,7 +192,9 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         recorded=True,
     )
     cached_dir: str = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect: examples are encoded in seconds.", no_effect=True
+        "Accepted but has no effect. Encoded examples are not cached, because encoding takes "
+        "only seconds.",
+        no_effect=True,
     )
     albert_hub_module_handle: str = groups.COMPATIBILITY.optional(
         "Refused: download and unpack the module, and give its folder as --model_dir."
@@ -216,9 +220,9 @@ class TextFlags(TeacherFlags, FinetuneFlags):
         "The file to predict with --do_predict.", is_input=True, is_path=True
     )
     feature_layers: str = groups.LAYERS.optional(
-        "The encoder layers that the head reads, such as -1,-2,-3,-4 (the last four); 0 is the "
-        "embedding output. Default: the pooled output in run_classifier, the last layer in "
-        "run_ner."
+        "The encoder layers whose outputs are concatenated as input to the head, such as "
+        "-1,-2,-3,-4 (the last four); 0 is the embedding output. Default: the pooled output "
+        "in run_classifier, the last layer in run_ner."
     )
     freeze_encoder: bool = groups.LAYERS.flag(
         False, "Train only the task's head, not the encoder.", recorded=True

@@ -67,7 +67,7 @@ HEADINGS = {
     "Evaluation, prediction, export": (EVALUATION, PREDICTION, ANSWERS, EXPORT),
     "Devices and memory": (DEVICES, PROCESSES, THREADS),
     GENERAL_HEADING: (GENERAL,),
-    "For command lines of Google's programs": (COMPATIBILITY,),
+    "For compatibility": (COMPATIBILITY,),
     "For TPUs, without effect here": (TPU,),
 }
 

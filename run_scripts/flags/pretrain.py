@@ -46,7 +46,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         TrainingFlags,
         "init_checkpoint",
         help="The weights to start from: a checkpoint, a safetensors file, or a folder with "
-        "either.",
+        "either. Default: the weights in --model_dir, else new random weights.",
     )
     allow_missing: str = groups.MODEL.flag(
         "",
@@ -54,30 +54,33 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "cls/ for the pre-training heads. Missing variables are initialized as in a new model.",
     )
     vocab_file: str = groups.TOKENIZER.input_file(
-        "The record files' vocabulary. Its size must not exceed vocab_size in the configuration, "
-        "and is used if vocab_size is missing."
+        "The vocabulary that the record files were made with. It must not have more tokens "
+        "than vocab_size in the configuration. If the configuration lacks vocab_size, the "
+        "number of tokens in this file is used."
     )
     tokenizer_dir: str = groups.TOKENIZER.input_folder(
-        "The folder with the record files' tokenizer, to copy into --output_dir. Default: the "
-        "tokenizer in --model_dir, else the one beside the record files."
+        "The folder of the tokenizer that the record files were made with. The program copies"
+        " this tokenizer into --output_dir. Default: the tokenizer in --model_dir, else the "
+        "one beside the record files."
     )
     do_lower_case: bool = groups.TOKENIZER.optional(
-        "Whether the tokenizer in --model_dir lower-cases text, if the folder lacks "
-        "tokenizer_config.json. Default: off if the folder name or vocabulary shows a cased "
-        "model, else on."
+        "Whether the tokenizer in --model_dir lower-cases text. Only for folders without "
+        "tokenizer_config.json. Default: off if the folder's name or vocabulary indicates a "
+        "cased model, else on."
     )
     max_seq_length: int = groups.ROWS.flag(
         PerModel(128, {"albert": 512}),
         "The length of the examples in tokens. If create_pretraining_data wrote a JSON file "
-        "beside the record files, its value replaces the default.",
+        "beside the record files, the default is the length in that JSON file.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
     )
     max_predictions_per_seq: int = groups.ROWS.flag(
         PerModel(20),
-        "The maximum number of predicted tokens in an example. If create_pretraining_data wrote a "
-        "JSON file beside the record files, its value replaces the default.",
+        "The maximum number of predicted tokens in an example. If create_pretraining_data "
+        "wrote a JSON file beside the record files, the default is the number in that JSON "
+        "file.",
         least=1,
         most=LONGEST_SEQUENCE,
         recorded=True,
@@ -163,9 +166,9 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     max_train_hours: float = groups.UPDATES.flag(
         0.0,
-        "Train for this many hours, counted across restarts; the learning rate follows the "
-        "elapsed time, and --num_train_steps and --num_warmup_steps have no effect. 0: train for "
-        "--num_train_steps.",
+        "Train for this many hours in total, counted across restarts. The learning rate then "
+        "decays with the elapsed time, and --num_train_steps and --num_warmup_steps have no "
+        "effect. 0: train for --num_train_steps.",
         least=0,
         most=MOST_HOURS,
         recorded=True,
@@ -181,18 +184,20 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
     )
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
-        "The number of updates between evaluations on --eval_input_file. 0: evaluate only at the "
-        "end.",
+        "The number of updates between evaluations during training. Needs --eval_input_file "
+        "and --do_train. 0: no evaluation before the end of training.",
         least=0,
     )
     bucket_boundaries: str = groups.BATCHES.optional(
-        "Lengths in tokens below --max_seq_length, such as 128,256, to which batches are padded. "
-        "Each batch then holds examples of similar length. Not for packed examples."
+        "Comma-separated lengths in tokens, each below --max_seq_length, such as 128,256. "
+        "Each batch holds examples of similar length and is padded to the next of these "
+        "lengths or to --max_seq_length. Not for packed examples. Default: every batch is "
+        "padded to --max_seq_length."
     )
     mask_processes: int = groups.PROCESSES.optional(
-        "The number of processes that mask tokens, for record files made with --masking=dynamic. "
-        "Does not affect the masks. 0: the training process masks them. Default: one per GPU, at "
-        "most one fewer than the CPU cores; 0 without a GPU.",
+        "The number of processes that mask tokens, for record files made with "
+        "--masking=dynamic. Does not affect the masks. 0: the training process masks them. "
+        "Default: one per GPU, but fewer than there are CPU cores; 0 without a GPU.",
         least=0,
         most=MOST_PROCESSES,
     )
@@ -201,10 +206,10 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "optimizer state."
     )
     masked_lm_budget: float = groups.COMPATIBILITY.flag(
-        0.0, "Accepted only if 0: Google's program ignored it.", least=0, most=1
+        0.0, "Must be 0. Google's program accepted other values but ignored them.", least=0, most=1
     )
     init_from_group0: bool = groups.COMPATIBILITY.flag(
-        False, "Accepted only if off: Google's program failed with it."
+        False, "Must be off, because Google's program failed with this flag on."
     )
 
     @property

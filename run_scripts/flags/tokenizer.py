@@ -22,7 +22,9 @@ class TokenizerFlags:
     """The flags that every program with a tokenizer has."""
 
     vocab_file: str = groups.TOKENIZER.input_file(
-        "The vocabulary, one token per line.", in_manifest=False
+        "The vocabulary, one token per line. Not needed if another flag names a tokenizer or "
+        "a model with a tokenizer.",
+        in_manifest=False,
     )
     spm_model_file: str = groups.TOKENIZER.input_file(
         "A SentencePiece model, instead of --vocab_file.", in_manifest=False

@@ -29,14 +29,16 @@ class ModelFlags:
         "best, else the newest), unless other flags name them."
     )
     config_file: str = groups.MODEL.input_file(
-        f"The model's configuration: {', '.join(e.config_file for e in ENCODERS.values())}, or "
-        "transformers' config.json."
+        f"The model's configuration file: {', '.join(e.config_file for e in ENCODERS.values())}, "
+        "or config.json as saved by Hugging Face transformers."
     )
     bert_config_file: str = groups.MODEL.input_file(
-        "BERT's configuration: bert_config.json, or transformers' config.json."
+        "BERT's configuration file: bert_config.json, or config.json as saved by Hugging Face"
+        " transformers. Not needed with --model_dir."
     )
     albert_config_file: str = groups.MODEL.input_file(
-        "ALBERT's configuration: albert_config.json, or transformers' config.json."
+        "ALBERT's configuration file: albert_config.json, or config.json as saved by Hugging "
+        "Face transformers. Not needed with --model_dir."
     )
     init_checkpoint: str | None = groups.MODEL.optional(
         "The model's weights.", is_input=True, takes=(FILE, FOLDER, NOTHING)
@@ -133,8 +135,9 @@ class TrainingFlags(DeviceFlags, ModelFlags):
     )
     xla: str = groups.DEVICES.flag(
         "auto",
-        "Compile the training step with XLA. auto: on if possible, but off for short fine-tuning "
-        "runs. In bfloat16 on a CPU, auto does not compile matrix multiplications.",
+        "Compile the training step with XLA. auto: on if possible, but off for fine-tuning "
+        "runs too short to make up for the compilation time. In bfloat16 on a CPU, auto does "
+        "not compile matrix multiplications.",
         choices=("auto", "on", "off"),
     )
     compilation_cache_dir: str = groups.DEVICES.output_folder(
@@ -167,9 +170,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         least=1,
     )
     iterations_per_loop: int = groups.TPU.optional("For TPUs; no effect.", least=0)
-    use_tpu: bool = groups.TPU.flag(
-        False, "Accepted only if off: this program trains on GPUs and CPUs."
-    )
+    use_tpu: bool = groups.TPU.flag(False, "Must be off: this program trains on GPUs and CPUs.")
     tpu_name: str = groups.TPU.optional("For TPUs; no effect.")
     tpu_zone: str = groups.TPU.optional("For TPUs; no effect.")
     gcp_project: str = groups.TPU.optional("For TPUs; no effect.")

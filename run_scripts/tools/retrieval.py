@@ -44,20 +44,23 @@ class RetrievalFlags(DeviceFlags):
         "The folder of the model to evaluate. Default: reference_vectors, included in this project."
     )
     data_dir: str = groups.FILES.input_folder(
-        "A folder in BEIR's format, with queries.jsonl, corpus.jsonl and qrels."
+        "The folder of the data set in BEIR's format, with queries.jsonl, corpus.jsonl and "
+        "qrels. Give either this flag or --questions."
     )
     split: str = groups.FILES.flag(
         "test", "The split to evaluate, from the qrels folder in --data_dir: train, dev or test."
     )
     questions: str = groups.FILES.input_file(
-        "A file of questions in SQuAD's format, such as KorQuAD 1.0, instead of --data_dir."
+        "A file of questions in SQuAD's format, such as KorQuAD 1.0. Give either this flag or"
+        " --data_dir."
     )
     articles: str = groups.FILES.optional(
-        "The range of articles in --questions to use; 0:100 means the first hundred. Default: all."
+        "The range of articles to use from the --questions file, counted from 0; 0:100 means "
+        "the first hundred. Default: all."
     )
     max_seq_length: int = groups.ROWS.optional(
-        "The maximum number of tokens in a text, including special tokens. Default: as in the "
-        "model's training.",
+        "The maximum number of tokens in a query or a text, including special tokens. "
+        "Default: as in the model's training.",
         least=3,
         most=LONGEST_SEQUENCE,
     )

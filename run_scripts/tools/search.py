@@ -59,11 +59,12 @@ class SearchFlags(DeviceFlags):
         required=True,
     )
     text_column: str = groups.COLUMNS.optional(
-        "The column or key with the text. Default: the column named text, sentence, question or "
-        "the like."
+        "The column or JSON key in --corpus with the text to search. Default: the column "
+        "named text, sentence, question or the like."
     )
     show_column: str = groups.COLUMNS.optional(
-        "Another column or key, such as the answers: its value is printed after the text."
+        "Another column or JSON key in --corpus, such as one with answers. Its value is "
+        "printed after each text found."
     )
     encoding: str = groups.COLUMNS.optional(
         "The encoding of --corpus. Default: detected.", choices=tuple(NAMES)
@@ -80,9 +81,9 @@ class SearchFlags(DeviceFlags):
     )
     approximate: bool = groups.ANSWERS.flag(
         False,
-        "Search an approximate index of the vectors, saved at the --corpus path plus .index.npz. "
-        "Faster for millions of texts, but may miss some of the nearest texts. Needs the pip "
-        'extra "search".',
+        "Search an approximate index of the vectors, which is saved beside the --corpus file "
+        "as CORPUS.index.npz. Faster for millions of texts, but may miss some of the nearest "
+        'texts. Needs the pip extra "search".',
     )
     top: int = groups.ANSWERS.flag(
         10, "The number of texts to show per query.", least=1, most=MOST_SHOWN
