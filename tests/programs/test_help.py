@@ -56,7 +56,14 @@ def test_what_is_declared_fits_the_name_and_the_help(flags_class):
     for field in dataclasses.fields(flags_class):
         about = field.metadata
         has_effect = group_of(field) not in (COMPATIBILITY, TPU)
-        begins = ("Accepted ", "Has no effect ", "Another name ", "Refused:", "For TPUs")
+        begins = (
+            "Accepted ",
+            "Has no effect ",
+            "Another name ",
+            "Refused:",
+            "Must be ",
+            "For TPUs",
+        )
         assert has_effect != about["help"].startswith(begins), field.name
         says_so = "no effect" in about["help"] and field.metadata["group"] != TPU
         assert about["no_effect"] == (says_so and field.default is None), field.name
