@@ -100,7 +100,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     use_tpu: bool = groups.TPU.flag(False, "Must be off: this program runs on GPUs and CPUs.")
     master: str = groups.TPU.optional("For TPUs; no effect.")
     num_tpu_cores: int = groups.TPU.optional("For TPUs; no effect.", least=0)
-    use_one_hot_embeddings: bool = groups.TPU.flag(False, "For TPUs; no effect.")
+    use_one_hot_embeddings: bool = groups.TPU.flag(False, "Accepted but has no effect.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -146,9 +146,9 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
-        "The number of updates between evaluations during training, which find the best "
-        "checkpoint. Without a dev split, a twentieth of the training examples are held out "
-        "for evaluation. 0: no evaluation during training; the last checkpoint is used.",
+        "To find the best checkpoint, evaluate after every this many updates during training."
+        " Without a dev split, a twentieth of the training examples are held out for "
+        "evaluation. 0: no evaluation during training; the last checkpoint is used.",
         least=0,
     )
     patience: int = groups.EVALUATION.flag(
