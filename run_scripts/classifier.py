@@ -50,7 +50,7 @@ def spell_labels(text: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class ClassifierFlags(TextFlags):
-    """Fine-tunes BERT or ALBERT to classify sentences or pairs, or to predict a number for them.
+    """Fine-tunes BERT, ALBERT or ELECTRA to classify sentences or pairs, or to rate them.
 
     To evaluate or predict after training, give --do_eval or --do_predict, the examples and the
     --output_dir of the training run."""

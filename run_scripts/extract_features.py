@@ -39,7 +39,7 @@ ARRAYS = ".npz"
 
 @dataclasses.dataclass(frozen=True)
 class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
-    """Writes the layer outputs of BERT or ALBERT for given texts.
+    """Writes the layer outputs of BERT, ALBERT or ELECTRA for given texts.
 
     --input_file has one sentence per line, or two with " ||| " between them. The output is JSON
     lines as in Google's program or, if --output_file ends in .npz, NumPy arrays. --projector_dir

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class NerFlags(TextFlags):
-    """Fine-tunes BERT or ALBERT to find named entities, or to tag tokens in any other way.
+    """Fine-tunes BERT, ALBERT or ELECTRA to find named entities, or to tag tokens in any other way.
 
     To evaluate or predict after training, give --do_eval or --do_predict, --data_dir or
     --predict_file, and the --output_dir of the training run."""

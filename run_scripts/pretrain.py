@@ -1,4 +1,4 @@
-"""The program run_pretraining: flags in, a trained BERT or ALBERT out."""
+"""The program run_pretraining: flags in, a trained model out."""
 
 import contextlib
 import dataclasses

@@ -36,7 +36,7 @@ shared = functools.partial(redeclare, FinetuneFlags)
 
 @dataclasses.dataclass(frozen=True)
 class RaceFlags(TeacherFlags, FinetuneFlags):
-    """Fine-tunes BERT or ALBERT to answer multiple-choice questions: RACE, or your own files.
+    """Fine-tunes BERT, ALBERT or ELECTRA to answer multiple-choice questions: RACE, or your files.
     Without --do_train, --do_eval and --do_predict, the program trains and evaluates.
 
     To evaluate or predict after training, give --do_eval or --do_predict, --data_dir and the

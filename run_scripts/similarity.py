@@ -56,7 +56,7 @@ class SimilarityFlags(FinetuneFlags):
     """Trains a model that turns texts into vectors, for search and comparison.
 
     The cosine of two vectors says how similar their texts are. Training starts from any pre-trained
-    BERT or ALBERT.
+    BERT, ALBERT or ELECTRA.
 
     To evaluate or predict after training, give --do_eval or --do_predict, the examples and the
     --output_dir of the training run."""

@@ -43,8 +43,8 @@ shared = functools.partial(redeclare, FinetuneFlags)
 
 @dataclasses.dataclass(frozen=True)
 class SquadFlags(TeacherFlags, FinetuneFlags):
-    """Fine-tunes BERT or ALBERT to answer questions with a span of a text: SQuAD 1.1 and 2.0,
-    KorQuAD 1.0, KLUE-MRC, or your own files in the same format.
+    """Fine-tunes BERT, ALBERT or ELECTRA to answer questions with a span of a text: SQuAD 1.1 and
+    2.0, KorQuAD 1.0, KLUE-MRC, or your own files in the same format.
 
     To answer questions after training, give --do_predict, --predict_file and the --output_dir of
     the training run."""

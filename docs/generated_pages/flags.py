@@ -83,7 +83,8 @@ does not end in `.py` with `python -m NAME`. `run_scripts.tools.check_devices` h
 off unless its default or its description says otherwise. If no values are listed, a flag takes
 text, or a number like its default. Every program also takes `--flagfile=FILE` (a file with one
 flag per line), `--help`, `--helpfull` (which shows the flags for TPUs too) and `--version`.
-Defaults such as "BERT 128, ALBERT 512" are the defaults of Google's programs.
+Defaults such as "BERT 128, ALBERT 512" are the defaults of Google's programs; if ELECTRA is not
+named, its default is BERT's.
 
 `python docs/generated_pages` makes this page from the code.
 """

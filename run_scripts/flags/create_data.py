@@ -231,7 +231,7 @@ class CreateDataFlags(TokenizerFlags):
         in_manifest=False,
     )
     input_file_mode: str = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect.",
+        "Accepted but has no effect, except on the default of --objective.",
         in_manifest=False,
         no_effect=True,
     )
