@@ -76,7 +76,9 @@ def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None"
     if session.chief:
         write_files(flags.output_dir)
     evaluator = None
-    finished = state.is_finished(flags.last_step) and state.evaluated == state.step
+    # A signal may have prevented the last evaluation.
+    to_evaluate = bool(flags.eval_input_file) and state.evaluated < state.step
+    finished = state.is_finished(flags.last_step) and not to_evaluate
     if flags.do_eval or (flags.eval_input_file and not finished):
         evaluator = make_evaluator(job, session, state, held_out)
     if flags.do_train:
