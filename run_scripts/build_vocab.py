@@ -92,8 +92,8 @@ class BuildVocabFlags:
     )
     unknown: str = groups.VOCABULARY.flag(
         "character",
-        "How to tokenize a character that the vocabulary lacks. character: as [UNK]. bytes: "
-        "as one token per UTF-8 byte.",
+        "How to tokenize a character that the vocabulary lacks, other than a Hangul syllable,"
+        " which is split into jamo. character: as [UNK]. bytes: as one token per UTF-8 byte.",
         choices=("character", "bytes"),
     )
     num_unused: int = groups.VOCABULARY.flag(

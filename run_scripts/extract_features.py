@@ -98,8 +98,8 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
         32, "The number of lines to process at once.", least=1, most=LARGEST_BATCH
     )
     use_tpu: bool = groups.TPU.flag(False, "Must be off: this program runs on GPUs and CPUs.")
-    master: str = groups.TPU.optional("For TPUs; no effect.")
-    num_tpu_cores: int = groups.TPU.optional("For TPUs; no effect.", least=0)
+    master: str = groups.TPU.optional("Accepted but has no effect.")
+    num_tpu_cores: int = groups.TPU.optional("Accepted but has no effect.", least=0)
     use_one_hot_embeddings: bool = groups.TPU.flag(False, "Accepted but has no effect.")
 
 

@@ -174,7 +174,6 @@ def _variables(state):
 def _finish(arguments, job, session, records):
     from bert_tf.training.state import save
 
-    source = job.source
     state = build(job, session)
     config = session.training_config(job.flags, bucket_boundaries=())
     records.in_order(state, config)  # sets the order that the next updates go on in
@@ -185,7 +184,7 @@ def _finish(arguments, job, session, records):
             f"{arguments.folder} must be ahead of --output_dir. Received: step {step}, and a "
             f"checkpoint at step {state.step}"
         )
-    write_files = model_files_writer(job, state, source, records)
+    write_files = model_files_writer(job, state, records)
     for name, variable in _variables(state).items():
         if name in arrays:  # a weight without a gradient has no slots there
             variable.assign(arrays[name])

@@ -157,7 +157,7 @@ def _tables(fields):
         groups = {None: [field for found in groups.values() for field in found]}
     lines = ["| flag | values | default | |", "|---|---|---|---|"]
     for heading, found in groups.items():
-        lines += [f"| **{heading}** | | | |"] if heading else []
+        lines += [f"| **{heading}** |"] if heading else []
         alike = {}
         for field in found:
             alike.setdefault(_about(field), []).append(field)

@@ -29,9 +29,10 @@ WORDS = {
 
 Every flag of the programs of google-research/bert and google-research/albert, and what it is here.
 The tables have the flags that need words, with their defaults there (–: none; empty: that program
-does not have the flag); "same" includes the default. "same (BERT's or ALBERT's)": the two defaults
-differ, and the configuration file decides which one it is, in create_pretraining_data.py a flag of
-ALBERT's ([Migration](migration.md#flags)). Flags that this project adds are in [Flags](flags.md).
+does not have the flag); "same" includes the default. "same (BERT's or ALBERT's)": the two defaults,
+in parentheses, differ, and the configuration file decides which one it is, in
+create_pretraining_data.py a flag of ALBERT's ([Migration](migration.md#flags)). Flags that this
+project adds are in [Flags](flags.md).
 
 `python docs/generated_pages` makes this page from the code.
 """,
@@ -54,7 +55,7 @@ ALBERT's ([Migration](migration.md#flags)). Flags that this project adds are in 
 google-research/bert와 google-research/albert의 프로그램에 있는 모든 플래그가 여기서 어떻게 되는지
 적었습니다. 표에는 설명이 필요한 플래그와 원본의 기본값이 있습니다(–는
 기본값 없음, 빈칸은 그 프로그램에 없는 플래그). "같음"은 기본값도 같다는 뜻입니다.
-"같음(BERT 또는 ALBERT)"은 두 기본값이 다르고 어느 쪽인지는 설정 파일이 정한다는 뜻입니다.
+"같음(BERT 또는 ALBERT)"은 괄호 안의 두 기본값이 다르고 어느 쪽인지는 설정 파일이 정한다는 뜻입니다.
 create_pretraining_data.py에서는 ALBERT의 플래그가 있는지로
 정합니다([옮겨 오기](migration.ko.md#플래그)). 이 프로젝트에서 더한 플래그는
 [플래그](flags.md)(영어)에 있습니다.
@@ -134,10 +135,16 @@ def page(language):
         for kind in KINDS:
             alike = [f"`--{name}`" for name in names if statuses[name] == words[kind]]
             lines += [f"* {words[kind]}: {', '.join(alike)}"] * bool(alike)
+        pairs = [
+            f"`--{name}` ({_default(references[0], name)}, {_default(references[-1], name)})"
+            for name in names
+            if statuses[name] == words["per_model"]
+        ]
+        lines += [f"* {words['per_model']}: {', '.join(pairs)}"] * bool(pairs)
         rows = [
             _row(references, name, statuses[name])
             for name in names
-            if statuses[name] not in [words[kind] for kind in KINDS]
+            if statuses[name] not in [words[kind] for kind in (*KINDS, "per_model")]
         ]
         if rows:
             lines += ["", f"| {words['flag']} | {' | '.join(titles)} | {words['here']} |"]
@@ -146,11 +153,14 @@ def page(language):
     return "\n".join(lines)
 
 
+def _default(reference, name):
+    """The default of a flag in a reference program; empty if it lacks the flag."""
+    flags = PROGRAMS[reference]
+    return f"`{shown(flags[name])}`".replace("`–`", "–") if name in flags else ""
+
+
 def _row(references, name, here):
-    cells = []
-    for reference in references:
-        flags = PROGRAMS[reference]
-        cells.append(f"`{shown(flags[name])}`".replace("`–`", "–") if name in flags else "")
+    cells = [_default(reference, name) for reference in references]
     return f"| `--{name}` | {' | '.join(cells)} | {here} |"
 
 

@@ -114,9 +114,9 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "single file."
     )
     card_file: str = groups.EXPORT.input_file(
-        "For --format=huggingface, a Markdown file whose text begins the model card, instead "
-        "of a title. If the file starts with front matter, between two --- lines, that is "
-        "added to the card's metadata."
+        "For --format=huggingface, a Markdown file whose text is put at the beginning of the "
+        "model card, in place of a title. If the file starts with front matter, between two "
+        "--- lines, that is added to the card's metadata."
     )
     base_dir: str = groups.EXPORT.input_folder(
         "The folder of the model from which fine-tuning started, required for "

@@ -169,13 +169,13 @@ class TrainingFlags(DeviceFlags, ModelFlags):
         "10 on GPUs, 1 on a CPU.",
         least=1,
     )
-    iterations_per_loop: int = groups.TPU.optional("For TPUs; no effect.", least=0)
+    iterations_per_loop: int = groups.TPU.optional("Accepted but has no effect.", least=0)
     use_tpu: bool = groups.TPU.flag(False, "Must be off: this program trains on GPUs and CPUs.")
-    tpu_name: str = groups.TPU.optional("For TPUs; no effect.")
-    tpu_zone: str = groups.TPU.optional("For TPUs; no effect.")
-    gcp_project: str = groups.TPU.optional("For TPUs; no effect.")
-    master: str = groups.TPU.optional("For TPUs; no effect.")
-    num_tpu_cores: int = groups.TPU.optional("For TPUs; no effect.", least=0)
+    tpu_name: str = groups.TPU.optional("Accepted but has no effect.")
+    tpu_zone: str = groups.TPU.optional("Accepted but has no effect.")
+    gcp_project: str = groups.TPU.optional("Accepted but has no effect.")
+    master: str = groups.TPU.optional("Accepted but has no effect.")
+    num_tpu_cores: int = groups.TPU.optional("Accepted but has no effect.", least=0)
 
 
 def check_training_flags(values: TrainingFlags) -> None:
