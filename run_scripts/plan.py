@@ -143,8 +143,8 @@ class CorpusPlanFlags:
     )
     dupe_factor: int = groups.ROWS.flag(
         10,
-        "The number of passes over the text, each stored with different masks. Only for "
-        "--masking=static.",
+        "The number of copies of the text in the records, each with different masks. Only for"
+        " --masking=static.",
         least=1,
         most=10_000,
     )

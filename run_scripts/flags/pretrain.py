@@ -209,7 +209,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         0.0, "Must be 0. Google's program accepted other values but ignored them.", least=0, most=1
     )
     init_from_group0: bool = groups.COMPATIBILITY.flag(
-        False, "Must be off, because Google's program failed with this flag on."
+        False, "Must be off: Google's program failed with this flag."
     )
 
     @property
