@@ -26,8 +26,6 @@ MODULES = {
         "Guess", "Neighbour", "HiddenStates", "Attention", "Classified", "Tagged", "FoundEntity",
         "Answered", "FoundAnswer", "Chosen", "Hit",
     ),
-    "model_formats.load_folder": ("load_folder",),
-    "model_formats.loaded_model": ("LoadedModel",),
     "finetuning.classification.head": ("SequenceClassifier",),
     "finetuning.ner.head": ("TokenClassifier",),
     "finetuning.question_answering.span_head": ("SpanModel",),
