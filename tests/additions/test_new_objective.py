@@ -8,7 +8,7 @@ from keras import ops
 
 from bert_common.errors import InputError
 from bert_tf import BertModel
-from bert_tf.checkpoint import load_arrays
+from bert_tf.checkpoint import load_arrays, load_google_checkpoint, save_google_checkpoint
 from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.encoder import EncoderModel, HeadOutput
 from bert_tf.layers import call_block, dense
@@ -138,6 +138,25 @@ def test_outputs_that_it_does_not_name():
     model = OddTokens(tiny_model(**ONE_LAYER).encoder)
     with pytest.raises(InputError, match="head_outputs of the model .* Received: OddTokens"):
         EncoderModel.head_outputs(model)
+
+
+def test_its_checkpoint_is_read_without_its_row(tmp_path):
+    """By an encoder, as a user of Google's checkpoints reads them; what fits no encoder stays."""
+    prefix, encoder = str(tmp_path / "model.ckpt"), tiny_model(**ONE_LAYER).encoder
+    save_google_checkpoint(OddTokens(tiny_model(**ONE_LAYER).encoder), prefix)
+    report = load_google_checkpoint(encoder, prefix)
+    assert not report.missing and report.ignored == ("odd/bias", "odd/kernel")
+    save_google_checkpoint(tiny_model().encoder, prefix)  # of two layers
+    with pytest.raises(InputError, match=r"\+ bert/encoder/layer_1/.* not part of the model"):
+        load_google_checkpoint(encoder, prefix)
+
+
+def test_its_head_can_begin_anew(tmp_path):
+    """The message about a checkpoint without its head says how."""
+    prefix, encoder = str(tmp_path / "model.ckpt"), tiny_model(**ONE_LAYER).encoder
+    save_google_checkpoint(encoder, prefix)
+    with pytest.raises(InputError, match=r"\(run_pretraining --allow_missing=odd/ begins new"):
+        load_google_checkpoint(OddTokens(encoder), prefix)
 
 
 ROW = PretrainingObjective(
