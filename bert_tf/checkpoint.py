@@ -29,8 +29,8 @@ from bert_tf.config import EncoderConfig, unseen_differences
 from bert_tf.names import REPLACED_TOKENS_NAMES
 from bert_tf.optimization import OPTIMIZERS, DecayOptimizer
 
-# Heads that a checkpoint may hold beyond a model, as regular expressions; the names of a new head
-# are added here. Those of downstream tasks are ignored by every model that lacks them.
+# Heads that a checkpoint may hold beyond a model, as regular expressions. Those of downstream
+# tasks, where a new one is added, are ignored by every model that lacks them.
 TASK_HEAD_NAMES = r"^output_(weights|bias)$|^cls/squad/|^(start_logits|end_logits|answer_class)/"
 # Those of pre-training are ignored only by a model that has none of them, such as an encoder.
 HEAD_NAMES = r"^cls/(predictions|seq_relationship)/"
@@ -221,7 +221,8 @@ def load_google_checkpoint(
     """Sets a model's weights from a checkpoint that Google or this project made.
 
     Args:
-        model: a BertModel, an AlbertModel, or a model around one of them.
+        model: a BertModel, an AlbertModel, or a model around one of them. An encoder by itself
+            ignores the heads of any objective in the file.
         checkpoint_prefix: for example "uncased_L-12_H-768_A-12/bert_model.ckpt".
         allow_missing, optimizer: as in `load_arrays`.
 
@@ -229,7 +230,11 @@ def load_google_checkpoint(
         InputError: no such checkpoint, or as `load_arrays`.
     """
     tables = [name for name in google_variables(model) if name.endswith(TABLE)]
-    arrays = google_arrays(checkpoint_prefix, [name.removesuffix(TABLE) for name in tables])
+    stems = [name.removesuffix(TABLE) for name in tables]
+    arrays = google_arrays(checkpoint_prefix, stems)
+    if stems and not hasattr(model, "encoder"):  # what does not begin so is of a head, of any kind
+        heads = rf"(?!{'|'.join(map(re.escape, stems))})"
+        arrays = dataclasses.replace(arrays, heads=(heads,))
     return load_arrays(model, arrays, allow_missing, optimizer=optimizer)
 
 
@@ -299,9 +304,8 @@ def load_arrays(
 
 def _begin_anew(model, needed, loaded):
     """What a message adds where heads of pre-training alone are missing; "" otherwise."""
-    of_pretraining = f"{HEAD_NAMES}|^{REPLACED_TOKENS_NAMES}"
     of_encoder = google_variables(getattr(model, "encoder", model))
-    if any(name in of_encoder or not re.search(of_pretraining, name) for name in needed):
+    if any(name in of_encoder or re.search(TASK_HEAD_NAMES, name) for name in needed):
         return ""
     heads = set()
     for name in needed:

@@ -268,5 +268,6 @@ def replaced_tokens_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -
     }
 
 
-# The first loss chooses the best checkpoint.
+# The first loss chooses the best checkpoint. No `piece_losses`: the discriminator's loss is over
+# all tokens, none of which is less important.
 OBJECTIVE = Objective(LOSSES, replaced_tokens_sums, shares=SHARES)

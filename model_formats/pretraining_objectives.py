@@ -35,9 +35,9 @@ class PretrainingObjective:
     memory_line: Callable[..., str] = memory_line
     uses_pairs: bool = True  # whether it has a sentence objective
     encoders: tuple[str, ...] = ()  # the names of the encoders that it is for; empty for all
-    # Whether --token_dropping can be on: its model has one encoder, and a loss of masked words by
-    # which tokens are chosen.
-    drops_tokens: bool = True
+    # Whether --token_dropping can be on: the `Objective` of its model has `piece_losses`, by which
+    # tokens are chosen. Flags are checked before the model can be imported.
+    drops_tokens: bool = False
     # A regular expression for Google's names of weights, by which its checkpoints are known; None
     # for the objective of all others.
     weights: str | None = None
@@ -78,6 +78,7 @@ MASKED_WORDS = PretrainingObjective(
     model="bert_tf.pretraining.PretrainingModel",
     measured=_masked_words_measured,
     baseline=_masked_words_baseline,
+    drops_tokens=True,
 )
 REPLACED_TOKENS = PretrainingObjective(
     name="rtd",
@@ -89,8 +90,6 @@ REPLACED_TOKENS = PretrainingObjective(
     memory_line=memory_line_of_two,
     uses_pairs=False,
     encoders=(ELECTRA.name,),
-    # The discriminator's loss is over all tokens: none of them is less important.
-    drops_tokens=False,
     weights=REPLACED_TOKENS_NAMES,
 )
 OBJECTIVES = {objective.name: objective for objective in (MASKED_WORDS, REPLACED_TOKENS)}

@@ -11,6 +11,14 @@ from finetuning.tasks import TASKS, Task
 # Where a fine-tuned model's folder records its task: its name under this key, and its settings.
 SETTINGS_FILE, TASK_KEY = "finetuning.json", "task"
 
+# The tasks of version 0.1 -> a setting that folders of none of the tasks before it have.
+SIGNS = {
+    "question_answering": "start_n_top",
+    "multiple_choice": "max_qa_length",
+    "classification": "task_type",
+    "ner": "labels",
+}
+
 _KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -40,18 +48,11 @@ def guess_task(record: Mapping[str, Any], path: str) -> str:
 
     Read for one release: the version after the next one refuses such a folder.
     """
-    # A setting that folders of none of the tasks before it have.
-    signs = {
-        "question_answering": "start_n_top",
-        "multiple_choice": "max_qa_length",
-        "classification": "task_type",
-        "ner": "labels",
-    }
-    for task, name in signs.items():
+    for task, name in SIGNS.items():
         if name in record:
             return task
     raise InputError(
-        f"{path} must hold one of {', '.join(signs.values())}. Received: {', '.join(record)}"
+        f"{path} must hold one of {', '.join(SIGNS.values())}. Received: {', '.join(record)}"
     )
 
 

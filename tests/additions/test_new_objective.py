@@ -1,7 +1,5 @@
 """An objective that is defined only in this file is trained, reported, and measured."""
 
-import dataclasses
-
 import keras
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from keras import ops
 
 from bert_common.errors import InputError
 from bert_tf import BertModel
-from bert_tf.checkpoint import load_arrays
+from bert_tf.checkpoint import load_arrays, load_google_checkpoint, save_google_checkpoint
 from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.encoder import EncoderModel, HeadOutput
 from bert_tf.layers import call_block, dense
@@ -24,7 +22,7 @@ from model_formats.huggingface.architectures import ENCODER, choose_architecture
 from model_formats.huggingface.card import make_card
 from model_formats.huggingface.export import named_arrays
 from model_formats.load_folder import load_folder
-from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES
+from model_formats.pretraining_objectives import OBJECTIVES, PretrainingObjective
 from model_formats.runtimes.ids_graph import make_graph
 from model_formats.weights import open_weights
 from tests.support.paths import ROOT
@@ -142,21 +140,50 @@ def test_outputs_that_it_does_not_name():
         EncoderModel.head_outputs(model)
 
 
+def test_its_checkpoint_is_read_without_its_row(tmp_path):
+    """By an encoder, as a user of Google's checkpoints reads them; what fits no encoder stays."""
+    prefix, encoder = str(tmp_path / "model.ckpt"), tiny_model(**ONE_LAYER).encoder
+    save_google_checkpoint(OddTokens(tiny_model(**ONE_LAYER).encoder), prefix)
+    report = load_google_checkpoint(encoder, prefix)
+    assert not report.missing and report.ignored == ("odd/bias", "odd/kernel")
+    save_google_checkpoint(tiny_model().encoder, prefix)  # of two layers
+    with pytest.raises(InputError, match=r"\+ bert/encoder/layer_1/.* not part of the model"):
+        load_google_checkpoint(encoder, prefix)
+
+
+def test_its_head_can_begin_anew(tmp_path):
+    """The message about a checkpoint without its head says how."""
+    prefix, encoder = str(tmp_path / "model.ckpt"), tiny_model(**ONE_LAYER).encoder
+    save_google_checkpoint(encoder, prefix)
+    with pytest.raises(InputError, match=r"\(run_pretraining --allow_missing=odd/ begins new"):
+        load_google_checkpoint(OddTokens(encoder), prefix)
+
+
+ROW = PretrainingObjective(
+    name="odd",
+    predicts="whether a piece's id is odd",
+    description="pre-trained to find odd pieces",
+    model=f"{__name__}.OddTokens",
+    measured=lambda model, pairs: model.objective,
+    baseline=lambda results, most_frequent_share: "half of them are odd",
+    uses_pairs=False,
+    weights="odd/",
+)
+
+
+def test_it_drops_no_tokens(tmp_path, monkeypatch, capsys):
+    """It has no losses of masked words, by which tokens are chosen: one line says so."""
+    monkeypatch.setitem(OBJECTIVES, "odd", ROW)
+    job = PretrainingJob(tmp_path, num_hidden_layers=4)
+    assert job.run(objective="odd", token_dropping=0.5) == 1
+    refusal = "--token_dropping needs --objective=mlm. Received: --objective=odd"
+    assert one_line(capsys).endswith(refusal)
+
+
 @pytest.mark.usefixtures("eagerly")
 def test_it_is_a_choice_of_the_program(tmp_path, monkeypatch, capsys):
     """A row of the table: run_pretraining trains it, evaluates, and takes up its own folder."""
-    row = dataclasses.replace(
-        MASKED_WORDS,
-        name="odd",
-        predicts="whether a piece's id is odd",
-        description="pre-trained to find odd pieces",
-        model=f"{__name__}.OddTokens",
-        measured=lambda model, pairs: model.objective,
-        baseline=lambda results, most_frequent_share: "half of them are odd",
-        uses_pairs=False,
-        weights="odd/",
-    )
-    monkeypatch.setitem(OBJECTIVES, "odd", row)
+    monkeypatch.setitem(OBJECTIVES, "odd", ROW)
     job = PretrainingJob(tmp_path, **NO_DROPOUT)
     assert job.run(objective="odd", num_train_steps=2, do_eval=True) == 0
     assert "(half of them are odd)" in capsys.readouterr().out

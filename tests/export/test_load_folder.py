@@ -21,7 +21,7 @@ from finetuning.question_answering.span_head import SpanModel
 from finetuning.tasks import TASKS
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
-from model_formats.task_records import SETTINGS_FILE, find_task, guess_task
+from model_formats.task_records import SETTINGS_FILE, SIGNS, find_task, guess_task
 from tests.support.models.model_folders import (
     PIECES,
     VALUES,
@@ -65,9 +65,14 @@ def test_a_task_is_known_by_its_name(task, tmp_path):
     record = json.loads(path.read_text())
     assert record.pop("task") == task and record == settings_of(task)
     assert ModelFolder.open(str(tmp_path)).task == task
-    if task == "similarity":  # version 0.1 had no such folders
-        return
-    # As version 0.1 wrote it: the settings alone.
+
+
+@pytest.mark.parametrize("task", SIGNS)
+def test_folders_of_version_0_1(task, tmp_path):
+    """They hold the settings alone."""
+    write_folder(tmp_path, task=task)
+    path = tmp_path / SETTINGS_FILE
+    record = settings_of(task)
     path.write_text(json.dumps(record))
     folder = ModelFolder.open(str(tmp_path))
     assert (folder.task, folder.settings) == (task, record)

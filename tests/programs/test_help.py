@@ -12,16 +12,11 @@ import pytest
 
 from bert_common.errors import InputError
 from finetuning.tasks import TASKS
-from run_scripts.classifier import ClassifierFlags
 from run_scripts.flags.declaration import NEVER, UNTRAINED, PerModel, names_of, value_type
 from run_scripts.flags.finetune import FinetuneFlags
 from run_scripts.flags.groups import COMPATIBILITY, HEADINGS, REQUIRED, TPU, group_of
 from run_scripts.flags.parser import help_text, parse
 from run_scripts.flags.pretrain import PretrainFlags
-from run_scripts.ner import NerFlags
-from run_scripts.race import RaceFlags
-from run_scripts.similarity import SimilarityFlags
-from run_scripts.squad import SquadFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
 from tests.support.bad_inputs.bad_input_programs import FLAG_CLASSES
 from tests.support.paths import ROOT
@@ -71,16 +66,19 @@ def test_what_is_declared_fits_the_name_and_the_help(flags_class):
             assert about["is_path"], field.name
 
 
+# The name of a task -> the flags of its program, the one with a `PROGRAM`.
 FINE_TUNING = {
-    "classification": ClassifierFlags,
-    "ner": NerFlags,
-    "question_answering": SquadFlags,
-    "multiple_choice": RaceFlags,
-    "similarity": SimilarityFlags,
+    module.PROGRAM.task.name: flags_class
+    for flags_class in FLAG_CLASSES
+    if hasattr(module := sys.modules[flags_class.__module__], "PROGRAM")
 }
 
 
-@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_a_program():
+    assert set(FINE_TUNING) == set(TASKS)
+
+
+@pytest.mark.parametrize("task", FINE_TUNING)
 def test_the_settings_of_a_task_are_flags(task):
     flags_class, settings = FINE_TUNING[task], TASKS[task].settings
     fields = {field.name: field for field in dataclasses.fields(flags_class)}
@@ -93,26 +91,27 @@ def test_the_settings_of_a_task_are_flags(task):
     assert {*names_of(FinetuneFlags, "recorded")} <= {*names_of(flags_class, "recorded")}
 
 
+# Task -> the settings that never change.
+NEVER_CHANGED = {
+    "classification": {"task_name", "task_type", "labels", "metrics", "feature_layers"},
+    "ner": {"task_name", "labels", "feature_layers"},
+    "question_answering": {"version_2_with_negative", "start_n_top", "end_n_top"},
+    "multiple_choice": set(),
+    "similarity": {"pooling", "normalize", "embedding_sizes"},
+}
+
+
 def test_which_settings_may_change():
     found = {
         (task, name): field.metadata["changeable"]
-        for task, flags_class in FINE_TUNING.items()
-        for field in dataclasses.fields(flags_class)
+        for task in NEVER_CHANGED
+        for field in dataclasses.fields(FINE_TUNING[task])
         if (name := field.name) in TASKS[task].settings
     }
-    never = {key for key, when in found.items() if when == NEVER}
     untrained = {name for (_, name), when in found.items() if when == UNTRAINED}
     assert untrained == {"text_column", "second_column", "label_column", "id_column"}
-    assert never == {
-        *(("classification", name) for name in ("task_name", "task_type", "labels", "metrics")),
-        *(("ner", name) for name in ("task_name", "labels")),
-        *((task, "feature_layers") for task in ("classification", "ner")),
-        *(
-            ("question_answering", name)
-            for name in ("version_2_with_negative", "start_n_top", "end_n_top")
-        ),
-        *(("similarity", name) for name in ("pooling", "normalize", "embedding_sizes")),
-    }
+    for task, names in NEVER_CHANGED.items():
+        assert {name for name in TASKS[task].settings if found[task, name] == NEVER} == names
 
 
 @pytest.mark.parametrize("flags_class", FLAG_CLASSES)

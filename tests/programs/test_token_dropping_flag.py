@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from model_formats.encoders import ENCODERS
 from model_formats.model_folder import ModelFolder
+from model_formats.pretraining_objectives import OBJECTIVES
 from tests.support.programs import (
     DROPOUT,
     HARD,
@@ -19,7 +21,7 @@ from tests.support.programs import (
     results,
 )
 from tests.support.record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC
-from tests.support.tiny_models import without_graphs
+from tests.support.tiny_models import SIZES, without_graphs
 
 LAYERS = {**DROPOUT, "num_hidden_layers": 3}
 DROPPING = {"token_dropping": 0.5}
@@ -103,3 +105,13 @@ def test_what_does_not_fit(tmp_path, capsys, kind, flags, words):
     assert job.run(**{**DROPPING, **flags}) == 1
     line = one_line(capsys)
     assert words in line, line
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_which_objectives_drop_tokens(name):
+    """The record, which flags are checked by, says what the model's `Objective` can do."""
+    objective = OBJECTIVES[name]
+    kind = ENCODERS[(*objective.encoders, "bert")[0]]
+    width = {"embedding_size": 16} if kind.name in ("albert", "electra") else {}
+    model = objective.make_model(kind.make_model(kind.config(**SIZES, **width)))
+    assert objective.drops_tokens == (model.objective.piece_losses is not None)
