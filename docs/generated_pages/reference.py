@@ -28,8 +28,6 @@ MODULES = {
     ),
     "finetuning.classification.head": ("SequenceClassifier",),
     "finetuning.ner.head": ("TokenClassifier",),
-    "finetuning.question_answering.span_head": ("SpanModel",),
-    "finetuning.multiple_choice.head": ("MultipleChoiceModel",),
     "finetuning.similarity.head": ("SentenceEncoder",),
     "bert_tf.training.step": ("TrainingStep", "StepConfig"),
 }  # fmt: skip
