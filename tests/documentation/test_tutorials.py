@@ -1,6 +1,8 @@
 """The tutorials: notebooks and pages are those of their texts, every notebook runs."""
 
+import ast
 import base64
+import importlib
 import importlib.util
 import json
 
@@ -9,7 +11,7 @@ from tutorial_pages import pages
 from tutorial_pages.notebooks import notebook_file, notebook_text
 from tutorial_pages.texts import LANGUAGES, SUFFIXES, TEXTS, TUTORIALS, cells
 
-from tests.support.paths import ROOT
+from tests.support.paths import LAYERS, ROOT
 
 NAMES = [path.stem for path in TEXTS]
 CASES = [(path, language) for path in TEXTS for language in LANGUAGES]
@@ -36,6 +38,17 @@ def test_notebooks_hold_no_outputs_and_the_same_code(path):
         assert all(cell["execution_count"] is None for cell in own)
         code.append([cell["source"] for cell in own])
     assert code[0] == code[1]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=NAMES)
+def test_names_that_are_imported_exist(path):
+    """Of this project; the notebooks themselves run in the slow tests."""
+    code = [cell.source for cell in cells(path, "en") if cell.kind == "python"]
+    assert code
+    for node in (node for text in code for node in ast.walk(ast.parse(text))):
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] in LAYERS:
+            module = importlib.import_module(node.module)
+            assert all(hasattr(module, name.name) for name in node.names), ast.unparse(node)
 
 
 @pytest.mark.parametrize("path, language", CASES, ids=IDS)
