@@ -62,8 +62,8 @@ class BuildVocabFlags:
     )
     overwrite: bool = groups.OUTPUT.flag(
         False,
-        "Replace the vocabulary that --output_dir already holds. Default: keep it and stop "
-        "with an error.",
+        "Replace another vocabulary that --output_dir already holds. Default: keep it and "
+        "stop with an error.",
     )
     compare: str = groups.VOCABULARY.optional(
         "Print how existing tokenizers split the sentences of --text, instead of learning a "
@@ -133,8 +133,8 @@ class BuildVocabFlags:
     strict_utf8: bool = groups.FILES.flag(
         False,
         "Stop with an error on invalid UTF-8. Default: skip and count invalid bytes; stop "
-        "only if a file has more than 1,000 of them and they make up more than a quarter of "
-        "the file.",
+        "only if there are more than 1,000 of them in a file and they make up more than a "
+        "quarter of what is read of it.",
     )
     num_threads: int = groups.THREADS.flag(
         2,

@@ -6,7 +6,7 @@
 #   bash benchmarks/reference/vectors.sh
 #
 # data/ must hold klue-nli-v1.1, KorSTS and korquad as they are published. The Python that is active
-# needs the project.
+# needs the project with the extra finetune.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

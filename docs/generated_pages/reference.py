@@ -27,7 +27,6 @@ MODULES = {
         "Answered", "FoundAnswer", "Chosen", "Hit",
     ),
     "finetuning.classification.head": ("SequenceClassifier",),
-    "finetuning.similarity.head": ("SentenceEncoder",),
     "bert_tf.training.step": ("TrainingStep", "StepConfig"),
 }  # fmt: skip
 

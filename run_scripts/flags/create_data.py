@@ -101,7 +101,8 @@ class CreateDataFlags(TokenizerFlags):
         "whether A and B are in order or swapped; other flags get ALBERT's defaults. none: "
         "nothing; there is no B. Default: depends on the model in --model_dir (BERT nsp, "
         "ALBERT sop, ELECTRA none); without one, sop if --spm_model_file, --ngram, "
-        "--favor_shorter_ngram, --do_permutation or --input_file_mode is given, else nsp.",
+        "--favor_shorter_ngram, --do_permutation, --input_file_mode or "
+        "--random_next_sentence=false is given, else nsp.",
         choices=OBJECTIVES,
     )
     max_seq_length: int = groups.ROWS.flag(
@@ -168,7 +169,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     random_next_sentence: bool = groups.ROWS.flag(
         PerModel(False),
-        "The same as --objective=nsp, except that other flags get ALBERT's defaults.",
+        "true: the same as --objective=nsp, except that other flags get ALBERT's defaults. "
+        "false: the same as --objective=sop.",
         in_manifest=False,
     )
     short_seq_prob: float = groups.ROWS.flag(
@@ -181,7 +183,8 @@ class CreateDataFlags(TokenizerFlags):
     dupe_factor: int = groups.ROWS.flag(
         PerModel(10, {"albert": 40}),
         "The number of passes over the text, each with different segments and masks. The "
-        "defaults of BERT and ALBERT are for --masking=static; --masking=dynamic uses 1.",
+        "defaults of BERT and ALBERT are for --masking=static; with --masking=dynamic, the "
+        "default is 1.",
         least=1,
         most=MOST_PASSES,
     )

@@ -83,8 +83,8 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         kept=True,  # else it would be measured on texts that were trained on
     )
     predict_split: str = groups.PREDICTION.optional(
-        "The split (train, dev or test) whose examples --do_predict predicts. Default: the "
-        "held-out part if --eval_on=train_part, else test if present, else dev."
+        "The split, such as train, dev or test, whose examples --do_predict predicts. "
+        "Default: the held-out part if --eval_on=train_part, else test if present, else dev."
     )
     train_batch_size: int = groups.UPDATES.flag(
         32,

@@ -1,4 +1,4 @@
-"""The script that trains reference_vectors: its commands are accepted and read what it makes."""
+"""The script that trains reference_vectors: commands are accepted and start from its models."""
 
 import re
 import shlex
