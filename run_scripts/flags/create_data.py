@@ -158,8 +158,8 @@ class CreateDataFlags(TokenizerFlags):
     )
     favor_shorter_ngram: bool = groups.ROWS.flag(
         PerModel(True),
-        "Mask short n-grams more often: length n has weight 1/n. Off: long n-grams more often, "
-        "with the weights reversed.",
+        "Mask short n-grams more often: length n has weight 1/n. Off: mask long n-grams more "
+        "often, with these weights in reverse order.",
     )
     do_permutation: bool = groups.ROWS.flag(
         PerModel(False),

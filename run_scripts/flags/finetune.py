@@ -192,8 +192,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         recorded=True,
     )
     cached_dir: str = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect. Encoded examples are not cached, because encoding takes "
-        "only seconds.",
+        "Accepted but has no effect.",
         no_effect=True,
     )
     albert_hub_module_handle: str = groups.COMPATIBILITY.optional(
