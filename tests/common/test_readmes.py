@@ -171,12 +171,13 @@ SHORT = {
     "run_scripts/run_korean.sh": ["--num_train_epochs=1", "--train_batch_size=8"],
 }  # fmt: skip
 
-# Not run: what installs, takes minutes, serves until it is stopped, or needs more machines or an
-# extra.
+# Not run: what installs, takes minutes, serves until it is stopped, needs more machines or an extra,
+# or the vectors that vectors.sh trains.
 NOT_RUN = (
     "pip ", "tensorboard ", "bash run_scripts/quickstart.sh", "bash run_scripts/test.sh",
     "python -m run_scripts.tools.check_devices", "python -m benchmarks.", "python explore.py",
     "python run_pretraining.py --flagfile=job.flags",
+    "python export_model.py --model_dir=output/vectors",
     "python export_model.py --model_dir=output/model --output_dir=output/onnx",
     "python run_pretraining.py --flagfile=run_scripts/flagfiles/bert_base_2048_pretrain.flags",
 )  # fmt: skip
