@@ -171,8 +171,8 @@ SHORT = {
     "run_scripts/run_korean.sh": ["--num_train_epochs=1", "--train_batch_size=8"],
 }  # fmt: skip
 
-# Not run: what installs, takes minutes, serves until it is stopped, needs more machines or an extra,
-# or the vectors that vectors.sh trains.
+# Not run: what installs, takes minutes, serves until it is stopped, or needs more machines, an
+# extra or the vectors that vectors.sh trains.
 NOT_RUN = (
     "pip ", "tensorboard ", "bash run_scripts/quickstart.sh", "bash run_scripts/test.sh",
     "python -m run_scripts.tools.check_devices", "python -m benchmarks.", "python explore.py",
