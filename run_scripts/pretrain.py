@@ -76,9 +76,7 @@ def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None"
     if session.chief:
         write_files(flags.output_dir)
     evaluator = None
-    # A signal may have prevented the last evaluation.
-    to_evaluate = bool(flags.eval_input_file) and state.evaluated < state.step
-    finished = state.is_finished(flags.last_step) and not to_evaluate
+    finished = state.has_nothing_left(flags.last_step, bool(flags.eval_input_file))
     if flags.do_eval or (flags.eval_input_file and not finished):
         evaluator = make_evaluator(job, session, state, held_out)
     if flags.do_train:

@@ -257,15 +257,14 @@ class Session:
         """Prints a summary and trains, with `options` of the loop; whether a signal ended it."""
         budget = state.time_budget
         of_all = "" if budget else f" of {config.num_train_steps}"
-        finished = state.is_finished(config.num_train_steps)
-        if finished and not (evaluator and state.evaluated < state.step):
+        if state.has_nothing_left(config.num_train_steps, evaluator is not None):
             more = "more time" if budget else "more steps"
             self.print(
                 f"already at step {state.step}{of_all}: nothing to train ({more} would continue "
                 "from here)"
             )
             return False
-        if not finished:  # otherwise a signal prevented the last evaluation
+        if not state.is_finished(config.num_train_steps):  # else a last evaluation alone is left
             self._announce(state, config, workload)
         data = data.in_order(state, config)
         stopped = train(state, self.strategy, data, config, evaluator, **options)

@@ -77,6 +77,10 @@ class TrainingState:
         in_time = self.time_budget is None or not self.time_budget.is_over
         return self.step >= num_train_steps or not in_time
 
+    def has_nothing_left(self, num_train_steps: int, evaluates: bool) -> bool:
+        """Whether there is nothing to train, nor a last evaluation, which a signal may prevent."""
+        return self.is_finished(num_train_steps) and not (evaluates and self.evaluated < self.step)
+
     def set(self, step: int, counters: Mapping[str, Any]) -> None:
         """Sets the state to what a checkpoint holds."""
         self.step = step

@@ -2,7 +2,6 @@
 
 import ast
 import base64
-import importlib
 import importlib.util
 import json
 

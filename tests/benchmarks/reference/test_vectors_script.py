@@ -1,4 +1,4 @@
-"""The script that trains reference_vectors: commands are accepted and start from its models."""
+"""Every command of the script that trains reference_vectors starts from a model made before."""
 
 import re
 import shlex
