@@ -1,4 +1,4 @@
-"""ELECTRA's objective, replaced-token detection (arXiv:2003.10555), and its two networks.
+"""ELECTRA's objective, replaced-token detection (arXiv:2003.10555), with its two networks.
 
 A generator predicts the masked tokens, and for each mask a token is sampled from its prediction.
 The discriminator says of every token whether it was replaced. A sampled token that equals the

@@ -1,4 +1,4 @@
-"""What a fine-tuned model's folder records of its task, and the values that may stand there."""
+"""What a fine-tuned model's folder may record of its task."""
 
 from collections.abc import Mapping
 from typing import Any

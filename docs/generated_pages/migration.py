@@ -1,4 +1,4 @@
-"""Makes docs/migration-flags.md: each flag of the reference programs, and what it is here."""
+"""Makes docs/migration-flags.md, which says what each flag of the reference programs is here."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Makes docs/reference.md: the public names of the packages, with signatures and docstrings.
+"""Makes docs/reference.md from the signatures of public names with their docstrings.
 
 Nothing is imported: the text of the modules is read, so that neither TensorFlow nor any order of
 imports matters.

@@ -1,4 +1,4 @@
-"""The groups that `--help` shows flags in, and their order; a group declares its flags.
+"""The groups, in their order, that `--help` shows flags in; a group declares its flags.
 
     batch_size: int = groups.EVALUATION.flag(8, "Examples in a step.", least=1)
 

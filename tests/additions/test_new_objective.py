@@ -1,4 +1,4 @@
-"""An objective that is defined only in this file is trained, reported, and measured."""
+"""An objective that is defined only in this file can do what the package's objectives do."""
 
 import keras
 import numpy as np

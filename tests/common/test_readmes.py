@@ -1,4 +1,4 @@
-"""The commands and the code of the READMEs and guides work as printed, one after the other."""
+"""What the READMEs, with the guides, print as commands or code works, one after the other."""
 
 import ast
 import configparser

@@ -1,4 +1,4 @@
-"""The tutorials: notebooks and pages are those of their texts, every notebook runs."""
+"""What is made of the tutorials' texts is fresh; every notebook runs."""
 
 import ast
 import base64

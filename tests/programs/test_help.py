@@ -1,4 +1,4 @@
-"""The --help of every program; its launcher; its examples and paths."""
+"""What `--help` says of a program fits what the program declares."""
 
 import dataclasses
 import itertools

@@ -1,4 +1,4 @@
-"""run_pretraining --token_dropping: trains, resumes, and leaves a plain model."""
+"""run_pretraining --token_dropping trains, resumes, leaves a plain model."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""XLA really compiles the forward and backward pass, once for every replica, as its dumps show."""
+"""XLA really compiles the gradients of the step, once for every replica, as its dumps show."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The files that programs get: good ones of every kind, and the ways to damage each kind."""
+"""The files that programs get, good ones of every kind with the ways to damage them."""
 
 import json
 import os
