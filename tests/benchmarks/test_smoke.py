@@ -1,7 +1,6 @@
 """Every benchmark runs on tiny inputs, and prints or writes what it says."""
 
 import importlib.util
-import json
 import re
 from typing import NamedTuple
 
@@ -12,7 +11,6 @@ from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.training.evaluation import read_results
 from tests.support.benchmark_programs import output_of
 from tests.support.paths import ROOT, TEST_DATA
-from tests.support.record_files import FORMAT, describe, make_files
 from tests.support.task_data import number_questions, write_questions
 from tests.support.tiny_models import tiny_model, write_config
 
@@ -20,10 +18,6 @@ TRAIN, HELD_OUT = ROOT / "sample_corpus" / "train.txt", ROOT / "sample_corpus" /
 TOKENIZER = TEST_DATA / "sample_tokenizer"
 SIZES = {"vocab_size": 3000, "max_position_embeddings": 128}
 REVIEWS = ("정말 재미있는 영화", "너무 지루하고 길다", "배우가 아깝다 노잼", "꿀잼 또 본다")
-TREEBANK = """\
-1\t학교에서는\t학교+에서+는\tADV\t_\t_\t0\troot\t_\t_
-2\t했다\t하\tVERB\t_\t_\t1\tdep\t_\tOrigLemma=하+었+다|SpaceAfter=No
-"""
 
 
 class Smoke(NamedTuple):
@@ -49,21 +43,9 @@ RUNS = {
         "--models=bert-tiny --lengths=32 --precisions=float32 --rows=4 --rounds=1 --steps=1 "
         "--matrix=64 --vary --only=without_dropout", r"\| bert-tiny \| 32 \| float32 \| without_",
     ),
-    "speed.masks": Smoke(
-        "--processes=0,2 --length=64 --rows=8 --rounds=2 --batches=2 --packed",
-        "All masks are equal", slow=False,
-    ),
     "speed.memory": Smoke(
         "--config={model}/bert_config.json --length=16 --batch=2 --precision=float32 "
         "--recompute=block --steps=1 --xla=off", r"\| 16 \| float32 \| block \| off \|",
-    ),
-    "speed.objectives": Smoke(
-        "--config={root}/run_scripts/flagfiles/electra_small.json --length=16 --predictions=3 "
-        "--batch=2 --rounds=1 --steps=1 --xla=off", r"\| rtd \| 14,386,881 ",
-    ),
-    "speed.question_features": Smoke(
-        "--input_file={questions} --tokenizer_dir={tokenizer} --rounds=1", r"\|",
-        needs=("transformers", "tokenizers"),
     ),
     "speed.repeated_text": Smoke(
         "--input_file={held_out} --tokenizer_dir={tokenizer} --baseline={root} --rounds=1 "
@@ -71,15 +53,8 @@ RUNS = {
     ),
     "speed.training": Smoke(
         "--config={model}/bert_config.json --length=16 --predictions=3 --batch=4 --rounds=2 "
-        "--precision=float32 --devices",
-        "two processes, MultiWorkerMirroredStrategy",
-    ),
-    "quality.adaptation": Smoke(
-        "--model_dir={model} --input_file={records} --eval_input_file={records} --work_dir={out} "
-        "--steps=2", r"(?s)\| as_is.*\| repeat.*\| interpolate",
-    ),
-    "quality.cut_tasks": Smoke(
-        "--tasks_dir={tasks} --output_dir={out}", "nsmc_30k = 200\nsts_train = 4", slow=False
+        "--precision=float32 --peers=none",
+        r"\| this project, XLA off \| float32 \|",
     ),
     "quality.ladder": Smoke(
         "--text={train} --tokenizer_dir={tokenizer} --tasks_dir={tasks} --work_dir={out} "
@@ -95,14 +70,6 @@ RUNS = {
         "--held_out={train} --output_dir={out} --characters=40 --passages=50 "
         "--models=one:{model}/bert_config.json:{model}:{model}",
         "one_bits = ",
-    ),
-    "vocabularies.morphemes": Smoke(
-        "--conllu={treebank} --vocabs={tokenizer},{tokenizer}/vocab.txt",
-        r"\| sample_tokenizer \| WordPiece \| 2758 \|", slow=False,
-    ),
-    "vocabularies.unknown_characters": Smoke(
-        "--learn_from={train} --input_file={held_out} --vocab_size=2500 --megabytes=0.01 "
-        "--rounds=1", r"\| bytes \|",
     ),
     "vocabularies.usual_vocabulary": Smoke(
         "--input_file={train} --output_dir={out} --vocab_size=2000", needs=("tokenizers",),
@@ -175,8 +142,6 @@ def folder(tmp_path_factory):
         "model": write_model(path / "model"),
         "tasks": write_tasks(path / "tasks"),
         "questions": write_questions(path / "questions.json", number_questions(40, seed=1)),
-        "treebank": write_treebank(path / "treebank.conllu"),
-        "records": write_records(path),
         "vectors": write_vectors(path / "texts.npy"),
     }
 
@@ -200,8 +165,8 @@ def write_vectors(path):
 
 
 def write_tasks(folder):
-    """NSMC, whose labels are words of the reviews; KorSTS and KLUE-STS."""
-    for name in ("nsmc", "KorSTS", "klue-sts-v1.1"):
+    """NSMC, whose labels are words of the reviews; KorSTS; questions that ask the same."""
+    for name in ("nsmc", "KorSTS"):
         (folder / name).mkdir(parents=True)
     for split in ("train", "test"):
         rows = [f"{i}\t{REVIEWS[i % 4]} {('싫다', '좋다')[i % 2]}\t{i % 2}" for i in range(200)]
@@ -226,24 +191,7 @@ def write_tasks(folder):
         f"0\t1\t질문 {group}의 {number}번째 말\n" for group in "가나" for number in range(10)
     ]
     (folder / "parakqc.txt").write_text("".join(wordings), encoding="utf-8")
-    entries = [
-        {"guid": str(i), "sentence1": a, "sentence2": b, "labels": {"label": y, "real-label": y}}
-        for i, (y, a, b) in enumerate(pairs)
-    ]
-    text = json.dumps(entries, ensure_ascii=False)
-    (folder / "klue-sts-v1.1" / "klue-sts-v1.1_dev.json").write_text(text, encoding="utf-8")
     return folder
-
-
-def write_treebank(path):
-    path.write_text(TREEBANK, encoding="utf-8")
-    return path
-
-
-def write_records(folder):
-    for path in make_files(folder, (20,)):
-        describe(path, FORMAT)
-    return path
 
 
 @pytest.mark.parametrize(
