@@ -139,7 +139,7 @@ def in_turns(arguments, model, length, precision, others):
     product = 2 * arguments.matrix**3 / statistics.median(matrix.seconds)  # FLOP/s
     plain = contenders.get(next(iter(PLAIN)))
     for name, contender in contenders.items():
-        rows = contender.tasks[0]["batch"]
+        rows = contender.task["batch"]
         sizes = (rows, length, task["predictions"], precision)
         answers.append({
             **described, "contender": name, "rows": rows, "seconds": contender.seconds,
@@ -187,7 +187,7 @@ def with_own_flags(flags):
 
 def per_row(contender, plain):
     """The seconds of a row over the plain step's, round by round."""
-    rows, plain_rows = contender.tasks[0]["batch"], plain.tasks[0]["batch"]
+    rows, plain_rows = contender.task["batch"], plain.task["batch"]
     return [
         (a / rows) / (b / plain_rows) for a, b in zip(contender.seconds, plain.seconds, strict=True)
     ]

@@ -101,7 +101,7 @@ def embed_in_turns(program, names, model, texts, rounds):
         for name, contender in running.items():
             contender.ask(os.path.join(folder, "vectors.npy"))
             vectors[name] = np.load(os.path.join(folder, "vectors.npy"))
-        runs = {name: lambda c=c: len(texts) / c.ask(None)[0] for name, c in running.items()}
+        runs = {name: lambda c=c: len(texts) / c.ask(None) for name, c in running.items()}
         speeds = take_turns(runs, rounds)
         for contender in running.values():
             contender.close()
