@@ -194,11 +194,7 @@ def _locked_folder(folder):
 
 def _parse(line, where):
     """The `Run` of a line, bytes; `where` names the file and the line."""
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where} must be UTF-8. Received: {error.reason}") from None
-    values = read_json(text, where)
+    values = read_json(line, where)
     check_keys(values, Run, where)
     check_keys(values["machine"], Machine, f"{where} machine")
     if not isinstance(values["scores"], dict):
@@ -211,7 +207,7 @@ def _parse(line, where):
         }
         return Run(**{**values, "machine": Machine(**machine)})
     except TypeError:
-        raise InputError(f"{where} must hold a run. Received: {text.strip():.200}") from None
+        raise InputError(f"{where} must hold a run. Received: {values!r:.200}") from None
     except InputError as error:
         raise InputError(f"{where} {error}") from None
 
