@@ -13,6 +13,7 @@ import os
 import re
 from pathlib import Path
 
+from benchmarks.common import ROOT
 from bert_common.atomic_write import atomic_write
 from bert_common.cpu import available_cores, this_cpu
 from bert_common.errors import InputError
@@ -21,7 +22,7 @@ from run_scripts.tools.check_devices.machine import memory_gib
 from run_scripts.tools.check_devices.nvidia_smi import describe_gpus
 
 # The project's own runs, which docs/results.md shows.
-LEDGER = Path(__file__).parents[2] / "docs" / "results" / "runs.jsonl"
+LEDGER = ROOT / "docs" / "results" / "runs.jsonl"
 
 
 @dataclasses.dataclass(frozen=True)
