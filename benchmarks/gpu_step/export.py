@@ -2,8 +2,8 @@
 
 `gradients` is `TrainingStep.forward_backward`, `update` is `Update.new_state`: pure functions,
 made for the GPU platform of XLA on a machine that needs no GPU. A program's folder holds both,
-compressed, and program.json: names, shapes and types of their arguments and outputs in order, and
-the model's configuration. The names of arguments and outputs are paths such as
+compressed, and program.json: names, shapes and types of their arguments and outputs in order, the
+model's configuration, and what a step costs. The names of arguments and outputs are paths such as
 "weights/bert/pooler/dense/kernel", Google's names of the weights; an output takes the place of the
 argument of the same name in the next step.
 """
@@ -18,6 +18,8 @@ import tensorflow as tf
 from benchmarks.gpu_step.program_text import shorten
 from bert_common.atomic_write import atomic_write
 from bert_tf.checkpoint import google_variables
+from bert_tf.costs.flops import training_flops
+from bert_tf.memory_estimate import count_weights, estimate_bytes
 from bert_tf.training.replicas import graph
 from bert_tf.training.step import TrainingStep
 from bert_tf.training.xla import Compilation
@@ -41,11 +43,28 @@ def export_step(folder, state, config, batch, details):
     specs = {name: tf.TensorSpec(value.shape, value.dtype) for name, value in batch.items()}
     texts, signatures = _programs(step, specs)
     rows, length = specs["input_ids"].shape
+    predictions = specs["masked_lm_ids"].shape[1]
+    sequences = specs["sequence_starts"].shape[1] if "sequence_starts" in specs else 1
+    sizes = (state.model.config, rows, length, predictions)
+    memory = estimate_bytes(
+        state.model.config,
+        rows // config.gradient_accumulation_steps,
+        *sizes[2:],
+        details["precision"],
+        config.recompute,
+        slots=len(state.optimizer.slots),
+    )
     description = {
         **details,
         "config": dataclasses.asdict(state.model.config),
-        "batch": rows,
-        "length": length,
+        "recompute": config.recompute,
+        "gradient_accumulation_steps": config.gradient_accumulation_steps,
+        **{"batch": rows, "length": length, "predictions": predictions},
+        "weights": count_weights(state.model.config),
+        "flops": rows * training_flops(state.model.config, length, predictions, sequences),
+        "estimated_bytes": int(memory),
+        "optimizer": type(state.optimizer).__name__,
+        "slots": [slot.suffix for slot in state.optimizer.slots.values()],
         "denominators": {
             name: {"weights": loss.weights, "epsilon": loss.epsilon}
             for name, loss in state.model.objective.losses.items()

@@ -1,10 +1,12 @@
-"""The commands that need TensorFlow: prepare a training, finish it."""
+"""The commands that need TensorFlow: export published sizes, prepare a training, finish it."""
 
 import functools
+import itertools
 import os
 
 import numpy as np
 
+from benchmarks.common import CONFIGS, DROPOUT, VOCAB_SIZES
 from benchmarks.gpu_step.state import STATE_FILE, read_state, write_arrays
 from bert_common.errors import InputError
 from run_scripts.flags.devices import start_tensorflow
@@ -13,20 +15,83 @@ from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.pretrain import build, load_records, model_files_writer
 from run_scripts.pretraining_job import make_job
 
-
-def prepare(folder, flags):
-    """Writes the programs and the state of a training, by the flags of run_pretraining."""
-    command = functools.partial(_in_session, _prepare, folder)
-    return run_program(command, PretrainFlags, ["gpu_step prepare", *flags])
+OPTIMIZERS = {"bert": "adamw", "albert": "lamb"}  # what the published models were trained with
+PREDICTIONS = {128: 20, 512: 76}  # masked positions of a row, as google-research/bert's commands
 
 
-def finish(folder, flags):
+def export(arguments, others):
+    """Writes the programs of published sizes into folders named after them."""
+    choices = [
+        value.split(",")
+        for value in (
+            arguments.models, arguments.lengths, arguments.precisions, arguments.recompute
+        )
+    ]  # fmt: skip
+    import keras
+
+    from benchmarks.gpu_step.export import export_step
+    from bert_tf.training.state import TrainingState
+    from bert_tf.training.step import StepConfig
+
+    for model, length, precision, recompute in itertools.product(*choices):
+        length = int(length)
+        rows = arguments.batch or max(1, arguments.tokens // length)
+        name = f"{model}_{length}_{precision}_{recompute}_{rows}"
+        keras.backend.clear_session()
+        trained, optimizer, config = _published_model(model, precision)
+        export_step(
+            os.path.join(arguments.folder, name),
+            TrainingState(trained, optimizer),
+            StepConfig(recompute=recompute),
+            _batch_specs(rows, length),
+            {"model": model, "precision": precision},
+        )
+        print(name, flush=True)
+
+
+def _published_model(name, precision):
+    from albert_tf import AlbertModel
+    from bert_tf import BertModel, PretrainingModel, WarmupPolynomialDecay
+    from bert_tf.optimization import OPTIMIZERS as CLASSES
+    from bert_tf.training.mixed_precision import POLICIES
+
+    kind, size = name.split("_")
+    rates = {"hidden_dropout_prob": DROPOUT, "attention_probs_dropout_prob": DROPOUT}
+    config = CONFIGS[kind].from_preset(size, vocab_size=VOCAB_SIZES[kind], **rates)
+    encoder = {"bert": BertModel, "albert": AlbertModel}[kind]
+    model = PretrainingModel(encoder(config, dtype=POLICIES[precision]))
+    optimizer = CLASSES[OPTIMIZERS[kind]](WarmupPolynomialDecay(1e-4, 1_000_000, 0))
+    optimizer.build(model.trainable_variables)
+    return model, optimizer, config
+
+
+def _batch_specs(rows, length):
+    import tensorflow as tf
+
+    predictions = PREDICTIONS.get(length, max(1, round(0.15 * length)))
+    tokens, masked = (rows, length), (rows, predictions)
+    return {
+        **{n: tf.TensorSpec(tokens, tf.int32) for n in ("input_ids", "input_mask", "segment_ids")},
+        **{n: tf.TensorSpec(masked, tf.int32) for n in ("masked_lm_positions", "masked_lm_ids")},
+        "masked_lm_weights": tf.TensorSpec(masked, tf.float32),
+        "next_sentence_labels": tf.TensorSpec((rows, 1), tf.int32),
+        "next_sentence_weights": tf.TensorSpec((rows,), tf.float32),
+    }
+
+
+def prepare(arguments, others):
+    """Writes the programs and the state of a training."""
+    command = functools.partial(_in_session, _prepare, arguments)
+    return run_program(command, PretrainFlags, ["gpu_step prepare", *others])
+
+
+def finish(arguments, others):
     """Writes the state of a training as a checkpoint into --output_dir."""
-    command = functools.partial(_in_session, _finish, folder)
-    return run_program(command, PretrainFlags, ["gpu_step finish", *flags])
+    command = functools.partial(_in_session, _finish, arguments)
+    return run_program(command, PretrainFlags, ["gpu_step finish", *others])
 
 
-def _in_session(command, folder, given):
+def _in_session(command, arguments, given):
     """Calls a command with the job, its session, records and restored state."""
     job = make_job(given)
     flags = job.flags
@@ -46,10 +111,10 @@ def _in_session(command, folder, given):
                 f"{session.strategy.num_replicas_in_sync} devices"
             )
         records, _ = load_records(job, session)
-        command(folder, job, session, records)
+        command(arguments, job, session, records)
 
 
-def _prepare(folder, job, session, records):
+def _prepare(arguments, job, session, records):
     from benchmarks.gpu_step.export import export_step
 
     state = build(job, session)
@@ -59,15 +124,14 @@ def _prepare(folder, job, session, records):
     details = {
         "model": job.model.model_type,
         "precision": session.precision,
-        # As `state.learning_rate` reads them.
-        "schedule": state.optimizer._learning_rate.get_config(),
+        "schedule": job_schedule(state),
     }
-    export_step(folder, state, config, batch, details)
+    export_step(arguments.folder, state, config, batch, details)
     arrays = {name: variable.numpy() for name, variable in _variables(state).items()}
-    path = os.path.join(folder, STATE_FILE)
+    path = os.path.join(arguments.folder, STATE_FILE)
     write_arrays(path, _small({**arrays, "iterations": np.int64(state.step)}))
-    for name in sorted(os.listdir(folder)):
-        size = os.path.getsize(os.path.join(folder, name))
+    for name in sorted(os.listdir(arguments.folder)):
+        size = os.path.getsize(os.path.join(arguments.folder, name))
         print(f"{name}: {size / 1e6:.2f} MB")
 
 
@@ -88,6 +152,11 @@ def _half(values):
     return half if values.dtype == np.float32 and np.array_equal(half, values) else values
 
 
+def job_schedule(state):
+    """The learning rates of a `TrainingState`'s optimizer, as `state.learning_rate` reads them."""
+    return state.optimizer._learning_rate.get_config()
+
+
 def _variables(state):
     """The variables of a `TrainingState` by their names in a state."""
     from bert_tf.checkpoint import google_variables
@@ -102,17 +171,17 @@ def _variables(state):
     return variables
 
 
-def _finish(folder, job, session, records):
+def _finish(arguments, job, session, records):
     from bert_tf.training.state import save
 
     state = build(job, session)
     config = session.training_config(job.flags, bucket_boundaries=())
     records.in_order(state, config)  # sets the order that the next updates go on in
-    arrays = read_state(os.path.join(folder, STATE_FILE))
+    arrays = read_state(os.path.join(arguments.folder, STATE_FILE))
     step = int(arrays["iterations"])
     if step < state.step:
         raise InputError(
-            f"{folder} must be ahead of --output_dir. Received: step {step}, and a "
+            f"{arguments.folder} must be ahead of --output_dir. Received: step {step}, and a "
             f"checkpoint at step {state.step}"
         )
     write_files = model_files_writer(job, state, records)

@@ -67,11 +67,8 @@ class Program:
 
 def compile_text(text, device):
     """StableHLO text -> an executable on one device."""
-    from jax._src.lib import xla_client
-
-    compile, options = device.client.compile_and_load, xla_client.CompileOptions()
-    kind = getattr(xla_client, "DeviceList", None)
-    devices = [device] if kind is None else kind((device,))
+    compile, options = device.client.compile_and_load, _compile_options()
+    devices = _device_list(device)
     for arguments in ((text, devices), (text, [device])):
         try:
             return compile(*arguments, options)
@@ -80,9 +77,61 @@ def compile_text(text, device):
     return compile(_module(text), devices, options)
 
 
+def compile_without_device(text, target):
+    """StableHLO text -> an executable for a GPU that this machine need not have.
+
+    Args:
+        text: the program.
+        target: a `GpuTargetConfigProto` as text, see `cards.target_config`.
+    """
+    # The plugin looks for a driver otherwise.
+    os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
+    from jax.experimental import topologies
+
+    topology = topologies.get_topology_desc(platform="cuda", target_config=target, topology="1x1x1")
+    device = topology.devices[0]
+    return device.client.compile(_module(text), _device_list(device), _compile_options())
+
+
+def compiled_memory(executable):
+    """What XLA plans for: a dict with the bytes of "arguments", "outputs", "temporary"."""
+    stats = executable.get_compiled_memory_stats()
+    return {
+        "arguments": stats.argument_size_in_bytes,
+        "outputs": stats.output_size_in_bytes - stats.alias_size_in_bytes,
+        "temporary": stats.temp_size_in_bytes,
+    }
+
+
+def counted_flops(text):
+    """The operations that XLA's cost analysis counts in a program before it optimizes any.
+
+    Dense layers and everything else, recomputed blocks as often as they are computed; a loop's
+    body counts once.
+    """
+    from jax._src.lib import _jax
+
+    computation = _jax.mlir.mlir_module_to_xla_computation(text)
+    client = jax.devices("cpu")[0].client
+    return _jax.hlo_module_cost_analysis(client, computation.get_hlo_module())["flops"]
+
+
 def peak_memory(device):
     """The most bytes that arrays took on a device so far; None where JAX does not count them."""
     return (device.memory_stats() or {}).get("peak_bytes_in_use")
+
+
+def _compile_options():
+    from jax._src.lib import xla_client
+
+    return xla_client.CompileOptions()
+
+
+def _device_list(device):
+    from jax._src.lib import xla_client
+
+    kind = getattr(xla_client, "DeviceList", None)
+    return [device] if kind is None else kind((device,))
 
 
 def _module(text):

@@ -1,5 +1,7 @@
 """The exported training step under JAX gives the numbers of TensorFlow's."""
 
+from types import SimpleNamespace
+
 import keras
 import numpy as np
 import pytest
@@ -185,17 +187,17 @@ def test_a_training_goes_to_jax_and_back(tmp_path, capsys):
     options = {"xla": "on", "keep_checkpoint_max": 0}
     assert job.run(**options) == 0
     folder = tmp_path / "carried"
-    flags = job.argv(**options)[1:]
+    arguments, flags = SimpleNamespace(folder=str(folder)), job.argv(**options)[1:]
     for file in (*job.output.glob("*ckpt-6*"), *job.output.glob("checkpoint")):
         file.unlink()
     assert list_checkpoints(job.output) == [4]
-    assert prepare.prepare(str(folder), flags) == 0
+    assert prepare.prepare(arguments, flags) == 0
     assert "state.npz: " in capsys.readouterr().out
     state = read_state(folder / STATE_FILE)
     assert state["iterations"] == 4
     changed = {name: values * 2 for name, values in state.items() if name != "iterations"}
     write_arrays(str(folder / STATE_FILE), {**changed, "iterations": np.int64(6)})
-    assert prepare.finish(str(folder), flags) == 0
+    assert prepare.finish(arguments, flags) == 0
     assert list_checkpoints(job.output) == [4, 6]
     before, after = arrays(job.output, 4), arrays(job.output, 6)
     assert set(before) == set(after) and after["global_step"] == 6
@@ -206,5 +208,5 @@ def test_a_training_goes_to_jax_and_back(tmp_path, capsys):
     assert job.run(**options, num_train_steps=8) == 0
     assert "resuming from" in capsys.readouterr().out
 
-    assert prepare.prepare(str(folder), [*flags, "--precision=float16"]) == 1
+    assert prepare.prepare(arguments, [*flags, "--precision=float16"]) == 1
     assert "float32 or bfloat16" in capsys.readouterr().err
