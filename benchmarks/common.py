@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from albert_tf.config import AlbertConfig
-from bert_common.atomic_write import atomic_write, write_json
+from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_tf.config import BertConfig
 
@@ -31,9 +31,6 @@ ENVIRONMENT = {
     "TF_FORCE_GPU_ALLOW_GROWTH": "true",
     "HF_HUB_OFFLINE": "1",
 }
-
-# What `print_table` has printed, for --out.
-_tables = []
 
 
 def launch(main, doc, flags, rounds=None):
@@ -54,8 +51,6 @@ def launch(main, doc, flags, rounds=None):
         sys.exit(f"error: {error}")
     except KeyboardInterrupt as error:
         sys.exit(f"error: {str(error) or 'interrupted'}")
-    if arguments.out:
-        write_json(arguments.out, _tables)
     sys.exit(status)
 
 
@@ -68,7 +63,6 @@ def parser_of(doc, flags, rounds=None):
     if rounds is not None:
         help = "in which all take turns"
         parser.add_argument("--rounds", type=positive(int), default=rounds, help=help)
-    parser.add_argument("--out", help="a JSON file for the tables")
     return parser
 
 
@@ -197,11 +191,8 @@ def cell(values, form=".3g"):
 
 def print_table(headings, rows):
     """Prints a Markdown table, each row as soon as `rows` yields it."""
-    kept = []
-    _tables.append({"headings": list(headings), "rows": kept})
     print(f"| {' | '.join(headings)} |\n|{'---|' * len(headings)}", flush=True)
     for row in rows:
-        kept.append(list(row))
         print(f"| {' | '.join(row)} |", flush=True)
     print(flush=True)
 

@@ -14,7 +14,7 @@ SERVE = "--serve"  # marks the command line of a contender's process
 
 
 class Contender:
-    """A contender in a separate process, or in several that work together.
+    """A contender in a separate process.
 
     The process builds, compiles and warms up, and then computes only when it is asked, so that
     several contenders can be alive and take turns. It ends when its standard input is closed.
@@ -22,63 +22,56 @@ class Contender:
     Args:
         program: the module that it runs, which calls `serve`.
         kind: of the contender, as the program knows it.
-        tasks: what the program needs to know, a dict; or a list of them, one for each process. A
-            task's "environment" is added to the process's.
+        task: what the program needs to know, a dict; its "environment" is added to the process's.
     """
 
-    def __init__(self, program, kind, tasks):
+    def __init__(self, program, kind, task):
         refuse_mixed_cuda()
-        self.kind, self.tasks = kind, tasks if isinstance(tasks, list) else [tasks]
+        self.kind, self.task = kind, task
         self.log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - until `close`
-        self.processes = [
-            subprocess.Popen(
-                # -P: the present folder is not on the path.
-                [sys.executable, "-P", "-m", program, SERVE, kind, json.dumps(task)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self.log,
-                env={**child_environment(), **task.get("environment", {})},
-                text=True,
-            )
-            for task in self.tasks
-        ]
+        self.process = subprocess.Popen(
+            # -P: the present folder is not on the path.
+            [sys.executable, "-P", "-m", program, SERVE, kind, json.dumps(task)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            env={**child_environment(), **task.get("environment", {})},
+            text=True,
+        )
         self.seconds = []  # per step, of every run
-        self._answers()  # waits until the processes are warm
+        self._answer()  # waits until the process is warm
 
     def ask(self, question):
-        """The answers of the processes to a question; both are what JSON can hold."""
-        for process in self.processes:
-            with contextlib.suppress(BrokenPipeError):  # it has ended, so no answer will come
-                print(json.dumps(question), file=process.stdin, flush=True)
-        return self._answers()
+        """The answer of the process to a question; both are what JSON can hold."""
+        with contextlib.suppress(BrokenPipeError):  # it has ended, so no answer will come
+            print(json.dumps(question), file=self.process.stdin, flush=True)
+        return self._answer()
 
     def run(self, steps):
         """Computes `steps` steps; the seconds of one, which are recorded with the peak of memory.
 
-        Of processes whose answers have "seconds" and "memory".
+        Of a process whose answer has "seconds" and "memory".
         """
-        answers = self.ask(steps)
-        self.seconds.append(max(answer["seconds"] for answer in answers))
-        self.memory = sum(answer["memory"] for answer in answers)
+        answer = self.ask(steps)
+        self.seconds.append(answer["seconds"])
+        self.memory = answer["memory"]
         return self.seconds[-1]
 
-    def _answers(self):
-        lines = [process.stdout.readline() for process in self.processes]
-        if not all(lines):
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if not line:
             self.log.seek(0)
             message = self.log.read()
             self.close()
-            raise ContenderFailed(message, [process.returncode for process in self.processes])
-        return [json.loads(line) for line in lines]
+            raise ContenderFailed(message, self.process.returncode)
+        return json.loads(line)
 
     def close(self):
-        """Ends the processes, which frees their memory."""
-        for process in self.processes:
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.close()
-            process.stdout.close()
-        for process in self.processes:
-            process.wait()
+        """Ends the process, which frees its memory."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
         self.log.close()
 
 
@@ -87,16 +80,16 @@ class ContenderFailed(Exception):
 
     Args:
         message: what it printed, of which the end is shown.
-        statuses: the exit status of each of its processes.
+        status: the exit status of its process.
     """
 
-    def __init__(self, message, statuses):
+    def __init__(self, message, status):
         super().__init__(message[-2000:])
-        killed = min(statuses) < 0  # so it could not print a reason
-        lines = [] if killed else message.strip().splitlines()
-        self.last_line = lines[-1] if lines else f"exit status {statuses}"
+        # A process that was killed could not print a reason.
+        lines = message.strip().splitlines() if status >= 0 else []
+        self.last_line = lines[-1] if lines else f"exit status {status}"
         # TensorFlow's error, or Linux killed the process.
-        self.out_of_memory = "RESOURCE_EXHAUSTED" in message or -signal.SIGKILL in statuses
+        self.out_of_memory = "RESOURCE_EXHAUSTED" in message or status == -signal.SIGKILL
 
 
 def serve(make):

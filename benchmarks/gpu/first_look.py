@@ -7,10 +7,10 @@ beside the same step on the CPU in float32 without XLA. Without a GPU the CPU is
 itself.
 """
 
-import json
 import time
 
 from benchmarks.common import flag, launch, print_table
+from bert_common.atomic_write import write_json
 from run_scripts.tools.check_devices.tasks import precisions, tiny_rows
 
 ENCODERS = {"BERT": "plain", "ALBERT": "albert"}  # with the option of check_devices
@@ -38,8 +38,8 @@ def main(arguments):
     print_table(headings, map(row, answers))
     print(f"{time.perf_counter() - start:.0f} s in all")
     if arguments.report:
-        with open(arguments.report, "w", encoding="utf-8") as file:
-            json.dump({"device": name, "tensorflow": tf.__version__, "answers": answers}, file)
+        found = {"device": name, "tensorflow": tf.__version__, "answers": answers}
+        write_json(arguments.report, found)
     return int(any(answer["result"] != "ok" for answer in answers))
 
 

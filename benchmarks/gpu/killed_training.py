@@ -9,7 +9,6 @@ apart their weights and their losses are. On a CPU the two trainings are equal t
 add up gradients in another order from run to run.
 """
 
-import json
 import os
 import re
 import signal
@@ -19,6 +18,7 @@ import time
 from pathlib import Path
 
 from benchmarks.common import ROOT, command_of, flag, launch, print_table, run
+from bert_common.atomic_write import write_json
 
 LENGTH, PREDICTIONS = 128, 20
 SECONDS = 0.2  # between two looks for the first checkpoint
@@ -39,7 +39,7 @@ def main(arguments):
         numbers = compare(arguments, Path(folder))
     print_table(("what", "value"), [(name, str(value)) for name, value in numbers.items()])
     if arguments.report:
-        Path(arguments.report).write_text(json.dumps(numbers), encoding="utf-8")
+        write_json(arguments.report, numbers)
     return int(not numbers["resumed at"])
 
 

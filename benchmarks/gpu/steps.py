@@ -10,12 +10,10 @@ compares the step with itself under other attention, without dropout, with other
 """
 
 import dataclasses
-import json
 import os
 import statistics
 import sys
 import time
-from pathlib import Path
 
 from benchmarks.common import (
     CONFIGS,
@@ -30,6 +28,7 @@ from benchmarks.common import (
 )
 from benchmarks.contender import ContenderFailed
 from benchmarks.speed import contenders as processes
+from bert_common.atomic_write import write_json
 from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import estimate_bytes
 from create_pretraining_data.instances.packing import row_predictions
@@ -95,7 +94,7 @@ def main(arguments):
         for answer in measure(arguments):
             numbers.append(answer)
             if arguments.report:
-                Path(arguments.report).write_text(json.dumps(numbers), encoding="utf-8")
+                write_json(arguments.report, numbers)
             yield row(answer)
 
     print_table(HEADINGS, rows())
@@ -139,7 +138,7 @@ def in_turns(arguments, model, length, precision, others):
     product = 2 * arguments.matrix**3 / statistics.median(matrix.seconds)  # FLOP/s
     plain = contenders.get(next(iter(PLAIN)))
     for name, contender in contenders.items():
-        rows = contender.tasks[0]["batch"]
+        rows = contender.task["batch"]
         sizes = (rows, length, task["predictions"], precision)
         answers.append({
             **described, "contender": name, "rows": rows, "seconds": contender.seconds,
@@ -167,27 +166,22 @@ def describe(arguments, model, length, precision):
 
 def start(task, variant):
     """A warm contender, with half the rows as often as they do not fit."""
-    flags = {"XLA_FLAGS": variant.xla_flags} if variant.xla_flags else {}
     task = {**task, **variant.task, "config": {**task["config"], **variant.config}}
+    if variant.xla_flags:  # after those that are set already
+        flags = f"{os.environ.get('XLA_FLAGS', '')} {variant.xla_flags}".strip()
+        task["environment"] = {"XLA_FLAGS": flags}
     while True:
         try:
-            return processes.start(
-                variant.contender, {**task, "environment": with_own_flags(flags)}
-            )
+            return processes.start(variant.contender, task)
         except ContenderFailed as error:
             if not error.out_of_memory or task["batch"] == 1:
                 raise
         task["batch"] //= 2
 
 
-def with_own_flags(flags):
-    """The environment of a contender: its flags of XLA after those that are set already."""
-    return {name: f"{os.environ.get(name, '')} {value}".strip() for name, value in flags.items()}
-
-
 def per_row(contender, plain):
     """The seconds of a row over the plain step's, round by round."""
-    rows, plain_rows = contender.tasks[0]["batch"], plain.tasks[0]["batch"]
+    rows, plain_rows = contender.task["batch"], plain.task["batch"]
     return [
         (a / rows) / (b / plain_rows) for a, b in zip(contender.seconds, plain.seconds, strict=True)
     ]

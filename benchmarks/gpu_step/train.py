@@ -47,8 +47,8 @@ def train(arguments):
         for row in description["programs"]["update"]["arguments"]:
             if row["name"].startswith("slots/"):  # those of zeros are not in the file
                 state.setdefault(row["name"], np.zeros(row["shape"], row["dtype"]))
-        run = Run(folder, Training(folder, device, state, frozen), state, arguments.save_seconds)
-        run.measure_every(arguments.eval_every, batches.held_out)
+        training = Training(folder, device, state, frozen)
+        run = Run(folder, training, state, arguments.save_seconds, arguments.eval_every)
         run.to(train_steps, batches)
     finally:
         batches.close()
@@ -131,31 +131,23 @@ class Run:
         training: a `Training`.
         state: what it started from.
         save_seconds: between two writings of state.npz.
+        eval_every: updates between two measurements.
     """
 
-    def __init__(self, folder, training, state, save_seconds):
+    def __init__(self, folder, training, state, save_seconds, eval_every):
         self.path, self.training = os.path.join(folder, STATE_FILE), training
         self.step, self.save_seconds = int(state["iterations"]), save_seconds
+        self.eval_every = eval_every
         self.curves = {name: list(state.get(f"curves/{name}", ())) for name in CURVES}
-        self.measure_at, self.held_out = None, {}
-
-    def measure_every(self, updates, held_out):
-        """Measures on batches after every so many updates.
-
-        Args:
-            updates: how many.
-            held_out: a name -> a list of features, NumPy arrays.
-        """
-        put, training = self.training.gradients.put, self.training
-        self.measure_at = updates
-        self.held_out = {
-            name: [put({**batch, **training.denominators(batch)}) for batch in batches]
-            for name, batches in held_out.items()
-        }
 
     def to(self, train_steps, batches):
         """Makes updates with the batches of a `LessonBatches` until there are `train_steps`."""
         schedule, pending = self.training.description["schedule"], []
+        put, denominators = self.training.gradients.put, self.training.denominators
+        held_out = {
+            name: [put({**batch, **denominators(batch)}) for batch in of_name]
+            for name, of_name in batches.held_out.items()
+        }
         start, first, saved = time.perf_counter(), self.step, time.perf_counter()
         while self.step < train_steps:
             batch = batches.of_step(self.step)
@@ -164,14 +156,14 @@ class Run:
             self.step += 1
             last = self.step == train_steps
             due = last or time.perf_counter() - saved > self.save_seconds
-            measure = self.measure_at and (last or self.step % self.measure_at == 0)
+            measure = last or self.step % self.eval_every == 0
             if len(pending) == 10 or due or measure:  # the host runs ahead by as many
                 _append(self.curves, pending)
                 pending = []
             if due or measure:
                 self._print((self.step - first) / (time.perf_counter() - start))
             if measure:
-                self._measure()
+                self._measure(held_out)
             if due:
                 numbers = {f"curves/{n}": np.array(v, np.float32) for n, v in self.curves.items()}
                 write_arrays(self.path, {**self.training.state(), **numbers})
@@ -186,8 +178,8 @@ class Run:
               f"{recent['next_sentence_accuracy']:.4f} (mean of the last 100), "
               f"{rate * self.training.description['batch']:.4g} rows/s", flush=True)  # fmt: skip
 
-    def _measure(self):
-        for name, batches in self.held_out.items():
+    def _measure(self, held_out):
+        for name, batches in held_out.items():
             words, labels = self.training.accuracies(batches)
             print(f"  held out, {name}: masked words {words:.4f} right, sentence labels "
                   f"{labels:.4f}", flush=True)  # fmt: skip

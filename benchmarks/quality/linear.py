@@ -17,7 +17,7 @@ import operator
 
 import numpy as np
 
-from benchmarks.common import flag, launch, positive, write_results
+from benchmarks.common import flag, launch, write_results
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS
 from finetuning.metrics import METRICS, imported, score
@@ -44,7 +44,6 @@ FLAGS = {
     "task_name": flag(str, choices=KNOWN),
     "data_dir": str,
     "features": flag("characters", choices=LONGEST),
-    "longest_ngram": flag(None, "instead of the one that is chosen", type=positive(int)),
     "other_task": flag(None, "to be scored by the same model", choices=KNOWN),
     "other_data_dir": flag(None),
     "output_dir": str,
@@ -115,8 +114,8 @@ def pair_features(first, second):
     return imported("scipy.sparse").hstack(parts, format="csr")
 
 
-def choose(dataset, features, longest_ones, examples):
-    """Chooses the longest n-gram, of `longest_ones`, and the regularization.
+def choose(dataset, features, examples):
+    """Chooses the longest n-gram and the regularization.
 
     A part of the training examples is held out for it.
 
@@ -133,7 +132,7 @@ def choose(dataset, features, longest_ones, examples):
         if value > best.get("value", -np.inf):
             best.update(value=value, longest=longest, strength=strength, fitted=(model, arrays))
 
-    for longest in longest_ones:
+    for longest in LONGEST[features]:
         model = LinearModel(dataset, features, longest)
         arrays = model.learn_features(kept), model.features(held_out)
         attempt(model, arrays, longest, STRENGTHS[0])
@@ -156,10 +155,8 @@ def evaluate(arguments):
     """Chooses, fits and measures a model; returns a dict of results."""
     dataset = DATASETS[arguments.task_name]
     examples, _ = read_split(dataset, "train", arguments.data_dir)
-    features, given = arguments.features, arguments.longest_ngram
-    longest_ones = (given,) if given else LONGEST[features]
-    results = choose(dataset, features, longest_ones, examples)
-    model = LinearModel(dataset, features, results["longest_ngram"])
+    results = choose(dataset, arguments.features, examples)
+    model = LinearModel(dataset, arguments.features, results["longest_ngram"])
     model.fit(model.learn_features(examples), labels_of(examples), results["strength"])
     measured = [("", dataset, arguments.data_dir)]
     if other := arguments.other_task:

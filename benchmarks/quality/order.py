@@ -53,19 +53,6 @@ def read_rows(path, record_format):
     return [_row(fields) for fields in parsed.as_numpy_iterator()]
 
 
-def check_kind(path, record_format):
-    """Raises an InputError unless these are ordinary records of sentence order with masks."""
-    objective = described_objective(read_sidecar(path) or {})
-    packed, unmasked = record_format.packed_sequences > 0, record_format.masking is not None
-    if objective != "sop" or packed or unmasked:
-        masking = "dynamic" if unmasked else "static"
-        raise InputError(
-            "--input_file must hold records of create_pretraining_data.py --objective=sop "
-            f"--masking=static --packing=false. Received: {path}, --objective={objective} "
-            f"--masking={masking} --packing={str(packed).lower()}"
-        )
-
-
 def _row(fields):
     names = ("input_ids", "input_mask", "segment_ids")
     features = {name: fields[name].astype(np.int32) for name in names}
@@ -102,18 +89,36 @@ def beginnings_of(path, tokenizer):
     return found
 
 
-def model_scores(rows, network):
-    """The model's score of each row, [N]: above 0 for "in order", below 0 for "swapped".
+def load_pretrained(folder, tokenizer):
+    """The `PretrainingModel` of a folder.
 
-    Args:
-        rows: `Row`s.
-        network: a `PretrainingModel`.
+    Raises:
+        InputError: it has no head for sentence pairs, or not the records' tokenizer.
     """
+    import korean_bert
+
+    model = korean_bert.load_model(folder)
+    loaded = model.loaded
+    if loaded.task != "pretraining" or loaded.lacks_part("next_sentence"):
+        raise InputError(
+            "--model_dir must hold a pre-trained model with its head for sentence pairs. "
+            f"Received: {loaded.source} ({loaded.task})"
+        )
+    if model.tokenizer.fingerprint() != tokenizer.fingerprint():
+        raise InputError(
+            "--model_dir must have the tokenizer of the records. "
+            f"Received: {loaded.source} with another"
+        )
+    return loaded.model
+
+
+def model_scores(rows, model):
+    """The model's score of each `Row`, [N]: above 0 for "in order", below 0 for "swapped"."""
     tf = import_tensorflow()
 
     @tf.function
     def logits(features):
-        return network.next_sentence(network.encoder(features)["pooled_output"])  # [B, 2]
+        return model.next_sentence(model.encoder(features)["pooled_output"])  # [B, 2]
 
     parts = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
     scores = []
@@ -127,45 +132,18 @@ def model_scores(rows, network):
     return np.concatenate(scores)
 
 
-def load_pretrained(folder, fingerprint):
-    """The `LoadedModel` of a folder.
-
-    Args:
-        folder: of a pre-trained model.
-        fingerprint: of the records' tokenizer.
-
-    Raises:
-        InputError: it has no head for sentence pairs, or another tokenizer.
-    """
-    import korean_bert
-
-    model = korean_bert.load_model(folder)
-    loaded = model.loaded
-    if loaded.task != "pretraining" or loaded.lacks_part("next_sentence"):
-        raise InputError(
-            "--model_dir must hold a pre-trained model with its head for sentence pairs. "
-            f"Received: {loaded.source} ({loaded.task})"
-        )
-    if model.tokenizer.fingerprint() != fingerprint:
-        raise InputError(
-            "--model_dir must have the tokenizer of the records. "
-            f"Received: {loaded.source} with another"
-        )
-    return loaded
-
-
 def accuracy(scores, swapped):
     """The share of right answers; a tie counts as half."""
     return float(np.mean(np.where(scores == 0, 0.5, (scores < 0) == swapped)))
 
 
-def compare(rows, beginnings, model):
+def compare(rows, beginnings, scores):
     """The results, a dict.
 
     Args:
         rows: `Row`s.
         beginnings: what `beginnings_of` returns.
-        model: what `model_scores` returns.
+        scores: what `model_scores` returns.
     """
     swapped = np.array([row.swapped for row in rows])
     begins = np.array([not beginnings.isdisjoint(row.starts) for row in rows])
@@ -174,40 +152,32 @@ def compare(rows, beginnings, model):
     groups = {"all": everywhere, "beginning": begins, "others": ~begins}
     for name, group in groups.items():
         if group.any():
-            results[f"model_accuracy_{name}"] = accuracy(model[group], swapped[group])
+            results[f"model_accuracy_{name}"] = accuracy(scores[group], swapped[group])
     return results
-
-
-def measure(model_dir, path, held_out):
-    """The results for a model, records and the text that they were made from."""
-    import_tensorflow()
-    from bert_tf.input.record_checks import check_records
-    from create_pretraining_data.records.reader import read_format
-
-    record_format = read_format(path)
-    check_kind(path, record_format)
-    folder = tokenizer_beside(path)
-    if folder is None:
-        raise InputError(f"a tokenizer must lie beside the records. Received: none at {path}")
-    tokenizer = load_tokenizer(folder)
-    loaded = load_pretrained(model_dir, tokenizer.fingerprint())
-    length, predictions = record_format.max_seq_length, record_format.max_predictions_per_seq
-    if length > loaded.config.max_position_embeddings:
-        raise InputError(
-            f"rows must fit into the model's {loaded.config.max_position_embeddings} positions. "
-            f"Received: {path}, rows of {length}"
-        )
-    check_records([path], length, predictions, loaded.config)
-    beginnings = beginnings_of(held_out, tokenizer)
-    rows = read_rows(path, record_format)
-    return compare(rows, beginnings, model_scores(rows, loaded.model))
 
 
 def main(arguments):
     """Writes eval_results.txt, and prints it."""
+    import_tensorflow()
+    from create_pretraining_data.records.reader import read_format
+
     make_writable(arguments.output_dir, "--output_dir must be a directory that can be written")
-    results = measure(arguments.model_dir, arguments.input_file, arguments.held_out)
-    write_results(arguments.output_dir, results)
+    path = arguments.input_file
+    record_format = read_format(path)
+    objective = described_objective(read_sidecar(path) or {})
+    if objective != "sop" or record_format.packed_sequences or record_format.masking:
+        raise InputError(
+            "--input_file must hold records of create_pretraining_data.py --objective=sop "
+            f"--masking=static --packing=false. Received: {path}, others"
+        )
+    folder = tokenizer_beside(path)
+    if folder is None:
+        raise InputError(f"a tokenizer must lie beside the records. Received: none at {path}")
+    tokenizer = load_tokenizer(folder)
+    model = load_pretrained(arguments.model_dir, tokenizer)
+    beginnings = beginnings_of(arguments.held_out, tokenizer)
+    rows = read_rows(path, record_format)
+    write_results(arguments.output_dir, compare(rows, beginnings, model_scores(rows, model)))
 
 
 if __name__ == "__main__":

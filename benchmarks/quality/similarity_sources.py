@@ -17,10 +17,9 @@ import csv
 import io
 import random
 import re
-import sys
 from pathlib import Path
 
-from benchmarks.common import argument_parser, write_results
+from benchmarks.common import launch, write_results
 from bert_common.atomic_write import atomic_write, write_json
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
@@ -115,30 +114,28 @@ def write(path, rows):
     return len(rows)
 
 
-def main():
+def main(options):
     """Writes the files, then their numbers of rows into eval_results.txt."""
-    parser = argument_parser(__doc__)
-    for name in ("question_pair", "parakqc", "questions"):
-        parser.add_argument(f"--{name}", required=True)
-    parser.add_argument("--articles", type=int, default=100)
-    parser.add_argument("--output_dir", required=True, type=Path)
-    options = parser.parse_args()
-    try:
-        options.output_dir.mkdir(parents=True, exist_ok=True)
-        made = {"question_pair": same_questions(options.question_pair)}
-        for name, triples in (
-            ("parakqc", wordings(options.parakqc)),
-            ("questions", questions(options.questions, options.articles)),
-        ):
-            made |= {name: triples, f"{name}_pairs": [triple[:2] for triple in triples]}
-        articles = read_json(read_bytes(options.questions), options.questions)["data"]
-        cut = {"version": "KorQuAD_v1.0_dev", "data": articles[: options.articles]}
-        write_json(options.output_dir / "paragraphs.json", cut)
-        counts = {n: write(options.output_dir / f"{n}.tsv", rows) for n, rows in made.items()}
-    except InputError as error:
-        sys.exit(f"error: {error}")
+    options.output_dir.mkdir(parents=True, exist_ok=True)
+    made = {"question_pair": same_questions(options.question_pair)}
+    for name, triples in (
+        ("parakqc", wordings(options.parakqc)),
+        ("questions", questions(options.questions, options.articles)),
+    ):
+        made |= {name: triples, f"{name}_pairs": [triple[:2] for triple in triples]}
+    articles = read_json(read_bytes(options.questions), options.questions)["data"]
+    cut = {"version": "KorQuAD_v1.0_dev", "data": articles[: options.articles]}
+    write_json(options.output_dir / "paragraphs.json", cut)
+    counts = {n: write(options.output_dir / f"{n}.tsv", rows) for n, rows in made.items()}
     write_results(options.output_dir, counts)
 
 
 if __name__ == "__main__":
-    main()
+    flags = {
+        "question_pair": str,
+        "parakqc": str,
+        "questions": str,
+        "articles": 100,
+        "output_dir": Path,
+    }
+    launch(main, __doc__, flags)

@@ -13,6 +13,7 @@ import os
 import re
 from pathlib import Path
 
+from benchmarks.common import ROOT
 from bert_common.atomic_write import atomic_write
 from bert_common.cpu import available_cores, this_cpu
 from bert_common.errors import InputError
@@ -21,7 +22,7 @@ from run_scripts.tools.check_devices.machine import memory_gib
 from run_scripts.tools.check_devices.nvidia_smi import describe_gpus
 
 # The project's own runs, which docs/results.md shows.
-LEDGER = Path(__file__).parents[2] / "docs" / "results" / "runs.jsonl"
+LEDGER = ROOT / "docs" / "results" / "runs.jsonl"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,11 +195,7 @@ def _locked_folder(folder):
 
 def _parse(line, where):
     """The `Run` of a line, bytes; `where` names the file and the line."""
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{where} must be UTF-8. Received: {error.reason}") from None
-    values = read_json(text, where)
+    values = read_json(line, where)
     check_keys(values, Run, where)
     check_keys(values["machine"], Machine, f"{where} machine")
     if not isinstance(values["scores"], dict):
@@ -211,7 +208,7 @@ def _parse(line, where):
         }
         return Run(**{**values, "machine": Machine(**machine)})
     except TypeError:
-        raise InputError(f"{where} must hold a run. Received: {text.strip():.200}") from None
+        raise InputError(f"{where} must hold a run. Received: {values!r:.200}") from None
     except InputError as error:
         raise InputError(f"{where} {error}") from None
 

@@ -13,15 +13,13 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.common import peak_gib
+from benchmarks.common import ROOT, peak_gib
 from benchmarks.reference.ledger import Run, append_run, check_keys, find_run, this_machine
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.json_text import read_json
 from run_scripts.tools.glue_table import read_results
-
-ROOT = Path(__file__).parents[2]
 
 # Seconds between two writes of what a running program has cost: as much is lost if this process is
 # killed.

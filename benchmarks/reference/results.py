@@ -52,13 +52,10 @@ MEASURES = {
 MOVED = {
     "python benchmarks/choices/linear.py": "python -m benchmarks.quality.linear",
     "python benchmarks/choices/order.py": "python -m benchmarks.quality.order",
-    "python benchmarks/choices/cut_tasks.py": "python -m benchmarks.quality.cut_tasks",
     "python benchmarks/choices/bits.py": "python -m benchmarks.vocabularies.bits",
-    "python benchmarks/vocabulary_models/usual_vocabulary.py":
-        "python -m benchmarks.vocabularies.usual_vocabulary",
     "python -m run_scripts.reference": "python -m benchmarks.reference",
     "python benchmarks/gpu_step": "python -m benchmarks.gpu_step",
-}  # fmt: skip
+}
 
 
 def main(arguments):

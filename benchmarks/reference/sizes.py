@@ -25,11 +25,10 @@ class Phase(NamedTuple):
 
 
 class Size(NamedTuple):
-    """A model, and how its time is divided."""
+    """A BERT, and how its time is divided."""
 
     name: str
     phases: tuple[Phase, ...]
-    model_type: str = "bert"  # or "albert"
 
     @property
     def vocabulary_size(self):

@@ -308,12 +308,11 @@ def _tasks(work):
 def _task(work, beginning, name, task, seed):
     flags, size = work.flags, work.size
     folder = work.out("tasks", beginning, name, f"seed{seed}")
-    flagfile = find_flagfile("korean", size.model_type, size.hidden_size, name).name
+    flagfile = find_flagfile("korean", "bert", size.hidden_size, name).name
     if BEGINNINGS[beginning]:
         model = {"model_dir": work.model_dir}
     else:
-        config = f"{size.model_type}_config_file"
-        model = {config: size.config_file, "tokenizer_dir": work.tokenizer_dir}
+        model = {"bert_config_file": size.config_file, "tokenizer_dir": work.tokenizer_dir}
     return Stage(
         f"{beginning}/{name}/seed{seed}",
         f"{name}, {beginning.replace('_', ' ')}, seed {seed} of {flags.seeds}",

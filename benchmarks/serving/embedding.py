@@ -10,7 +10,6 @@ process may use; their vectors must be equal within 1e-4.
     embed           load_model(folder).embed(texts)
     by_length       transformers as fast as it goes: texts sorted by length, batches of 32, SDPA
                     attention, inference_mode
-    in_order        the same as its pages show it: batches of 32 in the order of the texts
     sentence        the encode of sentence-transformers, from 6.0 on, if it is installed
 
 --sizes=reference is the model that comes with this project, whose tokenizer is Python on both
@@ -101,7 +100,7 @@ def embed_in_turns(program, names, model, texts, rounds):
         for name, contender in running.items():
             contender.ask(os.path.join(folder, "vectors.npy"))
             vectors[name] = np.load(os.path.join(folder, "vectors.npy"))
-        runs = {name: lambda c=c: len(texts) / c.ask(None)[0] for name, c in running.items()}
+        runs = {name: lambda c=c: len(texts) / c.ask(None) for name, c in running.items()}
         speeds = take_turns(runs, rounds)
         for contender in running.values():
             contender.close()
@@ -165,24 +164,6 @@ def mean_of_pieces(model, ids, mask):
     return ((states * mask).sum(dim=1) / mask.sum(dim=1)).numpy()  # [b, H]
 
 
-def load_in_order(folder):
-    """Batches as they come, each tokenized and padded by itself."""
-    import torch
-
-    tokenizer, model = load_transformers(folder)
-    options = {"padding": True, "truncation": True, "max_length": MAX_LENGTH}
-
-    @torch.inference_mode()
-    def embed(texts):
-        vectors = []
-        for start in range(0, len(texts), BATCH_SIZE):
-            batch = tokenizer(texts[start : start + BATCH_SIZE], return_tensors="pt", **options)
-            vectors.append(mean_of_pieces(model, batch["input_ids"], batch["attention_mask"]))
-        return np.concatenate(vectors)
-
-    return embed
-
-
 def load_by_length(folder):
     """All texts tokenized at once, batches of texts of about equal length."""
     import torch
@@ -222,7 +203,6 @@ def load_sentence_transformers(folder):
 CONTENDERS = {
     "embed": load_embed,
     "by_length": load_by_length,
-    "in_order": load_in_order,
     "sentence": load_sentence_transformers,
 }
 

@@ -124,12 +124,12 @@ def write_exports(size, tokenizer_dir, folder, *kinds):
 
 def measure(running, texts, batch, rounds):
     """Requests a second in every round, for each contender; the first, untimed round compares."""
-    first, *others = [np.array(one.ask([texts, batch, 0])[0]) for one in running.values()]
+    first, *others = [np.array(one.ask([texts, batch, 0])) for one in running.values()]
     for other in others:
         if not np.allclose(first, other, atol=1e-4):
             sys.exit(f"error: probabilities must be equal. Received: {first[0]}, {other[0]}")
     runs = {
-        kind: lambda contender=contender: contender.ask([texts, batch, SECONDS])[0]
+        kind: lambda contender=contender: contender.ask([texts, batch, SECONDS])
         for kind, contender in running.items()
     }
     return take_turns(runs, rounds).values()

@@ -1,17 +1,16 @@
 """Measures how long it takes to find the nearest of many vectors, beside other libraries.
 
-    python -m benchmarks.serving.search --vectors=1000000 --size=256 --clusters=0,1000
+    python -m benchmarks.serving.search --vectors=1000000 --size=256
 
 Vectors of length 1 are drawn; the queries are some of them with noise. Every way finds the ten
 nearest by the product. The table shows the share of the true ten that it finds (recall at 10; an
 exact way finds all), how long its index takes to make, and how large the file is that holds what
 it searches: the vectors, or the index with them.
 
-Under --clusters=0 the vectors lie evenly in all directions. Vectors of texts do not: even ones are
-the worst case of the approximate index, as the ten nearest are hardly nearer than the others.
-Under --clusters=N each vector is one of N such directions plus noise of length --spread.
---file=vectors.npy searches vectors of real texts instead, as `model.embed` makes them; the last
-ones are the queries, and are not searched. The same ways take turns on each kind.
+The vectors lie evenly in all directions. Vectors of texts do not: even ones are the worst case of
+the approximate index, as the ten nearest are hardly nearer than the others. --file=vectors.npy
+searches vectors of real texts instead, as `model.embed` makes them; the last ones are the queries,
+and are not searched.
 
     search          finetuning.similarity.ranking.search, as `model.search` and the program call it
     numpy           products with all vectors, argpartition, for as many queries as fit 1 GB
@@ -29,7 +28,6 @@ from benchmarks.common import (
     cell,
     flag,
     launch,
-    positive,
     print_table,
     seconds_of,
     some_of,
@@ -44,22 +42,17 @@ NOISE = 0.5  # its length beside a vector of length 1
 
 
 def main(options):
-    """Prints a line for each way, under each kind of vectors."""
-    headings = ["clusters", "way", "ms a query", "of the ten nearest", "made in s", "MB"]
-    print_table(headings, (row for kind in kinds(options) for row in rows(options, *kind)))
-
-
-def kinds(options):
-    """Yields the name of each kind of vectors, those that are searched, and the queries."""
+    """Prints a line for each way."""
+    headings = ["way", "ms a query", "of the ten nearest", "made in s", "MB"]
     if options.file:
         vectors = unit_vectors(np.load(options.file))
-        yield options.file.stem, vectors[: -options.queries], vectors[-options.queries :]
-        return
-    for clusters in options.clusters:
-        yield f"{clusters:,}", *make_vectors(options, clusters)
+        corpus, queries = vectors[: -options.queries], vectors[-options.queries :]
+    else:
+        corpus, queries = make_vectors(options)
+    print_table(headings, rows(options, corpus, queries))
 
 
-def rows(options, kind, corpus, queries):
+def rows(options, corpus, queries):
     """Yields a row for each way."""
     ways, making, sizes = {}, {}, {}
     for name in options.ways:
@@ -78,7 +71,7 @@ def rows(options, kind, corpus, queries):
         each = [1000 * taken / options.queries for taken in seconds[name]]
         megabytes = f"{sizes[name] / 1e6:,.2f}"
         made = f"{making[name]:.1f}"
-        yield [kind, name, cell(each, ".3f"), f"{share:.1%}", made, megabytes]
+        yield [name, cell(each, ".3f"), f"{share:.1%}", made, megabytes]
 
 
 def directions(draw, count, size):
@@ -86,23 +79,12 @@ def directions(draw, count, size):
     return unit_vectors(draw.standard_normal((count, size), np.float32))
 
 
-def make_vectors(options, clusters):
+def make_vectors(options):
     """Draws the vectors that are searched, [N, H], and the queries, near some of them."""
     draw = np.random.default_rng(0)
-    corpus = make_corpus(draw, options, clusters)
+    corpus = directions(draw, options.vectors, options.size)
     near = corpus[draw.integers(options.vectors, size=options.queries)]
     return corpus, unit_vectors(near + NOISE * directions(draw, *near.shape))
-
-
-def make_corpus(draw, options, clusters):
-    """The vectors that are searched, around so many centres; 0: around none."""
-    corpus = directions(draw, options.vectors, options.size)
-    if not clusters:
-        return corpus
-    centres = directions(draw, clusters, options.size)
-    corpus *= options.spread
-    corpus += centres[draw.integers(clusters, size=options.vectors)]
-    return unit_vectors(corpus)
 
 
 # Each of these makes a function of queries to the numbers of texts, and a function to the bytes
@@ -164,9 +146,7 @@ FLAGS = {
     "vectors": 1_000_000,
     "size": 256,
     "queries": 1000,
-    "clusters": flag([0], "numbers of centres that vectors lie around, such as 0,1000; 0: none"),
     "file": flag(None, "a .npy file of vectors, [N, H]", type=Path),
-    "spread": flag(1.0, "of the noise beside a centre, whose length is 1", type=positive(float)),
     "ways": some_of([name for name in WAYS if HAS_FAISS or "faiss" not in name], WAYS),
 }
 

@@ -10,9 +10,7 @@ number of steps that returns the seconds per step. A task has "model", "config" 
 "batch", "length", "predictions", "precision", and "xla": "auto", "on" or "off".
 """
 
-import contextlib
 import functools
-import os
 import sys
 
 from benchmarks.common import peak_gib, take_turns
@@ -39,30 +37,8 @@ def in_turns(contenders, rounds, steps):
     return list(take_turns(runs, rounds).values())
 
 
-def compare(tasks, rounds, steps):
-    """Lets this project's step do several tasks in turn.
-
-    Args:
-        tasks: name -> task.
-        rounds, steps: as for `in_turns`.
-
-    Returns:
-        Name -> the seconds of a step, in each round; name -> the peak of memory.
-    """
-    with contextlib.ExitStack() as stack:
-        running = [
-            stack.enter_context(contextlib.closing(start("project", task)))
-            for task in tasks.values()
-        ]
-        seconds = in_turns(running, rounds, steps)
-    memory = [contender.memory for contender in running]
-    return dict(zip(tasks, seconds, strict=True)), dict(zip(tasks, memory, strict=True))
-
-
 def make(kind, task):
     """The warm contender of a task: a function of a number of steps."""
-    if "cores" in task:
-        os.sched_setaffinity(0, task["cores"])
     run = KINDS[kind](task)
     run(task.get("warm_up", WARM_UP))
     return lambda steps: {"seconds": run(steps), "memory": peak_memory()}

@@ -11,6 +11,7 @@ attention are run in turn, and compared with the first of them.
 """
 
 import bisect
+import contextlib
 import dataclasses
 import math
 import statistics
@@ -81,20 +82,24 @@ def measure(kinds, length, batch, steps):
         "predictions": math.ceil(MASKED_SHARE * length),
         "warm_up": 1,  # a step of the largest batches takes minutes on a CPU
     }
-    tasks = {name: {**task, **sizes} for name, task in kinds.items()}
-    try:
-        seconds, memory = contenders.compare(tasks, ROUNDS if len(kinds) > 1 else 1, steps)
-    except ContenderFailed as error:
-        if not error.out_of_memory:
-            raise
-        yield from ((name, math.inf, math.nan) for name in kinds)
-        return
-    first = next(iter(kinds))
-    for name in kinds:
-        numbers = [memory[name], statistics.median(seconds[name]) / batch]
+    running = []
+    with contextlib.ExitStack() as stack:
+        try:
+            for task in kinds.values():
+                contender = contenders.start("project", {**task, **sizes})
+                running.append(stack.enter_context(contextlib.closing(contender)))
+            contenders.in_turns(running, ROUNDS if len(kinds) > 1 else 1, steps)
+        except ContenderFailed as error:
+            if not error.out_of_memory:
+                raise
+            yield from ((name, math.inf, math.nan) for name in kinds)
+            return
+    first = running[0]
+    for name, contender in zip(kinds, running, strict=True):
+        numbers = [contender.memory, statistics.median(contender.seconds) / batch]
         if len(kinds) > 1:
-            ratio = statistics.median(ratios(seconds[name], seconds[first]))
-            numbers += [memory[name] / memory[first], ratio]
+            ratio = statistics.median(ratios(contender.seconds, first.seconds))
+            numbers += [contender.memory / first.memory, ratio]
         yield name, *numbers
 
 

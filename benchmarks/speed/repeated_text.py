@@ -1,23 +1,18 @@
 """Measures create_pretraining_data, and what counting and leaving out repeated text costs.
 
     python -m benchmarks.speed.repeated_text \\
-        --input_file='data/*.gz' --tokenizer_dir=reference_model
-    python -m benchmarks.speed.repeated_text [the same] --baseline=../before
+        --input_file='data/*.gz' --tokenizer_dir=reference_model -- --num_workers=2
 
-Joins the texts (plain or gzip), runs the whole program for each choice of --drop_duplicates, by
-turns, and prints a Markdown table with the median and the spread (interquartile range over the
+Runs the whole program for each choice of --drop_duplicates, by turns, with `SETTINGS` and the flags
+after --. Prints a Markdown table with the median and the spread (interquartile range over the
 median) of the seconds, and the largest memory: of all processes (PSS, which counts shared memory
-once), sampled several times a second. A checkout named by --baseline runs beside them with the same
-flags but that one, for example a version that counts nothing.
+once), sampled several times a second.
 """
 
 import contextlib
 import functools
-import glob
-import gzip
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -26,25 +21,35 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.common import ROOT, cells, flag, launch, print_table, take_turns
+from benchmarks.common import (
+    PASSED_ON,
+    cells,
+    child_environment,
+    command_of,
+    flag,
+    launch,
+    print_table,
+    take_turns,
+)
 
 INTERVAL = 0.2  # seconds between two samples of the memory, which cost a few milliseconds each
 CHOICES = ("none", "documents", "lines")
 HEADINGS = [
-    "`--drop_duplicates`", "documents", "examples", "seconds", "spread", "of the seconds without",
+    "`--drop_duplicates`", "documents", "examples", "seconds", "spread", "of the first's seconds",
     "peak memory GiB",
 ]  # fmt: skip
-WITHOUT = "without counting"
+SETTINGS = {
+    "objective": "sop",
+    "max_seq_length": 128,
+    "max_predictions_per_seq": 19,
+    "dupe_factor": 1,
+    "num_workers": os.cpu_count(),
+}
 FLAGS = {
     "input_file": flag(str, "names or globs, comma-separated"),
     "tokenizer_dir": str,
-    "baseline": flag(None, "a checkout of another version, to run beside this one"),
-    "objective": "sop",
-    "length": 128,
-    "dupe_factor": 5,
-    "workers": os.cpu_count(),
     "work_dir": flag(None, "where there is room; the system's folder without it"),
-    "flags": flag("", "more flags of create_pretraining_data"),
+    "flags": PASSED_ON,
 }
 
 
@@ -56,41 +61,19 @@ class Run(NamedTuple):
     output: str
 
 
-def join_texts(names, target):
-    """Writes the texts one after the other, with a blank line between them; their bytes."""
-    paths = [path for name in names.split(",") for path in sorted(glob.glob(name)) or [name]]
-    with open(target, "wb") as file:
-        for path in paths:
-            opener = gzip.open if path.endswith(".gz") else open
-            with opener(path, "rb") as text:
-                shutil.copyfileobj(text, file)
-            file.write(b"\n\n")
-    return os.path.getsize(target)
-
-
-def run(arguments, text, choice, checkout):
-    """Runs a checkout's program in an empty folder, as finished work is not repeated: a `Run`."""
-    checkout = Path(checkout).resolve()
+def run(arguments, choice):
+    """Runs the program in an empty folder, as finished work is not repeated: a `Run`."""
     with tempfile.TemporaryDirectory(dir=arguments.work_dir) as folder:
-        command = [
-            sys.executable,
-            str(checkout / "create_pretraining_data.py"),
-            f"--input_file={text}",
-            f"--tokenizer_dir={os.path.abspath(arguments.tokenizer_dir)}",
-            f"--output_file={folder}/out.tfrecord",
-            f"--objective={arguments.objective}",
-            f"--max_seq_length={arguments.length}",
-            f"--max_predictions_per_seq={round(0.15 * arguments.length)}",
-            f"--dupe_factor={arguments.dupe_factor}",
-            f"--num_workers={arguments.workers}",
-            *([] if choice == WITHOUT else [f"--drop_duplicates={choice}"]),
-            *arguments.flags.split(),
-        ]
+        command = command_of(
+            "create_pretraining_data.py", *arguments.flags, input_file=arguments.input_file,
+            tokenizer_dir=arguments.tokenizer_dir, output_file=f"{folder}/out.tfrecord",
+            drop_duplicates=choice, **SETTINGS,
+        )  # fmt: skip
         began, peak = time.perf_counter(), 0
         # In a new process group, by which its workers are found.
         process = subprocess.Popen(
-            command, cwd=checkout, env={**os.environ, "PYTHONPATH": str(checkout)},
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, process_group=0,
+            command, env=child_environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True, process_group=0,
         )  # fmt: skip
         while process.poll() is None:
             peak = max(peak, memory_of_group(process.pid))
@@ -116,7 +99,7 @@ def memory_of_group(group):
 def rows(runs):
     """A row of the table for each choice."""
     seconds = {choice: [one.seconds for one in done] for choice, done in runs.items()}
-    first = statistics.median(next(iter(seconds.values())))
+    first = statistics.median(seconds[CHOICES[0]])
     for choice, done in runs.items():
         yield [
             choice,
@@ -129,18 +112,8 @@ def rows(runs):
 
 def main(arguments):
     """Measures, and prints the table."""
-    with tempfile.TemporaryDirectory(dir=arguments.work_dir) as folder:
-        text = os.path.join(folder, "text.txt")
-        print(f"{join_texts(arguments.input_file, text) / 1e6:.1f} MB of text\n", flush=True)
-        checkouts = {WITHOUT: arguments.baseline} if arguments.baseline else {}
-        checkouts |= dict.fromkeys(CHOICES, ROOT)
-        runs = {
-            choice: functools.partial(run, arguments, text, choice, checkout)
-            for choice, checkout in checkouts.items()
-        }
-        done = take_turns(runs, arguments.rounds)
-    print_table(HEADINGS, rows(done))
-    print(f"\n{done['lines'][0].output.splitlines()[-2]}")
+    runs = {choice: functools.partial(run, arguments, choice) for choice in CHOICES}
+    print_table(HEADINGS, rows(take_turns(runs, arguments.rounds)))
 
 
 if __name__ == "__main__":

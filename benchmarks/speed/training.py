@@ -3,7 +3,6 @@
     python -m benchmarks.speed.training                                     BERT-base, 8 x 128
     python -m benchmarks.speed.training --model=albert --batch=16 --precision=bfloat16
     python -m benchmarks.speed.training --peers=none --config=FILE          this project alone
-    python -m benchmarks.speed.training --devices                           one device against two
 
 The peers, KerasHub and transformers, come with `pip install -e '.[bench]'`; one that is not
 installed is left out. All compute the same: forward with dropout, the losses of masked words and
@@ -14,12 +13,8 @@ The speed of a shared machine drifts, so every contender stays alive in a separa
 take turns, and the median of the ratios within a round is reported.
 """
 
-import contextlib
 import dataclasses
 import importlib.util
-import json
-import os
-import socket
 import statistics
 
 from benchmarks.common import (
@@ -37,7 +32,6 @@ from benchmarks.common import (
 from benchmarks.contender import ContenderFailed
 from benchmarks.speed import contenders
 from benchmarks.speed.contender_steps.matrix_products import MATRIX
-from bert_common.errors import InputError
 
 PEERS = {"kerashub": "keras_hub", "transformers": "transformers"}  # with their modules
 SETTINGS = {
@@ -50,7 +44,6 @@ HEADINGS = [
     "contender", "precision", "s/step", "spread", "examples/s", "its time / this project's",
     "spread", "peak memory GiB",
 ]  # fmt: skip
-DEVICE_HEADINGS = ["devices", "s/step", "spread", "time / one device's", "spread"]
 
 OPTIMIZERS = {
     "bert": "AdamW everywhere (KerasHub: keras.optimizers.AdamW, transformers: torch's, fused)",
@@ -67,7 +60,6 @@ FLAGS = {
     "peers": some_of(PEERS, (*PEERS, "none")),
     "xla": some_of(("auto", "off"), ("auto", "on", "off")),
     "steps": flag(1, "of each contender in a round"),
-    "devices": flag(False, "compare numbers of devices instead"),
 }
 
 
@@ -89,7 +81,7 @@ def best_of(kind, tasks, rounds, steps):
 
 def describe(contender, relative):
     """A row of the table."""
-    (task,) = contender.tasks
+    task = contender.task
     seconds = contender.seconds[-len(relative) :]
     return [
         SETTINGS[contender.kind].format(**task), task["precision"], *cells(seconds),
@@ -127,7 +119,7 @@ def compare(task, peers, settings, rounds, steps):
         rivals.append(rival)
         for loser, relative in slower:
             notes.append(
-                f"{task['precision']}: {SETTINGS[peer].format(**loser.tasks[0])} took "
+                f"{task['precision']}: {SETTINGS[peer].format(**loser.task)} took "
                 f"{statistics.median(relative):.2f} times the time of its setting in the table."
             )
     if task["precision"] != "float32":
@@ -164,43 +156,8 @@ def share_of_products(task, project, variants, rounds, steps):
     )
 
 
-def compare_devices(task, rounds, steps):
-    """Rows for one device, two devices in one process, two processes, on the same two cores."""
-    cores = sorted(os.sched_getaffinity(0))[:2]
-    task = {**task, "cores": cores, "environment": {"CUDA_VISIBLE_DEVICES": "-1"}}
-    workers = [f"localhost:{port}" for port in free_ports(2)]
-    worker_tasks = []
-    for i in range(2):
-        tf_config = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": i}}
-        environment = {**task["environment"], "TF_CONFIG": json.dumps(tf_config)}
-        changes = {"cores": cores[i : i + 1], "environment": environment}
-        worker_tasks.append({**task, "devices": "multi_worker", **changes})
-    contests = {
-        "two logical CPUs, MirroredStrategy": {**task, "devices": "mirrored"},
-        "two processes, MultiWorkerMirroredStrategy": worker_tasks,
-    }
-    rows = []
-    one = contenders.start("project", task)
-    for name, tasks in contests.items():
-        two = contenders.start("project", tasks)
-        of_one, of_two = contenders.in_turns([one, two], rounds, steps)
-        two.close()
-        rows.append([name, *cells(of_two), *cells(ratios(of_two, of_one))])
-    one.close()
-    return [["one device", *cells(one.seconds), "1", ""], *rows]
-
-
-def free_ports(count):
-    """Free ports of this machine, all different."""
-    with contextlib.ExitStack() as stack:
-        servers = [socket.create_server(("localhost", 0)) for _ in range(count)]
-        return [stack.enter_context(server).getsockname()[1] for server in servers]
-
-
 def main(arguments):
     """Measures, prints the table and the notes under it."""
-    if arguments.devices and not hasattr(os, "sched_setaffinity"):
-        raise InputError("--devices must be on Linux, which binds a process to cores")
     config = read_config(arguments.model, arguments.config)
     task = {
         "model": arguments.model,
@@ -215,15 +172,6 @@ def main(arguments):
         "quartiles over the median.\n",
         flush=True,
     )
-    if arguments.devices:
-        task |= {"precision": arguments.precision[0], "xla": arguments.xla[0]}
-        print_table(DEVICE_HEADINGS, compare_devices(task, *effort))
-        print(
-            f"{task['precision']}, XLA {task['xla']}; the batch is over all "
-            "devices. Every row has the same two cores with one intra-op thread each: a single "
-            "process has both (two logical devices share them), each of two processes has one."
-        )
-        return
     notes = [f"{OPTIMIZERS[arguments.model]}."]
     if "transformers" in arguments.peers:
         notes.append("transformers computes the logits of every position.")

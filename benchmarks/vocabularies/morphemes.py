@@ -5,14 +5,10 @@
 
 A VOCAB is anything that `build_vocab.py --compare` takes. The treebank has each word's morphemes
 (in the lemma column, joined by +; or as OrigLemma in the last column). Prints a Markdown table:
-
-* precision, recall, F1 of the boundaries between pieces against those between morphemes, over the
-  words that are spelled as their morphemes;
-* contracted F1: the same over the other words (했다 = 하 + 었 + 다), only for positions outside of
-  the contraction;
-* pieces per word over all words; words with [UNK], and how many of them are Hangul.
-
-Words without a letter or digit are left out. Each word is tokenized by itself.
+precision, recall and F1 of the boundaries between pieces against those between morphemes, over the
+words that are spelled as their morphemes (not 했다 = 하 + 었 + 다); pieces per word and words with
+[UNK], over all words. Words without a letter or digit are left out. Each word is tokenized by
+itself.
 """
 
 import unicodedata
@@ -23,171 +19,81 @@ from benchmarks.common import flag, launch, print_table
 from bert_common.errors import InputError
 from tokenization.comparison import boundaries, open_vocabulary
 
-# Halves to tune on and to report: every second sentence.
-HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
-
 HEADINGS = [
-    "vocabulary", "kind", "pieces", "precision", "recall", "F1", "contracted F1",
-    "pieces per word", "words with [UNK]", "of Hangul",
+    "vocabulary", "kind", "pieces", "precision", "recall", "F1", "pieces per word",
+    "words with [UNK]",
 ]  # fmt: skip
 
 
 class Word(NamedTuple):
-    """A word of the treebank."""
+    """A word of the treebank, composed (NFC)."""
 
     form: str
-    morphemes: tuple[str, ...]
-
-
-class Gold(NamedTuple):
-    """The boundaries of a word's morphemes; position i is before character i."""
-
-    boundaries: set[int]
-    known: set[int]  # positions of which is known whether they are boundaries
-    contracted: bool
+    morphemes: list[str]
 
 
 def read_conllu(path):
-    """The sentences of a treebank, as lists of `Word`.
+    """The `Word`s of a treebank.
 
     Raises:
         InputError: the file is not CoNLL-U.
     """
-    sentences, words = [], []
+    words = []
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), start=1):
-        if not line:
-            if words:
-                sentences.append(words)
-            words = []
-        elif not line.startswith("#"):
-            fields = line.split("\t")
-            if len(fields) != 10:
-                raise InputError(
-                    f"{path}, line {number}: a line of CoNLL-U must have 10 fields. "
-                    f"Received: {len(fields)}"
-                )
-            if fields[0].isdigit():  # not a range, not an empty node
-                words.append(Word(fields[1], _morphemes(fields)))
-    return [*sentences, words] if words else sentences
-
-
-def _morphemes(fields):
-    lemma = fields[2]
-    for item in fields[9].split("|"):
-        lemma = item.removeprefix("OrigLemma=") if item.startswith("OrigLemma=") else lemma
-    return tuple(filter(None, lemma.split("+"))) or (fields[1],)
-
-
-def gold_places(word):
-    """Finds the boundaries between the morphemes of a word.
-
-    A contracted word is compared with its morphemes by jamo, from both ends: positions in the equal
-    parts are known, positions in the contraction between them are not.
-    """
-    sound = unicodedata.normalize("NFD", word.form)
-    spelled = "".join(_sound(morpheme) for morpheme in word.morphemes)
-    meeting, length = set(), 0
-    for morpheme in word.morphemes[:-1]:
-        length += len(_sound(morpheme))
-        meeting.add(length)
-    from_start = _common_prefix(sound, spelled)
-    from_end = _common_prefix(sound[::-1], spelled[::-1])
-    places, known, position = set(), set(), 0
-    for place, character in enumerate(word.form[:-1], start=1):
-        position += len(unicodedata.normalize("NFD", character))
-        from_right = len(sound) - position
-        # From the left, then from the right: the position in `spelled`, and its distance from the
-        # end of the equal part. At that end only a boundary is certain: in 도와, 돕 continues.
-        for same_place, margin in (
-            (position, from_start - position),
-            (len(spelled) - from_right, from_end - from_right),
-        ):
-            if margin > 0 or (margin == 0 and same_place in meeting):
-                known.add(place)
-                if same_place in meeting:
-                    places.add(place)
-                break
-    return Gold(places, known, "".join(word.morphemes) != word.form)
-
-
-def _sound(morpheme):
-    """A morpheme as conjoining jamo; a ㄴ, ㄹ, ㅁ, ㅂ or ㅆ at its beginning is a final."""
-    finals = dict(zip("ㄴㄹㅁㅂㅆ", "\u11ab\u11af\u11b7\u11b8\u11bb", strict=True))
-    first = finals.get(morpheme[0], morpheme[0])
-    return unicodedata.normalize("NFD", first + morpheme[1:])
-
-
-def _common_prefix(one, other):
-    return next(
-        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-        min(len(one), len(other)),
-    )
-
-
-class Scores(NamedTuple):
-    """The scores of a vocabulary."""
-
-    precision: float
-    recall: float
-    f1: float
-    contracted_f1: float
-    pieces_per_word: float
-    unknown_words: float
-    unknown_hangul_words: int
-
-
-def score(cutter, sentences):
-    """Tokenizes every word with an `OpenedVocabulary`; the `Scores` against its morphemes."""
-    counts = {False: [0, 0, 0], True: [0, 0, 0]}  # contracted -> hits, wrong, missed
-    pieces_seen = words_seen = unknown = unknown_hangul = 0
-    for word in (word for sentence in sentences for word in sentence):
-        if not any(map(str.isalnum, word.form)):
+        if not line or line.startswith("#"):
             continue
-        form = unicodedata.normalize("NFC", word.form)
-        gold = gold_places(word._replace(form=form))
-        pieces = cutter.pieces(form)
-        words_seen += 1
-        pieces_seen += len([piece for piece in pieces if piece != "\u2581"])
-        places = boundaries(form, [cutter.plain(piece) for piece in pieces])
-        if places is None:
-            unknown += 1
-            unknown_hangul += any("가" <= character <= "힣" for character in form)
-            places = []
-        cut = set(places) & gold.known
-        hits = len(cut & gold.boundaries)
-        for i, count in enumerate((hits, len(cut) - hits, len(gold.boundaries) - hits)):
-            counts[gold.contracted][i] += count
-    precision, recall, f1 = _f1(*counts[False])
-    per_word = pieces_seen / words_seen, unknown / words_seen
-    return Scores(precision, recall, f1, _f1(*counts[True])[2], *per_word, unknown_hangul)
+        fields = line.split("\t")
+        if len(fields) != 10:
+            raise InputError(
+                f"{path}, line {number}: a line of CoNLL-U must have 10 fields. "
+                f"Received: {len(fields)}"
+            )
+        form, lemma = unicodedata.normalize("NFC", fields[1]), fields[2]
+        for item in fields[9].split("|"):
+            lemma = item.removeprefix("OrigLemma=") if item.startswith("OrigLemma=") else lemma
+        # Not a range, not an empty node.
+        if fields[0].isdigit() and any(map(str.isalnum, form)):
+            words.append(Word(form, lemma.split("+")))
+    return words
 
 
-def _f1(hits, wrong, missed):
-    precision = hits / (hits + wrong) if hits + wrong else 0.0
-    recall = hits / (hits + missed) if hits + missed else 0.0
-    return precision, recall, 2 * hits / (2 * hits + wrong + missed) if hits else 0.0
+def scores(vocabulary, words):
+    """Tokenizes every word with an `OpenedVocabulary`: the numbers of a row of the table."""
+    hits = found = wanted = pieces = unknown = 0
+    for word in words:
+        cut = vocabulary.pieces(word.form)
+        pieces += sum(piece != "\u2581" for piece in cut)
+        places = boundaries(word.form, [vocabulary.plain(piece) for piece in cut])
+        unknown += places is None
+        gold = boundaries(word.form, word.morphemes)
+        if gold is not None:  # it is spelled as its morphemes
+            hits += len(set(places or ()) & set(gold))
+            found += len(places or ())
+            wanted += len(gold)
+    precision, recall = hits / max(1, found), hits / max(1, wanted)
+    f1 = 2 * hits / max(1, found + wanted)
+    return precision, recall, f1, pieces / len(words), unknown / len(words)
 
 
-def rows(cutters, sentences):
+def rows(vocabularies, words):
     """Yields a row of the table for each vocabulary."""
-    for cutter in cutters:
-        *shares, contracted_f1, pieces, unknown, unknown_hangul = score(cutter, sentences)
-        shares = [f"{share:.3f}" for share in (*shares, contracted_f1)]
-        words = [f"{pieces:.2f}", f"{unknown:.2%}", str(unknown_hangul)]
-        yield [cutter.name, cutter.kind, str(cutter.size), *shares, *words]
+    for vocabulary in vocabularies:
+        *shares, per_word, unknown = scores(vocabulary, words)
+        yield [
+            vocabulary.name, vocabulary.kind, str(vocabulary.size),
+            *(f"{share:.3f}" for share in shares), f"{per_word:.2f}", f"{unknown:.2%}",
+        ]  # fmt: skip
 
 
 def main(arguments):
     """Measures, and prints the table."""
-    sentences = read_conllu(arguments.conllu)[HALVES[arguments.sentences]]
-    cutters = [open_vocabulary(path) for path in arguments.vocabs.split(",")]
-    print_table(HEADINGS, rows(cutters, sentences))
+    vocabularies = [open_vocabulary(path) for path in arguments.vocabs.split(",")]
+    print_table(HEADINGS, rows(vocabularies, read_conllu(arguments.conllu)))
 
 
 if __name__ == "__main__":
     flags = {
         "conllu": flag(str, "a treebank with morphemes as lemmas"),
         "vocabs": flag(str, "vocabularies, separated by commas"),
-        "sentences": flag("all", "every second, or all", choices=HALVES),
     }
     launch(main, __doc__, flags)

@@ -71,14 +71,14 @@ class Scripted:
     drift = 2.0
 
     def __init__(self, kind, task):
-        self.kind, self.tasks, self.seconds, self.memory = kind, [task], [], 5.0
+        self.kind, self.task, self.seconds, self.memory = kind, task, [], 5.0
         self.alive.append(self)
         self.most_alive.append(sum(c.kind in training.PEERS | {"project": ""} for c in self.alive))
 
     def run(self, steps):
         assert self in self.alive
         now = len(self.seconds)
-        seconds = self.seconds_of[self.kind, self.tasks[0].get("xla", "off")]
+        seconds = self.seconds_of[self.kind, self.task.get("xla", "off")]
         self.seconds.append(seconds * self.drift**now)
         return self.seconds[-1]
 
@@ -186,5 +186,5 @@ def test_a_contender_that_fails_says_why():
         contenders.start("nonsense", {})
     assert failure.value.last_line == "KeyError: 'nonsense'"
     assert not failure.value.out_of_memory
-    assert contender.ContenderFailed("", [-9]).out_of_memory
-    assert contender.ContenderFailed("", [1]).last_line == "exit status [1]"
+    assert contender.ContenderFailed("", -9).out_of_memory
+    assert contender.ContenderFailed("", 1).last_line == "exit status 1"

@@ -4,18 +4,17 @@ from benchmarks.speed.contender_steps.shared import DECAY, RATE, policy, task_co
 
 
 def project_model(task, config):
-    """This project's model and optimizer; called in the strategy's scope if there is one."""
+    """This project's model and optimizer."""
     from bert_tf import WarmupPolynomialDecay
     from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS
     from bert_tf.optimization import OPTIMIZERS
     from model_formats.encoders import ENCODERS
-    from model_formats.pretraining_objectives import MASKED_WORDS, OBJECTIVES
+    from model_formats.pretraining_objectives import MASKED_WORDS
 
     encoder = ENCODERS[task["model"]].make_model
     attention = ATTENTION_FUNCTIONS[task.get("attention", "auto")]
     encoder = encoder(config, attention_function=attention, dtype=policy(task))
-    objective = OBJECTIVES[task.get("objective", MASKED_WORDS.name)]
-    model = objective.make_model(encoder, None)
+    model = MASKED_WORDS.make_model(encoder, None)
     optimizer = OPTIMIZERS["lamb" if task["model"] == "albert" else "adamw"](
         WarmupPolynomialDecay(RATE, num_train_steps=1_000_000, num_warmup_steps=0),
         weight_decay_rate=DECAY,
@@ -25,12 +24,7 @@ def project_model(task, config):
 
 
 def project(task):
-    """This project's training step.
-
-    A task may also have "objective", a key of `OBJECTIVES`, "recompute", "attention", "cores", and
-    "devices", an argument of `make_strategy`.
-    """
-    import numpy as np
+    """This project's training step; a task may also have "recompute" and "attention"."""
     import tensorflow as tf
 
     from bert_common.import_tensorflow import CLUSTERING_FLAGS, add_flags
@@ -39,28 +33,18 @@ def project(task):
     from bert_tf.training.xla import choose_compilation, enable_auto_clustering
 
     add_flags("TF_XLA_FLAGS", CLUSTERING_FLAGS)  # before devices are listed, which reads them
-    devices = task.get("devices", "one_device")
-    if "cores" in task:  # before the first operation, which starts the threads
-        tf.config.threading.set_intra_op_parallelism_threads(len(task["cores"]))
-    if devices == "mirrored":
-        tf.config.set_logical_device_configuration(
-            tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
-        )
     compiled = choose_compilation(task["xla"], task["precision"])
     if compiled.auto_clustering:
         enable_auto_clustering()
-    strategy = make_strategy(devices)
+    strategy = make_strategy("one_device")
     config, batch = task_config(task)
     with strategy.scope():
         model, optimizer = project_model(task, config)
     step_config = StepConfig(recompute=task.get("recompute", "none"))
     step = TrainingStep(model, optimizer, strategy, step_config, compiled)
-
-    def part(context):
-        replicas, replica = context.num_replicas_in_sync, context.replica_id_in_sync_group
-        return {k: tf.constant(np.array_split(v, replicas)[replica]) for k, v in batch.items()}
-
-    data = strategy.experimental_distribute_values_from_function(part)
+    data = strategy.experimental_distribute_values_from_function(
+        lambda _: {name: tf.constant(values) for name, values in batch.items()}
+    )
     return timed(lambda: step(data)["loss"], float)
 
 

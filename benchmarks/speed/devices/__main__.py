@@ -57,23 +57,17 @@ def main(argv=None):
     print_machine(machine)
     sys.stdout.flush()
     gpus = len(machine["gpus"])
-    sections = run_speeds(gpus, chosen_models(arguments, gpus), arguments.xla, machine)
+    sizes = arguments.models or (GPU_MODELS if gpus else ())
+    sections = run_speeds(gpus, sizes, arguments.xla, machine)
     return finish(machine, sections, arguments.report, "measurements")
 
 
-def chosen_models(arguments, gpus):
-    """The sizes to train, and why there are none, or None."""
-    if arguments.models:
-        return arguments.models, None
-    return (GPU_MODELS, None) if gpus else ((), ON_CPU)
-
-
-def run_speeds(gpus, models, xla, machine):
+def run_speeds(gpus, sizes, xla, machine):
     """Measures and prints the speeds.
 
     Args:
         gpus: the number of GPUs.
-        models: what `chosen_models` returned.
+        sizes: of BERT to train; none on a CPU, unless some are asked for.
         xla: "auto" or "off".
         machine: what `describe_machine` returned.
 
@@ -85,10 +79,9 @@ def run_speeds(gpus, models, xla, machine):
     print_table("Matrix products:", PRODUCT_HEADINGS, rows)
     if gpus:
         print("\nfloat32 on GPUs: TF32, TensorFlow's default, is off where compared.")
-    sizes, reason = models
     if not sizes:
-        print(f"\nTraining of models: {reason}.")
-        empty = section(None, reason)
+        print(f"\nTraining of models: {ON_CPU}.")
+        empty = section(None, ON_CPU)
         return {
             "products": section(products), "models": empty, "scaling": empty, "pipeline": empty,
         }  # fmt: skip

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import peak_gib
+from benchmarks.speed.memory import largest_batch
 from bert_tf.config import BertConfig
 from bert_tf.costs.cards import CARDS, Card
 from bert_tf.costs.flops import training_flops
@@ -39,9 +40,8 @@ def measure_model(task):
 
     Args:
         task: a dict with "size" (a preset of BERT), "length", "predictions", "strategy", "device",
-            "num_gpus", "precision", "xla" ("auto" or "off"), "memory_mib" of a GPU or None, "rows"
-            of a device or None for as many as fit, and "parts", whether the parts of a step and a
-            checkpoint are timed too.
+            "num_gpus", "precision", "xla" ("auto" or "off"), "memory_mib" of a GPU or None, and
+            "rows" of a device or None for as many as fit.
 
     Returns:
         An answer with what `_train` returns.
@@ -70,15 +70,9 @@ def first_rows(config, task):
     kind = (task["device"] or "GPU")[:3]
     if kind == "CPU" or not task["memory_mib"]:
         return ROWS[kind]
-    limit, rows = MEMORY_SHARE * task["memory_mib"] * 2**20, 8
-
-    def fits(rows):
-        sizes = (rows, task["length"], task["predictions"], task["precision"])
-        return estimate_bytes(config, *sizes) <= limit
-
-    while fits(rows + 8):
-        rows += 8
-    return rows
+    limit = MEMORY_SHARE * task["memory_mib"] * 2**20
+    sizes = (task["length"], task["predictions"], task["precision"])
+    return max(8, largest_batch(limit, config, *sizes) // 8 * 8)
 
 
 def _train(task, config, compiled, rows):
@@ -113,10 +107,8 @@ def _train(task, config, compiled, rows):
         loss = step.loop(batches, STEPS[kind])["loss"].numpy()  # waits for the device
         seconds = (time.perf_counter() - start) / STEPS[kind]
         memory = peak_memory(task["device"] or f"{kind}:0", kind)
-        split = checkpoint = None
-        if task["parts"]:
-            split = time_parts(step, next(batches), seconds, STEPS[kind])
-            checkpoint = time_checkpoint(parts)
+        split = time_parts(step, next(batches), seconds, STEPS[kind])
+        checkpoint = time_checkpoint(parts)
     devices = strategy.num_replicas_in_sync
     flops = training_flops(config, length, predictions)
     card = find_card(gpu_name()) if kind == "GPU" else None

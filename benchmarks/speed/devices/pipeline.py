@@ -5,12 +5,19 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.speed.masks import VOCAB_SIZE, dynamic_format, random_records
+import numpy as np
+
 from bert_tf.config import BertConfig
+from create_pretraining_data.instances.packing import MAX_SEQUENCES, row_predictions
 from create_pretraining_data.records.encoding import encode_records
+from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from create_pretraining_data.records.tfrecord import frame
 
 SEED = 1
+VOCAB_SIZE = 32_000
+MASKED_SHARE = 0.15
+WORDS = 0.55  # the share of tokens that begin a word, as in Korean text
+SEQUENCES = 3  # of a packed row
 
 # Random records, which the pipeline reads again and again.
 RECORDS, FILES = 4096, 4
@@ -30,8 +37,7 @@ def measure_pipeline(task):
     from create_pretraining_data.instances.mask_processes import MaskProcesses
 
     count = task["mask_processes"]
-    # As the jobs for eight GPUs mask them.
-    record_format = dynamic_format(task["length"], packed=True, ngram=1)
+    record_format = dynamic_format(task["length"])
     config = BertConfig.from_preset("base", vocab_size=VOCAB_SIZE)
     mask_processes = MaskProcesses(count) if count else contextlib.nullcontext()
     with tempfile.TemporaryDirectory() as folder, mask_processes as processes:
@@ -47,9 +53,39 @@ def measure_pipeline(task):
     return {"result": "ok", "rows_per_second": read / seconds}
 
 
+def dynamic_format(length):
+    """The `RecordFormat` of packed rows without masks, masked as the jobs for eight GPUs do."""
+    predictions = row_predictions(length, MASKED_SHARE)
+    rules = MaskingRules(
+        masked_lm_prob=MASKED_SHARE,
+        max_predictions_per_seq=predictions,
+        do_whole_word_mask=True,
+        ngram=1,
+        favor_shorter_ngram=True,
+        do_permutation=False,
+        mask_id=4,
+        vocab_size=VOCAB_SIZE,
+    )
+    return RecordFormat(length, predictions, True, False, MAX_SEQUENCES, rules)
+
+
+def random_records(rows, length):
+    """Full packed rows of random tokens: a dict of int32 arrays, as such records are parsed."""
+    rng = np.random.default_rng(0)
+    lengths = np.zeros((rows, MAX_SEQUENCES, 2), np.int32)
+    lengths[:, :SEQUENCES] = length // SEQUENCES // 2
+    filled = np.arange(length) < lengths[0].sum()
+    return {
+        "input_ids": np.where(filled, rng.integers(5, VOCAB_SIZE, (rows, length)), 0).astype("i4"),
+        "word_starts": (filled & (rng.random((rows, length)) < WORDS)).astype("i4"),
+        "segment_lengths": lengths.reshape(rows, -1),
+        "next_sentence_labels": rng.integers(0, 2, (rows, MAX_SEQUENCES), np.int32),
+    }
+
+
 def write_files(folder, record_format, count):
     """Writes random records; returns the paths."""
-    records = encode_records(random_records(count, record_format), record_format)
+    records = encode_records(random_records(count, record_format.max_seq_length), record_format)
     paths = [str(folder / f"random-{i}.tfrecord") for i in range(FILES)]
     for i, path in enumerate(paths):
         with open(path, "wb") as file:

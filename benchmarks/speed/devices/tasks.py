@@ -59,7 +59,7 @@ def model_tasks(gpus, sizes, precision, xla, memory_mib):
     lengths = LENGTHS if gpus else LENGTHS[:1]
     return [
         {**_model(size, length, precision, xla), "memory_mib": memory_mib,
-         "strategy": "one_device", "device": devices(gpus)[0], "parts": True}
+         "strategy": "one_device", "device": devices(gpus)[0]}
         for size in sizes
         for length in lengths
     ]  # fmt: skip
@@ -74,7 +74,7 @@ def scaling_tasks(gpus, model, rows):
         rows: that it had on a device.
     """
     counts = [2**i for i in range(1, gpus.bit_length()) if 2**i < gpus] + [gpus] * (gpus > 1)
-    several = {**model, "strategy": "mirrored", "device": None, "rows": rows, "parts": True}
+    several = {**model, "strategy": "mirrored", "device": None, "rows": rows}
     if not gpus:
         return [several]
     return [{**several, "num_gpus": count} for count in counts]

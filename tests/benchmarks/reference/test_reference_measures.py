@@ -26,11 +26,9 @@ def test_flag_files_of_a_size(size, monkeypatch):
     tokens = set()
     for phase in size.phases:
         values = parse(PretrainFlags, ["x", f"--flagfile={size.flagfile(phase)}", *given])
-        file = given_config(values)
-        model_type, config = file.model_type, file.config
-        assert model_type == size.model_type
-        assert getattr(values, f"{model_type}_config_file").endswith(size.config_file)
-        check_flags(values, resolve_model_defaults(values, model_type))
+        config = given_config(values).config
+        assert values.bert_config_file.endswith(size.config_file)
+        check_flags(values, resolve_model_defaults(values, "bert"))
         assert config.vocab_size == size.vocabulary_size
         assert values.max_seq_length == phase.length
         tokens.add(values.train_batch_size * phase.length)
