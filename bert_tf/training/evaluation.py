@@ -15,7 +15,7 @@ from bert_common.errors import InputError
 from bert_common.progress import progress
 from bert_tf.checkpoint_files import RESULTS_FILE
 from bert_tf.config import EncoderConfig
-from bert_tf.input.pipeline import distribute_evaluation, evaluation_dataset
+from bert_tf.input.pipeline import evaluation_dataset
 from bert_tf.input.record_checks import explain_failure
 from bert_tf.objective import Objective
 from bert_tf.summaries.mask_predictions import guesses_as_markdown
@@ -114,8 +114,10 @@ class RecordsEvaluator:
         self.record_format = record_format
         self.tokenizer = tokenizer
         self.batch_size = batch_size
-        self.batches = distribute_evaluation(
-            strategy, files, record_format, model.config, batch_size, max_batches
+        self.batches = strategy.distribute_datasets_from_function(
+            lambda shard: evaluation_dataset(
+                files, record_format, model.config, batch_size, max_batches, shard
+            )
         )
         rows = -(-batch_size // strategy.num_replicas_in_sync)
         with self._explain_out_of_memory():
