@@ -79,7 +79,7 @@ def _problem_of_bfloat16():
             return None
         return "slow and less exact on a GPU older than Ampere, which has no instructions for it"
     # On a CPU only oneDNN's kernels use such instructions.
-    if not uses_onednn():
+    if os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() in ("0", "false"):
         return "slow and less exact with TF_ENABLE_ONEDNN_OPTS=0, which hides the instructions"
     cpu = this_cpu()
     if AMX in cpu.flags or (AVX512 in cpu.flags and cpu.vendor != SLOW_AVX512_VENDOR):
@@ -87,11 +87,6 @@ def _problem_of_bfloat16():
     if AVX512 in cpu.flags:
         return "slower than float32 on Intel's CPUs without AMX"
     return "slow and less exact on a CPU that has no instructions for it"
-
-
-def uses_onednn() -> bool:
-    """Whether TensorFlow has been left its kernels of oneDNN, where it has them."""
-    return os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
 
 
 class LossScale:
