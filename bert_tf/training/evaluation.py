@@ -82,13 +82,12 @@ class RecordsEvaluator:
     """A `HeldOutEvaluator` on records: measures a model without dropout, and compiles once.
 
     Args:
-        model, strategy, xla: as for `EvaluationStep`.
-        files: TFRecord files.
         batch_size: records of a batch, over all devices.
         max_batches: the number of batches after which to stop.
         tokenizer: the records' tokenizer, for the masked words on TensorBoard; None for none, or
             for a model that predicts no masked words.
         objective: the `Objective` whose losses are reported, by its names; None: the model's.
+        xla: "auto", "on" or "off".
 
     Raises:
         InputError: a truncated file, or out of memory.

@@ -35,14 +35,6 @@ GROWTH_INTERVAL = 2000
 MINIMUM_SCALE = 1.0
 
 
-# For a run that named no precision. float32 stays the default, on GPUs too: it gives the numbers of
-# Google's own code, and what bfloat16 gives has been measured on CPUs alone.
-SUGGESTION = (
-    "note: this hardware multiplies bfloat16: --precision=bfloat16 would need less memory and "
-    "less time for matrix products"
-)
-
-
 def choose_precision(name: str | None) -> str:
     """The precision, a key of `POLICIES`, that one of `PRECISIONS` stands for.
 
@@ -66,8 +58,17 @@ def choose_precision(name: str | None) -> str:
 
 
 def suggestion(name: str | None) -> str | None:
-    """A line for the user who named no precision where bfloat16 would be faster, or None."""
-    return SUGGESTION if name is None and not _problem_of_bfloat16() else None
+    """A line for the user who named no precision where bfloat16 would be faster, or None.
+
+    float32 stays the default, on GPUs too: it gives the numbers of Google's own code, and what
+    bfloat16 gives has been measured on CPUs alone.
+    """
+    if name is not None or _problem_of_bfloat16():
+        return None
+    return (
+        "note: this hardware multiplies bfloat16: --precision=bfloat16 would need less memory and "
+        "less time for matrix products"
+    )
 
 
 def _problem_of_bfloat16():
@@ -100,15 +101,11 @@ class LossScale:
         self.good_steps = tf.Variable(0, trainable=False, name="loss_scale_good_steps")
 
 
-def updated_scale(
-    finite: tf.Tensor, scale: Any = None, good_steps: Any = None
-) -> tuple[tf.Tensor, ...]:
-    """The new scale and count of a `LossScale` after a step; nothing without one.
+def updated_scale(finite: tf.Tensor, scale: Any, good_steps: Any) -> tuple[tf.Tensor, ...]:
+    """The new scale and count of a `LossScale` after a step.
 
     `finite` says whether the step's gradient was, reduced over all replicas.
     """
-    if scale is None:
-        return ()
     good_steps = tf.where(finite, good_steps + 1, 0)
     grows = good_steps >= GROWTH_INTERVAL
     factor = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)

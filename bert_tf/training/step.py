@@ -29,14 +29,7 @@ from bert_tf.optimization import DecayOptimizer
 from bert_tf.summaries.histograms import BUCKETS, KINDS, histograms, layer_groups
 from bert_tf.training.forward_backward import ForwardBackward
 from bert_tf.training.mixed_precision import LossScale
-from bert_tf.training.replicas import (
-    all_reduce,
-    feature_specs,
-    graph,
-    local_tensors,
-    local_values,
-    zeros,
-)
+from bert_tf.training.replicas import all_reduce, feature_specs, graph, local_values, zeros
 from bert_tf.training.token_dropping import FEATURE, SUMS, TokenDropping
 from bert_tf.training.update import Update
 from bert_tf.training.xla import Compilation
@@ -155,7 +148,8 @@ class TrainingStep(ForwardBackward):
             start = tf.timestamp()
             with tf.control_dependencies([start]):
                 batch = next(batches)
-            with tf.control_dependencies(local_tensors(self.strategy, batch)):
+            parts = [local_values(self.strategy, value) for value in batch.values()]
+            with tf.control_dependencies(tf.nest.flatten(parts)):
                 waited = tf.timestamp() - start
             metrics = self._distributed_step(batch, worker_metrics)
             return i + 1, table.write(i, self._row({**metrics, "input_seconds": waited}))
