@@ -89,17 +89,13 @@ def make_strategy(
 
 def _mirrored(count, nccl):
     """The first `count` GPUs; if there are none, all logical CPUs."""
-    if count:
-        reduction = tf.distribute.NcclAllReduce if nccl else tf.distribute.HierarchicalCopyAllReduce
-        return tf.distribute.MirroredStrategy(
-            [f"GPU:{i}" for i in range(count)], cross_device_ops=reduction()
-        )
-    cpus = tf.config.list_logical_devices("CPU")
-    # Plain copies and sums: no collective operation, which several strategies in one process
+    kind = "GPU" if count else "CPU"
+    count = count or len(tf.config.list_logical_devices("CPU"))
+    # For CPUs plain copies and sums: no collective operation, which several strategies in a process
     # would disturb, and not ReductionToOneDevice, which never returns from within a tf.while_loop.
+    reduction = tf.distribute.NcclAllReduce if nccl else tf.distribute.HierarchicalCopyAllReduce
     return tf.distribute.MirroredStrategy(
-        [f"CPU:{i}" for i in range(len(cpus))],
-        cross_device_ops=tf.distribute.HierarchicalCopyAllReduce(),
+        [f"{kind}:{i}" for i in range(count)], cross_device_ops=reduction()
     )
 
 
