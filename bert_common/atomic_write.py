@@ -16,13 +16,8 @@ _PARTIAL = ".partial"
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Opens a file for writing; it takes its name when the block ends without an error.
 
-    Until then it is a hidden file in the same folder, which is removed if anything fails.
-
-    Args:
-        path: in an existing folder; an existing file of that name is replaced.
-
-    Yields:
-        The file, open for writing bytes.
+    Until then it is a hidden file in the same folder, which must exist; it is removed if anything
+    fails. An existing file of that name is replaced.
 
     Raises:
         OSError: the file cannot be written, for example because the disk is full; it names `path`.

@@ -25,17 +25,9 @@ from bert_tf.names import ATTENTION_NAMES, BLOCK_QUERIES, is_blockwise
 def blockwise_attention(
     query: Any, key: Any, value: Any, bias: Any, dropout_rate: float = 0.0, dropout_seed: Any = None
 ) -> Any:
-    """Attends from every query to all keys, in each head, with memory linear in their number.
+    """`bert_tf.attention.attention` with memory linear in the number of keys.
 
-    Args:
-        query: [B, N, Q, D], in the precision that the products are computed in.
-        key, value: [B, N, T, D], likewise.
-        bias: [B, 1, 1 or Q, T]; no gradient flows into it.
-        dropout_rate: the share of the probabilities that is dropped.
-        dropout_seed: two integers, as `bert_tf.dropout.dropout` takes them; None for no dropout.
-
-    Returns:
-        The context [B, N, Q, D].
+    No gradient flows into the bias.
     """
     queries = query.shape[2]
     if queries <= BLOCK_QUERIES:

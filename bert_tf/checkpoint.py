@@ -134,12 +134,7 @@ def google_name(path: str, table: Mapping[str, str]) -> str | None:
 
 
 def open_checkpoint(prefix: str) -> Any:
-    """Opens a checkpoint for reading.
-
-    Raises:
-        InputError: there is no checkpoint of that name.
-        DamagedCheckpoint: it cannot be read.
-    """
+    """Opens a checkpoint: InputError if there is none, `DamagedCheckpoint` if it is unreadable."""
     if not exists(prefix):
         raise InputError(f"a checkpoint needs a file {prefix}.index. Received: no such file")
     try:
@@ -365,55 +360,3 @@ def save_google_checkpoint(model: Any, checkpoint_prefix: str) -> None:
     """Writes a model's weights under Google's names, for any tool that reads Google's files."""
     arrays = {name: np.asarray(v.value) for name, v in google_variables(model).items()}
     write_arrays(checkpoint_prefix, arrays)
-
-
-def training_arrays(
-    model: Any, optimizer: DecayOptimizer, step: int, counters: Mapping[str, Any] | None = None
-) -> dict[str, np.ndarray]:
-    """Copies everything that training resumes from: weights, the optimizer's slots, the step.
-
-    Learning rate and dropout are functions of the step. `counters` are numbers or arrays under
-    names of `COUNTERS`. Later updates do not change the copies.
-    """
-    arrays: dict[str, Any] = {STEP_NAME: np.int64(step)}
-    arrays |= {name: np.asarray(value) for name, value in (counters or {}).items()}
-    for name, variable in google_variables(model).items():
-        arrays[name] = _copy(variable)
-        arrays |= {n: _copy(slot) for n, slot in _named_slots(optimizer, name, variable)}
-    return arrays
-
-
-def _copy(variable):
-    """The value of a variable, copied once; on a CPU `numpy` may return its own memory."""
-    value = variable.numpy()
-    return value if value.flags.owndata else np.array(value)
-
-
-def load_training_state(
-    prefix: str, model: Any, optimizer: DecayOptimizer
-) -> tuple[int, dict[str, np.ndarray]]:
-    """Reads the `training_arrays` of a checkpoint, or what Google's own training wrote.
-
-    A slot that the file lacks (Google's has none where there was no gradient) keeps its value.
-    Returns the step and those `COUNTERS` that the file holds.
-
-    Raises:
-        InputError: the checkpoint does not fit the model, or holds no step.
-        DamagedCheckpoint: it cannot be read completely.
-    """
-    load_google_checkpoint(model, prefix, optimizer=optimizer)
-    reader = open_checkpoint(prefix)
-    if not reader.has_tensor(STEP_NAME):
-        raise InputError(f"to resume from {prefix} it must hold {STEP_NAME}. Received: none")
-    for name, variable in google_variables(model).items():
-        for slot_name, slot in _named_slots(optimizer, name, variable):
-            if reader.has_tensor(slot_name):
-                slot.assign(read_tensor(reader, prefix, slot_name))
-    counters = {n: read_tensor(reader, prefix, n) for n in COUNTERS if reader.has_tensor(n)}
-    return int(read_tensor(reader, prefix, STEP_NAME)), counters
-
-
-def _named_slots(optimizer, name, variable):
-    """The slots of the variable that Google calls `name`: pairs of name and variable."""
-    names = (f"{name}/{slot.suffix}" for slot in optimizer.slots.values())
-    return zip(names, optimizer.slot_variables(variable), strict=True)

@@ -53,11 +53,8 @@ def gelu_erf(x: Any) -> Any:
     Keras writes it with erfc, which converters to ONNX lack. 16 bits are too few for 1 + erf: where
     x is about -3 they would round all of it away.
     """
-    exact = ops.cast(x, "float32") if keras.backend.standardize_dtype(x.dtype) in HALVES else x
+    exact = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
     return ops.cast(0.5 * exact * (1.0 + ops.erf(exact * math.sqrt(0.5))), x.dtype)
-
-
-HALVES = ("bfloat16", "float16")
 
 
 ACTIVATIONS = {

@@ -247,15 +247,13 @@ def _soft_words(outputs, targets, temperature):
     return soft_divergence(outputs[name], targets[name], temperature)
 
 
-SOFT_WORDS = SoftLoss("masked_lm", _soft_words)
-
-
 def pretraining_objective(sentence_objective: str | None) -> Objective:
     """Masked words, and sentence pairs, reported as `sentence_objective`; None: words alone."""
     losses = {"masked_lm": LOSSES["masked_lm"]}
     if sentence_objective:
         pairs = dataclasses.replace(LOSSES["next_sentence"], reported_as=sentence_objective)
         losses["next_sentence"] = pairs
+    soft = SoftLoss("masked_lm", _soft_words)
     return Objective(
-        losses, loss_sums, examples="next_sentence", soft=SOFT_WORDS, piece_losses=piece_losses
+        losses, loss_sums, examples="next_sentence", soft=soft, piece_losses=piece_losses
     )

@@ -18,18 +18,17 @@ class Card(NamedTuple):
     # data sheets often include as a factor of two.
     bfloat16_flops: float
     source: str
-    capability: str
 
 
 CARDS = {
-    "rtx3090": Card("RTX 3090", 24, 71.0 * TERA, "NVIDIA Ampere GA102 whitepaper", "8.6"),
-    "a10": Card("A10", 24, 125.0 * TERA, "NVIDIA A10 data sheet", "8.6"),
-    "l4": Card("L4", 24, 121.0 * TERA, "NVIDIA L4 data sheet", "8.9"),
-    "rtx4090": Card("RTX 4090", 24, 165.2 * TERA, "NVIDIA Ada GPU architecture whitepaper", "8.9"),
-    "l40s": Card("L40S", 48, 362.0 * TERA, "NVIDIA L40S data sheet", "8.9"),
-    "a100-40gb": Card("A100 40GB", 40, 312.0 * TERA, "NVIDIA A100 data sheet", "8.0"),
-    "a100-80gb": Card("A100 80GB", 80, 312.0 * TERA, "NVIDIA A100 data sheet", "8.0"),
-    "h100-pcie": Card("H100 PCIe", 80, 756.0 * TERA, "NVIDIA H100 data sheet", "9.0"),
-    "h100": Card("H100 SXM", 80, 989.0 * TERA, "NVIDIA H100 data sheet", "9.0"),
-    "h200": Card("H200", 141, 989.0 * TERA, "NVIDIA H200 data sheet", "9.0"),
+    "rtx3090": Card("RTX 3090", 24, 71.0 * TERA, "NVIDIA Ampere GA102 whitepaper"),
+    "a10": Card("A10", 24, 125.0 * TERA, "NVIDIA A10 data sheet"),
+    "l4": Card("L4", 24, 121.0 * TERA, "NVIDIA L4 data sheet"),
+    "rtx4090": Card("RTX 4090", 24, 165.2 * TERA, "NVIDIA Ada GPU architecture whitepaper"),
+    "l40s": Card("L40S", 48, 362.0 * TERA, "NVIDIA L40S data sheet"),
+    "a100-40gb": Card("A100 40GB", 40, 312.0 * TERA, "NVIDIA A100 data sheet"),
+    "a100-80gb": Card("A100 80GB", 80, 312.0 * TERA, "NVIDIA A100 data sheet"),
+    "h100-pcie": Card("H100 PCIe", 80, 756.0 * TERA, "NVIDIA H100 data sheet"),
+    "h100": Card("H100 SXM", 80, 989.0 * TERA, "NVIDIA H100 data sheet"),
+    "h200": Card("H200", 141, 989.0 * TERA, "NVIDIA H200 data sheet"),
 }

@@ -44,12 +44,6 @@ class DataOrder(NamedTuple):
             differences.append("the training data, or its order, is not the same")
         return differences
 
-    def continued(self, step: int, *settings: int) -> "DataOrder":
-        """The order of a run that resumes after `step`; the same one if no setting differs."""
-        if not self.changes(*settings):
-            return self
-        return DataOrder(step, self.examples_before(step), *settings)
-
 
 def number_of_boundaries(boundaries: Sequence[int]) -> int:
     """A number for the lengths that batches are cut to: 0 if none is cut."""
@@ -69,16 +63,17 @@ def continue_order(state: "TrainingState", *settings: int) -> tuple[int, int]:
     reached. Returns the step and the position at which the order begins.
     """
     # None: a run that begins, or that continues one of Google's code.
-    before = state.order or DataOrder(0, 0, *settings)
-    state.order = before.continued(state.step, *settings)
-    changes = before.changes(*settings)
+    order = state.order or DataOrder(0, 0, *settings)
+    changes = order.changes(*settings)
     if changes:
+        order = DataOrder(state.step, order.examples_before(state.step), *settings)
         warnings.warn(
             f"{'; '.join(changes)}: the order of examples changes at step {state.step}, after the "
-            f"{state.order.position:,} examples seen so far",
+            f"{order.position:,} examples seen so far",
             stacklevel=3,
         )
-    return state.order[:2]
+    state.order = order
+    return order[:2]
 
 
 def sizes_of(files: Iterable[str]) -> str:

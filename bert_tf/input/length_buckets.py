@@ -44,13 +44,6 @@ def compilation_cost_in_positions(hidden_size: int, rows: int, device: str) -> f
     return COMPILING[device] / (72 * hidden_size**2 * rows)
 
 
-def record_lengths(records: tf.Tensor, record_format: RecordFormat) -> tf.Tensor:
-    """The lengths [G] of serialized records, without padding."""
-    name = "input_mask" if record_format.masking is None else "segment_lengths"
-    spec = {name: parsing_spec(record_format)[name]}
-    return tf.reduce_sum(tf.io.parse_example(records, spec)[name], axis=1)
-
-
 def sort_windows(
     windows: tf.data.Dataset,
     record_format: RecordFormat,
@@ -71,9 +64,11 @@ def sort_windows(
         A dataset of (record_positions [G], records [G], the number of the batch's boundary).
     """
     allowed = tf.constant(boundaries, tf.int64)
+    name = "input_mask" if record_format.masking is None else "segment_lengths"
+    spec = {name: parsing_spec(record_format)[name]}
 
     def group(record_positions, records):
-        lengths = record_lengths(records, record_format)  # [W * G]
+        lengths = tf.reduce_sum(tf.io.parse_example(records, spec)[name], axis=1)  # [W * G]
         by_boundary = tf.argsort(tf.searchsorted(allowed, lengths), stable=True)
         batches = tf.reshape(by_boundary, [WINDOW, batch_size])  # [W, G]
         seeds = tf.stack([tf.constant(seed, tf.int64), record_positions[0]])

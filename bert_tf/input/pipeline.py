@@ -194,34 +194,6 @@ def evaluation_dataset(
     return _replica_batches(batches, record_format, config, batch_size, drawing, shard)
 
 
-def distribute_training(
-    strategy: tf.distribute.Strategy, plan: BatchPlan, start_step: int = 0
-) -> tf.distribute.DistributedDataset:
-    """The batches of `training_dataset`, distributed to the replicas: dicts for `strategy.run`."""
-    # The workers' pipelines keep batches ready in host memory (`prefetch`, as many as tf.data
-    # finds useful); a strategy copies one batch ahead to each of its devices, except the default
-    # strategy, whose step copies its own batch.
-    return strategy.distribute_datasets_from_function(
-        lambda context: training_dataset(plan, start_step, context)
-    )
-
-
-def distribute_evaluation(
-    strategy: tf.distribute.Strategy,
-    files: Sequence[str],
-    record_format: RecordFormat,
-    config: EncoderConfig,
-    batch_size: int,
-    max_batches: int,
-) -> tf.distribute.DistributedDataset:
-    """The batches of `evaluation_dataset`, distributed to the replicas."""
-    return strategy.distribute_datasets_from_function(
-        lambda context: evaluation_dataset(
-            files, record_format, config, batch_size, max_batches, context
-        )
-    )
-
-
 def most_frequent_share(
     files: Sequence[str],
     record_format: RecordFormat,

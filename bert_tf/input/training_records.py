@@ -9,7 +9,7 @@ from bert_common.errors import InputError
 from bert_tf.config import EncoderConfig
 from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.data_order import continue_order, number_of_boundaries, sizes_of
-from bert_tf.input.pipeline import distribute_training
+from bert_tf.input.pipeline import training_dataset
 from bert_tf.input.record_checks import explain_failure
 from create_pretraining_data.instances.mask_processes import MaskProcesses
 from create_pretraining_data.records.record_format import RecordFormat
@@ -45,8 +45,14 @@ class TrainingRecords:
     def batches(
         self, strategy: tf.distribute.Strategy, config: "TrainingConfig", start_step: int
     ) -> tf.distribute.DistributedDataset:
-        """The batches of a `TrainingConfig` from a step on, distributed to the replicas."""
-        return distribute_training(strategy, self._plan(config), start_step)
+        """As `TrainingData.batches`."""
+        plan = self._plan(config)
+        # The workers' pipelines keep batches ready in host memory (`prefetch`, as many as tf.data
+        # finds useful); a strategy copies one batch ahead to each of its devices, except the
+        # default strategy, whose step copies its own batch.
+        return strategy.distribute_datasets_from_function(
+            lambda context: training_dataset(plan, start_step, context)
+        )
 
     def names(self, config: "TrainingConfig", step: int) -> list[str]:
         """The names of the records in the batch that follows `step` batches."""

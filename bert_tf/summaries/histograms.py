@@ -66,7 +66,7 @@ def histograms(
             for indices in groups.values():
                 parts = [tf.reshape(tensors[i], [-1]) for i in indices if i in tensors]
                 rows.append(histogram(tf.concat(parts, axis=0)) if parts else nothing)
-        return tf.reshape(tf.stack(rows), [len(KINDS), len(groups), BUCKETS + 2])
+        return tf.reshape(tf.stack(rows), shape)
 
     shape = [len(KINDS), len(groups), BUCKETS + 2]
     return tf.cond(due, compute, lambda: tf.zeros(shape))

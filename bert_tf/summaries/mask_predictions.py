@@ -55,10 +55,7 @@ def piece_probabilities(
 ) -> tf.Tensor:
     """The probability of every candidate at positions [B, P] of sequences [B, T].
 
-    The arguments are as for `best_guesses`, for several sequences.
-
-    Returns:
-        float32 [B, P, candidates].
+    Float32 [B, P, candidates]. The arguments are as for `best_guesses`, for several sequences.
     """
     inputs = {"input_ids": np.array(ids, np.int32)}
     inputs["masked_lm_positions"] = np.array(positions, np.int32)

@@ -29,9 +29,6 @@ if TYPE_CHECKING:  # it is a floor above
 # Seconds between two fetches of the newest loss for the progress: each one waits for the device.
 LOOK_INTERVAL = 2.0
 
-# Calls that are not timed: the first compiles the steps.
-UNTIMED_CALLS = 1
-
 
 class Illustrations(NamedTuple):
     """What TensorBoard shows of an evaluation beside its numbers."""
@@ -95,7 +92,6 @@ class Reporter:
         self.waiting: list[dict[str, Any]] = []  # metrics that are still on the device
         # Those of the same window that were fetched.
         self.fetched: list[dict[str, np.ndarray]] = []
-        self.untimed_calls = UNTIMED_CALLS
         self.timed_steps = 0
         self.window_start = self.last_look = time.perf_counter()
 
@@ -134,19 +130,19 @@ class Reporter:
         """
         self.waiting.append(metrics)
         count = len(metrics["loss"])
-        if self.untimed_calls:
-            self.untimed_calls -= 1
+        if self.bar is None:  # the first call, which compiled the steps, is not timed
             self._fetch()
             self.restart_clock()
-            if not self.untimed_calls:
-                self._open_bar(last_step)
+            self._open_bar(last_step)
         else:
             self.timed_steps += count
             if time.perf_counter() - self.last_look > LOOK_INTERVAL:
                 self._fetch()
                 self._show()
-            assert self.bar is not None  # opened by the last call that is not timed
-            self.bar.update(count if self.time_budget is None else self._new_seconds())
+            if self.time_budget is not None:
+                seconds = min(self.time_budget.spent, self.time_budget.seconds)
+                count = round(seconds) - self.bar.n
+            self.bar.update(count)
         if last_step % self.summary_steps == 0:
             self.flush(last_step)
 
@@ -157,11 +153,6 @@ class Reporter:
             budget = self.time_budget
             total, unit, done = round(budget.seconds), "seconds", round(budget.spent)
         self.bar = progress("training", total, unit, done=done, shown=self.writes)
-
-    def _new_seconds(self):
-        """The seconds of the budget that were spent since the progress was last updated."""
-        assert self.time_budget is not None and self.bar is not None
-        return min(round(self.time_budget.spent), round(self.time_budget.seconds)) - self.bar.n
 
     def flush(self, step: int) -> None:
         """Writes the curves' next point, over all updates since the last one."""

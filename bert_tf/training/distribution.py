@@ -21,13 +21,6 @@ from bert_common.errors import InputError
 from bert_common.startup import replace_interrupt_handler
 from bert_tf.training.cluster import JOBS, read_cluster
 
-STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker")
-
-# How gradients are added up over the devices: by NCCL, or without it (a ring of gRPC connections
-# between workers, copies within a machine). "auto" is NCCL for GPUs; TensorFlow's own choice
-# between workers would be the ring, with GPUs too.
-ALL_REDUCES = ("auto", "nccl", "ring")
-
 # The most characters of a setting's value that an error shows.
 SHOWN_CHARACTERS = 60
 
@@ -48,16 +41,14 @@ def make_strategy(
             workers in TF_CONFIG; "auto": the first of multi_worker (more than one worker), mirrored
             (more than one GPU) and one_device that applies.
         num_gpus: how many GPUs to use (of each worker), the first ones; None for all.
-        all_reduce: one of `ALL_REDUCES`.
+        all_reduce: how gradients are added up over the devices: by "nccl", or without it by a
+            "ring" of gRPC connections between workers, and copies within a machine. "auto" is NCCL
+            for GPUs; TensorFlow's own choice between workers would be the ring, with GPUs too.
 
     Raises:
         InputError: devices that do not exist, or a TF_CONFIG that does not fit.
         RuntimeError: TensorFlow already uses a GPU that would have to be hidden.
     """
-    if name not in STRATEGIES:
-        raise InputError(
-            f"the distribution strategy must be one of {', '.join(STRATEGIES)}. Received: {name}"
-        )
     gpus = tf.config.list_physical_devices("GPU")
     if num_gpus is not None and not 1 <= num_gpus <= len(gpus):
         raise InputError(
@@ -98,17 +89,13 @@ def make_strategy(
 
 def _mirrored(count, nccl):
     """The first `count` GPUs; if there are none, all logical CPUs."""
-    if count:
-        reduction = tf.distribute.NcclAllReduce if nccl else tf.distribute.HierarchicalCopyAllReduce
-        return tf.distribute.MirroredStrategy(
-            [f"GPU:{i}" for i in range(count)], cross_device_ops=reduction()
-        )
-    cpus = tf.config.list_logical_devices("CPU")
-    # Plain copies and sums: no collective operation, which several strategies in one process
+    kind = "GPU" if count else "CPU"
+    count = count or len(tf.config.list_logical_devices("CPU"))
+    # For CPUs plain copies and sums: no collective operation, which several strategies in a process
     # would disturb, and not ReductionToOneDevice, which never returns from within a tf.while_loop.
+    reduction = tf.distribute.NcclAllReduce if nccl else tf.distribute.HierarchicalCopyAllReduce
     return tf.distribute.MirroredStrategy(
-        [f"CPU:{i}" for i in range(len(cpus))],
-        cross_device_ops=tf.distribute.HierarchicalCopyAllReduce(),
+        [f"{kind}:{i}" for i in range(count)], cross_device_ops=reduction()
     )
 
 

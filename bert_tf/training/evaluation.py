@@ -15,7 +15,7 @@ from bert_common.errors import InputError
 from bert_common.progress import progress
 from bert_tf.checkpoint_files import RESULTS_FILE
 from bert_tf.config import EncoderConfig
-from bert_tf.input.pipeline import distribute_evaluation, evaluation_dataset
+from bert_tf.input.pipeline import evaluation_dataset
 from bert_tf.input.record_checks import explain_failure
 from bert_tf.objective import Objective
 from bert_tf.summaries.mask_predictions import guesses_as_markdown
@@ -82,13 +82,12 @@ class RecordsEvaluator:
     """A `HeldOutEvaluator` on records: measures a model without dropout, and compiles once.
 
     Args:
-        model, strategy, xla: as for `EvaluationStep`.
-        files: TFRecord files.
         batch_size: records of a batch, over all devices.
         max_batches: the number of batches after which to stop.
         tokenizer: the records' tokenizer, for the masked words on TensorBoard; None for none, or
             for a model that predicts no masked words.
         objective: the `Objective` whose losses are reported, by its names; None: the model's.
+        xla: "auto", "on" or "off".
 
     Raises:
         InputError: a truncated file, or out of memory.
@@ -114,8 +113,10 @@ class RecordsEvaluator:
         self.record_format = record_format
         self.tokenizer = tokenizer
         self.batch_size = batch_size
-        self.batches = distribute_evaluation(
-            strategy, files, record_format, model.config, batch_size, max_batches
+        self.batches = strategy.distribute_datasets_from_function(
+            lambda shard: evaluation_dataset(
+                files, record_format, model.config, batch_size, max_batches, shard
+            )
         )
         rows = -(-batch_size // strategy.num_replicas_in_sync)
         with self._explain_out_of_memory():

@@ -90,13 +90,13 @@ def machine_gpus() -> list[str]:
         return []
     command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=SMI_SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
-        answer = None
-    if answer is not None and answer.returncode == 0:
-        return [line.strip() for line in answer.stdout.splitlines() if line.strip()]
-    # A container may have the device without nvidia-smi.
-    return ["an NVIDIA GPU" for _ in Path("/dev").glob("nvidia[0-9]*")]
+        answer = subprocess.run(
+            command, capture_output=True, text=True, timeout=SMI_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        # A container may have the device without nvidia-smi.
+        return ["an NVIDIA GPU" for _ in Path("/dev").glob("nvidia[0-9]*")]
+    return [line.strip() for line in answer.stdout.splitlines() if line.strip()]
 
 
 def _why_not_found():

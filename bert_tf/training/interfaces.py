@@ -19,10 +19,7 @@ class TrainingData(Protocol):
     """
 
     def in_order(self, state: "TrainingState", config: "TrainingConfig") -> "TrainingData":
-        """The data in the order of a run that begins or resumes; sets `state.order`.
-
-        `state` is the restored `TrainingState`, `config` the `TrainingConfig`.
-        """
+        """The data in the order of a run that begins or resumes; sets `state.order`."""
 
     def batches(
         self, strategy: tf.distribute.Strategy, config: "TrainingConfig", start_step: int

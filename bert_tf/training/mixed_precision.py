@@ -35,14 +35,6 @@ GROWTH_INTERVAL = 2000
 MINIMUM_SCALE = 1.0
 
 
-# For a run that named no precision. float32 stays the default, on GPUs too: it gives the numbers of
-# Google's own code, and what bfloat16 gives has been measured on CPUs alone.
-SUGGESTION = (
-    "note: this hardware multiplies bfloat16: --precision=bfloat16 would need less memory and "
-    "less time for matrix products"
-)
-
-
 def choose_precision(name: str | None) -> str:
     """The precision, a key of `POLICIES`, that one of `PRECISIONS` stands for.
 
@@ -66,8 +58,17 @@ def choose_precision(name: str | None) -> str:
 
 
 def suggestion(name: str | None) -> str | None:
-    """A line for the user who named no precision where bfloat16 would be faster, or None."""
-    return SUGGESTION if name is None and not _problem_of_bfloat16() else None
+    """A line for the user who named no precision where bfloat16 would be faster, or None.
+
+    float32 stays the default, on GPUs too: it gives the numbers of Google's own code, and what
+    bfloat16 gives has been measured on CPUs alone.
+    """
+    if name is not None or _problem_of_bfloat16():
+        return None
+    return (
+        "note: this hardware multiplies bfloat16: --precision=bfloat16 would need less memory and "
+        "less time for matrix products"
+    )
 
 
 def _problem_of_bfloat16():
@@ -79,7 +80,7 @@ def _problem_of_bfloat16():
             return None
         return "slow and less exact on a GPU older than Ampere, which has no instructions for it"
     # On a CPU only oneDNN's kernels use such instructions.
-    if not uses_onednn():
+    if os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() in ("0", "false"):
         return "slow and less exact with TF_ENABLE_ONEDNN_OPTS=0, which hides the instructions"
     cpu = this_cpu()
     if AMX in cpu.flags or (AVX512 in cpu.flags and cpu.vendor != SLOW_AVX512_VENDOR):
@@ -87,11 +88,6 @@ def _problem_of_bfloat16():
     if AVX512 in cpu.flags:
         return "slower than float32 on Intel's CPUs without AMX"
     return "slow and less exact on a CPU that has no instructions for it"
-
-
-def uses_onednn() -> bool:
-    """Whether TensorFlow has been left its kernels of oneDNN, where it has them."""
-    return os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() not in ("0", "false")
 
 
 class LossScale:
@@ -105,15 +101,11 @@ class LossScale:
         self.good_steps = tf.Variable(0, trainable=False, name="loss_scale_good_steps")
 
 
-def updated_scale(
-    finite: tf.Tensor, scale: Any = None, good_steps: Any = None
-) -> tuple[tf.Tensor, ...]:
-    """The new scale and count of a `LossScale` after a step; nothing without one.
+def updated_scale(finite: tf.Tensor, scale: Any, good_steps: Any) -> tuple[tf.Tensor, ...]:
+    """The new scale and count of a `LossScale` after a step.
 
     `finite` says whether the step's gradient was, reduced over all replicas.
     """
-    if scale is None:
-        return ()
     good_steps = tf.where(finite, good_steps + 1, 0)
     grows = good_steps >= GROWTH_INTERVAL
     factor = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)

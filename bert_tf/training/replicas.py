@@ -34,11 +34,6 @@ def by_device(strategy: tf.distribute.Strategy, values: Any) -> Iterator[Any]:
         yield tf.nest.pack_sequence_as(values, list(flat))
 
 
-def local_tensors(strategy: tf.distribute.Strategy, batch: Mapping[str, Any]) -> list[tf.Tensor]:
-    """Lists the tensors of a distributed batch that are on this worker."""
-    return [tensor for value in batch.values() for tensor in local_values(strategy, value)]
-
-
 def feature_specs(
     strategy: tf.distribute.Strategy, spec: Mapping[str, tf.TypeSpec]
 ) -> dict[str, tf.TensorSpec]:

@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any
 import keras
 import numpy as np
 
+from bert_common.errors import InputError
 from bert_tf.checkpoint import (
+    COUNTERS,
+    STEP_NAME,
     CheckpointArrays,
     DamagedCheckpoint,
     google_arrays,
+    google_variables,
     load_arrays,
-    load_training_state,
+    load_google_checkpoint,
+    open_checkpoint,
+    read_tensor,
     save_google_checkpoint,
-    training_arrays,
     write_arrays,
 )
 from bert_tf.checkpoint_files import (
@@ -59,7 +64,7 @@ class TrainingState:
     order: DataOrder | None = None
 
     def counters(self) -> dict[str, Any]:
-        """The `counters` of `training_arrays`."""
+        """Numbers and arrays by names of `COUNTERS`."""
         counters: dict[str, Any] = {"skipped_steps": self.skipped, "evaluated_step": self.evaluated}
         if self.order is not None:
             counters["data_order"] = np.array(self.order, np.int64)
@@ -72,6 +77,23 @@ class TrainingState:
             counters["token_losses"] = np.array(self.token_dropping.losses)
         return counters
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Copies all that training resumes from; later updates do not change the copies.
+
+        Learning rate and dropout are functions of the step.
+        """
+        numbers = {STEP_NAME: np.int64(self.step), **self.counters()}
+        arrays = {name: np.asarray(value) for name, value in numbers.items()}
+        for name, variable in google_variables(self.model).items():
+            arrays[name] = _copy(variable)
+            arrays |= {n: _copy(slot) for n, slot in self._named_slots(name, variable)}
+        return arrays
+
+    def _named_slots(self, name, variable):
+        """The slots of the variable that Google calls `name`: pairs of name and variable."""
+        names = (f"{name}/{slot.suffix}" for slot in self.optimizer.slots.values())
+        return zip(names, self.optimizer.slot_variables(variable), strict=True)
+
     def is_finished(self, num_train_steps: int) -> bool:
         """Whether all updates are made, or the time is over."""
         in_time = self.time_budget is None or not self.time_budget.is_over
@@ -81,8 +103,28 @@ class TrainingState:
         """Whether there is nothing to train, nor a last evaluation, which a signal may prevent."""
         return self.is_finished(num_train_steps) and not (evaluates and self.evaluated < self.step)
 
+    def load(self, prefix: str) -> None:
+        """Sets all to what a checkpoint of this project, or of Google's own training, holds.
+
+        A slot that the file lacks (Google's has none where there was no gradient) keeps its value.
+
+        Raises:
+            InputError: the checkpoint does not fit the model, or holds no step.
+            DamagedCheckpoint: it cannot be read completely.
+        """
+        load_google_checkpoint(self.model, prefix, optimizer=self.optimizer)
+        reader = open_checkpoint(prefix)
+        if not reader.has_tensor(STEP_NAME):
+            raise InputError(f"to resume from {prefix} it must hold {STEP_NAME}. Received: none")
+        for name, variable in google_variables(self.model).items():
+            for slot_name, slot in self._named_slots(name, variable):
+                if reader.has_tensor(slot_name):
+                    slot.assign(read_tensor(reader, prefix, slot_name))
+        counters = {n: read_tensor(reader, prefix, n) for n in COUNTERS if reader.has_tensor(n)}
+        self.set(int(read_tensor(reader, prefix, STEP_NAME)), counters)
+
     def set(self, step: int, counters: Mapping[str, Any]) -> None:
-        """Sets the state to what a checkpoint holds."""
+        """Sets the step and what `counters` returns, as far as a checkpoint holds it."""
         self.step = step
         self.skipped = int(counters.get("skipped_steps", 0))
         self.evaluated = int(counters.get("evaluated_step", step))
@@ -97,6 +139,12 @@ class TrainingState:
             self.time_budget.resume(float(counters["spent_seconds"]))
         if self.token_dropping is not None and "token_losses" in counters:
             self.token_dropping.losses.assign(counters["token_losses"])
+
+
+def _copy(variable):
+    """The value of a variable, copied once; on a CPU `numpy` may return its own memory."""
+    value = variable.numpy()
+    return value if value.flags.owndata else np.array(value)
 
 
 def restore(
@@ -125,7 +173,7 @@ def restore(
     for number, step in enumerate(reversed(steps), start=1):
         path = checkpoint_path(output_dir, step)
         try:
-            state.set(*load_training_state(path, state.model, state.optimizer))
+            state.load(path)
         except DamagedCheckpoint as error:
             if number == len(steps):
                 raise
@@ -150,8 +198,7 @@ def save(state: TrainingState, config: "TrainingConfig") -> None:
 
 def start_saving(state: TrainingState, config: "TrainingConfig") -> Callable[[], None]:
     """Copies a `TrainingState`; returns the function that writes the copy as `save` does."""
-    arrays = training_arrays(state.model, state.optimizer, state.step, state.counters())
-    return functools.partial(_write, arrays, state.step, config)
+    return functools.partial(_write, state.arrays(), state.step, config)
 
 
 def _write(arrays, current, config):

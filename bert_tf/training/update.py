@@ -130,7 +130,7 @@ class Update:
             "slots": new_slots,
             # A skipped step counts: its batch and its learning rate are used up.
             "iterations": iterations + 1,
-            "loss_scale": updated_scale(finite, *loss_scale),
+            "loss_scale": updated_scale(finite, *loss_scale) if loss_scale else (),
             "token_losses": [
                 tf.where(finite, TokenDropping.updated(average, sums[SUMS]), average)
                 for average in state["token_losses"]

@@ -99,7 +99,6 @@ def compiled_by_all(
     All workers must call it.
 
     Args:
-        make: a function of a `Compilation`.
         compile: a function of what `make` returned that has XLA compile it on every device of this
             worker, without changing anything and without any communication.
         what: what it is called in messages.

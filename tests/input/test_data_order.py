@@ -27,7 +27,8 @@ def examples_config(boundaries, size):
 
 def test_the_same_settings_keep_the_order():
     order = DataOrder(0, 0, *SETTINGS)
-    assert order.continued(10, *SETTINGS) == order
+    state = types.SimpleNamespace(order=order, step=10)
+    assert continue_order(state, *SETTINGS) == (0, 0) and state.order == order
     assert order.changes(*SETTINGS) == []
     assert order.examples_before(10) == 80
 
@@ -43,13 +44,16 @@ def test_the_same_settings_keep_the_order():
     ),
 )
 def test_other_settings_begin_after_what_was_seen(settings, said):
-    before = DataOrder(0, 0, *SETTINGS)
-    order = before.continued(10, *settings)
-    assert order == (10, 80, *settings) and before.changes(*settings) == [said]
+    state = types.SimpleNamespace(order=DataOrder(0, 0, *SETTINGS), step=10)
+    with pytest.warns(UserWarning, match=f"^{said}: the order of examples changes at step 10"):
+        continue_order(state, *settings)
+    assert state.order == (10, 80, *settings)
     # And once more, in the middle of that part.
-    again = order.continued(13, 16, 3, 40, 1, 5)
-    assert again == (13, 80 + 3 * settings[0], 16, 3, 40, 1, 5)
-    assert again.examples_before(14) == again.position + 16
+    state.step, position = 13, 80 + 3 * settings[0]
+    with pytest.warns(UserWarning, match=f"after the {position} examples seen so far"):
+        continue_order(state, 16, 3, 40, 1, 5)
+    assert state.order == (13, position, 16, 3, 40, 1, 5)
+    assert state.order.examples_before(14) == position + 16
 
 
 def test_other_lengths_begin_another_order():

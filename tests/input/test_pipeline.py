@@ -1,19 +1,14 @@
 """Input: the order of examples is a function of seed and position, errors name bad records."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.input.batch_plan import BatchPlan
-from bert_tf.input.pipeline import (
-    distribute_evaluation,
-    distribute_training,
-    evaluation_dataset,
-    most_frequent_share,
-    training_dataset,
-)
+from bert_tf.input.pipeline import evaluation_dataset, most_frequent_share, training_dataset
 from tests.support.record_files import (
     FORMAT,
     LAYOUTS,
@@ -103,7 +98,8 @@ def test_a_strategy_hands_every_device_its_part(tmp_path):
     files, start_step = make_files(tmp_path, COUNTS), 9
     expected = first_ids(training(files, start_step=start_step), 7)
     for strategy, devices in ((tf.distribute.get_strategy(), 1), (two_devices(), 2)):
-        iterator = iter(distribute_training(strategy, plan_of(files), start_step))
+        dataset_of = functools.partial(training, files, start_step)
+        iterator = iter(strategy.distribute_datasets_from_function(dataset_of))
 
         @tf.function
         def several_steps(iterator, steps, strategy=strategy, devices=devices):
@@ -230,9 +226,10 @@ def test_workers_evaluate_every_record_once(tmp_path, count, replicas, record_fo
 
 def test_a_strategy_evaluates_every_record_once(tmp_path):
     files = make_files(tmp_path, (5, 5))
+    dataset_of = functools.partial(evaluation_dataset, files, FORMAT, CONFIG, 4, 100)
     for strategy in (tf.distribute.get_strategy(), two_devices()):
         ids, weight = [], 0.0
-        for batch in distribute_evaluation(strategy, files, FORMAT, CONFIG, 4, 100):
+        for batch in strategy.distribute_datasets_from_function(dataset_of):
             parts = strategy.experimental_local_results(batch["input_ids"])
             ids += tf.concat(parts, axis=0)[:, 0].numpy().tolist()
             parts = strategy.experimental_local_results(batch["next_sentence_weights"])

@@ -16,9 +16,7 @@ from bert_tf import BertConfig, BertModel, PretrainingModel, load_google_checkpo
 from bert_tf.checkpoint import (
     google_arrays,
     google_variables,
-    load_training_state,
     save_google_checkpoint,
-    training_arrays,
     write_arrays,
 )
 from bert_tf.checkpoint_files import (
@@ -29,6 +27,8 @@ from bert_tf.checkpoint_files import (
     remove_unfinished,
     set_aside,
 )
+from bert_tf.training.mixed_precision import LossScale
+from bert_tf.training.state import TrainingState
 from finetuning.classification.head import SequenceClassifier
 from tests.support.golden import GOLDEN, arrays, pretraining_model
 from tests.support.paths import TEST_DATA
@@ -132,7 +132,9 @@ def test_google_s_optimizer_state_is_continued(tmp_path):
     model = pretraining_model("albert_optim_lamb")
     optimizer = make_optimizer("lamb", model)
     prefix = str(GOLDEN / "albert_optim_lamb_onehot" / "model.ckpt-10")
-    assert load_training_state(prefix, model, optimizer) == (10, {})
+    state = TrainingState(model, optimizer)
+    state.load(prefix)
+    assert state.step == 10 and state.order is None
     reader = tf.train.load_checkpoint(prefix)
     for name, variable in google_variables(model).items():
         first, second = optimizer.slot_variables(variable)
@@ -203,13 +205,15 @@ def test_training_continues_exactly_where_it_was(tmp_path):
     for i in range(3):
         run(i)
     prefix = checkpoint_path(tmp_path, 3)
-    counters = {"skipped_steps": 2, "loss_scale": np.float32(64), "loss_scale_good_steps": 1}
-    write_arrays(prefix, training_arrays(model, optimizer, 3, counters))
+    state = TrainingState(model, optimizer, LossScale(), step=3, skipped=2, evaluated=1)
+    state.loss_scale.scale.assign(64.0)
+    state.loss_scale.good_steps.assign(1)
+    write_arrays(prefix, state.arrays())
     other = tiny_model(dropout=0.1, **ONE_LAYER)
-    other_optimizer = make_optimizer("adamw", other)
-    assert load_training_state(prefix, other, other_optimizer) == (3, counters)
-    other_optimizer.iterations.assign(3)
-    other_run = make_run(other, other_optimizer)
+    resumed = TrainingState(other, make_optimizer("adamw", other), LossScale())
+    resumed.load(prefix)
+    assert resumed.step == 3 and resumed.counters() == state.counters()
+    other_run = make_run(other, resumed.optimizer)
     for i in range(3, 6):
         assert float(run(i)["loss"]) == float(other_run(i)["loss"])
     for name, variable in google_variables(model).items():
@@ -242,12 +246,13 @@ def test_later_updates_do_not_change_a_copy(devices):
     strategy = strategy_of(devices)
     step = make_step(strategy=strategy, xla_update=True, sizes=ONE_LAYER)
     step(split_batch(random_batch(0), strategy))
-    copied = training_arrays(step.model, step.optimizer, 1)
+    state = TrainingState(step.model, step.optimizer)
+    copied = state.arrays()
     before = {name: value.copy() for name, value in copied.items()}
     step(split_batch(random_batch(1), strategy))
-    for name, value in training_arrays(step.model, step.optimizer, 1).items():
+    for name, value in state.arrays().items():
         np.testing.assert_array_equal(copied[name], before[name], err_msg=name)
-        assert name == "global_step" or not np.array_equal(value, before[name]), name
+        assert not value.shape or not np.array_equal(value, before[name]), name
 
 
 def copy_as_albert_does(prefix, target):

@@ -151,16 +151,15 @@ def test_waits_for_the_device_only_for_a_point_or_a_line(tmp_path, monkeypatch):
     names = list(metrics([1]))
     idle = {name: OnTheDevice([float(name == "positions")]) for name in names}
     with make_reporter(tmp_path, summary_steps=100) as reporter:
-        for step in range(1, reporting.UNTIMED_CALLS + 1):  # the clock starts after these
-            reporter.steps(step, idle)
+        reporter.steps(1, idle)  # the clock starts after it
         before = OnTheDevice.fetched
-        for step in range(reporting.UNTIMED_CALLS + 1, 50):
+        for step in range(2, 50):
             now[0] += 0.9 * reporting.LOOK_INTERVAL / 48
             reporter.steps(step, idle)
         assert OnTheDevice.fetched == before
         now[0] += 0.2 * reporting.LOOK_INTERVAL
         reporter.steps(50, idle)
-        fetched = before + (50 - reporting.UNTIMED_CALLS) * len(names)
+        fetched = before + 49 * len(names)
         assert OnTheDevice.fetched == fetched
         reporter.flush(50)
         assert OnTheDevice.fetched == fetched

@@ -45,7 +45,6 @@ def test_strategies_of_one_process():
 
 TWO_WORKERS = json.dumps({"cluster": TWO, "task": {"type": "worker", "index": 0}})
 REFUSED = {
-    "unknown": ({"name": "tpu"}, None, "one of auto, one_device, mirrored, multi_worker"),
     "no GPUs": ({"num_gpus": 2}, None, "Received: --num_gpus=2, 0 GPUs"),
     "none of them": ({"num_gpus": 0}, None, "Received: --num_gpus=0, 0 GPUs"),
     "no TF_CONFIG": ({"name": "multi_worker"}, None, "TF_CONFIG is not set"),
