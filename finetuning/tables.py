@@ -93,6 +93,23 @@ def check_object(entry: object, where: str) -> None:
         raise InputError(f"{where} must be an object. Received: {shortened(entry)}")
 
 
+_KINDS = {str: "a string", int: "a whole number", list: "a list"}
+
+
+def json_field(entry: Any, name: str, kind: type | tuple[type, ...], where: str) -> Any:
+    """A value of a JSON object, which must exist and be of a type, or of one of several."""
+    check_object(entry, where)
+    if name not in entry:
+        raise InputError(f"{where} must have {name!r}. Received: {', '.join(entry)}")
+    if not isinstance(entry[name], kind) or isinstance(entry[name], bool):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        raise InputError(
+            f"{where}: {name!r} must be {' or '.join(_KINDS[k] for k in kinds)}. "
+            f"Received: {shortened(entry[name])}"
+        )
+    return entry[name]
+
+
 def shortened(value: object) -> str:
     """A value for a message."""
     return repr(value)[:60]

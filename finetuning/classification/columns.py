@@ -124,7 +124,7 @@ def guess_test_label(dataset: Dataset, source: SplitSource) -> SplitSource:
         try:
             value = field(label)
             read_label(dataset, value, where)
-        except (InputError, MissingColumn):
+        except InputError:
             return source
         if is_empty(value):
             return source

@@ -182,9 +182,8 @@ def _has_label(data_dir, source):
     try:
         return any(has_label(field) for _, field in read_rows(path, source))
     except InputError:  # the header lacks a column: the label or another one
-        for _ in read_rows(path, source._replace(label=None)):
-            return False
-    return False
+        next(read_rows(path, source._replace(label=None)), None)  # refuses if it is another one
+        return False
 
 
 def _find_labels(data_dir, source, multi_label):
@@ -195,10 +194,7 @@ def _find_labels(data_dir, source, multi_label):
         )
     path, labels = find_file(source.files[0], data_dir, ""), set()
     for where, field in read_rows(path, source):
-        try:
-            value = field(source.label)
-        except MissingColumn as error:
-            raise InputError(f"{where} must have {error}") from None
+        value = field(source.label)
         of_row = label_texts(value, multi_label, where)
         if "" in of_row:
             raise InputError(f"{where}: the label must not be empty. Received: {value!r}")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 from bert_common.errors import InputError
 from bert_common.text_encoding import SAMPLE_BYTES, detect_encoding
 from finetuning.datasets import DATASETS, Dataset, SplitSource
-from finetuning.readers import MissingColumn, find_file, is_empty, read_label, read_rows, read_split
+from finetuning.readers import find_file, is_empty, read_label, read_rows, read_split
 from finetuning.tables import check_ending, column_names
 
 # What people call each column; a file has at most one of the names.
@@ -233,10 +233,7 @@ def own_texts(
     columns = (found,) if shown is None else (found, shown)
     rows, left_out = [], 0
     for where, field in read_rows(path, source):
-        try:
-            text, *others = map(field, columns)
-        except MissingColumn as error:
-            raise InputError(f"{where} must have {error}") from None
+        text, *others = map(field, columns)
         if is_empty(text):
             left_out += 1
             continue
@@ -354,11 +351,8 @@ def _read_own(source: SplitSource) -> list[SimilarityExample]:
     columns = [c for c in (source.text, source.second, source.third) if c is not None]
     examples = []
     for where, field in read_rows(path, source):
-        try:
-            texts = tuple(field(column) for column in columns)
-            value = None if source.label is None else field(source.label)
-        except MissingColumn as error:
-            raise InputError(f"{where} must have {error}") from None
+        texts = tuple(map(field, columns))
+        value = None if source.label is None else field(source.label)
         for column, text in zip(columns, texts, strict=True):
             _check_text(text, where, f"column {column!r}")
         score = None
