@@ -14,7 +14,7 @@ import numpy as np
 from bert_common.atomic_write import atomic_write
 from finetuning.metrics import largest
 from finetuning.question_answering.data import Question
-from finetuning.question_answering.windows import ContextWindow, answer_span, cut_answer
+from finetuning.question_answering.windows import ContextWindow, answer_span
 
 # The start and end score of "" where no window has a valid span, as google-research/albert.
 NO_ANSWER_SCORE = -1e6
@@ -111,11 +111,12 @@ def best_candidates(
     while True:
         candidates = {}  # text -> `Candidate`
         for i in largest(score, count):
-            place = windows[owner[i]].spans, merged.first[i], merged.last[i]
-            text = cut_answer(context, *place)
+            pieces = windows[owner[i]].spans
+            span = answer_span(context, pieces, merged.first[i], merged.last[i])
+            text = context[slice(*span)]
             if text and text not in candidates:
                 scores = float(merged.start_score[i]), float(merged.end_score[i])
-                candidates[text] = Candidate(text, *scores, answer_span(context, *place))
+                candidates[text] = Candidate(text, *scores, span)
                 if len(candidates) == n_best_size:
                     break
         if len(candidates) == n_best_size or count >= len(score):

@@ -7,8 +7,6 @@ import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from bert_common.errors import InputError
-
 if TYPE_CHECKING:  # it imports NumPy, which nothing here needs
     from finetuning.question_answering.data import Question
 
@@ -102,24 +100,15 @@ def score_each(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Computes two scores of every question, each the best over its true answers, by `benchmark`.
 
-    Refuses where a question is not answered.
-
     Args:
-        answers: id -> text.
+        answers: id -> text, of every question.
         version_2_with_negative: whether "" is the true answer of questions that have none, and
             overlaps with itself.
 
     Returns:
         Two dicts from ids to numbers of 0 to 1: exact match, and overlap.
     """
-    rules = BENCHMARKS[benchmark]
-    missing = [question.id for question in questions if question.id not in answers]
-    if missing:
-        raise InputError(
-            f'every question must have an answer ("" is allowed). Received: no answer to '
-            f"{len(missing)}, such as {missing[0]}"
-        )
-    exact, overlap = {}, {}
+    rules, exact, overlap = BENCHMARKS[benchmark], {}, {}
     for question in questions:
         golds = gold_texts(question, rules, version_2_with_negative)
         exact[question.id], overlap[question.id] = score_text(
