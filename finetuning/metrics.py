@@ -161,27 +161,30 @@ def entities(tags: Sequence[str]) -> list[tuple[int, int, str]]:
     return spans
 
 
+def count_entities(
+    labels: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
+) -> list[collections.Counter[str]]:
+    """How many entities of each kind are correct (in kind and both ends), predicted, and true."""
+    counters: list[collections.Counter[str]] = [collections.Counter() for _ in range(3)]
+    for true_tags, predicted_tags in zip(labels, predictions, strict=True):
+        true, predicted = set(entities(true_tags)), set(entities(predicted_tags))
+        for counter, found in zip(counters, (true & predicted, predicted, true), strict=True):
+            counter.update(kind for _, _, kind in found)
+    return counters
+
+
 def score_entities(
     labels: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
 ) -> dict[str, float]:
     """Computes precision, recall and F1 of named entities, as seqeval with strict IOB2.
 
-    An entity is correct if its kind and both its ends are. The arguments are as for `score_tags`.
+    The arguments are as for `score_tags`.
 
     Returns:
         "entity_precision", "entity_recall" and "entity_f1" over all entities,
         "entity_macro_f1", the mean over the kinds that occur in either; 0 where none does.
     """
-    of_kinds: list[collections.Counter[str]] = [collections.Counter() for _ in range(3)]
-    correct, predicted, true = of_kinds  # kind -> count
-    for true_tags, predicted_tags in zip(labels, predictions, strict=True):
-        of_labels, of_predictions = set(entities(true_tags)), set(entities(predicted_tags))
-        for counter, counted in (
-            (correct, of_labels & of_predictions),
-            (predicted, of_predictions),
-            (true, of_labels),
-        ):
-            counter.update(kind for _, _, kind in counted)
+    correct, predicted, true = count_entities(labels, predictions)
     kinds = sorted({*predicted, *true})
     macro = sum(2 * correct[kind] / (predicted[kind] + true[kind]) for kind in kinds)
     return {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TaggedFileFormat(NamedTuple):
-    """The format of a data set's files: a row of the table."""
+    """The format of a data set's files."""
 
     folder: str  # the usual name of the folder that holds its files
     files: dict[str, str]  # split -> the name of its file
@@ -97,7 +97,7 @@ FORMATS = {
 def read_tagged(
     file_format: TaggedFileFormat, split: str, data_dir: str, tags: Sequence[str] = ()
 ) -> tuple[list[Sentence], int]:
-    """Reads all sentences of a split, "train", "dev" or "test".
+    """Reads all sentences of a split.
 
     Spaces are not units: KLUE tags them, but does not score them.
 
@@ -114,8 +114,6 @@ def read_tagged(
         InputError: a file is missing, empty, not UTF-8 or without tokens, a line is malformed or a
             tag unknown; names file and line.
     """
-    if split not in file_format.files:
-        raise InputError(f"the task has {', '.join(file_format.files)}. Received: {split}")
     path = find_file(file_format.files[split], data_dir, file_format.folder)
     known = {spell(file_format, tag): tag for tag in tags or file_format.tags}
     sentences: list[Sentence] = []
@@ -186,8 +184,8 @@ def _add_sentence(sentences, name, rows, file_format):
     if not tags:
         return 0
     fixed = to_iob2(tags)
-    kept = tags if file_format.strict else fixed
-    sentences.append(Sentence(name, text, tuple(filter(None, places)), tuple(kept)))
+    kept = tuple(tags if file_format.strict else fixed)
+    sentences.append(Sentence(name, text, tuple(filter(None, places)), kept))
     return sum(new != old for new, old in zip(fixed, tags, strict=True))
 
 
@@ -280,12 +278,3 @@ def make_ner_dataset(
             f"Received: {tags[0]} alone"
         )
     return NerDataset(file_format, tuple(tags), splits)
-
-
-def read_dataset_split(
-    dataset: NerDataset, split: str, data_dir: str
-) -> tuple[list[Sentence], dict[str, int]]:
-    """`read_tagged` for a `NerDataset`, with a description of the I- tags as a dict."""
-    sentences, loose = read_tagged(dataset.file_format, split, data_dir, dataset.tags)
-    outcome = "not counted as entities" if dataset.file_format.strict else "changed to B-"
-    return sentences, {f"I- tags without an entity to continue, {outcome}": loose} if loose else {}
