@@ -25,7 +25,6 @@ _NEEDS = f"needs {', '.join(LIBRARIES)}: pip install -e '.[finetune]'"
 # In KLUE, sentence pairs with at least this score, of 0 to 5, count as paraphrases.
 PARAPHRASE_SCORE = 3.0
 
-
 # A function of labels and predictions, or of labels and probabilities.
 Metric = Callable[[np.ndarray, np.ndarray], float]
 
@@ -104,14 +103,11 @@ def score(
     predictions: np.ndarray,
     probabilities: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """Computes metrics, keys of `METRICS` and of `PROBABILITY_METRICS`.
+    """Computes metrics, keys of `METRICS` and of `PROBABILITY_METRICS`; arguments as for these.
 
-    Labels and predictions are [N] (multi-label: [N, C]). Without the probabilities of the classes,
-    [N, C], `PROBABILITY_METRICS` are left out.
-
-    Returns:
-        Name -> float, 0 where a metric is undefined, such as the correlation of one example, or of
-        a model that gives every example the same score.
+    Without the probabilities of the classes `PROBABILITY_METRICS` are left out. The value is 0
+    where a metric is undefined, such as the correlation of one example, or of a model that gives
+    every example the same score.
     """
     with warnings.catch_warnings(action="ignore"):  # the libraries warn of undefined metrics
         results = {
@@ -131,7 +127,7 @@ def score_tags(
     Args:
         labels: the true tags of each sentence's characters, such as ["B-PS", "I-PS", "O"].
         predictions: the predicted tags, one for each true tag.
-        tags: all tags, "O" included.
+        tags: all tags.
 
     Returns:
         What `score_entities` returns, and "character_macro_f1", the mean F1 over `tags`.
@@ -197,6 +193,12 @@ def score_entities(
 
 def _ratio(part, whole):
     return part / whole if whole else 0.0
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """[..., C] -> [..., C]: the probabilities of the alternatives, in the precision of `logits`."""
+    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def largest(values: np.ndarray, count: int) -> np.ndarray:

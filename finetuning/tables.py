@@ -145,6 +145,7 @@ def read_table(
 
 def column_names(path: str, encoding: str | None = None) -> list[str]:
     """The names of the columns of a file of examples: its header, or the first object's keys."""
+    check_ending(path)
     if path.lower().endswith(TABLE_ENDINGS):
         _, header = read_header(read_cells(path, encoding=encoding)[1], path)
         return [name.strip() for name in header]

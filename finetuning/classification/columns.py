@@ -7,7 +7,7 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS, Column, Dataset, SplitSource
 from finetuning.readers import MissingColumn, is_empty, read_label, read_rows
-from finetuning.tables import check_ending, column_names
+from finetuning.tables import column_names
 
 # What people call the columns of texts and of labels, the usual English names first.
 TEXT_NAMES = (
@@ -80,7 +80,6 @@ def guess_columns(
         needs_label: whether there must be a label.
         encoding: of the file, a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
     """
-    check_ending(path)
     if columns.text is not None and columns.text.isdecimal():
         return columns  # numbers, of a table without a header
     names, guessed = column_names(path, encoding), {}
@@ -97,7 +96,6 @@ def fit_columns(
     path: str, columns: Columns, needs_label: bool = True, encoding: str | None = None
 ) -> Columns:
     """`guess_columns` for a file that need not call its columns as the training file does."""
-    check_ending(path)
     if columns.text is not None and columns.text.isdecimal():
         return columns
     names = column_names(path, encoding)

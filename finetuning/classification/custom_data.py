@@ -69,9 +69,8 @@ def custom_dataset(
     columns = custom_columns(columns, f".{file_type}" in TABLE_ENDINGS)
     present = _files_of_type(file_type, data_dir)
     if not present:
-        find_file(f"train.{file_type}", data_dir, "")
-    source = _own_files((), columns, encoding)
-    sources = {split: source._replace(files=(name,)) for split, name in present.items()}
+        find_file(f"train.{file_type}", data_dir, "")  # raises: it says what is there
+    sources = {split: _own_files((name,), columns, encoding) for split, name in present.items()}
     return describe_custom_dataset(sources, data_dir, task_type, labels, metrics)
 
 
@@ -138,7 +137,7 @@ def describe_custom_dataset(
     labels: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
 ) -> Dataset:
-    """Makes the `Dataset` of sources; the other arguments as for `custom_dataset`."""
+    """Makes the `Dataset` of sources; arguments as for `custom_dataset`."""
     fitting = FITTING_METRICS[task_type]
     unknown = [name for name in metrics or () if name not in fitting]
     if unknown:

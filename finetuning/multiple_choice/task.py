@@ -18,6 +18,7 @@ from finetuning.class_report import as_line
 from finetuning.downstream_task import NothingMore
 from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
+from finetuning.metrics import softmax
 from finetuning.multiple_choice.data import (
     ChoiceDataset,
     ChoiceQuestion,
@@ -26,7 +27,6 @@ from finetuning.multiple_choice.data import (
     pad_choices,
 )
 from finetuning.multiple_choice.head import MultipleChoiceModel
-from finetuning.prediction import softmax
 from tokenization.base import TokenizerInterface
 
 # How many of the questions with the least probable true option TensorBoard shows.

@@ -24,7 +24,7 @@ from finetuning.class_report import (
 from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
 from finetuning.inputs import pad_rows
-from finetuning.metrics import count_entities, entities, score_tags
+from finetuning.metrics import count_entities, entities, score_tags, softmax
 from finetuning.ner.data import NerDataset, Sentence
 from finetuning.ner.head import TokenClassifier
 from finetuning.ner.labels import (
@@ -37,7 +37,6 @@ from finetuning.ner.labels import (
     unit_tags,
 )
 from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
-from finetuning.prediction import softmax
 from finetuning.results import FoundEntity
 from tokenization.base import TokenizerInterface
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from bert_common.atomic_write import atomic_write
-from finetuning.metrics import largest
+from finetuning.metrics import largest, softmax
 from finetuning.question_answering.data import Question
 from finetuning.question_answering.windows import ContextWindow, answer_span
 
@@ -173,11 +173,8 @@ def answer_by_beams(
 ) -> PredictedAnswers:
     """Computes answers from the beams of a `BeamSpanModel`; arguments as for `answer_by_spans`.
 
-    Args:
-        outputs: for each window the beams that `beam_spans` takes, with cls_logits, a scalar.
-
-    Returns:
-        The answers; null_odds are the lowest cls_logits of all windows.
+    The outputs are for each window the beams that `beam_spans` takes, with cls_logits, a scalar,
+    whose lowest of all windows are the null_odds.
     """
     answered = PredictedAnswers({}, {}, {})
     for question, group in by_question(questions, windows, outputs):
@@ -212,10 +209,8 @@ def with_threshold(answered: PredictedAnswers, threshold: float | None) -> dict[
 
 
 def candidate_probabilities(candidates: Sequence[Candidate]) -> np.ndarray:
-    """The probability of each `Candidate` among all of a question: the softmax of their scores."""
-    scores = np.array([candidate.score for candidate in candidates])
-    weights = np.exp(scores - scores.max())
-    return weights / weights.sum()
+    """The probability of each candidate among all of a question."""
+    return softmax(np.array([candidate.score for candidate in candidates]))
 
 
 def write_answers(

@@ -9,7 +9,7 @@ from bert_common.errors import InputError
 from bert_common.text_encoding import SAMPLE_BYTES, detect_encoding
 from finetuning.datasets import DATASETS, Dataset, SplitSource
 from finetuning.readers import find_file, is_empty, read_label, read_rows, read_split
-from finetuning.tables import check_ending, column_names
+from finetuning.tables import column_names
 
 # What people call each column; a file has at most one of the names.
 COLUMN_NAMES = {
@@ -148,13 +148,7 @@ def with_files(
     columns: Columns,
     encoding: str | None = None,
 ) -> SimilarityDataset:
-    """The data set with a user's own files in the place of some splits.
-
-    Args:
-        dataset: the others are its own.
-        files: split -> path.
-        columns, encoding: as for `own_source`.
-    """
+    """The data set with a user's own files, split -> path, in the place of some splits."""
     found = {split: own_source(path, columns, encoding) for split, path in files.items()}
     sources = {**dataset.sources, **found}
     ordered = {split: sources[split] for split in (*SPLITS, *sources) if split in sources}
@@ -168,7 +162,6 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
     the texts that they are about. The encoding is a key of `bert_common.text_encoding.NAMES`; None:
     it is recognized.
     """
-    check_ending(path)
     files = (os.path.abspath(path),)
     source = SplitSource(files, "question", "context", own=True, encoding=encoding)
     if is_of_questions(source):
@@ -223,7 +216,6 @@ def own_texts(
         column: by default the only one with a name of a first text.
         shown: another column, whose value follows in each tuple, as text: "" for null.
     """
-    check_ending(path)
     names = column_names(path, encoding)
     found = _find_columns(names, Columns(column), path, ("text",)).text
     assert found is not None  # it was found, or an error
