@@ -78,9 +78,7 @@ class ProjectionHead(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype_policy.variable_dtype)
         self.width = width
         self.classes = classes
-        self.dropout: keras.layers.Layer = None
-        if dropout is not None:
-            self.dropout = Dropout(dropout, name="dropout")
+        self.dropout = None if dropout is None else Dropout(dropout, name="dropout")
 
     def build(self, input_shape: Any = None) -> None:
         # autocast=False: these keep their precision inside a model that computes in bfloat16.

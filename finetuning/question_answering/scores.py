@@ -2,6 +2,7 @@
 
 import collections
 import difflib
+import functools
 import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,24 +36,20 @@ def normalize_klue(text: str) -> str:
     return " ".join(_KLUE_SPACES.sub(" ", text.lower()).translate(PUNCTUATION).split())
 
 
-def word_f1(answer: str, gold: str) -> float:
-    """F1 of the words that two normalized texts have in common."""
-    return _f1(answer.split(), gold.split())
-
-
 def without_spaces(text: str) -> str:
     """The characters that KorQuAD's program counts."""
     return text.replace(" ", "")
 
 
-def character_f1(answer: str, gold: str) -> float:
-    """F1 of the characters that two normalized texts have in common, without spaces."""
-    return _f1(without_spaces(answer), without_spaces(gold))
+def unit_f1(units: Callable[[str], Sequence[str]], answer: str, gold: str) -> float:
+    """F1 of the units, such as words, that two normalized texts have in common."""
+    of_answer, of_gold = units(answer), units(gold)
+    common = sum((collections.Counter(of_answer) & collections.Counter(of_gold)).values())
+    return _harmonic_mean(common, len(of_answer), len(of_gold))
 
 
-def _f1(answer, gold):
-    common = sum((collections.Counter(answer) & collections.Counter(gold)).values())
-    return _harmonic_mean(common, len(answer), len(gold))
+word_f1 = functools.partial(unit_f1, str.split)
+character_f1 = functools.partial(unit_f1, without_spaces)
 
 
 def rouge_w(answer: str, gold: str) -> float:
@@ -77,9 +74,8 @@ class Rules(NamedTuple):
     overlap: Callable[[str, str], float]  # of two normalized texts, 0 to 1
     overlap_name: str
     drops_empty: bool  # whether true answers that normalize to "" are ignored
-    units: Callable[
-        [str], Sequence[str]
-    ]  # splits a normalized text into what overlaps: words or characters
+    # Splits a normalized text into what overlaps: words or characters.
+    units: Callable[[str], Sequence[str]]
     segments: re.Pattern[str]  # matches parts of a text across whose borders no unit extends
 
 

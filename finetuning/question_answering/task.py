@@ -61,9 +61,8 @@ class QuestionAnswering(NothingMore):
     n_best_size: int  # the most candidates of each question, in addition to "no answer"
     max_answer_length: int  # the most pieces of an answer
     threshold: float  # the answer is "" if null_odds are above it
-    beams: (
-        tuple[int, int] | None
-    )  # how many starts, and ends of each, a beam keeps; None: a `SpanModel`
+    # How many starts, and ends of each, a beam keeps; None: a `SpanModel`.
+    beams: tuple[int, int] | None
     train_cache: str | None  # files for the tokenized questions; see `cache`
     predict_cache: str | None
     dropout: float = DROPOUT  # in the head of a `BeamSpanModel`

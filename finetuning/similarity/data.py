@@ -88,9 +88,8 @@ class SimilarityDataset:
     """The files of every split."""
 
     name: str  # a row of `DATASETS`, or one of `FILE_TYPES` or `OWN_FILES`
-    sources: Mapping[
-        str, SplitSource
-    ]  # split -> its files; of a row of `DATASETS` as they are there
+    # Split -> its files; of a row of `DATASETS` as they are there.
+    sources: Mapping[str, SplitSource]
     own: tuple[str, ...] = ()  # the splits whose files are the user's own
     # The files of a training on several, each as a data set with this file as its "train".
     parts: tuple["SimilarityDataset", ...] = ()
