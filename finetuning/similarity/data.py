@@ -185,14 +185,8 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
             f"(--second_column). Received: {path} with {found.text} and {found.third}"
         )
     assert found.text is not None  # it was found, or an error
-    return SplitSource(
-        source.files,
-        found.text,
-        found.second,
-        found.label,
-        own=True,
-        encoding=encoding,
-        third=found.third,
+    return source._replace(
+        text=found.text, second=found.second, third=found.third, label=found.label
     )
 
 
