@@ -174,11 +174,8 @@ def score_entities(
 ) -> dict[str, float]:
     """Computes precision, recall and F1 of named entities, as seqeval with strict IOB2.
 
-    The arguments are as for `score_tags`.
-
-    Returns:
-        "entity_precision", "entity_recall" and "entity_f1" over all entities,
-        "entity_macro_f1", the mean over the kinds that occur in either; 0 where none does.
+    "entity_precision", "entity_recall" and "entity_f1" are over all entities, "entity_macro_f1" is
+    the mean over the kinds that occur in either; 0 where none does. Arguments: see `score_tags`.
     """
     correct, predicted, true = count_entities(labels, predictions)
     kinds = sorted({*predicted, *true})

@@ -31,13 +31,12 @@ def export_classifier(
 ) -> str:
     """Writes the model below `directory`, in a new folder named after the time, as Google does.
 
+    Returns the new folder's path.
+
     Args:
         length: T, the same for all examples.
         threshold: a number that is returned to callers as the output "threshold"; None for none.
         write_model_files: a function of a folder, here assets.extra.
-
-    Returns:
-        The new folder's path.
     """
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="input")])

@@ -78,7 +78,6 @@ def guess_columns(
     Args:
         columns: None for one that is not known.
         needs_label: whether there must be a label.
-        encoding: of the file, a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
     """
     if columns.text is not None and columns.text.isdecimal():
         return columns  # numbers, of a table without a header

@@ -94,12 +94,10 @@ def own_dataset(
     metrics: Sequence[str] | None = None,
     encoding: str | None = None,
 ) -> Dataset:
-    """Makes a data set of files; arguments as for `custom_dataset`.
+    """Makes a data set of files, split -> path; arguments as for `custom_dataset`.
 
-    A file of dev or test that lacks the columns may have others whose names leave no doubt.
-
-    Args:
-        files: split -> path. A single file "data" is train and dev: a tenth of it is held out.
+    A single file "data" is train and dev: a tenth of it is held out. A file of dev or test that
+    lacks the columns may have others whose names leave no doubt.
     """
     sources: dict[str, SplitSource] = {}
     for split, path in files.items():

@@ -47,10 +47,8 @@ def word_vectors(
 ) -> np.ndarray:
     """The vectors of words out of context: rows of the embedding table, of ALBERT at its width E.
 
-    A word of several tokens has the mean of their vectors, one without is refused.
-
-    Returns:
-        float32 [words, E].
+    A word of several tokens has the mean of their vectors, one without is refused. They are float32
+    [words, E].
     """
     table = np.asarray(encoder.embeddings.word_embeddings, np.float32)  # [V, E]
     vectors = []

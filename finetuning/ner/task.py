@@ -250,13 +250,10 @@ def predict_tags(
     logits: Sequence[np.ndarray],
     tags: Sequence[str],
 ) -> list[PredictedTags]:
-    """Predicts the tags of every unit of each sentence, with their probabilities.
+    """Predicts the tags of every unit of each sentence, valid IOB2, with their probabilities.
 
-    The logits are [T or more, C] for each window.
-
-    Returns:
-        For each sentence U tags, valid IOB2, and U probabilities. All units of a piece have the
-        probability of the piece's tag, units without a piece have 1.
+    The logits are [T or more, C] for each window. All units of a piece have the probability of the
+    piece's tag, units without a piece have 1.
     """
     parts = [[np.zeros((0, len(tags)))] for _ in alignments]
     for window, scores in zip(windows, logits, strict=True):

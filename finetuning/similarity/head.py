@@ -29,7 +29,6 @@ class SentenceEncoder(EncoderModel):
     """An encoder whose outputs are pooled to a vector of each text.
 
     Args:
-        encoder: a `BertModel` or an `AlbertModel`.
         pooling: a key of `finetuning.heads.POOLINGS`; "cls" is without the pooler.
         normalize: whether vectors have length 1.
         sizes: the sizes that a vector may be cut to; H is always among them.
