@@ -17,6 +17,10 @@ TABLE_ENDINGS = (".csv", ".tsv")
 ENDINGS = (*TABLE_ENDINGS, ".jsonl", ".json", ".parquet")
 
 
+# The files whose encoding has been said: a path is made absolute on its way.
+_noted: set[tuple[str, str]] = set()
+
+
 def check_ending(path: str) -> None:
     """Refuses a user's own file whose ending does not say how to read it."""
     if not path.lower().endswith(ENDINGS):
@@ -52,12 +56,14 @@ def read_header(rows: Iterator[Row], path: str) -> Row:
 
 
 def read_text(path: str, encoding: str | None = None) -> str:
-    """A whole file as text; where its encoding is recognized and not UTF-8, it is said."""
+    """A whole file as text; where its encoding is recognized and not UTF-8, it is said once."""
     content = read_bytes(path)
     if encoding is None:
         encoding = detect_encoding(content[:SAMPLE_BYTES])
-        if encoding not in ("utf-8", "utf-8-sig"):
-            note_encoding(path, encoding)
+        said = os.path.abspath(path), encoding
+        if encoding not in ("utf-8", "utf-8-sig") and said not in _noted:
+            _noted.add(said)
+            print(f"note: {path} is read as {NAMES[encoding]}", file=sys.stderr)
     return decode_text(content, path, encoding)
 
 
@@ -153,18 +159,6 @@ def column_names(path: str, encoding: str | None = None) -> list[str]:
     if not entry:
         raise InputError(f"{path} must hold an example. Received: none")
     return list(entry)
-
-
-# The files of which `note_encoding` has spoken: a path is made absolute on its way.
-_noted: set[tuple[str, str]] = set()
-
-
-def note_encoding(path: str, encoding: str) -> None:
-    """Says once in which encoding a file is read, by whatever path."""
-    key = os.path.abspath(path), encoding
-    if key not in _noted:
-        _noted.add(key)
-        print(f"note: {path} is read as {NAMES[encoding]}", file=sys.stderr)
 
 
 def read_lines(path: str, encoding: str | None = None) -> Iterator[tuple[str, str]]:

@@ -22,15 +22,13 @@ from finetuning.ner.data import (
 from finetuning.readers import find_file, split_of_file
 from finetuning.tables import ENDINGS, read_lines
 
-# tagged: as in training; tokens: the same without the column of tags; text: a sentence a line.
-FORMS = ("tagged", "tokens", "text")
-
-# What messages call them.
+# The forms of a file, and what messages call them.
 DESCRIPTIONS = {
     "tagged": "tokens with their tags",
     "tokens": "tokens without tags, a blank line between sentences",
     "text": "plain text, a sentence a line",
 }
+FORMS = tuple(DESCRIPTIONS)
 
 # The usual ending of a file to predict.
 USUAL_ENDING = ".txt"
