@@ -139,12 +139,12 @@ def score_answers(
 ) -> dict[str, float]:
     """Scores answers where every question has one, as in SQuAD 1.1 and KorQuAD 1.0.
 
-    Takes the arguments of `score_each`. Returns "exact_match" and "f1" ("rouge_w" for KLUE-MRC), in
-    per cent.
+    Takes the arguments of `score_each`. Returns "exact" and "f1" ("rouge_w" for KLUE-MRC), in per
+    cent.
     """
     exact, overlap = score_each(questions, answers, benchmark, False)
     name = BENCHMARKS[benchmark].overlap_name
-    return {"exact_match": _percent(exact.values()), name: _percent(overlap.values())}
+    return {"exact": _percent(exact.values()), name: _percent(overlap.values())}
 
 
 def score_answers_or_none(

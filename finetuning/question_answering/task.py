@@ -166,8 +166,7 @@ class QuestionAnswering(NothingMore):
         """Computes the benchmark's scores, with the names of SQuAD 2.0's program."""
         if self.dataset.version_2_with_negative:
             return score_answers_or_none(questions, texts, null_odds, self.dataset.benchmark)
-        scores = score_answers(questions, texts, self.dataset.benchmark)
-        return {"exact": scores.pop("exact_match"), **scores}
+        return score_answers(questions, texts, self.dataset.benchmark)
 
     def measure(
         self, model: SpanModel | BeamSpanModel, examples: Examples, outputs: Outputs
