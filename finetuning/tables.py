@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from bert_common.arrow import import_pyarrow, report_damage
@@ -159,6 +159,17 @@ def column_names(path: str, encoding: str | None = None) -> list[str]:
     if not entry:
         raise InputError(f"{path} must hold an example. Received: none")
     return list(entry)
+
+
+def only_column(names: Sequence[str], known: Sequence[str], flag: str, path: str) -> str:
+    """The only one of a file's columns that has a known name; refuses none or several."""
+    found = [name for name in names if name.strip().lower() in known]
+    if len(found) != 1:
+        raise InputError(
+            f"{flag} must name a column of {path} where not exactly one is called {known[0]} or "
+            f"the like. Received: {', '.join(names)}"
+        )
+    return found[0]
 
 
 def read_lines(path: str, encoding: str | None = None) -> Iterator[tuple[str, str]]:

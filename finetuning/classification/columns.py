@@ -7,7 +7,7 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS, Column, Dataset, SplitSource
 from finetuning.readers import MissingColumn, is_empty, read_label, read_rows
-from finetuning.tables import column_names
+from finetuning.tables import column_names, only_column
 
 # What people call the columns of texts and of labels, the usual English names first.
 TEXT_NAMES = (
@@ -83,10 +83,10 @@ def guess_columns(
         return columns  # numbers, of a table without a header
     names, guessed = column_names(path, encoding), {}
     if columns.text is None:
-        guessed["text"] = _only(names, TEXT_NAMES, "--text_column", path)
+        guessed["text"] = only_column(names, TEXT_NAMES, "--text_column", path)
     if columns.label is None and needs_label:
         others = [name for name in names if name != guessed.get("text", columns.text)]
-        guessed["label"] = _only(others, LABEL_NAMES, "--label_column", path)
+        guessed["label"] = only_column(others, LABEL_NAMES, "--label_column", path)
     say_guessed(path, **guessed)
     return columns._replace(**guessed)
 
@@ -137,16 +137,6 @@ def say_guessed(path: str, **guessed: str) -> None:
         flags = " and ".join(f"--{kind}_column" for kind in guessed)
         name = "name others" if len(guessed) > 1 else "names another"
         print(f"columns of {path}: {said} ({flags} {name})")
-
-
-def _only(names, known, flag, path):
-    found = [name for name in names if name.strip().lower() in known]
-    if len(found) != 1:
-        raise InputError(
-            f"{flag} must name a column of {path} where not exactly one is called {known[0]} or "
-            f"the like. Received: {', '.join(names)}"
-        )
-    return found[0]
 
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")

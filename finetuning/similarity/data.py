@@ -9,7 +9,7 @@ from bert_common.errors import InputError
 from bert_common.text_encoding import SAMPLE_BYTES, detect_encoding
 from finetuning.datasets import DATASETS, Dataset, SplitSource
 from finetuning.readers import find_file, is_empty, read_label, read_rows, read_split
-from finetuning.tables import column_names
+from finetuning.tables import column_names, only_column
 
 # What people call each column; a file has at most one of the names.
 COLUMN_NAMES = {
@@ -47,7 +47,6 @@ class SimilarityExample(NamedTuple):
     # A text; a text and its partner; or these and a third one that means something else.
     texts: tuple[str, ...]
     score: float | None = None
-    where: str = ""  # its file and line
     source: int = 0  # which of several files of a training it is from
 
     @property
@@ -195,7 +194,7 @@ def pairs_of_questions(questions: Iterable[Any], path: str) -> list[SimilarityEx
     for each in questions:
         for name in ("question", "context"):
             _check_text(getattr(each, name), f"{path} question {each.id!r}", name)
-    return [SimilarityExample(q.id, (q.question, q.context), None, path) for q in questions]
+    return [SimilarityExample(q.id, (q.question, q.context)) for q in questions]
 
 
 def own_texts(
@@ -256,16 +255,12 @@ def _find_columns(
     """The columns that are given, and those with a name of `COLUMN_NAMES`, of some kinds."""
     found: dict[str, str | None] = {}
     for kind, known in ((kind, COLUMN_NAMES[kind]) for kind in kinds):
-        column = getattr(given, kind)
-        alike = [name for name in names if name.strip().lower() in known]
+        column, flag = getattr(given, kind), f"--{kind}_column"
         if column is not None:
-            _check_column(column, names, path, f"--{kind}_column")
-        elif len(alike) > 1 or (kind == "text" and not alike):
-            raise InputError(
-                f"--{kind}_column must name a column of {path} where not exactly one is called "
-                f"{known[0]} or the like. Received: {', '.join(names)}"
-            )
-        found[kind] = column if column is not None else next(iter(alike), None)
+            _check_column(column, names, path, flag)
+        elif kind == "text" or any(name.strip().lower() in known for name in names):
+            column = only_column(names, known, flag, path)
+        found[kind] = column
     if found.get("second") is None and found.get("label") is not None:
         found["label"] = None  # of single texts: the class of each, which says nothing here
     said = ", ".join(f"{kind} {name!r}" for kind, name in found.items() if name is not None)
@@ -297,8 +292,7 @@ def read_examples(
         triples, without = _make_triples(examples, DATASETS[dataset.name].labels)
         return triples, {**counts, "premises without entailment or contradiction": without}
     return [
-        SimilarityExample(e.id, (e.text, e.second or ""), cast(float, e.label), e.where)
-        for e in examples
+        SimilarityExample(e.id, (e.text, e.second or ""), cast(float, e.label)) for e in examples
     ], counts
 
 
@@ -318,7 +312,7 @@ def _make_triples(examples, labels):
             continue
         for number, partner in enumerate(found["entailment"]):
             texts = (text, partner.second, others[number % len(others)].second)
-            triples.append(SimilarityExample(partner.id, texts, None, partner.where))
+            triples.append(SimilarityExample(partner.id, texts))
     return triples, without
 
 
@@ -347,7 +341,7 @@ def _read_own(source: SplitSource) -> list[SimilarityExample]:
             score = cast(float, read_label(_SCORES, value, where))
             if score < 0:
                 raise InputError(f"{where}: the score must not be below 0. Received: {value!r}")
-        examples.append(SimilarityExample(where, tuple(t.strip() for t in texts), score, where))
+        examples.append(SimilarityExample(where, tuple(t.strip() for t in texts), score))
     if not examples:
         raise InputError(f"{path} must hold an example. Received: none")
     return examples
