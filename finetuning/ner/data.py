@@ -7,15 +7,12 @@ IOB2: B-X begins an entity of kind X, I-X continues it, O is outside of entities
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bert_common.errors import InputError
 from finetuning.ner.labels import iob2_tag
 from finetuning.readers import find_file
 from finetuning.tables import first_of, read_lines
-
-if TYPE_CHECKING:
-    from finetuning.ner.untagged import UntaggedFile
 
 
 class TaggedFileFormat(NamedTuple):
@@ -247,13 +244,21 @@ def find_tags(sentences: Iterable[Sentence]) -> tuple[str, ...]:
     return tags_of_kinds(sorted(kinds))
 
 
+class UntaggedFile(NamedTuple):
+    """A file of a data set, or one to predict, that need not have tags."""
+
+    split: str  # its name among the splits and in the names of the predictions' files
+    path: str
+    form: str  # one of `finetuning.ner.untagged.FORMS`
+
+
 class NerDataset(NamedTuple):
     """The data of a run: files of a format, with their tags and splits."""
 
     file_format: TaggedFileFormat  # a row of `FORMATS`
     tags: tuple[str, ...]  # in the order of the classes
     splits: dict[str, bool]  # each split whose file exists -> whether it has tags
-    untagged: "tuple[UntaggedFile, ...]" = ()  # of each split without tags
+    untagged: tuple[UntaggedFile, ...] = ()  # of each split without tags
 
 
 def make_ner_dataset(

@@ -4,7 +4,6 @@ import collections
 import os
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from bert_common.errors import InputError
 from finetuning.metrics import entities
@@ -12,6 +11,7 @@ from finetuning.ner.data import (
     NerDataset,
     Sentence,
     TaggedFileFormat,
+    UntaggedFile,
     is_tag,
     place_tokens,
     read_blocks,
@@ -35,14 +35,6 @@ USUAL_ENDING = ".txt"
 
 # The form of a file shows in so many of its lines.
 RECOGNIZED_LINES = 1000
-
-
-class UntaggedFile(NamedTuple):
-    """A file of a data set, or one to predict, that need not have tags."""
-
-    split: str  # its name among the splits and in the names of the predictions' files
-    path: str
-    form: str  # one of `FORMS`
 
 
 def add_untagged(
