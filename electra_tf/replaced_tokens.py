@@ -158,7 +158,10 @@ class ReplacedTokensModel(EncoderModel):
         """
         outputs = {}
         if "masked_lm_positions" in inputs:
-            outputs["masked_lm_logits"] = self._fill(inputs, training, run_block)
+            options = {"positions": inputs["masked_lm_positions"], "run_block": run_block}
+            filled = self.generator(inputs, training=training, **options)
+            table = self.encoder.embeddings.word_embeddings
+            outputs["masked_lm_logits"] = self.masked_lm(filled["sequence_output"], table)
         if "masked_lm_ids" in inputs:
             seed = self.seed_generator.next() if training else (0, 0)
             drawn = sample(outputs["masked_lm_logits"], row_numbers(inputs), seed)
@@ -172,13 +175,6 @@ class ReplacedTokensModel(EncoderModel):
         """The discriminator's logits."""
         output = HeadOutput(("discriminator",), lambda x: self.discriminator(x["sequence_output"]))
         return {"discriminator_logits": output}
-
-    def _fill(self, inputs, training, run_block):
-        positions, table = inputs["masked_lm_positions"], self.encoder.embeddings.word_embeddings
-        encoded = self.generator(
-            inputs, training=training, positions=positions, run_block=run_block
-        )
-        return self.masked_lm(encoded["sequence_output"], table)
 
 
 def row_numbers(inputs: Mapping[str, Any]) -> Any:

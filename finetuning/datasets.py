@@ -33,7 +33,7 @@ class SplitSource(NamedTuple):
     own: bool = False
     encoding: str | None = None  # of a user's own files; None: it is recognized
     part: str | None = None  # "train" or "dev" of a single file, of which a tenth is held out
-    third: str | int | None = None  # the column of a third text, of which run_similarity alone asks
+    third: Column | None = None  # the column of a third text, of which run_similarity alone asks
 
 
 class Dataset(NamedTuple):
@@ -86,15 +86,11 @@ def _splits(source, unlabelled=(), **files):
     }
 
 
-def _glue(text, second=None, label="label", id=None, left_out=()):
-    """The splits of a GLUE task whose files share their columns; the test has no labels."""
+def _glue(text, second=None, label="label", id=None, left_out=(), of_test=None):
+    """The splits of a GLUE task; the test has no labels, and perhaps other columns, `of_test`."""
     source = SplitSource((), text, second, label, id, left_out=left_out)
-    return _splits(source, ("test",), train="train.tsv", dev="dev.tsv", test="test.tsv")
-
-
-def _with_test(sources, **changes):
-    """The same splits, with other columns in the test file."""
-    return {**sources, "test": sources["test"]._replace(**changes)}
+    sources = _splits(source, ("test",), train="train.tsv", dev="dev.tsv", test="test.tsv")
+    return {**sources, "test": sources["test"]._replace(**(of_test or {}))}
 
 
 def _klue(name, text, second, label, entities=()):
@@ -118,14 +114,14 @@ DATASETS = {
     # GLUE as published on gluebenchmark.com. Of CoLA's files only the test has a header.
     "cola": Dataset(
         "CoLA",
-        _with_test(_glue(3, label=1), text="sentence", id="index"),
+        _glue(3, label=1, of_test={"text": "sentence", "id": "index"}),
         _BINARY,
         ("matthews", "accuracy"),
     ),
-    "sst-2": Dataset("SST-2", _with_test(_glue("sentence"), id="index"), _BINARY),
+    "sst-2": Dataset("SST-2", _glue("sentence", of_test={"id": "index"}), _BINARY),
     "mrpc": Dataset(
         "MRPC",
-        _with_test(_glue("#1 String", "#2 String", "Quality"), id="index"),
+        _glue("#1 String", "#2 String", "Quality", of_test={"id": "index"}),
         _BINARY,
         ("accuracy", "f1"),
     ),

@@ -1,7 +1,7 @@
 """Declares what the fine-tuning programs expect of a downstream task: `DownstreamTask`.
 
-A new kind of task is one class with these members. `classification.task.Classification` is the
-example to read; the others are in `ner`, `question_answering` and `multiple_choice`.
+A new kind of task is one class with these members; `classification.task.Classification` is the
+example to read.
 
 Shapes: N raw examples, B encoded examples of a batch.
 """
@@ -32,8 +32,7 @@ class DownstreamTask(Protocol):
     """What a model is fine-tuned for: encodes examples, makes the model, measures its outputs.
 
     In the methods below, `model` is what `make_model` returned, `examples` is what `encode`
-    returned, and `outputs` is what a `finetuning.prediction.Predictor` computed for them: the name
-    of each of the model's outputs -> a list with one array for every encoded example, in order.
+    returned, and `outputs` is what a `finetuning.prediction.Predictor` computed for them.
     """
 
     @property
@@ -59,21 +58,15 @@ class DownstreamTask(Protocol):
         """The number of rows of the encoder's input in one encoded example: 1 for most tasks."""
 
     def make_model(self, encoder: keras.Model) -> EncoderModel:
-        """Puts a new head on an encoder.
+        """Puts a new head on a `BertModel`, or on what is derived from it.
 
-        Args:
-            encoder: a `BertModel` or an `AlbertModel`.
-
-        Returns:
-            A `bert_tf.encoder.EncoderModel` with an `objective`; its inputs are the batches
-            of `encode`.
+        The result has an `objective`; its inputs are the batches of `encode`.
         """
 
     def encode(self, raw: Sequence[Any], training: bool) -> Examples:
-        """Encodes examples.
+        """Encodes the examples of a split, N, as they were read.
 
         Args:
-            raw: the examples of a split, a list of N, as they were read.
             training: whether they are for training rather than for evaluation or prediction.
 
         Returns:
@@ -98,22 +91,15 @@ class DownstreamTask(Protocol):
     ) -> list[str]:
         """Writes what `measure` does not tell, such as the figures of each class; may do nothing.
 
-        Returns:
-            The paths of the files.
+        Returns the paths of the files.
         """
 
     def write_predictions(
         self, directory: str, split: str, examples: Examples, outputs: Outputs
     ) -> list[str]:
-        """Writes the predictions for a split into files.
+        """Writes the predictions into files of an existing folder; returns their paths.
 
-        Args:
-            directory: an existing folder.
-            split: the name of the split, which may be part of the files' names.
-            examples, outputs: see above.
-
-        Returns:
-            The paths of the files.
+        The name of the split may be part of the files' names.
         """
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from bert_tf.summaries.reporter import NO_ILLUSTRATIONS, Illustrations
+from bert_tf.summaries.reporter import Illustrations
 from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import Examples, Outputs
 from finetuning.prediction import Predictor
@@ -18,7 +18,7 @@ class TaskEvaluator:
     examples: Examples  # of the split
     batch_size: int  # examples per batch, over all devices
     boundaries: tuple[int, ...]  # the lengths that batches may have
-    outputs: Outputs | None = None  # the model's, in the last evaluation
+    outputs: Outputs = dataclasses.field(init=False)  # the model's, in the last evaluation
 
     def run(self) -> dict[str, float]:
         """Computes the metrics as "eval_NAME", with "loss" if the task has one, and "examples"."""
@@ -41,6 +41,4 @@ class TaskEvaluator:
 
     def illustrations(self) -> Illustrations:
         """The plots and texts of the last evaluation."""
-        if self.outputs is None:
-            return NO_ILLUSTRATIONS
         return self.task.illustrations(self.predictor.model, self.examples, self.outputs)

@@ -91,10 +91,10 @@ class Examples:
     ) -> tf.distribute.DistributedDataset:
         """The batches from a step on, distributed: every replica gets its own part.
 
-        `config` is a `TrainingConfig`. Its `bucket_boundaries` are never empty; all batches are
-        padded to the last of them.
+        All are padded to the last of the configuration's `bucket_boundaries`, of which there is one
+        at least.
         """
-        # Each batch carries the number of its boundary, and the training step cuts it.
+        # Each batch carries the number of its boundary, to which the training step cuts it.
         longest = config.bucket_boundaries[-1]
         sample = self.make_batch(np.zeros(1, np.int64), longest)
         names = sorted(sample)

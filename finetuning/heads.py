@@ -1,9 +1,9 @@
-"""What the heads of several tasks share: the projection, its names in checkpoints, losses.
+"""What the heads of several tasks share: projection, names in checkpoints, poolings, losses.
 
 Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W width of its input.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -35,6 +35,30 @@ CLASSIFICATION_LOSSES = {
 }
 
 
+def mean_pooling(values: Any, mask: Any) -> Any:
+    """[B, T, ...] -> [B, ...]: the mean over all tokens, [CLS] and [SEP] included."""
+    mask = _as_wide(mask, values)
+    return ops.sum(values * mask, axis=1) / ops.sum(mask, axis=1)
+
+
+def max_pooling(values: Any, mask: Any) -> Any:
+    """[B, T, ...] -> [B, ...]: the maximum over all tokens, [CLS] and [SEP] included."""
+    return ops.max(ops.where(_as_wide(mask, values) > 0, values, -1e30), axis=1)
+
+
+def _as_wide(mask, values):
+    """A mask [B, T] as [B, T, 1, ...], in the precision of values [B, T, ...]."""
+    return ops.expand_dims(ops.cast(mask, values.dtype), tuple(range(2, len(values.shape))))
+
+
+# name -> a function of values [B, T, ...] and a mask [B, T] to a value of each row, [B, ...].
+POOLINGS: dict[str, Callable[[Any, Any], Any]] = {
+    "mean": mean_pooling,
+    "cls": lambda values, mask: values[:, 0],
+    "max": max_pooling,
+}
+
+
 class ProjectionHead(keras.layers.Layer):
     """Dropout, then a projection whose weights are [C, W], as in Google's checkpoints.
 
@@ -54,9 +78,7 @@ class ProjectionHead(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype_policy.variable_dtype)
         self.width = width
         self.classes = classes
-        self.dropout: keras.layers.Layer = None
-        if dropout is not None:
-            self.dropout = Dropout(dropout, name="dropout")
+        self.dropout = None if dropout is None else Dropout(dropout, name="dropout")
 
     def build(self, input_shape: Any = None) -> None:
         # autocast=False: these keep their precision inside a model that computes in bfloat16.

@@ -25,7 +25,6 @@ _NEEDS = f"needs {', '.join(LIBRARIES)}: pip install -e '.[finetune]'"
 # In KLUE, sentence pairs with at least this score, of 0 to 5, count as paraphrases.
 PARAPHRASE_SCORE = 3.0
 
-
 # A function of labels and predictions, or of labels and probabilities.
 Metric = Callable[[np.ndarray, np.ndarray], float]
 
@@ -104,14 +103,11 @@ def score(
     predictions: np.ndarray,
     probabilities: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """Computes metrics, keys of `METRICS` and of `PROBABILITY_METRICS`.
+    """Computes metrics, keys of `METRICS` and of `PROBABILITY_METRICS`; arguments as for these.
 
-    Labels and predictions are [N] (multi-label: [N, C]). Without the probabilities of the classes,
-    [N, C], `PROBABILITY_METRICS` are left out.
-
-    Returns:
-        Name -> float, 0 where a metric is undefined, such as the correlation of one example, or of
-        a model that gives every example the same score.
+    Without the probabilities of the classes `PROBABILITY_METRICS` are left out. The value is 0
+    where a metric is undefined, such as the correlation of one example, or of a model that gives
+    every example the same score.
     """
     with warnings.catch_warnings(action="ignore"):  # the libraries warn of undefined metrics
         results = {
@@ -131,7 +127,7 @@ def score_tags(
     Args:
         labels: the true tags of each sentence's characters, such as ["B-PS", "I-PS", "O"].
         predictions: the predicted tags, one for each true tag.
-        tags: all tags, "O" included.
+        tags: all tags.
 
     Returns:
         What `score_entities` returns, and "character_macro_f1", the mean F1 over `tags`.
@@ -161,27 +157,27 @@ def entities(tags: Sequence[str]) -> list[tuple[int, int, str]]:
     return spans
 
 
+def count_entities(
+    labels: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
+) -> list[collections.Counter[str]]:
+    """How many entities of each kind are correct (in kind and both ends), predicted, and true."""
+    counters: list[collections.Counter[str]] = [collections.Counter() for _ in range(3)]
+    for true_tags, predicted_tags in zip(labels, predictions, strict=True):
+        true, predicted = set(entities(true_tags)), set(entities(predicted_tags))
+        for counter, found in zip(counters, (true & predicted, predicted, true), strict=True):
+            counter.update(kind for _, _, kind in found)
+    return counters
+
+
 def score_entities(
     labels: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
 ) -> dict[str, float]:
     """Computes precision, recall and F1 of named entities, as seqeval with strict IOB2.
 
-    An entity is correct if its kind and both its ends are. The arguments are as for `score_tags`.
-
-    Returns:
-        "entity_precision", "entity_recall" and "entity_f1" over all entities,
-        "entity_macro_f1", the mean over the kinds that occur in either; 0 where none does.
+    "entity_precision", "entity_recall" and "entity_f1" are over all entities, "entity_macro_f1" is
+    the mean over the kinds that occur in either; 0 where none does. Arguments: see `score_tags`.
     """
-    of_kinds: list[collections.Counter[str]] = [collections.Counter() for _ in range(3)]
-    correct, predicted, true = of_kinds  # kind -> count
-    for true_tags, predicted_tags in zip(labels, predictions, strict=True):
-        of_labels, of_predictions = set(entities(true_tags)), set(entities(predicted_tags))
-        for counter, counted in (
-            (correct, of_labels & of_predictions),
-            (predicted, of_predictions),
-            (true, of_labels),
-        ):
-            counter.update(kind for _, _, kind in counted)
+    correct, predicted, true = count_entities(labels, predictions)
     kinds = sorted({*predicted, *true})
     macro = sum(2 * correct[kind] / (predicted[kind] + true[kind]) for kind in kinds)
     return {
@@ -194,6 +190,12 @@ def score_entities(
 
 def _ratio(part, whole):
     return part / whole if whole else 0.0
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """[..., C] -> [..., C]: the probabilities of the alternatives, in the precision of `logits`."""
+    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def largest(values: np.ndarray, count: int) -> np.ndarray:

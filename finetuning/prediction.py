@@ -1,6 +1,6 @@
 """Computes a fine-tuned model's outputs for examples, in batches of about equal length.
 
-Shapes: B examples of a replica, N classes or other alternatives.
+Shapes: B examples of a replica.
 """
 
 from collections.abc import Sequence
@@ -91,9 +91,3 @@ class Predictor:
         state = [*zip(self.weights, weights, strict=True)]
         with keras.StatelessScope(state_mapping=state):
             return self.model(batch, training=False)
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """[..., N] -> [..., N]: the probabilities of the alternatives, in the precision of `logits`."""
-    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return exponentials / exponentials.sum(axis=-1, keepdims=True)

@@ -11,20 +11,10 @@ import numpy as np
 from bert_common.errors import InputError
 from finetuning.csv_tables import SEPARATORS
 from finetuning.datasets import DATASETS, Column, Dataset, SplitSource
-from finetuning.tables import (
-    check_object,
-    first_of,
-    read_cells,
-    read_header,
-    read_objects,
-    shortened,
-)
+from finetuning.tables import first_of, read_cells, read_header, read_objects
 
 # The number of a class; of regression the score; of multi-label data a 0 or 1 for each class.
 Label = int | float | tuple[int, ...]
-
-# From a column of a row to its value.
-ReadField = Callable[[Column], Any]
 
 
 class Example(NamedTuple):
@@ -33,9 +23,7 @@ class Example(NamedTuple):
     id: str
     text: str
     second: str | None
-    # The index of the class; of regression the score; of multi-label data a 0 or 1 for each class.
-    # None: not published.
-    label: Label | None
+    label: Label | None  # None: not published
     # (first character, end) of the parts of the text that stay where a row has no room for all of
     # it: the marked entities.
     kept: tuple[tuple[int, int], ...] = ()
@@ -62,7 +50,7 @@ ENTITY_TYPES = {
 ENTITY_MARKERS = (("@ * {} * ", "@"), ("# ^ {} ^ ", "#"))
 
 
-class MissingColumn(Exception):
+class MissingColumn(InputError):
     """A row lacks a column, or a JSON object a key, that is needed."""
 
 
@@ -75,7 +63,7 @@ STRAY_TAB = "more columns than the header"
 
 
 def read_split(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Example], dict[str, int]]:
-    """Reads all examples of a split, such as "train", "dev" or "test".
+    """Reads all examples of a split.
 
     Args:
         data_dir: holds the files, or a folder `dataset.folder` with them.
@@ -87,8 +75,6 @@ def read_split(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Exampl
         InputError: a file is missing, empty or not UTF-8, a column is missing, a line is malformed
             or a label unknown; names file and line.
     """
-    if split not in dataset.sources:
-        raise InputError(f"the task has {', '.join(dataset.sources)}. Received: {split}")
     source = dataset.sources[split]
     examples: list[Example] = []
     left_out = dict.fromkeys(source.left_out, 0)
@@ -107,14 +93,14 @@ def read_split(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Exampl
                 second = None if source.second is None else _text(field(source.second), where)
                 label = None if source.label is None else field(source.label)
                 name = where if source.id is None else str(field(source.id))
-            except OtherColumns as error:
+            except OtherColumns:
                 if source.own:
-                    raise InputError(f"{where} must have {error}") from None
+                    raise
                 left_out[STRAY_TAB] = left_out.get(STRAY_TAB, 0) + 1
                 continue
             except MissingColumn as error:
                 if "short" not in left_out:
-                    raise InputError(f"{where} must have {error}{_way_out(source)}") from None
+                    raise InputError(f"{error}{_way_out(source)}") from None
                 left_out["short"] += 1
                 continue
             if "NS" in left_out and "NS" in (text, second):
@@ -318,7 +304,7 @@ def mark_entities(
     return marked + text[done:], tuple((first, end) for first, end in spans)
 
 
-def read_rows(path: str, source: SplitSource) -> Iterator[tuple[str, ReadField]]:
+def read_rows(path: str, source: SplitSource) -> Iterator[tuple[str, Callable[[Column], Any]]]:
     """Yields the place of every row of a file, and a function from a column to its value.
 
     The function raises `MissingColumn`, and `OtherColumns` for a row of a table with another number
@@ -326,7 +312,7 @@ def read_rows(path: str, source: SplitSource) -> Iterator[tuple[str, ReadField]]
     """
     if path.lower().endswith((".json", ".jsonl", ".parquet")):
         for where, entry in read_objects(path, source.encoding):
-            yield _row_of_object(entry, where)
+            yield where, _field_of_object(entry, where)
         return
     separator, rows = read_cells(path, source.own, source.encoding)
     columns, width = {}, None
@@ -349,8 +335,8 @@ def read_rows(path: str, source: SplitSource) -> Iterator[tuple[str, ReadField]]
     for where, cells in rows:
         width = len(cells) if width is None and source.own else width
         wrong = width is not None and (len(cells) != width if source.own else len(cells) > width)
-        problem = wrong and f"{width} columns, as the first line, {between}. Received: {len(cells)}"
-        yield where, _field_of_columns(cells, columns, problem)
+        problem = wrong and f"{width} columns, as the first line, {between}"
+        yield where, _field_of_cells(cells, where, columns, problem)
 
 
 def _way_out(source):
@@ -358,20 +344,22 @@ def _way_out(source):
     return " (--text_column, --label_column and others name other columns)" if source.own else ""
 
 
-def _field_of_columns(fields, columns, problem):
+def _field_of_cells(cells, where, columns, problem):
     def field(column):
         if problem:
-            raise OtherColumns(problem)
+            raise OtherColumns(f"{where} must have {problem}. Received: {len(cells)}")
         index = columns.get(column, column)
-        if index >= len(fields):
-            raise MissingColumn(f"at least {index + 1} columns. Received: {len(fields)}")
-        return fields[index]
+        if index >= len(cells):
+            raise MissingColumn(
+                f"{where} must have at least {index + 1} columns. Received: {len(cells)}"
+            )
+        return cells[index]
 
     return field
 
 
-def _row_of_object(entry, where):
-    """The place of a JSON object, and a function from a key, or keys joined by ".", to a value."""
+def _field_of_object(entry, where):
+    """A function from a key of a JSON object, or keys joined by ".", to a value."""
 
     def field(column):
         if column in entry:
@@ -379,28 +367,11 @@ def _row_of_object(entry, where):
         value = entry
         for key in column.split("."):
             if not isinstance(value, dict) or key not in value:
-                raise MissingColumn(f"{column!r}. Received: {', '.join(entry)}")
+                raise MissingColumn(f"{where} must have {column!r}. Received: {', '.join(entry)}")
             value = value[key]
         return value
 
-    return where, field
-
-
-_KINDS = {str: "a string", int: "a whole number", list: "a list"}
-
-
-def json_field(entry: Any, name: str, kind: type | tuple[type, ...], where: str) -> Any:
-    """A value of a JSON object, which must exist and be of a type, or of one of several."""
-    check_object(entry, where)
-    if name not in entry:
-        raise InputError(f"{where} must have {name!r}. Received: {', '.join(entry)}")
-    if not isinstance(entry[name], kind) or isinstance(entry[name], bool):
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        raise InputError(
-            f"{where}: {name!r} must be {' or '.join(_KINDS[k] for k in kinds)}. "
-            f"Received: {shortened(entry[name])}"
-        )
-    return entry[name]
+    return field
 
 
 def check_members(value: Any) -> tuple[Any, ...] | list[Any] | np.ndarray:

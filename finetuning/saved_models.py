@@ -26,18 +26,17 @@ def export_classifier(
     model: "SequenceClassifier",
     length: int,
     directory: str,
-    threshold: float | None = None,
-    write_model_files: Callable[[str], Any] | None = None,
+    threshold: float | None,
+    write_model_files: Callable[[str], None],
 ) -> str:
     """Writes the model below `directory`, in a new folder named after the time, as Google does.
+
+    Returns the new folder's path.
 
     Args:
         length: T, the same for all examples.
         threshold: a number that is returned to callers as the output "threshold"; None for none.
-        write_model_files: a function of a folder, here assets.extra; or None.
-
-    Returns:
-        The new folder's path.
+        write_model_files: a function of a folder, here assets.extra.
     """
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="input")])
@@ -60,10 +59,9 @@ def export_classifier(
     finished = os.path.join(directory, str(number))
     try:
         tf.saved_model.save(module, unfinished, signatures={"serving_default": serve})
-        if write_model_files:
-            extra = os.path.join(unfinished, "assets.extra")
-            os.makedirs(extra)
-            write_model_files(extra)
+        extra = os.path.join(unfinished, "assets.extra")
+        os.makedirs(extra)
+        write_model_files(extra)
         os.rename(unfinished, finished)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from bert_common.arrow import import_pyarrow, report_damage
@@ -15,6 +15,10 @@ from finetuning.csv_tables import Row, read_csv, read_tsv
 # Of a user's own files of examples.
 TABLE_ENDINGS = (".csv", ".tsv")
 ENDINGS = (*TABLE_ENDINGS, ".jsonl", ".json", ".parquet")
+
+
+# The files whose encoding has been said: a path is made absolute on its way.
+_noted: set[tuple[str, str]] = set()
 
 
 def check_ending(path: str) -> None:
@@ -52,12 +56,14 @@ def read_header(rows: Iterator[Row], path: str) -> Row:
 
 
 def read_text(path: str, encoding: str | None = None) -> str:
-    """A whole file as text; where its encoding is recognized and not UTF-8, it is said."""
+    """A whole file as text; where its encoding is recognized and not UTF-8, it is said once."""
     content = read_bytes(path)
     if encoding is None:
         encoding = detect_encoding(content[:SAMPLE_BYTES])
-        if encoding not in ("utf-8", "utf-8-sig"):
-            note_encoding(path, encoding)
+        said = os.path.abspath(path), encoding
+        if encoding not in ("utf-8", "utf-8-sig") and said not in _noted:
+            _noted.add(said)
+            print(f"note: {path} is read as {NAMES[encoding]}", file=sys.stderr)
     return decode_text(content, path, encoding)
 
 
@@ -91,6 +97,23 @@ def check_object(entry: object, where: str) -> None:
     """Raises an `InputError` that names the place, unless a JSON value is an object."""
     if not isinstance(entry, dict):
         raise InputError(f"{where} must be an object. Received: {shortened(entry)}")
+
+
+_KINDS = {str: "a string", int: "a whole number", list: "a list"}
+
+
+def json_field(entry: Any, name: str, kind: type | tuple[type, ...], where: str) -> Any:
+    """A value of a JSON object, which must exist and be of a type, or of one of several."""
+    check_object(entry, where)
+    if name not in entry:
+        raise InputError(f"{where} must have {name!r}. Received: {', '.join(entry)}")
+    if not isinstance(entry[name], kind) or isinstance(entry[name], bool):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        raise InputError(
+            f"{where}: {name!r} must be {' or '.join(_KINDS[k] for k in kinds)}. "
+            f"Received: {shortened(entry[name])}"
+        )
+    return entry[name]
 
 
 def shortened(value: object) -> str:
@@ -128,6 +151,7 @@ def read_table(
 
 def column_names(path: str, encoding: str | None = None) -> list[str]:
     """The names of the columns of a file of examples: its header, or the first object's keys."""
+    check_ending(path)
     if path.lower().endswith(TABLE_ENDINGS):
         _, header = read_header(read_cells(path, encoding=encoding)[1], path)
         return [name.strip() for name in header]
@@ -137,16 +161,15 @@ def column_names(path: str, encoding: str | None = None) -> list[str]:
     return list(entry)
 
 
-# The files of which `note_encoding` has spoken: a path is made absolute on its way.
-_noted: set[tuple[str, str]] = set()
-
-
-def note_encoding(path: str, encoding: str) -> None:
-    """Says once in which encoding a file is read, by whatever path."""
-    key = os.path.abspath(path), encoding
-    if key not in _noted:
-        _noted.add(key)
-        print(f"note: {path} is read as {NAMES[encoding]}", file=sys.stderr)
+def only_column(names: Sequence[str], known: Sequence[str], flag: str, path: str) -> str:
+    """The only one of a file's columns that has a known name; refuses none or several."""
+    found = [name for name in names if name.strip().lower() in known]
+    if len(found) != 1:
+        raise InputError(
+            f"{flag} must name a column of {path} where not exactly one is called {known[0]} or "
+            f"the like. Received: {', '.join(names)}"
+        )
+    return found[0]
 
 
 def read_lines(path: str, encoding: str | None = None) -> Iterator[tuple[str, str]]:

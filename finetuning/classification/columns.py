@@ -7,7 +7,7 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS, Column, Dataset, SplitSource
 from finetuning.readers import MissingColumn, is_empty, read_label, read_rows
-from finetuning.tables import check_ending, column_names
+from finetuning.tables import column_names, only_column
 
 # What people call the columns of texts and of labels, the usual English names first.
 TEXT_NAMES = (
@@ -78,17 +78,15 @@ def guess_columns(
     Args:
         columns: None for one that is not known.
         needs_label: whether there must be a label.
-        encoding: of the file, a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
     """
-    check_ending(path)
     if columns.text is not None and columns.text.isdecimal():
         return columns  # numbers, of a table without a header
     names, guessed = column_names(path, encoding), {}
     if columns.text is None:
-        guessed["text"] = _only(names, TEXT_NAMES, "--text_column", path)
+        guessed["text"] = only_column(names, TEXT_NAMES, "--text_column", path)
     if columns.label is None and needs_label:
         others = [name for name in names if name != guessed.get("text", columns.text)]
-        guessed["label"] = _only(others, LABEL_NAMES, "--label_column", path)
+        guessed["label"] = only_column(others, LABEL_NAMES, "--label_column", path)
     say_guessed(path, **guessed)
     return columns._replace(**guessed)
 
@@ -97,7 +95,6 @@ def fit_columns(
     path: str, columns: Columns, needs_label: bool = True, encoding: str | None = None
 ) -> Columns:
     """`guess_columns` for a file that need not call its columns as the training file does."""
-    check_ending(path)
     if columns.text is not None and columns.text.isdecimal():
         return columns
     names = column_names(path, encoding)
@@ -124,7 +121,7 @@ def guess_test_label(dataset: Dataset, source: SplitSource) -> SplitSource:
         try:
             value = field(label)
             read_label(dataset, value, where)
-        except (InputError, MissingColumn):
+        except InputError:
             return source
         if is_empty(value):
             return source
@@ -140,16 +137,6 @@ def say_guessed(path: str, **guessed: str) -> None:
         flags = " and ".join(f"--{kind}_column" for kind in guessed)
         name = "name others" if len(guessed) > 1 else "names another"
         print(f"columns of {path}: {said} ({flags} {name})")
-
-
-def _only(names, known, flag, path):
-    found = [name for name in names if name.strip().lower() in known]
-    if len(found) != 1:
-        raise InputError(
-            f"{flag} must name a column of {path} where not exactly one is called {known[0]} or "
-            f"the like. Received: {', '.join(names)}"
-        )
-    return found[0]
 
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")

@@ -69,9 +69,8 @@ def custom_dataset(
     columns = custom_columns(columns, f".{file_type}" in TABLE_ENDINGS)
     present = _files_of_type(file_type, data_dir)
     if not present:
-        find_file(f"train.{file_type}", data_dir, "")
-    source = _own_files((), columns, encoding)
-    sources = {split: source._replace(files=(name,)) for split, name in present.items()}
+        find_file(f"train.{file_type}", data_dir, "")  # raises: it says what is there
+    sources = {split: _own_files((name,), columns, encoding) for split, name in present.items()}
     return describe_custom_dataset(sources, data_dir, task_type, labels, metrics)
 
 
@@ -95,12 +94,10 @@ def own_dataset(
     metrics: Sequence[str] | None = None,
     encoding: str | None = None,
 ) -> Dataset:
-    """Makes a data set of files; arguments as for `custom_dataset`.
+    """Makes a data set of files, split -> path; arguments as for `custom_dataset`.
 
-    A file of dev or test that lacks the columns may have others whose names leave no doubt.
-
-    Args:
-        files: split -> path. A single file "data" is train and dev: a tenth of it is held out.
+    A single file "data" is train and dev: a tenth of it is held out. A file of dev or test that
+    lacks the columns may have others whose names leave no doubt.
     """
     sources: dict[str, SplitSource] = {}
     for split, path in files.items():
@@ -138,7 +135,7 @@ def describe_custom_dataset(
     labels: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
 ) -> Dataset:
-    """Makes the `Dataset` of sources; the other arguments as for `custom_dataset`."""
+    """Makes the `Dataset` of sources; arguments as for `custom_dataset`."""
     fitting = FITTING_METRICS[task_type]
     unknown = [name for name in metrics or () if name not in fitting]
     if unknown:
@@ -182,9 +179,8 @@ def _has_label(data_dir, source):
     try:
         return any(has_label(field) for _, field in read_rows(path, source))
     except InputError:  # the header lacks a column: the label or another one
-        for _ in read_rows(path, source._replace(label=None)):
-            return False
-    return False
+        next(read_rows(path, source._replace(label=None)), None)  # refuses if it is another one
+        return False
 
 
 def _find_labels(data_dir, source, multi_label):
@@ -195,10 +191,7 @@ def _find_labels(data_dir, source, multi_label):
         )
     path, labels = find_file(source.files[0], data_dir, ""), set()
     for where, field in read_rows(path, source):
-        try:
-            value = field(source.label)
-        except MissingColumn as error:
-            raise InputError(f"{where} must have {error}") from None
+        value = field(source.label)
         of_row = label_texts(value, multi_label, where)
         if "" in of_row:
             raise InputError(f"{where}: the label must not be empty. Received: {value!r}")

@@ -85,8 +85,7 @@ class SequenceClassifier(heads.LayersModel):
         first = ops.zeros_like(inputs["input_ids"][:, :1])  # [B, 1]
         encoded = self.encode(inputs, training, run_block=run_block, positions=first)
         if self.feature_layers:
-            mask = ops.expand_dims(ops.cast(inputs["input_mask"], encoded.dtype), -1)  # [B, T, 1]
-            vectors = ops.sum(encoded * mask, axis=1) / ops.sum(mask, axis=1)  # [B, L * H]
+            vectors = heads.mean_pooling(encoded, inputs["input_mask"])  # [B, L * H]
         else:
             vectors = encoded["pooled_output"]  # [B, H]
         return self.logits(vectors, training)

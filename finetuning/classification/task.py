@@ -30,9 +30,8 @@ from finetuning.datasets import DATASETS, Dataset, SplitSource
 from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
 from finetuning.inputs import encode_around, encode_pairs, pad_rows
-from finetuning.metrics import score
+from finetuning.metrics import score, softmax
 from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
-from finetuning.prediction import softmax
 from finetuning.readers import Example, name_of_file
 from finetuning.tables import read_table
 from tokenization.base import TokenizerInterface

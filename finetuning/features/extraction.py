@@ -5,7 +5,7 @@ Shapes: B batch, T tokens of a row or a batch, L requested layers, H hidden.
 
 import collections
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import starmap
 from typing import Any
@@ -19,6 +19,7 @@ from bert_common.progress import progress
 from bert_tf.encoder import run_inside
 from bert_tf.layers import infer_block
 from finetuning.examples import LENGTH_STEP
+from finetuning.heads import POOLINGS
 from finetuning.inputs import ROW_INPUTS, InputRow, pad_rows
 from tokenization.base import TokenizerInterface
 
@@ -41,35 +42,13 @@ PIECES_AT_ONCE = 4096
 MAX_VALUES = 2**27
 
 
-def mean_pooling(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """[B, T, L, H] -> [B, L, H]: the mean over all tokens, [CLS] and [SEP] included."""
-    mask = tf.cast(mask, values.dtype)[:, :, None, None]  # [B, T, 1, 1]
-    return tf.reduce_sum(values * mask, axis=1) / tf.reduce_sum(mask, axis=1)
-
-
-def max_pooling(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """[B, T, L, H] -> [B, L, H]: the maximum over all tokens, [CLS] and [SEP] included."""
-    mask = tf.cast(mask, tf.bool)[:, :, None, None]  # [B, T, 1, 1]
-    return tf.reduce_max(tf.where(mask, values, values.dtype.min), axis=1)
-
-
-POOLINGS: dict[str, Callable[[Any, Any], Any]] = {
-    "mean": mean_pooling,
-    "cls": lambda values, mask: values[:, 0],
-    "max": max_pooling,
-    "none": lambda values, mask: values,
-}
-
-
 def word_vectors(
     encoder: keras.Model, tokenizer: TokenizerInterface, words: Sequence[str]
 ) -> np.ndarray:
     """The vectors of words out of context: rows of the embedding table, of ALBERT at its width E.
 
-    A word of several tokens has the mean of their vectors, one without is refused.
-
-    Returns:
-        float32 [words, E].
+    A word of several tokens has the mean of their vectors, one without is refused. They are float32
+    [words, E].
     """
     table = np.asarray(encoder.embeddings.word_embeddings, np.float32)  # [V, E]
     vectors = []
@@ -97,7 +76,7 @@ def extract(
     Args:
         layers: indices of layers in the order requested, as papers count them: 0 for the embedding
             output, 1 for the first layer, -1 for the last.
-        pooling: a key of `POOLINGS`.
+        pooling: a key of `finetuning.heads.POOLINGS`, or "none".
         batch_size: the largest B; None: as many rows as fill a batch of `PIECES_OF_BATCH`.
         max_values: the most output values to hold in memory, unless one row alone has more.
         compute: `pooled_layers` as a graph for batches of any length, where the caller keeps one;
@@ -110,8 +89,12 @@ def extract(
 
     @functools.cache
     def graph(length):
-        # Traced here, in the caller's thread: a second thread would trace it once more.
-        return (compute or _compile(encoder, layers, pooling, length)).get_concrete_function()
+        # Traced here, in the caller's thread: a second thread would trace it once more. A graph
+        # does not compute the layers above the requested ones.
+        spec = dict.fromkeys(ROW_INPUTS, tf.TensorSpec([None, length], tf.int32))
+        of_batch = functools.partial(pooled_layers, encoder, layers, pooling)
+        traced = compute or tf.function(of_batch, input_signature=[spec])
+        return traced.get_concrete_function()
 
     def prepare(batch):
         longest = len(batch[0].ids)
@@ -184,18 +167,10 @@ def _groups(rows, size, every_piece, max_values):
         yield group
 
 
-def _compile(encoder, layers, pooling, length):
-    """A graph that pools layers of a batch; layers above the requested ones are not computed."""
-    spec = tf.TensorSpec([None, length], tf.int32)
-    signature = [dict.fromkeys(ROW_INPUTS, spec)]
-    compute = functools.partial(pooled_layers, encoder, layers, pooling)
-    return tf.function(compute, input_signature=signature)
-
-
 def pooled_layers(
     encoder: keras.Model, layers: Sequence[int], pooling: str, batch: Mapping[str, Any]
 ) -> tf.Tensor:
     """The features of a batch [B, T], float32 [B, L, H]; with the pooling "none" [B, T, L, H]."""
     states = run_inside(encoder, batch, call_block=infer_block).hidden_states
     values = tf.stack([tf.cast(states[i], tf.float32) for i in layers], axis=2)  # [B, T, L, H]
-    return POOLINGS[pooling](values, batch["input_mask"])
+    return values if pooling == "none" else POOLINGS[pooling](values, batch["input_mask"])

@@ -15,8 +15,7 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from finetuning.inputs import Batch, InputRow, encode_groups, pad_rows
-from finetuning.readers import json_field
-from finetuning.tables import check_object, read_lines, shortened
+from finetuning.tables import check_object, json_field, read_lines, shortened
 from tokenization.base import TokenizerInterface
 
 # The folders of each of RACE's splits: the examinations of middle and of high schools.
@@ -112,11 +111,8 @@ def _race_folders(data_dir, split):
 
 def _race_lines(path):
     """The questions about all articles of a file."""
-    for number, line in enumerate(_lines(path), 1):
-        where = f"{path} line {number}"
-        entry = read_json(line, where)
-        check_object(entry, where)
-        yield from _race_article(entry, where, str(entry.get("id", number)))
+    for where, name, entry in _named_objects(path):
+        yield from _race_article(entry, where, name)
 
 
 def _race_article(entry, where, name):
@@ -140,20 +136,22 @@ def read_choices(path: str) -> list[ChoiceQuestion]:
     otherwise it is named after its line.
     """
     choices = []
-    for number, line in enumerate(_lines(path), 1):
-        where = f"{path} line {number}"
-        entry = read_json(line, where)
+    for where, name, entry in _named_objects(path):
         context, question = (json_field(entry, n, str, where) for n in ("context", "question"))
         options = json_field(entry, "options", list, where)
-        name = str(entry.get("id", number))
         choices.append(_choice(name, context, question, options, entry.get("label"), where))
     return _check_option_counts(choices, path)
 
 
-def _lines(path):
-    """The lines of a file, except for a blank one at the end."""
-    lines = [line for _, line in read_lines(path)]
-    return lines if lines[-1].strip() or not lines[1:] else lines[:-1]
+def _named_objects(path):
+    """The place, the name and the JSON object of each line, except for a blank one at the end."""
+    lines = list(read_lines(path))
+    if lines[1:] and not lines[-1][1].strip():
+        lines.pop()
+    for number, (where, line) in enumerate(lines, 1):
+        entry = read_json(line, where)
+        check_object(entry, where)
+        yield where, str(entry.get("id", number)), entry
 
 
 def _choice(name, context, question, options, label, where):

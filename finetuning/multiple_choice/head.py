@@ -23,7 +23,6 @@ class MultipleChoiceModel(heads.HeadModel):
     """An encoder with a head that scores options; loads checkpoints as `SequenceClassifier` does.
 
     Args:
-        encoder: a `BertModel` or an `AlbertModel`.
         dropout: the rate of dropout on the pooled vector.
 
     Example:

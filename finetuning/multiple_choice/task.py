@@ -14,9 +14,11 @@ import numpy as np
 from bert_common.atomic_write import atomic_write
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
+from finetuning.class_report import as_line
 from finetuning.downstream_task import NothingMore
 from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
+from finetuning.metrics import softmax
 from finetuning.multiple_choice.data import (
     ChoiceDataset,
     ChoiceQuestion,
@@ -25,7 +27,6 @@ from finetuning.multiple_choice.data import (
     pad_choices,
 )
 from finetuning.multiple_choice.head import MultipleChoiceModel
-from finetuning.prediction import softmax
 from tokenization.base import TokenizerInterface
 
 # How many of the questions with the least probable true option TensorBoard shows.
@@ -77,12 +78,13 @@ class MultipleChoice(NothingMore):
         """Computes "accuracy" and "loss"."""
         labels, shares = labels_of(examples.raw), probabilities(outputs)
         losses = -np.log(shares[np.arange(len(labels)), labels])
-        return {"accuracy": accuracy(labels, shares.argmax(axis=1)), "loss": float(losses.mean())}
+        correct = labels == shares.argmax(axis=1)
+        return {"accuracy": float(np.mean(correct)), "loss": float(np.mean(losses))}
 
     def baseline(self, examples: Examples) -> dict[str, float]:
         """The accuracy of always choosing the option that is most often correct."""
         labels = labels_of(examples.raw)
-        return {"accuracy": accuracy(labels, np.bincount(labels).argmax())}
+        return {"accuracy": float(np.mean(labels == np.bincount(labels).argmax()))}
 
     def illustrations(
         self, model: MultipleChoiceModel, examples: Examples, outputs: Outputs
@@ -111,13 +113,11 @@ class MultipleChoice(NothingMore):
         shares = probabilities(outputs)
         letters = [letter(number) for number in range(shares.shape[1])]
         with atomic_write(path) as file:
-            header = ["id", *["label"] * labelled, "prediction", *letters]
-            file.write("\t".join(header).encode() + b"\n")
+            file.write(as_line(["id", *["label"] * labelled, "prediction", *letters]))
             for choice, of_options in zip(examples.raw, shares, strict=True):
-                cells = [" ".join(choice.id.split())]
-                cells += [letter(choice.label)] if labelled else []
-                cells += [letter(of_options.argmax()), *(f"{share:.6f}" for share in of_options)]
-                file.write("\t".join(cells).encode("utf-8") + b"\n")
+                known = [letter(choice.label)] if labelled else []
+                of_each = [f"{share:.6f}" for share in of_options]
+                file.write(as_line([choice.id, *known, letter(of_options.argmax()), *of_each]))
         return [path]
 
 
@@ -129,11 +129,6 @@ def labels_of(choices: Sequence[ChoiceQuestion]) -> np.ndarray:
 def probabilities(outputs: Outputs) -> np.ndarray:
     """The probability of each option, [N, C]."""
     return softmax(np.stack(outputs["logits"]).astype(np.float64))
-
-
-def accuracy(labels: np.ndarray, predictions: np.ndarray | np.integer) -> float:
-    """The share of correct predictions."""
-    return float(np.mean(labels == predictions))
 
 
 def letter(number: int | np.integer) -> str:

@@ -7,19 +7,16 @@ IOB2: B-X begins an entity of kind X, I-X continues it, O is outside of entities
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bert_common.errors import InputError
 from finetuning.ner.labels import iob2_tag
 from finetuning.readers import find_file
 from finetuning.tables import first_of, read_lines
 
-if TYPE_CHECKING:
-    from finetuning.ner.untagged import UntaggedFile
-
 
 class TaggedFileFormat(NamedTuple):
-    """The format of a data set's files: a row of the table."""
+    """The format of a data set's files."""
 
     folder: str  # the usual name of the folder that holds its files
     files: dict[str, str]  # split -> the name of its file
@@ -97,7 +94,7 @@ FORMATS = {
 def read_tagged(
     file_format: TaggedFileFormat, split: str, data_dir: str, tags: Sequence[str] = ()
 ) -> tuple[list[Sentence], int]:
-    """Reads all sentences of a split, "train", "dev" or "test".
+    """Reads all sentences of a split.
 
     Spaces are not units: KLUE tags them, but does not score them.
 
@@ -114,8 +111,6 @@ def read_tagged(
         InputError: a file is missing, empty, not UTF-8 or without tokens, a line is malformed or a
             tag unknown; names file and line.
     """
-    if split not in file_format.files:
-        raise InputError(f"the task has {', '.join(file_format.files)}. Received: {split}")
     path = find_file(file_format.files[split], data_dir, file_format.folder)
     known = {spell(file_format, tag): tag for tag in tags or file_format.tags}
     sentences: list[Sentence] = []
@@ -186,8 +181,8 @@ def _add_sentence(sentences, name, rows, file_format):
     if not tags:
         return 0
     fixed = to_iob2(tags)
-    kept = tags if file_format.strict else fixed
-    sentences.append(Sentence(name, text, tuple(filter(None, places)), tuple(kept)))
+    kept = tuple(tags if file_format.strict else fixed)
+    sentences.append(Sentence(name, text, tuple(filter(None, places)), kept))
     return sum(new != old for new, old in zip(fixed, tags, strict=True))
 
 
@@ -249,13 +244,21 @@ def find_tags(sentences: Iterable[Sentence]) -> tuple[str, ...]:
     return tags_of_kinds(sorted(kinds))
 
 
+class UntaggedFile(NamedTuple):
+    """A file of a data set, or one to predict, that need not have tags."""
+
+    split: str  # its name among the splits and in the names of the predictions' files
+    path: str
+    form: str  # one of `finetuning.ner.untagged.FORMS`
+
+
 class NerDataset(NamedTuple):
     """The data of a run: files of a format, with their tags and splits."""
 
     file_format: TaggedFileFormat  # a row of `FORMATS`
     tags: tuple[str, ...]  # in the order of the classes
     splits: dict[str, bool]  # each split whose file exists -> whether it has tags
-    untagged: "tuple[UntaggedFile, ...]" = ()  # of each split without tags
+    untagged: tuple[UntaggedFile, ...] = ()  # of each split without tags
 
 
 def make_ner_dataset(
@@ -280,12 +283,3 @@ def make_ner_dataset(
             f"Received: {tags[0]} alone"
         )
     return NerDataset(file_format, tuple(tags), splits)
-
-
-def read_dataset_split(
-    dataset: NerDataset, split: str, data_dir: str
-) -> tuple[list[Sentence], dict[str, int]]:
-    """`read_tagged` for a `NerDataset`, with a description of the I- tags as a dict."""
-    sentences, loose = read_tagged(dataset.file_format, split, data_dir, dataset.tags)
-    outcome = "not counted as entities" if dataset.file_format.strict else "changed to B-"
-    return sentences, {f"I- tags without an entity to continue, {outcome}": loose} if loose else {}

@@ -163,11 +163,8 @@ def make_windows(
 def window_bounds(count: int, room: int, overlap: bool) -> list[tuple[int, int, int, int]]:
     """Computes where windows over `count` pieces begin and end, and which pieces count in each.
 
-    With `overlap` they overlap by half.
-
-    Returns:
-        A list of (start, end, first piece that counts, end of those that count); each piece counts
-        once.
+    With `overlap` they overlap by half. Each has (start, end, first piece that counts, end of those
+    that count); each piece counts once.
     """
     shared = room // 2 if overlap else 0
     starts = range(0, max(count - shared, min(count, 1)), room - shared)
@@ -193,11 +190,8 @@ def pad_labels(windows: Sequence[SentenceWindow], length: int) -> Batch:
 def decode(scores: np.ndarray, tags: Sequence[str]) -> np.ndarray:
     """Finds the valid sequence of tags with the highest sum of scores (Viterbi's algorithm).
 
-    Scores [P, C] are logits or log probabilities; the result is the same for both. Tags of classes
-    are "B-X", "I-X" or "O".
-
-    Returns:
-        [P] indices of classes; I-X follows only B-X or I-X.
+    Scores [P, C] are logits or log probabilities; the result, [P] indices of classes, is the same
+    for both. I-X follows only B-X or I-X.
     """
     kinds = np.array([tag[1:] for tag in tags])
     inside = np.array([tag[0] == "I" for tag in tags])

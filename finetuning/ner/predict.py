@@ -3,12 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 from finetuning.examples import Examples, Outputs
-from finetuning.metrics import entities
 from finetuning.ner.data import FORMATS, NerDataset, Sentence, untagged_sentence
 from finetuning.ner.labels import check_tags
-from finetuning.ner.task import NamedEntityRecognition, entity_probability
+from finetuning.ner.task import NamedEntityRecognition, find_entities
 from finetuning.readers import check_strings
-from finetuning.results import FoundEntity, Tagged
+from finetuning.results import Tagged
 from tokenization.base import TokenizerInterface
 
 if TYPE_CHECKING:
@@ -40,11 +39,7 @@ def read_outputs(
     for sentence, alignment, (tags, shares) in zip(
         examples.raw, alignments, predictions, strict=True
     ):
-        found = []
-        for first, last, kind in entities(tags):
-            start, end = sentence.units[first][0], sentence.units[last][1]
-            share = entity_probability(alignment, shares, first, last)
-            found.append(FoundEntity(sentence.text[start:end], kind, start, end, share))
-        shares = tuple(map(float, shares))
-        found_of_all.append(Tagged(tuple(found), sentence.units, tuple(tags), shares))
+        found = tuple(find_entities(sentence, alignment, tags, shares))
+        floats = tuple(map(float, shares))
+        found_of_all.append(Tagged(found, sentence.units, tuple(tags), floats))
     return found_of_all

@@ -13,8 +13,7 @@ import tensorflow as tf
 from finetuning.inputs import ROW_INPUTS
 from finetuning.ner.data import FORMATS
 from finetuning.ner.labels import check_tags
-from finetuning.ner.served_entities import Tags, find_entities
-from finetuning.ner.served_units import align, find_units
+from finetuning.ner.served_entities import Tags, align, find_entities, find_units
 from finetuning.serving.characters import Characters
 from finetuning.serving.served_model import ServedModel
 from finetuning.serving.signatures import Signatures, ids_signature, inputs, longest_row

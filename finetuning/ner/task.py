@@ -24,7 +24,7 @@ from finetuning.class_report import (
 from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
 from finetuning.inputs import pad_rows
-from finetuning.metrics import entities, score_tags
+from finetuning.metrics import count_entities, entities, score_tags, softmax
 from finetuning.ner.data import NerDataset, Sentence
 from finetuning.ner.head import TokenClassifier
 from finetuning.ner.labels import (
@@ -37,7 +37,7 @@ from finetuning.ner.labels import (
     unit_tags,
 )
 from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
-from finetuning.prediction import softmax
+from finetuning.results import FoundEntity
 from tokenization.base import TokenizerInterface
 
 # How many of the sentences with the most wrong tags TensorBoard shows.
@@ -180,10 +180,9 @@ class NamedEntityRecognition:
             for sentence, alignment, (tags, probabilities) in zip(
                 examples.raw, examples.windowing[0], predictions, strict=True
             ):
-                for first, last, kind in entities(tags):
-                    start, end = sentence.units[first][0], sentence.units[last][1]
-                    probability = entity_probability(alignment, probabilities, first, last)
-                    text = " ".join(sentence.text[start:end].split())
+                for found in find_entities(sentence, alignment, tags, probabilities):
+                    text, kind, start, end, probability = found
+                    text = " ".join(text.split())
                     line = f"{sentence.id}\t{start}\t{end}\t{kind}\t{text}\t{probability:.6f}\n"
                     file.write(line.encode("utf-8"))
         with atomic_write(paths[1]) as file:
@@ -205,17 +204,10 @@ class NamedEntityRecognition:
 def kind_report(
     tags: Sequence[str], true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> ClassReport:
-    """The report of the kinds of entities: one is right if its kind and both ends are.
-
-    `true` and `predicted` are the tags of each sentence's units.
-    """
+    """The report of the kinds of entities; `true` and `predicted` are the tags of each sentence."""
     kinds = tuple(dict.fromkeys(tag[2:] for tag in tags if tag != "O"))
-    counts = np.zeros((3, len(kinds)), np.int64)  # [3, K]: right, predicted, true
-    for of_labels, of_predictions in zip(true, predicted, strict=True):
-        there, found = set(entities(of_labels)), set(entities(of_predictions))
-        for row, spans in zip(counts, (there & found, found, there), strict=True):
-            for _, _, kind in spans:
-                row[kinds.index(kind)] += 1
+    counters = count_entities(true, predicted)
+    counts = [np.array([counter[kind] for kind in kinds]) for counter in counters]  # [K] each
     return report_of_counts(kinds, None, *counts)
 
 
@@ -225,6 +217,18 @@ def list_entities(sentence: Sentence, tags: Sequence[str]) -> str:
         f"{sentence.text[sentence.units[first][0] : sentence.units[last][1]]} {kind}"
         for first, last, kind in entities(tags)
     )
+
+
+def find_entities(
+    sentence: Sentence, alignment: Alignment, tags: Sequence[str], probabilities: Sequence[float]
+) -> list[FoundEntity]:
+    """The entities of a sentence by its units' tags, with the probabilities of these."""
+    found = []
+    for first, last, kind in entities(tags):
+        start, end = sentence.units[first][0], sentence.units[last][1]
+        probability = entity_probability(alignment, probabilities, first, last)
+        found.append(FoundEntity(sentence.text[start:end], kind, start, end, probability))
+    return found
 
 
 def entity_probability(
@@ -246,13 +250,10 @@ def predict_tags(
     logits: Sequence[np.ndarray],
     tags: Sequence[str],
 ) -> list[PredictedTags]:
-    """Predicts the tags of every unit of each sentence, with their probabilities.
+    """Predicts the tags of every unit of each sentence, valid IOB2, with their probabilities.
 
-    The logits are [T or more, C] for each window.
-
-    Returns:
-        For each sentence U tags, valid IOB2, and U probabilities. All units of a piece have the
-        probability of the piece's tag, units without a piece have 1.
+    The logits are [T or more, C] for each window. All units of a piece have the probability of the
+    piece's tag, units without a piece have 1.
     """
     parts = [[np.zeros((0, len(tags)))] for _ in alignments]
     for window, scores in zip(windows, logits, strict=True):

@@ -4,47 +4,37 @@ import collections
 import os
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from bert_common.errors import InputError
 from finetuning.metrics import entities
-from finetuning.ner import data
 from finetuning.ner.data import (
     NerDataset,
     Sentence,
     TaggedFileFormat,
+    UntaggedFile,
     is_tag,
     place_tokens,
     read_blocks,
+    read_tagged,
     split_line,
     untagged_sentence,
 )
 from finetuning.readers import find_file, split_of_file
 from finetuning.tables import ENDINGS, read_lines
 
-# tagged: as in training; tokens: the same without the column of tags; text: a sentence a line.
-FORMS = ("tagged", "tokens", "text")
-
-# What messages call them.
+# The forms of a file, and what messages call them.
 DESCRIPTIONS = {
     "tagged": "tokens with their tags",
     "tokens": "tokens without tags, a blank line between sentences",
     "text": "plain text, a sentence a line",
 }
+FORMS = tuple(DESCRIPTIONS)
 
 # The usual ending of a file to predict.
 USUAL_ENDING = ".txt"
 
 # The form of a file shows in so many of its lines.
 RECOGNIZED_LINES = 1000
-
-
-class UntaggedFile(NamedTuple):
-    """A file of a data set, or one to predict, that need not have tags."""
-
-    split: str  # its name among the splits and in the names of the predictions' files
-    path: str
-    form: str  # one of `FORMS`
 
 
 def add_untagged(
@@ -76,22 +66,22 @@ def read_dataset_split(
     """Reads the sentences of a split, with or without tags.
 
     Returns:
-        The sentences, and what `data.read_dataset_split` returns of the I- tags.
+        The sentences, and a description of I- tags that continue no entity -> how many.
     """
+    file_format = dataset.file_format
     for file in dataset.untagged:
         if file.split == split:
             if file.form != "tagged":
-                return read_untagged(file.path, file.form, dataset.file_format), {}
+                return read_untagged(file.path, file.form, file_format), {}
             folder, name = os.path.split(file.path)
-            file_format = dataset.file_format._replace(files={split: name})
-            return data.read_dataset_split(
-                dataset._replace(file_format=file_format), split, folder or "."
-            )
-    return data.read_dataset_split(dataset, split, data_dir)
+            data_dir, file_format = folder or ".", file_format._replace(files={split: name})
+    sentences, loose = read_tagged(file_format, split, data_dir, dataset.tags)
+    outcome = "not counted as entities" if file_format.strict else "changed to B-"
+    return sentences, {f"I- tags without an entity to continue, {outcome}": loose} if loose else {}
 
 
 def count_kinds(dataset: NerDataset, sentences: Iterable[Sentence]) -> dict[str, int]:
-    """Counts the entities of each kind in sentences: a dict; {} where none is tagged."""
+    """Counts the entities of each kind in sentences; {} where none is tagged."""
     kinds = dict.fromkeys(tag[2:] for tag in dataset.tags if tag != "O")
     tagged = [sentence for sentence in sentences if sentence.tagged]
     counts = collections.Counter(kind for s in tagged for _, _, kind in entities(s.tags))

@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from bert_common.atomic_write import atomic_write
-from finetuning.metrics import largest
+from finetuning.metrics import largest, softmax
 from finetuning.question_answering.data import Question
-from finetuning.question_answering.windows import ContextWindow, answer_span, cut_answer
+from finetuning.question_answering.windows import ContextWindow, answer_span
 
 # The start and end score of "" where no window has a valid span, as google-research/albert.
 NO_ANSWER_SCORE = -1e6
@@ -111,11 +111,12 @@ def best_candidates(
     while True:
         candidates = {}  # text -> `Candidate`
         for i in largest(score, count):
-            place = windows[owner[i]].spans, merged.first[i], merged.last[i]
-            text = cut_answer(context, *place)
+            pieces = windows[owner[i]].spans
+            span = answer_span(context, pieces, merged.first[i], merged.last[i])
+            text = context[slice(*span)]
             if text and text not in candidates:
                 scores = float(merged.start_score[i]), float(merged.end_score[i])
-                candidates[text] = Candidate(text, *scores, answer_span(context, *place))
+                candidates[text] = Candidate(text, *scores, span)
                 if len(candidates) == n_best_size:
                     break
         if len(candidates) == n_best_size or count >= len(score):
@@ -172,11 +173,8 @@ def answer_by_beams(
 ) -> PredictedAnswers:
     """Computes answers from the beams of a `BeamSpanModel`; arguments as for `answer_by_spans`.
 
-    Args:
-        outputs: for each window the beams that `beam_spans` takes, with cls_logits, a scalar.
-
-    Returns:
-        The answers; null_odds are the lowest cls_logits of all windows.
+    The outputs are for each window the beams that `beam_spans` takes, with cls_logits, a scalar,
+    whose lowest of all windows are the null_odds.
     """
     answered = PredictedAnswers({}, {}, {})
     for question, group in by_question(questions, windows, outputs):
@@ -211,10 +209,8 @@ def with_threshold(answered: PredictedAnswers, threshold: float | None) -> dict[
 
 
 def candidate_probabilities(candidates: Sequence[Candidate]) -> np.ndarray:
-    """The probability of each `Candidate` among all of a question: the softmax of their scores."""
-    scores = np.array([candidate.score for candidate in candidates])
-    weights = np.exp(scores - scores.max())
-    return weights / weights.sum()
+    """The probability of each candidate among all of a question."""
+    return softmax(np.array([candidate.score for candidate in candidates]))
 
 
 def write_answers(

@@ -125,7 +125,6 @@ class BeamSpanModel(HeadModel):
     """An encoder with ALBERT's head for SQuAD 2.0.
 
     Args:
-        encoder: a `BertModel` or an `AlbertModel`.
         start_n_top: K.
         end_n_top: J.
         dropout: the rate of dropout in the layers that predict answerability.

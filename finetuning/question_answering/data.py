@@ -7,8 +7,7 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from finetuning.readers import json_field
-from finetuning.tables import shortened
+from finetuning.tables import json_field, shortened
 
 
 class Answer(NamedTuple):

@@ -8,6 +8,8 @@ character was normalized, the whole words are the answer. Scores are summed in f
 Shapes: T pieces of a row.
 """
 
+import bisect
+import re
 from collections.abc import Iterable, Sequence
 
 from finetuning.metrics import largest
@@ -26,7 +28,7 @@ from tokenization import FullTokenizer
 NOTHING_FOUND = Candidate("empty", 0.0, 0.0)
 
 # Other spaces, such as U+00A0, are part of a word.
-WORD_SEPARATORS = " \t\r\n\u202f"
+_WORD = re.compile(r"[^ \t\r\n\u202f]+")
 
 
 def answer_as_google(
@@ -46,7 +48,7 @@ def answer_as_google(
     """
     answered = PredictedAnswers({}, {}, {})
     for question, group in by_question(questions, windows, outputs):
-        words = split_words(question.context)
+        words = list(_WORD.finditer(question.context))
         spans = []  # (score, window, first piece in the row, last piece, start, end logit)
         for window, logits in group:
             spans += _spans(window, *logits, n_best_size, max_answer_length)
@@ -87,28 +89,12 @@ def _spans(window, start_logits, end_logits, n_best_size, max_answer_length):
                 yield sum(scores), window, first, last, *scores
 
 
-def split_words(context: str) -> tuple[list[str], list[int]]:
-    """The words of a context, and for each of its characters the index of the word."""
-    words: list[str] = []
-    index_at: list[int] = []
-    inside = False
-    for character in context:
-        if character in WORD_SEPARATORS:
-            inside = False
-        elif inside:
-            words[-1] += character
-        else:
-            words.append(character)
-            inside = True
-        index_at.append(len(words) - 1)
-    return words, index_at
-
-
 def _text(window, first, last, words, tokenizer):
-    """The answer between two pieces of a window; `words` is what `split_words` returned."""
-    words, index_at = words
-    begin, end = (index_at[window.spans[piece][0]] for piece in (first, last))
-    original = " ".join(words[begin : end + 1])
+    """The answer between two pieces of a window; `words` are the context's, as matches."""
+    begin, end = (window.spans[piece][0] for piece in (first, last))
+    before = bisect.bisect_right(words, begin, key=re.Match.start) - 1
+    after = bisect.bisect_right(words, end, key=re.Match.start)
+    original = " ".join(word[0] for word in words[before:after])
     ids = window.ids[window.first + first : window.first + last + 1].tolist()
     joined = " ".join(tokenizer.convert_ids_to_tokens(ids))
     predicted = " ".join(joined.replace(" ##", "").replace("##", "").split())

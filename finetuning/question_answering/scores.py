@@ -2,12 +2,11 @@
 
 import collections
 import difflib
+import functools
 import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
-
-from bert_common.errors import InputError
 
 if TYPE_CHECKING:  # it imports NumPy, which nothing here needs
     from finetuning.question_answering.data import Question
@@ -37,24 +36,20 @@ def normalize_klue(text: str) -> str:
     return " ".join(_KLUE_SPACES.sub(" ", text.lower()).translate(PUNCTUATION).split())
 
 
-def word_f1(answer: str, gold: str) -> float:
-    """F1 of the words that two normalized texts have in common."""
-    return _f1(answer.split(), gold.split())
-
-
 def without_spaces(text: str) -> str:
     """The characters that KorQuAD's program counts."""
     return text.replace(" ", "")
 
 
-def character_f1(answer: str, gold: str) -> float:
-    """F1 of the characters that two normalized texts have in common, without spaces."""
-    return _f1(without_spaces(answer), without_spaces(gold))
+def unit_f1(units: Callable[[str], Sequence[str]], answer: str, gold: str) -> float:
+    """F1 of the units, such as words, that two normalized texts have in common."""
+    of_answer, of_gold = units(answer), units(gold)
+    common = sum((collections.Counter(of_answer) & collections.Counter(of_gold)).values())
+    return _harmonic_mean(common, len(of_answer), len(of_gold))
 
 
-def _f1(answer, gold):
-    common = sum((collections.Counter(answer) & collections.Counter(gold)).values())
-    return _harmonic_mean(common, len(answer), len(gold))
+word_f1 = functools.partial(unit_f1, str.split)
+character_f1 = functools.partial(unit_f1, without_spaces)
 
 
 def rouge_w(answer: str, gold: str) -> float:
@@ -79,9 +74,8 @@ class Rules(NamedTuple):
     overlap: Callable[[str, str], float]  # of two normalized texts, 0 to 1
     overlap_name: str
     drops_empty: bool  # whether true answers that normalize to "" are ignored
-    units: Callable[
-        [str], Sequence[str]
-    ]  # splits a normalized text into what overlaps: words or characters
+    # Splits a normalized text into what overlaps: words or characters.
+    units: Callable[[str], Sequence[str]]
     segments: re.Pattern[str]  # matches parts of a text across whose borders no unit extends
 
 
@@ -102,24 +96,15 @@ def score_each(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Computes two scores of every question, each the best over its true answers, by `benchmark`.
 
-    Refuses where a question is not answered.
-
     Args:
-        answers: id -> text.
+        answers: id -> text, of every question.
         version_2_with_negative: whether "" is the true answer of questions that have none, and
             overlaps with itself.
 
     Returns:
         Two dicts from ids to numbers of 0 to 1: exact match, and overlap.
     """
-    rules = BENCHMARKS[benchmark]
-    missing = [question.id for question in questions if question.id not in answers]
-    if missing:
-        raise InputError(
-            f'every question must have an answer ("" is allowed). Received: no answer to '
-            f"{len(missing)}, such as {missing[0]}"
-        )
-    exact, overlap = {}, {}
+    rules, exact, overlap = BENCHMARKS[benchmark], {}, {}
     for question in questions:
         golds = gold_texts(question, rules, version_2_with_negative)
         exact[question.id], overlap[question.id] = score_text(
@@ -154,12 +139,12 @@ def score_answers(
 ) -> dict[str, float]:
     """Scores answers where every question has one, as in SQuAD 1.1 and KorQuAD 1.0.
 
-    Takes the arguments of `score_each`. Returns "exact_match" and "f1" ("rouge_w" for KLUE-MRC), in
-    per cent.
+    Takes the arguments of `score_each`. Returns "exact" and "f1" ("rouge_w" for KLUE-MRC), in per
+    cent.
     """
     exact, overlap = score_each(questions, answers, benchmark, False)
     name = BENCHMARKS[benchmark].overlap_name
-    return {"exact_match": _percent(exact.values()), name: _percent(overlap.values())}
+    return {"exact": _percent(exact.values()), name: _percent(overlap.values())}
 
 
 def score_answers_or_none(

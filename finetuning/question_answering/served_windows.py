@@ -15,10 +15,8 @@ from finetuning.serving.text_rows import TextRows, parts
 class Windows(NamedTuple):
     """The windows of all questions, in their order."""
 
-    rows: Rows  # [CLS] question [SEP] part of the context [SEP]
-    owners: tf.Tensor  # int64 [W]: the question of each
+    rows: Rows  # [CLS] question [SEP] part of the context [SEP], which is the second segment
     splits: tf.Tensor  # int64 [B + 1]: the row splits of the windows of each question
-    firsts: tf.Tensor  # int64 [W]: where the context begins in the row
     sizes: tf.Tensor  # int64 [W]: how many pieces of the context a window shows
     # bool [W, the most of a window]: whether no window shows more of a piece's context.
     is_max_context: tf.Tensor
@@ -54,12 +52,9 @@ def make_windows(
     row_ids = tf.concat([asked.ids, of_contexts, seps], axis=1)
     is_max = _max_contexts(begins, shown, tf.size(ids.values, tf.int64))  # [P]
     is_max = of_contexts.with_values(is_max).to_tensor(False)
-    splits = tf.concat([[0], tf.cumsum(counts)], axis=0)
     return Windows(
         rows=Rows(row_ids, asked.first_lengths),
-        owners=owners,
-        splits=splits,
-        firsts=asked.first_lengths,
+        splits=tf.concat([[0], tf.cumsum(counts)], axis=0),
         sizes=shown,
         is_max_context=is_max,
         pieces=begins,

@@ -103,7 +103,7 @@ def _span_candidates(windows, outputs, longest):
         ends < windows.sizes[:, tf.newaxis, tf.newaxis]
     )  # [W, pieces, L]
     shape = tf.shape(allowed)
-    first = windows.firsts[:, tf.newaxis, tf.newaxis]  # [W, 1, 1]
+    first = windows.rows.first_lengths[:, tf.newaxis, tf.newaxis]  # [W, 1, 1]
     start, end = outputs["start_logits"], outputs["end_logits"]  # [W, T]
     last_place = tf.cast(tf.shape(start)[1], tf.int64) - 1
     starts, ends_at = (tf.minimum(places + first, last_place) for places in (begins, ends))
@@ -121,7 +121,7 @@ def _span_candidates(windows, outputs, longest):
 def _beam_candidates(model, windows, outputs, longest):
     """The spans of beams, as `finetuning.question_answering.answers.beam_spans`."""
     ends_of_each = model.end_n_top
-    first = windows.firsts[:, tf.newaxis]  # [W, 1]
+    first = windows.rows.first_lengths[:, tf.newaxis]  # [W, 1]
     begin = tf.cast(tf.repeat(outputs["start_top_index"], ends_of_each, axis=1), tf.int64) - first
     end = tf.cast(outputs["end_top_index"], tf.int64) - first  # [W, M]
     score = tf.repeat(outputs["start_top_log_probs"], ends_of_each, axis=1)

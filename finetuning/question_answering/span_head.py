@@ -35,9 +35,6 @@ class SpanModel(HeadModel):
     The head is a projection to a start and an end logit per token. Checkpoints are loaded as for
     `finetuning.classification.head.SequenceClassifier`.
 
-    Args:
-        encoder: a `BertModel` or an `AlbertModel`.
-
     Example:
         model = SpanModel(BertModel(config))
         start_logits = model({"input_ids": ids, "segment_ids": types})["start_logits"]

@@ -35,9 +35,6 @@ from finetuning.question_answering.scores import (
 from finetuning.question_answering.span_head import SpanModel
 from finetuning.question_answering.upper_bound import best_scores
 from finetuning.question_answering.windows import (
-    ContextWindow,
-    EncodedQuestion,
-    answer_pieces,
     encode_questions,
     make_windows,
     pad_windows,
@@ -64,9 +61,8 @@ class QuestionAnswering(NothingMore):
     n_best_size: int  # the most candidates of each question, in addition to "no answer"
     max_answer_length: int  # the most pieces of an answer
     threshold: float  # the answer is "" if null_odds are above it
-    beams: (
-        tuple[int, int] | None
-    )  # how many starts, and ends of each, a beam keeps; None: a `SpanModel`
+    # How many starts, and ends of each, a beam keeps; None: a `SpanModel`.
+    beams: tuple[int, int] | None
     train_cache: str | None  # files for the tokenized questions; see `cache`
     predict_cache: str | None
     dropout: float = DROPOUT  # in the head of a `BeamSpanModel`
@@ -104,25 +100,18 @@ class QuestionAnswering(NothingMore):
         path = self.train_cache if training else self.predict_cache
         if path is None:
             encoded = encode_questions(self.tokenizer, raw, self.max_query_length, workers=1)
-            return self.make_examples(raw, encoded, training)
-        encoded, cached = load_or_encode(path, self.tokenizer, raw, self.max_query_length)
-        examples = self.make_examples(raw, encoded, training)
-        left_out = len(raw) - examples.count
-        print(
-            f"{len(raw):,} questions, {len(examples.lengths):,} windows, tokens "
-            + (f"from {path}" if cached else f"kept in {path}")
-            + (f"; {left_out:,} questions left out: no token in the answer" if left_out else ""),
-            flush=True,
-        )
-        return examples
-
-    def make_examples(
-        self, raw: Sequence[Question], encoded: Sequence[EncodedQuestion], training: bool
-    ) -> Examples:
-        """The `Examples` of questions whose pieces are known: an `EncodedQuestion` for each."""
+        else:
+            encoded, cached = load_or_encode(path, self.tokenizer, raw, self.max_query_length)
         windows, left_out = make_windows(
             raw, encoded, self.tokenizer, self.max_length, self.doc_stride, training
         )
+        if path is not None:
+            where = f"from {path}" if cached else f"kept in {path}"
+            lost = f"; {left_out:,} questions left out: no token in the answer" if left_out else ""
+            print(
+                f"{len(raw):,} questions, {len(windows):,} windows, tokens {where}{lost}",
+                flush=True,
+            )
 
         def make_batch(indices, length):
             chosen = [windows[i] for i in indices]
@@ -135,8 +124,8 @@ class QuestionAnswering(NothingMore):
 
         lengths = np.array([len(window.ids) for window in windows])
         ids = [raw[window.question].id for window in windows]
-        windowing, questions = (encoded, windows), len(raw) - left_out
-        return Examples(lengths, make_batch, ids, raw, windowing=windowing, epoch_size=questions)
+        questions = len(raw) - left_out
+        return Examples(lengths, make_batch, ids, raw, windowing=windows, epoch_size=questions)
 
     def answers(self, examples: Examples, outputs: Outputs) -> PredictedAnswers:
         """The `finetuning.question_answering.answers.PredictedAnswers` for a model's outputs."""
@@ -145,7 +134,7 @@ class QuestionAnswering(NothingMore):
         return self._answered[1]
 
     def _answer(self, examples, outputs):
-        windows = examples.windowing[1]
+        windows = examples.windowing
         sizes = self.n_best_size, self.max_answer_length
         if self.beams is None:
             pairs = zip(outputs["start_logits"], outputs["end_logits"], strict=True)
@@ -177,8 +166,7 @@ class QuestionAnswering(NothingMore):
         """Computes the benchmark's scores, with the names of SQuAD 2.0's program."""
         if self.dataset.version_2_with_negative:
             return score_answers_or_none(questions, texts, null_odds, self.dataset.benchmark)
-        scores = score_answers(questions, texts, self.dataset.benchmark)
-        return {"exact": scores.pop("exact_match"), **scores}
+        return score_answers(questions, texts, self.dataset.benchmark)
 
     def measure(
         self, model: SpanModel | BeamSpanModel, examples: Examples, outputs: Outputs
@@ -202,7 +190,7 @@ class QuestionAnswering(NothingMore):
     def reachable(self, examples: Examples) -> dict[str, float]:
         """The best scores that any answers can have, in per cent."""
         if not self._reachable or self._reachable[0] is not examples:
-            dataset, windows = self.dataset, examples.windowing[1]
+            dataset, windows = self.dataset, examples.windowing
             rules = dataset.benchmark, dataset.version_2_with_negative
             best = best_scores(examples.raw, windows, self.max_answer_length, *rules)
             names = "reachable_exact", f"reachable_{self.overlap_name}"
@@ -251,30 +239,14 @@ class QuestionAnswering(NothingMore):
 
 def span_loss(examples: Examples, outputs: Outputs) -> float:
     """The mean of the training loss over all windows."""
-    encoded, windows = examples.windowing
-    total = 0.0
+    windows, total = examples.windowing, 0.0
     for window, start, end in zip(
         windows, outputs["start_logits"], outputs["end_logits"], strict=True
     ):
-        question, pieces = examples.raw[window.question], encoded[window.question]
-        positions = answer_positions(window, pieces, question)
-        for logits, position in zip((start, end), positions, strict=True):  # [T]
+        for logits, position in ((start, window.start_position), (end, window.end_position)):  # [T]
             logits = logits.astype(np.float64)
             total += np.log(np.exp(logits - logits.max()).sum()) + logits.max() - logits[position]
     return float(total / 2 / len(windows))
-
-
-def answer_positions(
-    window: ContextWindow, pieces: EncodedQuestion, question: Question
-) -> tuple[int, int]:
-    """The first and the last piece of the first answer in a window's row; (0, 0) if not in it."""
-    if not question.answers or question.answers[0].start < 0:  # `read_questions` kept a bad one
-        return 0, 0
-    whole = answer_pieces(pieces.spans, question.answers[0])
-    here = answer_pieces(window.spans, question.answers[0])
-    if whole is None or here is None or here[1] - here[0] != whole[1] - whole[0]:
-        return 0, 0
-    return window.first + here[0], window.first + here[1]
 
 
 def nearest_sentence(question: str, context: str) -> str:

@@ -35,7 +35,7 @@ class ContextWindow(NamedTuple):
     first: int  # where the context begins in the row, Q + 2
     spans: np.ndarray  # [W, 2] int32, first character and end of each of its pieces in the context
     is_max_context: np.ndarray  # [W] bool: whether no window shows more of a piece's context
-    # The first and the last piece of the answer in the row; both 0, that is [CLS], and
+    # The first and the last piece of the first answer in the row; both 0, that is [CLS], and
     # `is_impossible` true, if the answer is not in this window or not known.
     start_position: int
     end_position: int
@@ -95,19 +95,15 @@ def make_windows(
 ) -> tuple[list[ContextWindow], int]:
     """Makes the windows of all questions, as google-research/bert run_squad.py.
 
-    A question that leaves no room for the context is refused.
-
     Args:
-        max_seq_length: the largest T.
+        max_seq_length: the largest T; a question that leaves no room for the context is refused.
         doc_stride: by how many pieces a window begins after the previous one, at least 1.
-        training: whether to locate the first answer of every question.
+        training: whether questions are left out whose answer has no piece, such as control
+            characters.
 
     Returns:
-        Windows in the order of the questions, and how many questions have none: in training those
-        whose answer has no piece, such as control characters.
+        Windows in the order of the questions, and how many questions were left out.
     """
-    if doc_stride < 1:
-        raise InputError(f"--doc_stride must be at least 1. Received: {doc_stride}")
     windows, left_out = [], 0
     for number, (question, pieces) in enumerate(zip(questions, encoded, strict=True)):
         room = max_seq_length - len(pieces.question_ids) - SPECIALS
@@ -118,9 +114,10 @@ def make_windows(
                 f"{len(pieces.question_ids)} tokens"
             )
         answer = None
-        if training and not question.is_impossible:
+        # -1: `read_questions` kept one that is not in the text.
+        if question.answers and question.answers[0].start >= 0:
             answer = answer_pieces(pieces.spans, question.answers[0])
-            if answer is None:
+            if training and answer is None:
                 left_out += 1
                 continue
         windows += _windows_of(number, pieces, tokenizer, room, doc_stride, answer)
@@ -182,13 +179,8 @@ def answer_pieces(spans: np.ndarray, answer: Answer) -> tuple[int, int] | None:
     return (int(pieces[0]), int(pieces[-1])) if len(pieces) else None
 
 
-def cut_answer(context: str, spans: np.ndarray, first: int, last: int) -> str:
-    """The text of the context from the first to the last piece."""
-    return context[spans[first][0] : spans[last][1]].strip()
-
-
 def answer_span(context: str, spans: np.ndarray, first: int, last: int) -> tuple[int, int]:
-    """The first character of `cut_answer` in the context, and its end."""
+    """First character and end of the first to the last piece, without white space around them."""
     start, end = int(spans[first][0]), int(spans[last][1])
     text = context[start:end]
     start += len(text) - len(text.lstrip())

@@ -36,13 +36,11 @@ class ServedModel:
     """A model whose graph knows neither the number of rows nor their length.
 
     Args:
-        model: an `EncoderModel`.
         compute: a function of a batch, a dict of int32 [B, T], to a dict of tensors [B, ...].
         pad_id: the id of padding.
         token_outputs: the names of those that are [B, T, ...].
 
     Attributes:
-        compute: see above.
         run: the function `compute` as a graph, whose inputs are `ROW_INPUTS`.
         weights: what a module must hold to be saved with it, empty if the weights are constants.
     """

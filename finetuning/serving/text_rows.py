@@ -23,9 +23,6 @@ GRAPHS: dict[str, Any] = {
 class TextRows:
     """Makes `Rows` of texts.
 
-    Args:
-        tokenizer: the model's tokenizer.
-
     Attributes:
         graph: its graph form, which a module must hold to be saved with it.
         cls, sep: the ids of [CLS] and [SEP].
@@ -42,8 +39,7 @@ class TextRows:
 
     def singles(self, texts: tf.Tensor, max_length: int) -> Rows:
         """[CLS] text [SEP], texts cut to `max_length` with both: `Rows` of string [B]."""
-        ids = heads(self.graph.encode_batch(texts), max_length - 2)  # [B, (T)]
-        return self.join(ids)
+        return self.join(heads(self.graph.encode_batch(texts), max_length - 2))
 
     def pairs(self, texts: tf.Tensor, seconds: tf.Tensor, max_length: int) -> Rows:
         """The rows of pairs, string [B] each; a single text's row where there is no second one."""

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, cast
 from bert_common.errors import InputError
 from bert_common.text_encoding import SAMPLE_BYTES, detect_encoding
 from finetuning.datasets import DATASETS, Dataset, SplitSource
-from finetuning.readers import MissingColumn, find_file, is_empty, read_label, read_rows, read_split
-from finetuning.tables import check_ending, column_names
+from finetuning.readers import find_file, is_empty, read_label, read_rows, read_split
+from finetuning.tables import column_names, only_column
 
 # What people call each column; a file has at most one of the names.
 COLUMN_NAMES = {
@@ -47,7 +47,6 @@ class SimilarityExample(NamedTuple):
     # A text; a text and its partner; or these and a third one that means something else.
     texts: tuple[str, ...]
     score: float | None = None
-    where: str = ""  # its file and line
     source: int = 0  # which of several files of a training it is from
 
     @property
@@ -88,9 +87,8 @@ class SimilarityDataset:
     """The files of every split."""
 
     name: str  # a row of `DATASETS`, or one of `FILE_TYPES` or `OWN_FILES`
-    sources: Mapping[
-        str, SplitSource
-    ]  # split -> its files; of a row of `DATASETS` as they are there
+    # Split -> its files; of a row of `DATASETS` as they are there.
+    sources: Mapping[str, SplitSource]
     own: tuple[str, ...] = ()  # the splits whose files are the user's own
     # The files of a training on several, each as a data set with this file as its "train".
     parts: tuple["SimilarityDataset", ...] = ()
@@ -148,13 +146,7 @@ def with_files(
     columns: Columns,
     encoding: str | None = None,
 ) -> SimilarityDataset:
-    """The data set with a user's own files in the place of some splits.
-
-    Args:
-        dataset: the others are its own.
-        files: split -> path.
-        columns, encoding: as for `own_source`.
-    """
+    """The data set with a user's own files, split -> path, in the place of some splits."""
     found = {split: own_source(path, columns, encoding) for split, path in files.items()}
     sources = {**dataset.sources, **found}
     ordered = {split: sources[split] for split in (*SPLITS, *sources) if split in sources}
@@ -168,7 +160,6 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
     the texts that they are about. The encoding is a key of `bert_common.text_encoding.NAMES`; None:
     it is recognized.
     """
-    check_ending(path)
     files = (os.path.abspath(path),)
     source = SplitSource(files, "question", "context", own=True, encoding=encoding)
     if is_of_questions(source):
@@ -193,14 +184,8 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
             f"(--second_column). Received: {path} with {found.text} and {found.third}"
         )
     assert found.text is not None  # it was found, or an error
-    return SplitSource(
-        source.files,
-        found.text,
-        found.second,
-        found.label,
-        own=True,
-        encoding=encoding,
-        third=found.third,
+    return source._replace(
+        text=found.text, second=found.second, third=found.third, label=found.label
     )
 
 
@@ -209,7 +194,7 @@ def pairs_of_questions(questions: Iterable[Any], path: str) -> list[SimilarityEx
     for each in questions:
         for name in ("question", "context"):
             _check_text(getattr(each, name), f"{path} question {each.id!r}", name)
-    return [SimilarityExample(q.id, (q.question, q.context), None, path) for q in questions]
+    return [SimilarityExample(q.id, (q.question, q.context)) for q in questions]
 
 
 def own_texts(
@@ -223,7 +208,6 @@ def own_texts(
         column: by default the only one with a name of a first text.
         shown: another column, whose value follows in each tuple, as text: "" for null.
     """
-    check_ending(path)
     names = column_names(path, encoding)
     found = _find_columns(names, Columns(column), path, ("text",)).text
     assert found is not None  # it was found, or an error
@@ -233,10 +217,7 @@ def own_texts(
     columns = (found,) if shown is None else (found, shown)
     rows, left_out = [], 0
     for where, field in read_rows(path, source):
-        try:
-            text, *others = map(field, columns)
-        except MissingColumn as error:
-            raise InputError(f"{where} must have {error}") from None
+        text, *others = map(field, columns)
         if is_empty(text):
             left_out += 1
             continue
@@ -274,16 +255,12 @@ def _find_columns(
     """The columns that are given, and those with a name of `COLUMN_NAMES`, of some kinds."""
     found: dict[str, str | None] = {}
     for kind, known in ((kind, COLUMN_NAMES[kind]) for kind in kinds):
-        column = getattr(given, kind)
-        alike = [name for name in names if name.strip().lower() in known]
+        column, flag = getattr(given, kind), f"--{kind}_column"
         if column is not None:
-            _check_column(column, names, path, f"--{kind}_column")
-        elif len(alike) > 1 or (kind == "text" and not alike):
-            raise InputError(
-                f"--{kind}_column must name a column of {path} where not exactly one is called "
-                f"{known[0]} or the like. Received: {', '.join(names)}"
-            )
-        found[kind] = column if column is not None else next(iter(alike), None)
+            _check_column(column, names, path, flag)
+        elif kind == "text" or any(name.strip().lower() in known for name in names):
+            column = only_column(names, known, flag, path)
+        found[kind] = column
     if found.get("second") is None and found.get("label") is not None:
         found["label"] = None  # of single texts: the class of each, which says nothing here
     said = ", ".join(f"{kind} {name!r}" for kind, name in found.items() if name is not None)
@@ -315,8 +292,7 @@ def read_examples(
         triples, without = _make_triples(examples, DATASETS[dataset.name].labels)
         return triples, {**counts, "premises without entailment or contradiction": without}
     return [
-        SimilarityExample(e.id, (e.text, e.second or ""), cast(float, e.label), e.where)
-        for e in examples
+        SimilarityExample(e.id, (e.text, e.second or ""), cast(float, e.label)) for e in examples
     ], counts
 
 
@@ -336,7 +312,7 @@ def _make_triples(examples, labels):
             continue
         for number, partner in enumerate(found["entailment"]):
             texts = (text, partner.second, others[number % len(others)].second)
-            triples.append(SimilarityExample(partner.id, texts, None, partner.where))
+            triples.append(SimilarityExample(partner.id, texts))
     return triples, without
 
 
@@ -354,11 +330,8 @@ def _read_own(source: SplitSource) -> list[SimilarityExample]:
     columns = [c for c in (source.text, source.second, source.third) if c is not None]
     examples = []
     for where, field in read_rows(path, source):
-        try:
-            texts = tuple(field(column) for column in columns)
-            value = None if source.label is None else field(source.label)
-        except MissingColumn as error:
-            raise InputError(f"{where} must have {error}") from None
+        texts = tuple(map(field, columns))
+        value = None if source.label is None else field(source.label)
         for column, text in zip(columns, texts, strict=True):
             _check_text(text, where, f"column {column!r}")
         score = None
@@ -368,7 +341,7 @@ def _read_own(source: SplitSource) -> list[SimilarityExample]:
             score = cast(float, read_label(_SCORES, value, where))
             if score < 0:
                 raise InputError(f"{where}: the score must not be below 0. Received: {value!r}")
-        examples.append(SimilarityExample(where, tuple(t.strip() for t in texts), score, where))
+        examples.append(SimilarityExample(where, tuple(t.strip() for t in texts), score))
     if not examples:
         raise InputError(f"{path} must hold an example. Received: none")
     return examples

@@ -15,11 +15,10 @@ from keras import ops
 from bert_tf.encoder import EncoderModel
 from bert_tf.layers import call_block
 from bert_tf.objective import Objective
+from finetuning.heads import POOLINGS
 from finetuning.inputs import ROW_INPUTS
 from finetuning.settings import split_numbers
 from finetuning.similarity.losses import make_objective, unit
-
-POOLINGS = ("mean", "cls", "max")
 
 # SimCSE's (arXiv:2104.08821, table D.1); the scale of 20 of sentence-transformers.
 TEMPERATURE = 0.05
@@ -30,9 +29,7 @@ class SentenceEncoder(EncoderModel):
     """An encoder whose outputs are pooled to a vector of each text.
 
     Args:
-        encoder: a `BertModel` or an `AlbertModel`.
-        pooling: "mean" or "max" over all tokens, [CLS] and [SEP] included, or "cls", the vector of
-            [CLS] (without the pooler).
+        pooling: a key of `finetuning.heads.POOLINGS`; "cls" is without the pooler.
         normalize: whether vectors have length 1.
         sizes: the sizes that a vector may be cut to; H is always among them.
         training: a key of `finetuning.similarity.losses.OBJECTIVES`.
@@ -101,20 +98,11 @@ class SentenceEncoder(EncoderModel):
         positions = ops.zeros_like(rows["input_ids"][:, :1]) if self.pooling == "cls" else None
         encoded = self.encoder(rows, training=training, positions=positions, run_block=run_block)
         states = ops.cast(encoded["sequence_output"], self.variable_dtype)  # [B * S, T or 1, H]
-        vectors = self._pool(states, rows.get("input_mask"))  # [B * S, H]
+        mask = rows.get("input_mask")
+        mask = ops.ones_like(rows["input_ids"]) if mask is None else mask
+        vectors = POOLINGS[self.pooling](states, mask)  # [B * S, H]
         vectors = unit(vectors) if self.normalize else vectors
         return {"vectors": ops.reshape(vectors, (*shape, self.config.hidden_size))}  # [B, S, H]
-
-    def _pool(self, states: Any, mask: Any) -> Any:
-        """[B * S, T, H] -> [B * S, H]"""
-        if self.pooling == "cls":
-            return states[:, 0]
-        if mask is None:
-            mask = ops.ones_like(states[..., 0])
-        mask = ops.expand_dims(ops.cast(mask, states.dtype), -1)  # [B * S, T, 1]
-        if self.pooling == "max":
-            return ops.max(ops.where(mask > 0, states, -1e30), axis=1)
-        return ops.sum(states * mask, axis=1) / ops.sum(mask, axis=1)
 
     def get_config(self) -> dict[str, Any]:
         return {

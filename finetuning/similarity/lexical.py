@@ -143,4 +143,4 @@ def _search(count: int, size: int, top: int, scores: Callable[[slice], np.ndarra
     parts = [
         best_of(scores(slice(first, first + step)), top) for first in range(0, count, step)
     ] or [best_of(np.zeros((0, size), np.float32), top)]
-    return Found(*(np.concatenate([getattr(p, n) for p in parts]) for n in Found._fields))
+    return Found(*map(np.concatenate, zip(*parts, strict=True)))

@@ -86,7 +86,7 @@ class Similarity(NothingMore):
         others gets an empty one, whose number is `NO_TEXT`.
         """
         if training and self.objective == "simcse":
-            raw = [of_text for each in _by_source(raw) for of_text in _texts_twice(each)]
+            raw = _texts_twice(raw)
         elif training and self.dataset.parts:
             raw = [e._replace(texts=e.texts * 2) if len(e.texts) == 1 else e for e in raw]
         texts = list(dict.fromkeys(text for example in raw for text in example.texts))
@@ -196,20 +196,12 @@ def scaled_scores(raw: Sequence[SimilarityExample]) -> np.ndarray | None:
     return np.array(scores, np.float32)
 
 
-def _by_source(raw: Sequence[SimilarityExample]) -> list[list[SimilarityExample]]:
-    """The examples of each file."""
-    found: dict[int, list[SimilarityExample]] = {}
-    for example in raw:
-        found.setdefault(example.source, []).append(example)
-    return list(found.values())
-
-
 def _texts_twice(raw: Sequence[SimilarityExample]) -> list[SimilarityExample]:
-    """Every text of the examples of a file, once, as an example that is its own partner."""
-    every = dict.fromkeys(text for example in raw for text in example.texts)
+    """Every text of each file, once, as an example that is its own partner."""
+    every = dict.fromkeys((example.source, text) for example in raw for text in example.texts)
     return [
-        SimilarityExample(str(i), (text, text), source=raw[0].source)
-        for i, text in enumerate(every)
+        SimilarityExample(str(i), (text, text), source=source)
+        for i, (source, text) in enumerate(every)
     ]
 
 

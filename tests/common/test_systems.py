@@ -76,7 +76,7 @@ def test_nothing_else_imports_tensorflow_text():
     users = [path for path, names in found.items() if "tensorflow_text" in names]
     assert users == [graph / "wordpiece.py"]
     # The graphs of exported models, which are imported when one is made.
-    exported = (Path("finetuning/serving"), "serving.py", "served_units.py")
+    exported = (Path("finetuning/serving"), "serving.py", "served_entities.py")
     others = {
         path: names
         for path, names in found.items()

@@ -7,11 +7,11 @@ from finetuning.ner.data import (
     FORMATS,
     find_tags,
     make_ner_dataset,
-    read_dataset_split,
     read_tagged,
     spell,
     to_iob2,
 )
+from finetuning.ner.untagged import read_dataset_split
 from tests.support.paths import SHARED
 from tests.support.task_data import KLUE_HEADER, klue_sentence
 
@@ -171,11 +171,9 @@ def test_what_is_broken(tmp_path, form, content, words):
     assert "\n" not in message and all(word in message for word in words), message
 
 
-def test_a_file_or_a_split_that_is_not_there(tmp_path):
+def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match=r"v1.1_dev.tsv or .*klue-ner-v1.1/klue-ner-v1.1_dev.tsv"):
         read_tagged(FORMATS["klue-ner"], "dev", str(tmp_path))
-    with pytest.raises(InputError, match="train, dev, test. Received: all"):
-        read_tagged(FORMATS["klue-ner"], "all", str(tmp_path))
 
 
 @pytest.mark.parametrize("tags", ((), ("O",)))

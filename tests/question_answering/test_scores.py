@@ -2,7 +2,6 @@
 
 import pytest
 
-from bert_common.errors import InputError
 from finetuning.question_answering.data import Answer, Question
 from finetuning.question_answering.scores import (
     BENCHMARKS,
@@ -62,12 +61,7 @@ def test_overlap(benchmark, answer, gold, expected):
 def test_the_best_of_several_answers():
     questions = asked(a=["big cat", "the cat"], b=["x y z"], c=["q"])
     scores = score_answers(questions, {"a": "Cat!", "b": "y z", "c": "none"})
-    assert scores == {"exact_match": pytest.approx(100 / 3), "f1": pytest.approx(180 / 3)}
-
-
-def test_a_question_that_is_not_answered():
-    with pytest.raises(InputError, match="no answer to 1, such as b"):
-        score_answers(asked(a=["x"], b=["y"]), {"a": "x"})
+    assert scores == {"exact": pytest.approx(100 / 3), "f1": pytest.approx(180 / 3)}
 
 
 # Two with, three without an answer; what the official program of SQuAD 2.0 gives was computed

@@ -1,6 +1,5 @@
 """run_squad: questions in, answers out, with the smallest models that can learn."""
 
-import dataclasses
 import json
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from finetuning.examples import Examples
 from finetuning.question_answering.data import Answer, Question, read_questions
 from finetuning.question_answering.scores import score_answers
-from finetuning.question_answering.task import answer_positions, nearest_sentence, span_loss
+from finetuning.question_answering.task import nearest_sentence, span_loss
 from finetuning.question_answering.windows import encode_questions, make_windows
 from run_scripts import squad
 from tests.support.paths import ROOT
@@ -300,31 +299,26 @@ def test_korquad(tmp_path):
     assert found["eval_reachable_exact"] == 100
 
 
-@dataclasses.dataclass
-class FakeContextWindow:
-    """What `answer_positions` reads of one."""
-
-    spans: np.ndarray
-    first: int
-
-
-def test_answer_positions_is_in_the_window_or_at_cls(tmp_path):
+def test_the_answer_is_in_the_window_or_at_cls(tmp_path):
     tokenizer = write_tokenizer(tmp_path)
     question = Question("a", "누구가?", "서울 임종석은 끝", (Answer("임종석은", 3),), False)
     encoded = encode_questions(tokenizer, [question], 8)
-    (known,), _ = make_windows([question], encoded, tokenizer, 16, 4, training=True)
-    (window,), _ = make_windows([question], encoded, tokenizer, 16, 4)
-    place = answer_positions(window, encoded[0], question)
-    assert place == (known.start_position, known.end_position) != (0, 0)
-    half = FakeContextWindow(window.spans[:2], window.first)  # 서울 임종석
-    assert answer_positions(half, encoded[0], question) == (0, 0)
-    assert answer_positions(window, encoded[0], question._replace(answers=())) == (0, 0)
+
+    def place_of(question, length=16):
+        window = make_windows([question], encoded, tokenizer, length, 4)[0][0]
+        return window.start_position, window.end_position
+
+    [window], _ = make_windows([question], encoded, tokenizer, 16, 4)
+    place = place_of(question)
+    assert [tuple(window.spans[i - window.first]) for i in place] == [(3, 6), (6, 7)]
+    length = window.first + 2 + 1  # the first window has 서울 임종석
+    assert place_of(question, length) == (0, 0)
+    assert place_of(question._replace(answers=())) == (0, 0)
     # Of an answer that --skip_bad_answers keeps for the score, which is not in the text.
-    lost = question._replace(answers=(Answer("nowhere", -1),))
-    assert answer_positions(window, encoded[0], lost) == (0, 0)
+    assert place_of(question._replace(answers=(Answer("nowhere", -1),))) == (0, 0)
     logits = np.zeros(16, np.float32)
     logits[place[0]] = 3.0
-    examples = Examples(None, None, None, [question], (encoded, [window]))
+    examples = Examples(None, None, None, [question], [window])
     outputs = {"start_logits": [logits], "end_logits": [np.zeros(16, np.float32)]}
     start = np.log(15 + np.exp(3)) - 3
     assert span_loss(examples, outputs) == pytest.approx((start + np.log(16)) / 2)

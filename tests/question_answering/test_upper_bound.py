@@ -9,7 +9,7 @@ from finetuning.question_answering.answers import answer_by_spans
 from finetuning.question_answering.data import Answer, Question
 from finetuning.question_answering.scores import BENCHMARKS, score_each
 from finetuning.question_answering.upper_bound import best_scores
-from finetuning.question_answering.windows import EncodedQuestion, cut_answer, make_windows
+from finetuning.question_answering.windows import EncodedQuestion, answer_span, make_windows
 
 
 class Ids:
@@ -33,7 +33,7 @@ def every_answer(windows, context, longest):
     for window in windows:
         for first in np.flatnonzero(window.is_max_context):
             for last in range(first, min(first + longest, len(window.spans))):
-                yield cut_answer(context, window.spans, first, last)
+                yield context[slice(*answer_span(context, window.spans, first, last))]
 
 
 def tried(question, windows, longest, benchmark, null):

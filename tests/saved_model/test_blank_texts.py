@@ -8,12 +8,11 @@ from finetuning.classification import serving as classification
 from finetuning.classification.head import SequenceClassifier
 from finetuning.multiple_choice import serving as multiple_choice
 from finetuning.multiple_choice.head import MultipleChoiceModel
-from finetuning.ner import served_units
+from finetuning.ner import served_entities
 from finetuning.ner import serving as ner
 from finetuning.ner.head import TokenClassifier
 from finetuning.ner.labels import Alignment
-from finetuning.ner.served_entities import Tags, find_entities
-from finetuning.ner.served_units import Units
+from finetuning.ner.served_entities import Tags, Units, find_entities
 from finetuning.ner.task import entity_probability
 from finetuning.question_answering import serving as question_answering
 from finetuning.question_answering.beam_head import BeamSpanModel
@@ -85,7 +84,7 @@ def test_units_without_a_piece_do_not_count_where_they_are_served():
         tf.constant(np.log(shares), tf.float32),
         tf.constant([0, 2], tf.int64),
         units,
-        served_units.Alignment(owners, firsts, tf.constant([True, True])),
+        served_entities.Alignment(owners, firsts, tf.constant([True, True])),
         Tags(("B-PS", "I-PS", "O")),
     )
     assert (found.starts.numpy().tolist(), found.ends.numpy().tolist()) == ([0], [3])

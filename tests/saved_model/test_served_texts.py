@@ -7,10 +7,10 @@ from bert_tf import PretrainingModel
 from finetuning.classification import serving as classification
 from finetuning.classification.head import SequenceClassifier
 from finetuning.inputs import encode_pair, encode_pairs, pad_rows
+from finetuning.metrics import softmax
 from finetuning.multiple_choice import serving as multiple_choice
 from finetuning.multiple_choice.data import ChoiceQuestion, encode_choices, make_rows
 from finetuning.multiple_choice.head import MultipleChoiceModel
-from finetuning.prediction import softmax
 from finetuning.serving import served_model
 from model_formats.saved_model import pretraining
 from tests.support.models.served_models import (
