@@ -49,6 +49,11 @@ def make_strategy(
         InputError: devices that do not exist, or a TF_CONFIG that does not fit.
         RuntimeError: TensorFlow already uses a GPU that would have to be hidden.
     """
+    if name not in ("auto", "one_device", "mirrored", "multi_worker"):
+        raise InputError(
+            "the distribution strategy must be auto, one_device, mirrored or multi_worker. "
+            f"Received: {name}"
+        )
     gpus = tf.config.list_physical_devices("GPU")
     if num_gpus is not None and not 1 <= num_gpus <= len(gpus):
         raise InputError(

@@ -45,6 +45,7 @@ def test_strategies_of_one_process():
 
 TWO_WORKERS = json.dumps({"cluster": TWO, "task": {"type": "worker", "index": 0}})
 REFUSED = {
+    "no strategy": ({"name": "mirror"}, None, "Received: mirror"),
     "no GPUs": ({"num_gpus": 2}, None, "Received: --num_gpus=2, 0 GPUs"),
     "none of them": ({"num_gpus": 0}, None, "Received: --num_gpus=0, 0 GPUs"),
     "no TF_CONFIG": ({"name": "multi_worker"}, None, "TF_CONFIG is not set"),
