@@ -150,7 +150,8 @@ def create_data(flags: CreateDataFlags) -> None:
 def resolve_flags(flags: CreateDataFlags, defaults: ObjectiveDefaults) -> CreateDataFlags:
     """Checks the flags and fills in those that are not given."""
     for name in names_of(flags, "no_effect"):
-        if is_given(flags, name):
+        # Unless it chose the defaults, as --input_file_mode may; then the first line names it.
+        if is_given(flags, name) and f"--{name}" not in defaults.reason:
             print(f"--{name} has no effect here (text is read as UTF-8, by --num_workers)")
     flags = resolve_defaults(flags, defaults.model_type)
     check_engine(flags)
