@@ -31,12 +31,12 @@ from run_scripts.flags.parser import parse, run_program
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import given_config
-from run_scripts.planning.measured import KOREAN_WIKIPEDIA
 from run_scripts.planning.sizes import print_tables, published_sizes
 from run_scripts.planning.table import GIGABYTE, print_plan
 from run_scripts.planning.training import Phase
 
-# The jobs in `flagfiles/` that a plan is made of, a file for each phase.
+# The jobs in `flagfiles/` that a plan is made of, a file for each phase; the names begin with a key
+# of `ENCODERS`.
 JOBS = {
     "bert_mini": ("bert_mini_pretrain",),
     **{
@@ -176,7 +176,7 @@ def show_plan(flags: CorpusPlanFlags) -> None:
                 f"--gpus={flags.gpus}, a batch of {phase.batch}"
             )
     cards = [CARDS[flags.gpu]] if flags.gpu else list(CARDS.values())
-    print_plan(flags, sizes, (config, phases), cards, KOREAN_WIKIPEDIA)
+    print_plan(flags, sizes, config, phases, cards)
 
 
 # The flags that only the tables of models read, and those that both the tables and a plan read. A

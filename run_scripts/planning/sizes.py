@@ -2,11 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from albert_tf.config import PRESETS as ALBERT_PRESETS
-from albert_tf.config import AlbertConfig
-from bert_tf.config import PRESETS as BERT_PRESETS
-from bert_tf.config import BertConfig, EncoderConfig
+from bert_tf.config import EncoderConfig
 from bert_tf.costs.flops import block_flops, forward_flops, training_flops
 from bert_tf.memory_estimate import (
     GIB,
@@ -18,10 +16,12 @@ from bert_tf.memory_estimate import (
 from bert_tf.names import is_blockwise
 from electra_tf import costs as costs_of_both
 from electra_tf.config import ElectraConfig
+from model_formats.encoders import ALBERT, BERT
 from run_scripts.planning.table import number, print_columns
 
-# The vocabularies of Google's English models, uncased and version 2, whose sizes the papers print.
-BERT_VOCABULARY, ALBERT_VOCABULARY = 30522, 30000
+# With the vocabularies of Google's English models, uncased and version 2, whose sizes the papers
+# print.
+PUBLISHED = ((BERT, 30522), (ALBERT, 30000))
 
 # The share of the pieces that pre-training masks, in both papers.
 MASKED_SHARE = 0.15
@@ -32,30 +32,24 @@ PRECISIONS = [name for name in KEPT_BYTES if name != "float16"]  # which needs a
 # -> bytes.
 Memory = Callable[[EncoderConfig, int, int, str, bool, float], float]
 
-# After the name of an ELECTRA: with its generator, as replaced tokens train both.
-BOTH = " with generator"
-
 # Where a model has fewer positions than a length.
 NONE = "-"
 
 
 def published_sizes() -> dict[str, EncoderConfig]:
     """Name -> configuration of every size that the papers and the repositories publish."""
-    bert: dict[str, EncoderConfig] = {
-        f"BERT-{name}": BertConfig.from_preset(name, BERT_VOCABULARY) for name in BERT_PRESETS
+    return {
+        f"{encoder.title}-{name}": encoder.config.from_preset(name, vocab_size)
+        for encoder, vocab_size in PUBLISHED
+        for name in encoder.config.presets
     }
-    albert: dict[str, EncoderConfig] = {
-        f"ALBERT-{name}": AlbertConfig.from_preset(name, ALBERT_VOCABULARY)
-        for name in ALBERT_PRESETS
-    }
-    return bert | albert
 
 
 def print_tables(
     models: Mapping[str, EncoderConfig],
     lengths: Sequence[int],
     batch: int,
-    token_dropping: float = 0.0,
+    token_dropping: float,
 ) -> None:
     """Prints all tables; with `token_dropping` that share of the tokens skips the middle layers."""
     print("Parameters in millions: of the encoder by part, and of the heads of pre-training\n")
@@ -84,13 +78,8 @@ def parameter_rows(models: Mapping[str, EncoderConfig]) -> list[list[str]]:
     """The header, and a row for each model."""
     names = ("embeddings", "of words", "projection", "blocks", "pooler")
     rows = [["", *names, "encoder", "heads", "blocks x runs"]]
-    for name, config in with_generators(models):
-        both = name.endswith(BOTH)
-        if both:
-            assert isinstance(config, ElectraConfig)
-            parts = costs_of_both.count_both(config)
-        else:
-            parts = count_parts(config)
+    for name, config, both in with_generators(models):
+        parts = costs_of_both.count_both(config) if both else count_parts(config)
         encoder = sum(parts.values()) - parts["heads"]
         runs = config.num_block_calls // config.num_blocks
         embeddings = parts["words"] + parts["positions"]
@@ -101,20 +90,20 @@ def parameter_rows(models: Mapping[str, EncoderConfig]) -> list[list[str]]:
     return rows
 
 
-def with_generators(models: Mapping[str, EncoderConfig]) -> Iterable[tuple[str, EncoderConfig]]:
-    """The names and configurations; each ELECTRA once more as what replaced tokens train."""
+def with_generators(models: Mapping[str, EncoderConfig]) -> Iterable[tuple[str, Any, bool]]:
+    """The names and configurations; each ELECTRA once more, True, as replaced tokens train both."""
     for name, config in models.items():
-        yield name, config
+        yield name, config, False
         if isinstance(config, ElectraConfig):
-            yield name + BOTH, config
+            yield f"{name} with generator", config, True
 
 
 def operation_rows(
-    models: Mapping[str, EncoderConfig], lengths: Sequence[int], token_dropping: float = 0.0
+    models: Mapping[str, EncoderConfig], lengths: Sequence[int], token_dropping: float
 ) -> list[list[str]]:
     """The header, and a row for each model: to use and to train, at each length."""
     rows = [["", *(f"{verb} {length}" for length in lengths for verb in ("use", "train"))]]
-    for name, config in with_generators(models):
+    for name, config, both in with_generators(models):
         cells = []
         for length in lengths:
             if length > config.max_position_embeddings:
@@ -122,8 +111,7 @@ def operation_rows(
                 continue
             used = encoding_flops(config, length)
             predictions = predictions_of(length)
-            if name.endswith(BOTH):
-                assert isinstance(config, ElectraConfig)
+            if both:
                 trained = costs_of_both.training_flops(config, length, predictions)
             else:
                 trained = training_flops(config, length, predictions, 1, token_dropping)
@@ -143,12 +131,11 @@ def memory_rows(
     lengths: Sequence[int],
     batch: int,
     memory: Memory,
-    token_dropping: float = 0.0,
+    token_dropping: float,
 ) -> list[list[str]]:
     """The header, and a row for each model: each length in each precision."""
     rows = [["", *(f"{length} {name}" for length in lengths for name in PRECISIONS)]]
-    for name, config in with_generators(models):
-        both = name.endswith(BOTH)
+    for name, config, both in with_generators(models):
         sizes = [
             f"{memory(config, batch, length, precision, both, token_dropping) / GIB:.1f}"
             if length <= config.max_position_embeddings
