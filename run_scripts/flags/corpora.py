@@ -6,6 +6,7 @@ from bert_common.errors import InputError
 from bert_common.folders import check_utf8, read_bytes
 from bert_common.json_text import read_json
 from create_pretraining_data.engine.columns import saved_dataset_files
+from model_formats.encoders import ENCODERS
 from run_scripts.flags.paths import match_paths
 
 # What is read in a folder, by the ends of the names, the first three also compressed.
@@ -13,7 +14,7 @@ _LINES = (".txt", ".jsonl", ".ndjson")
 TEXT_NAMES = (*_LINES, *(f"{end}.gz" for end in _LINES), ".parquet", ".arrow")
 
 # A folder with one of these holds a vocabulary or a model, whose vocab.txt is no text.
-_MODEL_FILES = ("tokenizer_config.json", "config.json", "bert_config.json", "albert_config.json")
+_MODEL_FILES = ("tokenizer_config.json", "config.json", *(e.config_file for e in ENCODERS.values()))
 _VOCABULARY = "vocab.txt"
 
 # How `datasets` describes what it saved: a data set, and a folder of several.

@@ -29,7 +29,7 @@ def test_a_folder_is_all_texts_in_it(tmp_path, capsys):
     names = "b.txt", "a.jsonl", "c.TXT.gz", "more/z.ndjson", "more/deep/d.parquet", "e.arrow"
     others = "README.md", "more/x.json", "t.tfrecord"
     hidden = ".a.txt", ".git/b.txt", "vocab/vocab.txt", "vocab/tokenizer_config.json"
-    fill(tmp_path, *names, *others, *hidden, "model/vocab.txt", "model/bert_config.json")
+    fill(tmp_path, *names, *others, *hidden, "model/vocab.txt", "model/electra_config.json")
     (tmp_path / "more" / "loop").symlink_to(tmp_path)
     assert found(tmp_path, str(tmp_path)) == [
         "a.jsonl", "b.txt", "c.TXT.gz", "e.arrow", "more/deep/d.parquet", "more/z.ndjson",
