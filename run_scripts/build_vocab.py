@@ -1,12 +1,13 @@
 """The program build_vocab: learns a vocabulary from text, or compares several on sentences."""
 
 import dataclasses
+import functools
 import importlib.util
 import os
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
@@ -163,11 +164,6 @@ SENTENCES = (
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(build_vocab, BuildVocabFlags, argv)
-
-
 def build_vocab(flags: BuildVocabFlags) -> None:
     """Learns and writes a vocabulary, or compares vocabularies."""
     if flags.compare:
@@ -293,6 +289,8 @@ def compare(flags: BuildVocabFlags) -> None:
             print(f"  {name:{width}}  {len(pieces):3}  {' '.join(pieces)}")
         print()
 
+
+main = functools.partial(run_program, build_vocab, BuildVocabFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

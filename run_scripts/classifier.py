@@ -1,9 +1,9 @@
 """The program run_classifier: fine-tunes a pre-trained model to classify or rate texts."""
 
 import dataclasses
+import functools
 import operator
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
@@ -161,11 +161,6 @@ class ClassifierFlags(TextFlags):
         least=-1e9,
         most=1e9,
     )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(classify, ClassifierFlags, argv)
 
 
 def classify(values: ClassifierFlags) -> None:
@@ -379,6 +374,8 @@ PROGRAM = Program(
     count_classes=lambda dataset, examples: count_classes(dataset.labels, examples),
 )
 
+
+main = functools.partial(run_program, classify, ClassifierFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

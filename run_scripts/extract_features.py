@@ -1,6 +1,7 @@
 """The program extract_features: writes the outputs of a model's layers for texts."""
 
 import dataclasses
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -101,11 +102,6 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     master: str = groups.TPU.optional("Accepted but has no effect.")
     num_tpu_cores: int = groups.TPU.optional("Accepted but has no effect.", least=0)
     use_one_hot_embeddings: bool = groups.TPU.flag(False, "Accepted but has no effect.")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(extract_features, ExtractFeaturesFlags, argv)
 
 
 def extract_features(values: ExtractFeaturesFlags) -> None:
@@ -238,6 +234,8 @@ def check_flags(values: ExtractFeaturesFlags, checkpoint: str | None) -> None:
         raise InputError("one of --init_checkpoint, --model_dir must be given. Received: none")
     check_checkpoint(checkpoint)
 
+
+main = functools.partial(run_program, extract_features, ExtractFeaturesFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,9 +1,9 @@
 """The program run_ner: fine-tunes a pre-trained model to find named entities."""
 
 import dataclasses
+import functools
 import re
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
@@ -72,11 +72,6 @@ class NerFlags(TextFlags):
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(find_entities, NerFlags, argv)
-
-
 def find_entities(values: NerFlags) -> None:
     """Checks the flags that are run_ner's own, and runs the program."""
     predicted = split_of_predicted_file(values, USUAL_ENDING)
@@ -123,6 +118,8 @@ def make_task(job: DownstreamJob[NerFlags, NerDataset]) -> "NamedEntityRecogniti
 
 PROGRAM = Program(TASKS["ner"], read_data, read_dataset_split, make_task, count_classes=count_kinds)
 
+
+main = functools.partial(run_program, find_entities, NerFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

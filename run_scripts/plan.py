@@ -7,9 +7,9 @@ It reads no text and imports no TensorFlow: the arithmetic is in `run_scripts.pl
 """
 
 import dataclasses
+import functools
 import re
 import sys
-from collections.abc import Sequence
 
 from bert_common.errors import InputError
 from bert_tf.config import EncoderConfig
@@ -153,11 +153,6 @@ class CorpusPlanFlags:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The program; returns the exit status."""
-    return run_program(show_plan, CorpusPlanFlags, argv)
-
-
 def show_plan(flags: CorpusPlanFlags) -> None:
     """Prints the plan of a corpus, or the tables of models."""
     refuse_unused(flags)
@@ -260,6 +255,8 @@ def read_job(model: str, packed: bool = True) -> tuple[EncoderConfig, list[Phase
     ]
     return config, phases
 
+
+main = functools.partial(run_program, show_plan, CorpusPlanFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +34,6 @@ if TYPE_CHECKING:
     from bert_tf.training.state import TrainingState
     from create_pretraining_data.instances.mask_processes import MaskProcesses
     from run_scripts.session import Session
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(pretrain, PretrainFlags, argv)
 
 
 def pretrain(given: PretrainFlags) -> None:
@@ -295,3 +290,6 @@ def evaluate(
     note = job.pretraining.baseline(results, lambda: most_frequent_share(*records, *batches))
     drawn = flags.do_train and bool(flags.eval_input_file)  # training has drawn this point
     session.report(flags.output_dir, results, note, draw=not drawn)
+
+
+main = functools.partial(run_program, pretrain, PretrainFlags)

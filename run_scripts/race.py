@@ -5,7 +5,6 @@ import functools
 import operator
 import os
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
@@ -121,11 +120,6 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         return values | {meant: values[n] for n, meant in names.items() if values[n] is not None}
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(answer_multiple_choice, RaceFlags, argv)
-
-
 def answer_multiple_choice(values: RaceFlags) -> None:
     """Checks the flags that are run_race's own, and runs the program."""
     if values.high_only and values.middle_only:
@@ -204,6 +198,8 @@ PROGRAM = Program(
     texts=operator.attrgetter("context", "question", "options"),
 )
 
+
+main = functools.partial(run_program, answer_multiple_choice, RaceFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

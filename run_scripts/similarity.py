@@ -173,11 +173,6 @@ class SimilarityFlags(FinetuneFlags):
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(learn_vectors, SimilarityFlags, argv)
-
-
 def learn_vectors(values: SimilarityFlags) -> None:
     """Checks the flags that are run_similarity's own, and runs the program."""
     known = {}
@@ -409,6 +404,8 @@ PROGRAM = Program(
     texts=operator.attrgetter("texts"),
 )
 
+
+main = functools.partial(run_program, learn_vectors, SimilarityFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,9 +1,10 @@
 """The program adapt_checkpoint: carries a model over to another vocabulary or more positions."""
 
 import dataclasses
+import functools
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from bert_common.atomic_write import write_json
@@ -92,11 +93,6 @@ class AdaptFlags:
         "cased model, else on."
     )
     random_seed: int = flag(12345, "The seed for --new_rows=random.", least=0, most=MAX_SEED)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(adapt, AdaptFlags, argv)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -276,6 +272,8 @@ def print_report(report: Mapping[str, Any]) -> None:
             f"{'that were trained' if numbers['trained'] else 'of the model'}"
         )
 
+
+main = functools.partial(run_program, adapt, AdaptFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,12 +1,13 @@
 """The program export_model: writes a model in the format of other software."""
 
 import dataclasses
+import functools
 import importlib
 import importlib.util
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bert_common.errors import InputError
@@ -134,11 +135,6 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(export_model, ExportFlags, argv)
-
-
 def export_model(values: ExportFlags) -> None:
     """Checks flags and folders, then loads the model and writes it."""
     form = FORMATS[values.format]
@@ -231,6 +227,8 @@ def check_libraries(form: Format) -> None:
                 f"this format needs {library} (pip install {requirement}). Received: not installed"
             )
 
+
+main = functools.partial(run_program, export_model, ExportFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

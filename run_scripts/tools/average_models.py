@@ -6,6 +6,7 @@ al. 2022, Model soups, arXiv:2203.05482, section 2).
 """
 
 import dataclasses
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -43,11 +44,6 @@ class AverageFlags:
         "The folder to write the averaged model to. It must not hold a model yet.",
         required=True,
     )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the program; returns the exit status."""
-    return run_program(average, AverageFlags, argv)
 
 
 def average(values: AverageFlags) -> None:
@@ -137,6 +133,8 @@ def mean_arrays(folders: Sequence[ModelFolder]) -> dict[str, np.ndarray]:
         means[name] = np.asarray(total / len(arrays), arrays[0].dtype)
     return means
 
+
+main = functools.partial(run_program, average, AverageFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

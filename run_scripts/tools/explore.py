@@ -1,9 +1,9 @@
 """The program explore: a page on this machine that shows a model from inside."""
 
 import dataclasses
+import functools
 import importlib.util
 import sys
-from collections.abc import Sequence
 
 from bert_common.errors import InputError
 from model_formats.model_folder import REFERENCE_MODEL
@@ -49,11 +49,6 @@ class ExploreFlags(DeviceFlags):
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(explore, ExploreFlags, argv)
-
-
 def explore(values: ExploreFlags) -> None:
     """Loads the model, then serves the page until Ctrl-C."""
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
@@ -78,6 +73,8 @@ def explore(values: ExploreFlags) -> None:
         serve(model, [(each.name, each.pieces) for each in opened], listening)
     print("stopped")
 
+
+main = functools.partial(run_program, explore, ExploreFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

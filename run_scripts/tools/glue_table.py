@@ -1,6 +1,7 @@
 """Prints a model's results on the tasks of a benchmark as a table."""
 
 import dataclasses
+import functools
 import os
 import statistics
 import sys
@@ -33,11 +34,6 @@ class TableFlags:
     output_dir: str = groups.OUTPUT.output_folder(
         "The folder that holds one sub-folder per task.", required=True
     )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The program; returns the exit status."""
-    return run_program(show_table, TableFlags, argv)
 
 
 def show_table(values: TableFlags) -> None:
@@ -169,6 +165,8 @@ def mean_score(name: str, scores: Mapping[str, Score]) -> float:
         for metric in metrics
     )
 
+
+main = functools.partial(run_program, show_table, TableFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,6 +1,7 @@
 """The program search: finds the lines of a file that are most like a query."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -88,11 +89,6 @@ class SearchFlags(DeviceFlags):
     top: int = groups.ANSWERS.flag(
         10, "The number of texts to show per query.", least=1, most=MOST_SHOWN
     )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; returns the exit status."""
-    return run_program(search, SearchFlags, argv)
 
 
 def search(values: SearchFlags) -> None:
@@ -233,6 +229,8 @@ def _read_kept(path, key):
     except (*DAMAGE, KeyError, RuntimeError):
         return None
 
+
+main = functools.partial(run_program, search, SearchFlags)
 
 if __name__ == "__main__":
     sys.exit(main())
