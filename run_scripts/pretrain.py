@@ -223,15 +223,12 @@ def train(
         flags, num_train_steps=flags.last_step, bucket_boundaries=boundaries
     )
     workload = Workload(
-        job.config,
         records.examples,
         flags.max_seq_length,
         flags.max_predictions_per_seq,
-        attention=flags.attention,
         token_dropping=flags.token_dropping,
         sequences=record_format.packed_sequences or 1,
         predicts_words=True,
-        teacher=job.teacher,
         memory_line=job.pretraining.memory_line,
     )
     command = [f"    --{name}={value}" for name, value in vars(flags).items() if value is not None]
@@ -242,14 +239,7 @@ def train(
     with open_mask_processes(flags.mask_processes, flags.num_gpus, record_format) as processes:
         records = dataclasses.replace(records, mask_processes=processes)
         return session.train(
-            state,
-            records,
-            config,
-            workload,
-            evaluator,
-            texts=texts,
-            teacher=session.load_teacher(job, state),
-            **options,
+            job, state, records, config, workload, evaluator, texts=texts, **options
         )
 
 

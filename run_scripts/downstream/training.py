@@ -240,17 +240,11 @@ class FineTuning:
             flags, num_train_steps=steps, bucket_boundaries=boundaries
         )
         return self.session.train(
+            self.job,
             state,
             examples,
             training_config,
-            Workload(
-                config,
-                len(examples.lengths),
-                boundaries[-1],
-                rows=self.task.rows,
-                attention=flags.attention,
-                teacher=self.job.teacher,
-            ),
+            Workload(len(examples.lengths), boundaries[-1], rows=self.task.rows),
             evaluator,
             texts={
                 "configuration": as_markdown_table(dataclasses.asdict(config).items()),
@@ -258,7 +252,6 @@ class FineTuning:
             },
             folder=self.folders.get(flags.output_dir),
             write_model_files=self.write_model_files,
-            teacher=self.session.load_teacher(self.job, state),
         )
 
     def load(self, state: TrainingState) -> str:
