@@ -24,8 +24,6 @@ from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_PROCESSES
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.tokenizer import TokenizerFlags
 
-MASKINGS = ("static", "dynamic")
-
 # SpanBERT's longest spans have 10 words.
 LONGEST_NGRAM = 32
 
@@ -126,7 +124,7 @@ class CreateDataFlags(TokenizerFlags):
         "static",
         "When to mask tokens. static: now, differently in each of the --dupe_factor passes. "
         "dynamic: during training, differently in each epoch.",
-        choices=MASKINGS,
+        choices=("static", "dynamic"),
     )
     masked_lm_prob: float = groups.ROWS.flag(
         0.15, "The share of tokens to mask and predict.", least=0, below=1
