@@ -4,6 +4,7 @@ It imports TensorFlow: `program` imports it once flags and files have been check
 """
 
 import dataclasses
+import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -46,8 +47,8 @@ from run_scripts.flags.finetune import (
     find_fine_tuned,
     output_dirs,
     split_to_predict,
-    training_steps,
 )
+from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.session import Session, Workload, open_session
 
 # A result must exceed the trivial baseline by more than this, or a warning says so.
@@ -125,6 +126,35 @@ def boundaries_of_splits(
         split: job.boundaries or choose_split_boundaries(job, task, split, e.lengths, counts)
         for split, e in examples.items()
     }
+
+
+def training_steps(values: FinetuneFlags, examples: int) -> tuple[int, int]:
+    """The updates for a number of training examples, and how many of them are warm-up."""
+    steps = values.train_step
+    if steps is None:
+        steps = int(examples / values.train_batch_size * values.num_train_epochs)
+    if steps < 1 and examples * values.num_train_epochs < 1:
+        raise InputError(
+            "--num_train_epochs must be larger: the examples times it must be at least 1, for one "
+            f"update. Received: {examples} examples, --num_train_epochs={values.num_train_epochs}"
+        )
+    if steps < 1:
+        size = 2 ** int(math.log2(max(1, examples * values.num_train_epochs / 8)))
+        raise InputError(
+            "--train_batch_size must be at most the examples times --num_train_epochs, for one "
+            f"update: --train_batch_size={size} makes a few. Received: {examples} examples, "
+            f"--num_train_epochs={values.num_train_epochs}, "
+            f"--train_batch_size={values.train_batch_size}"
+        )
+    if steps > MOST_STEPS:
+        raise InputError(
+            f"there must be at most {MOST_STEPS} batches: examples times --num_train_epochs. "
+            f"Received: {examples} examples, --num_train_epochs={values.num_train_epochs}, "
+            f"--train_batch_size={values.train_batch_size}"
+        )
+    if values.warmup_step is not None:
+        return steps, values.warmup_step
+    return steps, int(steps * values.warmup_proportion)
 
 
 def run_seeds(fine_tuning: "FineTuning") -> None:

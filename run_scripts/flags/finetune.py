@@ -1,7 +1,6 @@
 """The flags that all programs of downstream tasks share, with the checks that need no data."""
 
 import dataclasses
-import math
 import os
 import re
 from collections.abc import Iterable
@@ -25,7 +24,6 @@ from run_scripts.flags.limits import (
     MAX_SEED,
     MOST_EPOCHS,
     MOST_SEEDS,
-    MOST_STEPS,
 )
 from run_scripts.flags.path_kinds import FILE
 from run_scripts.flags.tokenizer import TokenizerFlags
@@ -300,35 +298,6 @@ def unused_steps(given: FinetuneFlags) -> dict[str, None]:
         if chosen:
             unused[other if chosen == [one] else one] = None
     return unused
-
-
-def training_steps(values: FinetuneFlags, examples: int) -> tuple[int, int]:
-    """The updates for a number of training examples, and how many of them are warm-up."""
-    steps = values.train_step
-    if steps is None:
-        steps = int(examples / values.train_batch_size * values.num_train_epochs)
-    if steps < 1 and examples * (values.num_train_epochs or 1) < 1:
-        raise InputError(
-            "--num_train_epochs must be larger: the examples times it must be at least 1, for one "
-            f"update. Received: {examples} examples, --num_train_epochs={values.num_train_epochs}"
-        )
-    if steps < 1:
-        size = 2 ** int(math.log2(max(1, examples * (values.num_train_epochs or 1) / 8)))
-        raise InputError(
-            "--train_batch_size must be at most the examples times --num_train_epochs, for one "
-            f"update: --train_batch_size={size} makes a few. Received: {examples} examples, "
-            f"--num_train_epochs={values.num_train_epochs}, "
-            f"--train_batch_size={values.train_batch_size}"
-        )
-    if steps > MOST_STEPS:
-        raise InputError(
-            f"there must be at most {MOST_STEPS} batches: examples times --num_train_epochs. "
-            f"Received: {examples} examples, --num_train_epochs={values.num_train_epochs}, "
-            f"--train_batch_size={values.train_batch_size}"
-        )
-    if values.warmup_step is not None:
-        return steps, values.warmup_step
-    return steps, int(steps * values.warmup_proportion)
 
 
 def read_boundaries(text: str, longest: int) -> tuple[int, ...] | None:
