@@ -61,7 +61,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     output_file: str = groups.OUTPUT.optional(
         "The file to write the vectors to: NumPy arrays if its name ends in .npz, else JSON "
         "lines. Required unless --projector_dir is given.",
-        is_path=True,
+        takes=(FILE, NOTHING),
     )
     projector_dir: str = groups.OUTPUT.output_folder(
         "The folder to write the vectors to, for TensorBoard's projector (tensorboard --logdir)."
@@ -220,8 +220,6 @@ def check_flags(values: ExtractFeaturesFlags, checkpoint: str | None) -> None:
             raise InputError(f"--{name} needs a vector a line. Received: --pooling=none")
     if values.input_file and (kind := kind_of_path(values.input_file)) in (FOLDER, NOTHING):
         raise InputError(f"--input_file must be a file. Received: {values.input_file}, {kind}")
-    if values.output_file and (kind := kind_of_path(values.output_file)) not in (FILE, NOTHING):
-        raise InputError(f"--output_file must be a file. Received: {values.output_file}, {kind}")
     output = values.output_file or ""
     read = (values.input_file, values.vocab_file, values.spm_model_file, checkpoint)
     for source in filter(os.path.exists, filter(None, read)):

@@ -21,11 +21,7 @@ from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import redeclare
-from run_scripts.flags.finetune import (
-    TextFlags,
-    head_options,
-    split_of_predicted_file,
-)
+from run_scripts.flags.finetune import TextFlags, head_options, split_of_predicted_file
 from run_scripts.flags.parser import run_program
 
 if TYPE_CHECKING:

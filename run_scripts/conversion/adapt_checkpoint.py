@@ -11,9 +11,7 @@ from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
-from bert_tf.checkpoint_files import (
-    EXPORTED_NAME,
-)
+from bert_tf.checkpoint_files import EXPORTED_NAME
 from bert_tf.config import LARGEST_SIZE, EncoderConfig
 from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows, read_tokens
 from model_formats.adaptation.new_rows import draw_all_new, plan_rows, typical_rows

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bert_common.errors import InputError
-from bert_common.folders import kind_of_path
 from bert_tf.checkpoint_files import exists
 from bert_tf.config import EncoderConfig
 from bert_tf.names import OPTIMIZER_NAMES
@@ -25,7 +24,6 @@ from run_scripts.flags.limits import (
     MOST_EPOCHS,
     MOST_SEEDS,
 )
-from run_scripts.flags.path_kinds import FILE
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.flags.training import (
     TrainingFlags,
@@ -213,9 +211,7 @@ class TextFlags(TeacherFlags, FinetuneFlags):
     """The flags of run_classifier and run_ner, whose heads can read any layers of the encoder."""
 
     data_dir: str = redeclare(FinetuneFlags, "data_dir", required=False)
-    predict_file: str = groups.FILES.optional(
-        "The file to predict with --do_predict.", is_input=True, is_path=True
-    )
+    predict_file: str = groups.FILES.input_file("The file to predict with --do_predict.")
     feature_layers: str = groups.LAYERS.optional(
         "The encoder layers whose outputs are concatenated as input to the head, such as "
         "-1,-2,-3,-4 (the last four); 0 is the embedding output. Default: the pooled output "
@@ -262,12 +258,6 @@ def check_finetune_flags(values: FinetuneFlags) -> None:
         )
 
 
-def check_is_file(path: str | None, name: str) -> None:
-    """Refuses a path that is no file, of a flag whose file other programs do not always read."""
-    if path and (kind := kind_of_path(path)) != FILE:
-        raise InputError(f"--{name} must be {FILE}. Received: {path}, {kind}")
-
-
 def split_of_predicted_file(values: TextFlags, usual: str) -> dict[str, str]:
     """The value of `predict_split` for --predict_file, by that name; nothing without the flag.
 
@@ -275,7 +265,6 @@ def split_of_predicted_file(values: TextFlags, usual: str) -> dict[str, str]:
     """
     if not values.predict_file:
         return {}
-    check_is_file(values.predict_file, "predict_file")
     if not values.do_predict:
         raise InputError(
             "--predict_file needs --do_predict. Received: "

@@ -38,7 +38,6 @@ class AverageFlags:
     models: str = groups.MODEL.required(
         "The models to average, comma-separated: model folders or checkpoints.",
         is_path=True,
-        is_list=True,
     )
     output_dir: str = groups.OUTPUT.output_folder(
         "The folder to write the averaged model to. It must not hold a model yet.",
