@@ -19,8 +19,7 @@ from run_scripts.flags.corpora import find_texts
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import LARGEST_VOCABULARY, MOST_PROCESSES
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
-from run_scripts.flags.paths import split_list
+from run_scripts.flags.paths import FILE, FOLDER, NOTHING, split_list
 
 if TYPE_CHECKING:
     from tokenization.vocab_learning.learn import LearningSettings

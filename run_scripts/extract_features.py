@@ -25,7 +25,7 @@ from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.finetune import read_layers
 from run_scripts.flags.limits import LARGEST_BATCH, LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
+from run_scripts.flags.paths import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.flags.training import ModelFlags, check_checkpoint, check_length
 from run_scripts.given_model import GivenModel, find_directory

@@ -37,8 +37,7 @@ from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE
-from run_scripts.flags.paths import split_list
+from run_scripts.flags.paths import FILE, split_list
 
 if TYPE_CHECKING:
     from finetuning.similarity.task import Similarity

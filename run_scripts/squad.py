@@ -27,7 +27,7 @@ from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, read_articles
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_SHOWN
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, NOTHING
+from run_scripts.flags.paths import FILE, NOTHING
 from tokenization import FullTokenizer
 
 if TYPE_CHECKING:

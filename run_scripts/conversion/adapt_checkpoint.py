@@ -26,7 +26,7 @@ from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
+from run_scripts.flags.paths import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from run_scripts.flags.training import check_checkpoint
 from tokenization.loading import Tokenizer

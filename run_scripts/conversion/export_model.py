@@ -17,7 +17,7 @@ from model_formats.model_folder import ModelFolder
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
+from run_scripts.flags.paths import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer, source_of
 from run_scripts.flags.training import check_checkpoint
 from run_scripts.given_model import named_tokenizer

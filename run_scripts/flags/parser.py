@@ -33,8 +33,7 @@ from run_scripts.flags.declaration import Flags, PerModel, check_bounds, value_t
 from run_scripts.flags.flag_files import expand, expand_home
 from run_scripts.flags.groups import GENERAL_HEADING, TPU, by_heading
 from run_scripts.flags.limits import MOST_STEPS
-from run_scripts.flags.path_kinds import check_path_kinds
-from run_scripts.flags.paths import check_paths
+from run_scripts.flags.paths import check_path_kinds, check_paths
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -16,7 +16,7 @@ from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
+from run_scripts.flags.paths import FILE, FOLDER, NOTHING
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,8 +11,7 @@ from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
-from run_scripts.flags.paths import split_list
+from run_scripts.flags.paths import FILE, FOLDER, NOTHING, split_list
 from tokenization.comparison import open_vocabulary
 
 PACKAGES = ("starlette", "uvicorn")  # the extra "explore"

@@ -23,7 +23,7 @@ from run_scripts.flags import groups
 from run_scripts.flags.finetune import measured_splits
 from run_scripts.flags.flag_files import SHIPPED
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FOLDER
+from run_scripts.flags.paths import FOLDER
 
 BENCHMARKS = {
     "glue": ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli"),
