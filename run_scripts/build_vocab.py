@@ -174,7 +174,7 @@ def build_vocab(flags: BuildVocabFlags) -> None:
         raise InputError("--text requires --compare. Received: --text without --compare")
     started = time.monotonic()
     settings = make_settings(flags)
-    files = find_texts(flags.input_file, "input_file")
+    files = find_texts(flags.input_file)
 
     from create_pretraining_data.engine.plain_lines import open_texts
     from run_scripts.vocabulary_folder import add_manifest, is_up_to_date, make_manifest

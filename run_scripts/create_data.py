@@ -100,7 +100,7 @@ def create_data(flags: CreateDataFlags) -> None:
     tokenizer_flags = named_tokenizer(flags, *filter(None, [folder]))
     check_tokenizer_flags(tokenizer_flags, flags.model_dir)
     flags = resolve_flags(flags, defaults)
-    input_files = find_texts(flags.input_file, "input_file")
+    input_files = find_texts(flags.input_file)
     protected = list_files_read(tokenizer_flags, input_files)
     output_files = choose_output_files(flags.output_file, input_files, protected)
     check_names(output_files, protected)

@@ -114,7 +114,7 @@ def load_records(
         held_out = load(job.eval_files.paths, vars(flags) | job.eval_files.lengths)
     if job.teacher and flags.do_train:
         longest = longest_sequence(files, records.record_format)
-        job.teacher.check_length(longest, "--max_seq_length")
+        job.teacher.check_length(longest)
         job.teacher.check_types(token_types(files, records.record_format))
         records = dataclasses.replace(records, model_config=job.teacher.limited(config))
     session.check_agreement({"records": records.examples, "record files": sizes_of(files)})

@@ -92,7 +92,7 @@ def make_job(
     settings = {name: getattr(flags, name) for name in program.task.settings}
     settings |= program.head_settings(flags, model.encoder)
     if teacher:
-        teacher.check_length(flags.max_seq_length, "--max_seq_length")
+        teacher.check_length(flags.max_seq_length)
         labels = getattr(dataset, "labels", ()) or getattr(dataset, "tags", ())
         check_task(teacher, program.task.name, labels, settings)
     return DownstreamJob(

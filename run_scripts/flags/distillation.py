@@ -151,12 +151,12 @@ class GivenTeacher:
             return dataclasses.replace(teacher, **_relations_of(values, config, folder.config))
         return teacher
 
-    def check_length(self, longest: int, what: str) -> None:
-        """Refuses sequences that are longer than the teacher has positions; `what` names them."""
+    def check_length(self, longest: int) -> None:
+        """Refuses sequences that are longer than the teacher has positions."""
         positions = self.folder.config.max_position_embeddings
         if longest > positions:
             raise InputError(
-                f"{what} must be at most max_position_embeddings of the teacher. "
+                "--max_seq_length must be at most max_position_embeddings of the teacher. "
                 f"Received: {longest}, {self.folder.path} with {positions}"
             )
 

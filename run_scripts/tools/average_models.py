@@ -94,18 +94,14 @@ def open_models(models: str) -> list[ModelFolder]:
                     f"the models must have the same {what}. Received: {paths[0]} with "
                     f"{getattr(first, what)}, {path} with {getattr(folder, what)}"
                 )
-        if fingerprint_of(folder) != fingerprint_of(first):
+        own, other = (f.tokenizer and f.tokenizer.fingerprint() for f in (folder, first))
+        if own != other:
             raise InputError(
                 f"the models must have the same tokenizer. Received: {paths[0]} and {path}"
             )
     if len(paths) < 2:
         raise InputError(f"--models must name at least two models. Received: {models}")
     return folders
-
-
-def fingerprint_of(folder: ModelFolder) -> str | None:
-    """The fingerprint of the model's tokenizer; None without one."""
-    return folder.tokenizer.fingerprint() if folder.tokenizer else None
 
 
 def mean_arrays(folders: Sequence[ModelFolder]) -> dict[str, np.ndarray]:
