@@ -6,6 +6,7 @@ It imports TensorFlow: `program` imports it once flags and files have been check
 import dataclasses
 import math
 import os
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,12 +17,7 @@ from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_tf import WarmupPolynomialDecay
 from bert_tf.checkpoint import load_arrays
-from bert_tf.checkpoint_files import (
-    BEST_FOLDER,
-    best_checkpoint,
-    latest_checkpoint,
-    step_of,
-)
+from bert_tf.checkpoint_files import BEST_FOLDER, best_checkpoint, latest_checkpoint, step_of
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.training.interruptions.output_folder import TrainingFolder
 from bert_tf.training.state import TrainingState
@@ -321,12 +317,7 @@ class FineTuning:
                 details = flags.output_dir, split, predictor.model, self.examples[split]
                 written += self.task.write_details(*details, outputs[split])
             if split in (*others, TRAIN_PART):
-                measured = {
-                    name.replace("eval_", f"{split}_", 1)
-                    if name.startswith("eval_")
-                    else name: value
-                    for name, value in measured.items()
-                }
+                measured = {re.sub("^eval_", f"{split}_", n): v for n, v in measured.items()}
             if split == first:
                 illustrations = evaluator.illustrations()
                 baseline = self.task.baseline(self.examples[split])
