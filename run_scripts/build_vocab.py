@@ -124,12 +124,7 @@ class BuildVocabFlags:
         least=1,
         most=2**20,
     )
-    random_seed: int = flag(
-        12345,
-        "The seed for sampling lines.",
-        least=-(2**63),
-        most=2**63 - 1,
-    )
+    random_seed: int = flag(12345, "The seed for sampling lines.", least=-(2**63), most=2**63 - 1)
     strict_utf8: bool = groups.FILES.flag(
         False,
         "Stop with an error on invalid UTF-8. Default: skip and count invalid bytes; stop "

@@ -93,9 +93,7 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         "Default: --warmup_step sets the number of warm-up updates.",
     )
     warmup_step: int = shared(
-        "warmup_step",
-        default=PerModel(1000),
-        help="The number of warm-up updates.",
+        "warmup_step", default=PerModel(1000), help="The number of warm-up updates."
     )
     save_checkpoints_steps: int = shared("save_checkpoints_steps", default=100)
     num_keep_checkpoint: int = groups.COMPATIBILITY.optional(

@@ -66,8 +66,7 @@ class CreateDataFlags(TokenizerFlags):
         in_manifest=False,
     )
     split_sentences: bool = groups.FILES.flag(
-        False,
-        'Split lines that hold several sentences. Needs the pip extra "korean" (kiwipiepy).',
+        False, 'Split lines that hold several sentences. Needs the pip extra "korean" (kiwipiepy).'
     )
     long_lines: str = groups.FILES.flag(
         "split",
@@ -144,8 +143,7 @@ class CreateDataFlags(TokenizerFlags):
         most=1,
     )
     do_whole_word_mask: bool = groups.ROWS.flag(
-        PerModel(False, {"albert": True}),
-        "Mask all tokens of a word together.",
+        PerModel(False, {"albert": True}), "Mask all tokens of a word together."
     )
     ngram: int = groups.ROWS.flag(
         PerModel(1, {"albert": 3}),
@@ -237,9 +235,7 @@ class CreateDataFlags(TokenizerFlags):
         no_effect=True,
     )
     parallel: bool = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect.",
-        in_manifest=False,
-        no_effect=True,
+        "Accepted but has no effect.", in_manifest=False, no_effect=True
     )
 
 

@@ -25,11 +25,7 @@ from run_scripts.flags.limits import (
     MOST_SEEDS,
 )
 from run_scripts.flags.tokenizer import TokenizerFlags
-from run_scripts.flags.training import (
-    TrainingFlags,
-    ascending_numbers,
-    check_training_flags,
-)
+from run_scripts.flags.training import TrainingFlags, ascending_numbers, check_training_flags
 
 if TYPE_CHECKING:
     from finetuning.downstream_task import TaskDataset
@@ -181,16 +177,9 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "only.",
     )
     classifier_dropout: float = groups.HEAD.flag(
-        0.1,
-        "The dropout rate before the output layer.",
-        least=0,
-        below=1,
-        recorded=True,
+        0.1, "The dropout rate before the output layer.", least=0, below=1, recorded=True
     )
-    cached_dir: str = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect.",
-        no_effect=True,
-    )
+    cached_dir: str = groups.COMPATIBILITY.optional("Accepted but has no effect.", no_effect=True)
     albert_hub_module_handle: str = groups.COMPATIBILITY.optional(
         "Refused: download and unpack the module, and give its folder as --model_dir."
     )

@@ -6,13 +6,7 @@ from typing import Any
 
 from bert_tf.config import EncoderConfig
 from bert_tf.costs.flops import block_flops, forward_flops, training_flops
-from bert_tf.memory_estimate import (
-    GIB,
-    KEPT_BYTES,
-    count_parts,
-    estimate_bytes,
-    inference_bytes,
-)
+from bert_tf.memory_estimate import GIB, KEPT_BYTES, count_parts, estimate_bytes, inference_bytes
 from bert_tf.names import is_blockwise
 from electra_tf import costs as costs_of_both
 from electra_tf.config import ElectraConfig
@@ -46,10 +40,7 @@ def published_sizes() -> dict[str, EncoderConfig]:
 
 
 def print_tables(
-    models: Mapping[str, EncoderConfig],
-    lengths: Sequence[int],
-    batch: int,
-    token_dropping: float,
+    models: Mapping[str, EncoderConfig], lengths: Sequence[int], batch: int, token_dropping: float
 ) -> None:
     """Prints all tables; with `token_dropping` that share of the tokens skips the middle layers."""
     print("Parameters in millions: of the encoder by part, and of the heads of pre-training\n")

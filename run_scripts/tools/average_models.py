@@ -36,12 +36,10 @@ class AverageFlags:
     EXAMPLE = "--models=output/seed_1,output/seed_2,output/seed_3 --output_dir=output/mean"
 
     models: str = groups.MODEL.required(
-        "The models to average, comma-separated: model folders or checkpoints.",
-        is_path=True,
+        "The models to average, comma-separated: model folders or checkpoints.", is_path=True
     )
     output_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write the averaged model to. It must not hold a model yet.",
-        required=True,
+        "The folder to write the averaged model to. It must not hold a model yet.", required=True
     )
 
 
