@@ -1,7 +1,8 @@
 """The tables of models: what any size needs, a table for each kind of cost."""
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bert_tf.config import EncoderConfig
@@ -21,10 +22,6 @@ PUBLISHED = ((BERT, 30522), (ALBERT, 30000))
 MASKED_SHARE = 0.15
 
 PRECISIONS = [name for name in KEPT_BYTES if name != "float16"]  # which needs as much as bfloat16
-
-# (configuration, rows, length, precision, whether with its generator, the share of dropped tokens)
-# -> bytes.
-Memory = Callable[[EncoderConfig, int, int, str, bool, float], float]
 
 # Where a model has fewer positions than a length.
 NONE = "-"
@@ -52,9 +49,9 @@ def print_tables(
         f"{masks}{dropped}\n"
     )
     print_columns(operation_rows(models, lengths, token_dropping))
-    for title, memory in MEMORIES.items():
+    for title, recompute in MEMORIES.items():
         print(f"\nMemory in GiB {title}, {batch} rows of a length at once, by estimate\n")
-        print_columns(memory_rows(models, lengths, batch, memory, token_dropping))
+        print_columns(memory_rows(models, lengths, batch, recompute, token_dropping))
     print(
         "\nA teacher (run_pretraining --teacher_dir) is not counted: it adds about the operations\n"
         "and the memory that the tables give for using the teacher's model."
@@ -117,50 +114,38 @@ def encoding_flops(config: EncoderConfig, length: int) -> int:
     return forward_flops(config, length, 0) - only_first + everywhere
 
 
+# The end of a table's title -> --recompute of a training; None: a finished model is used, without
+# its generator and with all tokens.
+MEMORIES = {"to train": "none", "to train with --recompute=block": "block", "to use": None}
+
+
 def memory_rows(
     models: Mapping[str, EncoderConfig],
     lengths: Sequence[int],
     batch: int,
-    memory: Memory,
+    recompute: str | None,
     token_dropping: float,
 ) -> list[list[str]]:
     """The header, and a row for each model: each length in each precision."""
-    rows = [["", *(f"{length} {name}" for length in lengths for name in PRECISIONS)]]
+    columns = [*itertools.product(lengths, PRECISIONS)]
+    rows = [["", *(f"{length} {precision}" for length, precision in columns)]]
     for name, config, both in with_generators(models):
-        sizes = [
-            f"{memory(config, batch, length, precision, both, token_dropping) / GIB:.1f}"
-            if length <= config.max_position_embeddings
-            else NONE
-            for length in lengths
-            for precision in PRECISIONS
-        ]
-        rows.append([name, *sizes])
+        cells = []
+        for length, precision in columns:
+            if length > config.max_position_embeddings:
+                cells.append(NONE)
+                continue
+            options: dict[str, Any] = {"blockwise": is_blockwise("auto", length)}
+            sizes: Any = (batch, length, predictions_of(length), precision, recompute)
+            if recompute is None:
+                size = inference_bytes(config, batch, length, precision)
+            elif both:
+                size = costs_of_both.estimate_bytes(config, *sizes, **options)
+            else:
+                size = estimate_bytes(config, *sizes, token_dropping=token_dropping, **options)
+            cells.append(f"{size / GIB:.1f}")
+        rows.append([name, *cells])
     return rows
-
-
-def to_train(recompute: str) -> Memory:
-    """The `Memory` of training."""
-
-    def memory(config, batch, length, precision, both, token_dropping):
-        sizes = (batch, length, predictions_of(length), precision, recompute)
-        blockwise = is_blockwise("auto", length)
-        if both:
-            return costs_of_both.estimate_bytes(config, *sizes, blockwise=blockwise)
-        options = {"blockwise": blockwise, "token_dropping": token_dropping}
-        return estimate_bytes(config, *sizes, **options)
-
-    return memory
-
-
-# The end of each table's title -> its function.
-MEMORIES = {
-    "to train": to_train("none"),
-    "to train with --recompute=block": to_train("block"),
-    # A finished model: without its generator, with all tokens.
-    "to use": lambda config, batch, length, precision, *_: inference_bytes(
-        config, batch, length, precision
-    ),
-}
 
 
 def millions(count: float) -> str:
