@@ -96,19 +96,13 @@ class PretrainingTeacherFlags(TeacherFlags):
 
 @dataclasses.dataclass(frozen=True)
 class GivenTeacher:
-    """The teacher that flags name, checked as far as possible without TensorFlow.
+    """The teacher that flags name, checked as far as possible without TensorFlow."""
 
-    Attributes:
-        folder: the `ModelFolder` of --teacher_dir.
-        weight, temperature: the flags.
-        layer: the layer whose relations are learned, from 1; None: its outputs are.
-        heads, relations: as `bert_tf.distillation.RelationTeacher` has them.
-    """
-
-    folder: ModelFolder
+    folder: ModelFolder  # of --teacher_dir
     weight: float
     temperature: float
-    layer: int | None = None
+    layer: int | None = None  # whose relations are learned, from 1; None: its outputs are
+    # As `bert_tf.distillation.RelationTeacher` has them.
     heads: int = 1
     relations: tuple[str, ...] = ()
 
