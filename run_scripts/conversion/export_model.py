@@ -62,9 +62,6 @@ FORMATS = {
 }
 
 
-# More than the width of any model.
-HIGHEST_RANK = 2**20
-
 # As transformers reads --max_shard_size: powers of 1000, with an i of 1024.
 _UNITS = {
     "": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
@@ -127,7 +124,7 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "For --format=difference, the rank used to approximate each weight matrix's change from "
         "--base_dir. A higher rank is more accurate but takes more space. Default: 24.",
         least=1,
-        most=HIGHEST_RANK,
+        most=2**20,  # more than the width of any model
     )
     max_size: str = groups.EXPORT.optional(
         "The maximum total size of the export, such as 20MB. A larger export is an error. "

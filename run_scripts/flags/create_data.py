@@ -24,12 +24,6 @@ from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_PROCESSES
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.tokenizer import TokenizerFlags
 
-# SpanBERT's longest spans have 10 words.
-LONGEST_NGRAM = 32
-
-# ALBERT's default is 40 passes.
-MOST_PASSES = 10_000
-
 
 @dataclasses.dataclass(frozen=True)
 class CreateDataFlags(TokenizerFlags):
@@ -150,7 +144,7 @@ class CreateDataFlags(TokenizerFlags):
         "The maximum number of consecutive words (tokens if --do_whole_word_mask is off) to mask "
         "together.",
         least=1,
-        most=LONGEST_NGRAM,
+        most=32,  # SpanBERT's longest spans have 10 words
     )
     favor_shorter_ngram: bool = groups.ROWS.flag(
         PerModel(True),
@@ -182,7 +176,7 @@ class CreateDataFlags(TokenizerFlags):
         "defaults of BERT and ALBERT are for --masking=static; with --masking=dynamic, the "
         "default is 1.",
         least=1,
-        most=MOST_PASSES,
+        most=10_000,
     )
     random_seed: int = flag(
         12345,

@@ -16,8 +16,6 @@ from tokenization.comparison import open_vocabulary
 
 PACKAGES = ("starlette", "uvicorn")  # the extra "explore"
 
-HIGHEST_PORT = 2**16 - 1
-
 
 @dataclasses.dataclass(frozen=True)
 class ExploreFlags(DeviceFlags):
@@ -44,7 +42,7 @@ class ExploreFlags(DeviceFlags):
         takes=(FILE, FOLDER, NOTHING),
     )
     port: int = flag(
-        8017, "The TCP port to serve the page on. 0: any free port.", least=0, most=HIGHEST_PORT
+        8017, "The TCP port to serve the page on. 0: any free port.", least=0, most=2**16 - 1
     )
 
 
