@@ -16,7 +16,7 @@ from create_pretraining_data.instances.long_lines import LONG_LINES
 from create_pretraining_data.instances.packing import row_predictions
 from create_pretraining_data.instances.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.records.shard_names import expand_output_file
-from model_formats.encoders import BERT, ENCODERS
+from model_formats.encoders import ALBERT, BERT, ENCODERS
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel, flag, is_given, resolve_model_defaults
@@ -278,11 +278,12 @@ def choose_objective(
         return ObjectiveDefaults(folder.encoder.objective, folder.model_type, reason)
     if not given:
         reason = "because neither --objective nor a flag of ALBERT's is given"
-        return ObjectiveDefaults("nsp", "bert", reason)
+        return ObjectiveDefaults(BERT.objective, BERT.name, reason)
     if is_given(flags, "random_next_sentence") and wants_random:
-        return ObjectiveDefaults("nsp", "albert", "because of --random_next_sentence")
+        return ObjectiveDefaults("nsp", ALBERT.name, "because of --random_next_sentence")
     names = ", ".join(f"--{name}" for name in given)
-    return ObjectiveDefaults("sop", "albert", f"because a flag of ALBERT's is given ({names})")
+    reason = f"because a flag of ALBERT's is given ({names})"
+    return ObjectiveDefaults(ALBERT.objective, ALBERT.name, reason)
 
 
 def resolve_defaults(flags: CreateDataFlags, model_type: str) -> CreateDataFlags:
