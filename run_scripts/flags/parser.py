@@ -6,8 +6,7 @@ class CopyFlags:
     source: str = flag(None, "The file to copy.", required=True)
     times: int = flag(1, "How often.")
 
-def main(argv=None):
-    return run_program(copy, CopyFlags, argv)     # copy(CopyFlags(source=..., times=1))
+main = functools.partial(run_program, copy, CopyFlags)    # copy(CopyFlags(source=..., times=1))
 """
 
 import contextlib

@@ -73,7 +73,8 @@ def test_programs_are_all_here():
     declared = {
         str(path)
         for path in (ROOT / "run_scripts").rglob("*.py")
-        if re.search(r"\(run_program,|return run_program\(", path.read_text(encoding="utf-8"))
+        if path.name != "parser.py"
+        and re.search(r"\(run_program,|return run_program\(", path.read_text(encoding="utf-8"))
     }
     assert len(declared) == len(FLAG_CLASSES)
 
