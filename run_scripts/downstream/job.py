@@ -18,7 +18,6 @@ from run_scripts.flags.finetune import (
     evaluated_splits,
     find_fine_tuned,
     read_boundaries,
-    refuse_hub_handle,
     unused_steps,
 )
 from run_scripts.flags.training import check_checkpoint, check_length
@@ -58,7 +57,6 @@ def make_job(
     given: Flags, program: "Program[Flags, Data]", **known: Any
 ) -> DownstreamJob[Flags, Data]:
     """Checks what `finetune` is given with the files that are named."""
-    refuse_hub_handle(given)
     model = find_model(given)
     saved = saved_task_flags(given, model, program.task, **known)
     if (given.do_eval or given.do_predict) and not given.do_train:

@@ -186,7 +186,13 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
 
     @classmethod
     def as_meant(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Moves the value of --early_stopping, if it was given, to `patience`."""
+        """Moves a value of --early_stopping to `patience`; refuses flags that cannot work."""
+        if given["albert_hub_module_handle"]:  # which names a configuration in Google's programs
+            raise InputError(
+                "--albert_hub_module_handle must not be given: download and unpack the module, and "
+                "give its folder as --model_dir. Received: "
+                f"{given['albert_hub_module_handle']}"
+            )
         if given["early_stopping"] and given["patience"]:
             raise InputError(
                 "--patience and --early_stopping: only one may be given. Received: "
@@ -212,15 +218,6 @@ class TextFlags(TeacherFlags, FinetuneFlags):
 
 
 Flags = TypeVar("Flags", bound=FinetuneFlags)
-
-
-def refuse_hub_handle(values: FinetuneFlags) -> None:
-    """Refuses --albert_hub_module_handle, which names a configuration too in Google's programs."""
-    if values.albert_hub_module_handle:
-        raise InputError(
-            "--albert_hub_module_handle must not be given: download and unpack the module, and "
-            f"give its folder as --model_dir. Received: {values.albert_hub_module_handle}"
-        )
 
 
 def check_finetune_flags(values: FinetuneFlags) -> None:
