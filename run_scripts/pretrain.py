@@ -170,7 +170,7 @@ def model_files_writer(
         corpus = add_counts(list(described.values()))
         stage = {"program": "pre-training", "corpus": corpus, "settings": settings}
         stage |= {"objective": job.objective} if job.objective else {}
-        stages = [*job.begun.earlier_stages(job.model.checkpoint), stage]
+        stages = [*(stages[:-1] if job.begun.checkpoint else stages), stage]
     write = functools.partial(
         ModelFolder.write, tokenizer=job.tokenizer, positions=positions, stages=stages
     )

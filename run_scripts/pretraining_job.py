@@ -131,7 +131,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
         config=config,
         begun=begun,
         source=source,
-        stages=stages_of(source),
+        stages=begun.stages if begun.checkpoint else stages_of(start),
         pretraining=pretraining,
         files=files,
         eval_files=eval_files,
