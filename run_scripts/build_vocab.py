@@ -1,12 +1,13 @@
 """The program build_vocab: learns a vocabulary from text, or compares several on sentences."""
 
 import dataclasses
+import functools
 import importlib.util
 import os
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
@@ -18,8 +19,7 @@ from run_scripts.flags.corpora import find_texts
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import LARGEST_VOCABULARY, MOST_PROCESSES
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
-from run_scripts.flags.paths import split_list
+from run_scripts.flags.paths import FILE, FOLDER, NOTHING, split_list
 
 if TYPE_CHECKING:
     from tokenization.vocab_learning.learn import LearningSettings
@@ -124,12 +124,7 @@ class BuildVocabFlags:
         least=1,
         most=2**20,
     )
-    random_seed: int = flag(
-        12345,
-        "The seed for sampling lines.",
-        least=-(2**63),
-        most=2**63 - 1,
-    )
+    random_seed: int = flag(12345, "The seed for sampling lines.", least=-(2**63), most=2**63 - 1)
     strict_utf8: bool = groups.FILES.flag(
         False,
         "Stop with an error on invalid UTF-8. Default: skip and count invalid bytes; stop "
@@ -163,11 +158,6 @@ SENTENCES = (
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(build_vocab, BuildVocabFlags, argv)
-
-
 def build_vocab(flags: BuildVocabFlags) -> None:
     """Learns and writes a vocabulary, or compares vocabularies."""
     if flags.compare:
@@ -179,7 +169,7 @@ def build_vocab(flags: BuildVocabFlags) -> None:
         raise InputError("--text requires --compare. Received: --text without --compare")
     started = time.monotonic()
     settings = make_settings(flags)
-    files = find_texts(flags.input_file, "input_file")
+    files = find_texts(flags.input_file)
 
     from create_pretraining_data.engine.plain_lines import open_texts
     from run_scripts.vocabulary_folder import add_manifest, is_up_to_date, make_manifest
@@ -293,6 +283,8 @@ def compare(flags: BuildVocabFlags) -> None:
             print(f"  {name:{width}}  {len(pieces):3}  {' '.join(pieces)}")
         print()
 
+
+main = functools.partial(run_program, build_vocab, BuildVocabFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

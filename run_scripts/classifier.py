@@ -1,9 +1,9 @@
 """The program run_classifier: fine-tunes a pre-trained model to classify or rate texts."""
 
 import dataclasses
+import functools
 import operator
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
@@ -28,12 +28,7 @@ from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import UNTRAINED, names_of, redeclare
-from run_scripts.flags.finetune import (
-    TextFlags,
-    check_is_file,
-    head_options,
-    split_of_predicted_file,
-)
+from run_scripts.flags.finetune import TextFlags, head_options, split_of_predicted_file
 from run_scripts.flags.parser import run_program
 
 if TYPE_CHECKING:
@@ -70,10 +65,8 @@ class ClassifierFlags(TextFlags):
         "A single file with all your examples: .csv, .tsv, .jsonl, .json or .parquet. A tenth of "
         "them are held out for evaluation."
     )
-    train_file: str = groups.FILES.optional(
-        "Your own training file: .csv, .tsv, .jsonl, .json or .parquet.",
-        is_input=True,
-        is_path=True,
+    train_file: str = groups.FILES.input_file(
+        "Your own training file: .csv, .tsv, .jsonl, .json or .parquet."
     )
     dev_file: str = groups.FILES.input_file(
         "Your own file of dev examples, in any format that --train_file accepts."
@@ -163,11 +156,6 @@ class ClassifierFlags(TextFlags):
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(classify, ClassifierFlags, argv)
-
-
 def classify(values: ClassifierFlags) -> None:
     """Checks the flags that are run_classifier's own, and runs the program."""
     predicted = split_of_predicted_file(values, ".csv")
@@ -190,7 +178,6 @@ def check_own_files(values: ClassifierFlags) -> dict[str, Any]:
                 "Received: none"
             )
         return {}
-    check_is_file(values.train_file, "train_file")
     named = next(n for n in (*FILE_FLAGS, "predict_file") if getattr(values, n))
     other = "data_dir" if values.data_dir else "task_name"
     if values.data_dir or (files and values.task_name not in (None, OWN_FILES)):
@@ -379,6 +366,8 @@ PROGRAM = Program(
     count_classes=lambda dataset, examples: count_classes(dataset.labels, examples),
 )
 
+
+main = functools.partial(run_program, classify, ClassifierFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -100,7 +100,7 @@ def create_data(flags: CreateDataFlags) -> None:
     tokenizer_flags = named_tokenizer(flags, *filter(None, [folder]))
     check_tokenizer_flags(tokenizer_flags, flags.model_dir)
     flags = resolve_flags(flags, defaults)
-    input_files = find_texts(flags.input_file, "input_file")
+    input_files = find_texts(flags.input_file)
     protected = list_files_read(tokenizer_flags, input_files)
     output_files = choose_output_files(flags.output_file, input_files, protected)
     check_names(output_files, protected)
@@ -150,7 +150,8 @@ def create_data(flags: CreateDataFlags) -> None:
 def resolve_flags(flags: CreateDataFlags, defaults: ObjectiveDefaults) -> CreateDataFlags:
     """Checks the flags and fills in those that are not given."""
     for name in names_of(flags, "no_effect"):
-        if is_given(flags, name):
+        # Unless it chose the defaults, as --input_file_mode may; then the first line names it.
+        if is_given(flags, name) and f"--{name}" not in defaults.reason:
             print(f"--{name} has no effect here (text is read as UTF-8, by --num_workers)")
     flags = resolve_defaults(flags, defaults.model_type)
     check_engine(flags)
@@ -354,27 +355,15 @@ def summary(
         f"{count:,} of {'no token' if reason == NO_PIECE else reason}"
         for reason, count in sorted(statistics.left_out.items())
     ]
-    documents = statistics.documents
-    counts = [
-        f"{documents:,} documents" + (f" ({', '.join(left_out)} left out)" if left_out else ""),
-        f"{statistics.sentences:,} sentences",
-        *(
-            [f"{statistics.repeated_lines:,} repeated lines left out"]
-            if statistics.repeated_lines
-            else []
-        ),
-        *(
-            [f"{statistics.long_lines:,} lines longer than a row ({flags.long_lines})"]
-            if statistics.long_lines
-            else []
-        ),
-        f"{statistics.examples:,} examples"
-        + (
-            f" of {statistics.sequences:,} sequences"
-            if statistics.examples < statistics.sequences
-            else ""
-        ),
-    ]
+    fewer = f" ({', '.join(left_out)} left out)" if left_out else ""
+    counts = [f"{statistics.documents:,} documents{fewer}", f"{statistics.sentences:,} sentences"]
+    if statistics.repeated_lines:
+        counts.append(f"{statistics.repeated_lines:,} repeated lines left out")
+    if statistics.long_lines:
+        counts.append(f"{statistics.long_lines:,} lines longer than a row ({flags.long_lines})")
+    is_packed = statistics.examples < statistics.sequences
+    packed = f" of {statistics.sequences:,} sequences" if is_packed else ""
+    counts.append(f"{statistics.examples:,} examples{packed}")
     if defaults.objective != "none":
         counts.append(f"label 1: {statistics.label_ones / statistics.sequences:.1%}")
     pieces = sum(length * count for length, count in statistics.lengths.items())
@@ -385,11 +374,9 @@ def summary(
         + (f" ({describe_lost_pieces(statistics)})" if lost else ""),
         f"[UNK] {statistics.unknown_pieces / statistics.pieces:.2%}",
     ]
-    text = [
-        summarize_repeats(repeats),
-        f"{seconds:.1f} s",
-        *([f"{statistics.examples / seconds:,.0f} examples/s"] if made_here else []),
-    ]
+    text = [summarize_repeats(repeats), f"{seconds:.1f} s"]
+    if made_here:
+        text.append(f"{statistics.examples / seconds:,.0f} examples/s")
     return "\n".join(", ".join(parts) for parts in (counts, rows, text))
 
 

@@ -133,12 +133,9 @@ def make_plan(
     """Divides the work into chunks, buckets and shards; unpacks what is not plain text."""
     inputs = []
     for number, source in enumerate(sources):
-        path, line_format = source.path, source.line_format
         if source.is_plain:
-            size = os.path.getsize(path)
-            inputs.append(
-                InputFile(path, os.path.abspath(path), size, line_format, source.text_key)
-            )
+            place, size = os.path.abspath(source.path), os.path.getsize(source.path)
+            inputs.append(InputFile(source.path, place, size, source.line_format, source.text_key))
         else:
             inputs.append(unpack_once(source, os.path.join(folder, f"input-{number:05d}")))
     chunks, continued = cut_into_chunks(inputs)

@@ -1,6 +1,7 @@
 """The program extract_features: writes the outputs of a model's layers for texts."""
 
 import dataclasses
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.finetune import read_layers
 from run_scripts.flags.limits import LARGEST_BATCH, LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
+from run_scripts.flags.paths import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags
 from run_scripts.flags.training import ModelFlags, check_checkpoint, check_length
 from run_scripts.given_model import GivenModel, find_directory
@@ -60,7 +61,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     output_file: str = groups.OUTPUT.optional(
         "The file to write the vectors to: NumPy arrays if its name ends in .npz, else JSON "
         "lines. Required unless --projector_dir is given.",
-        is_path=True,
+        takes=(FILE, NOTHING),
     )
     projector_dir: str = groups.OUTPUT.output_folder(
         "The folder to write the vectors to, for TensorBoard's projector (tensorboard --logdir)."
@@ -101,11 +102,6 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     master: str = groups.TPU.optional("Accepted but has no effect.")
     num_tpu_cores: int = groups.TPU.optional("Accepted but has no effect.", least=0)
     use_one_hot_embeddings: bool = groups.TPU.flag(False, "Accepted but has no effect.")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(extract_features, ExtractFeaturesFlags, argv)
 
 
 def extract_features(values: ExtractFeaturesFlags) -> None:
@@ -224,8 +220,6 @@ def check_flags(values: ExtractFeaturesFlags, checkpoint: str | None) -> None:
             raise InputError(f"--{name} needs a vector a line. Received: --pooling=none")
     if values.input_file and (kind := kind_of_path(values.input_file)) in (FOLDER, NOTHING):
         raise InputError(f"--input_file must be a file. Received: {values.input_file}, {kind}")
-    if values.output_file and (kind := kind_of_path(values.output_file)) not in (FILE, NOTHING):
-        raise InputError(f"--output_file must be a file. Received: {values.output_file}, {kind}")
     output = values.output_file or ""
     read = (values.input_file, values.vocab_file, values.spm_model_file, checkpoint)
     for source in filter(os.path.exists, filter(None, read)):
@@ -238,6 +232,8 @@ def check_flags(values: ExtractFeaturesFlags, checkpoint: str | None) -> None:
         raise InputError("one of --init_checkpoint, --model_dir must be given. Received: none")
     check_checkpoint(checkpoint)
 
+
+main = functools.partial(run_program, extract_features, ExtractFeaturesFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

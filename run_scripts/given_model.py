@@ -20,9 +20,6 @@ from run_scripts.flags.tokenizer import (
 from run_scripts.flags.training import NO_CONFIG, ModelFlags, given_config
 from tokenization.loading import Tokenizer
 
-# The flags that name a model, each alone or with others.
-MODEL_FLAGS = tuple(field.name for field in dataclasses.fields(ModelFlags))
-
 
 @dataclasses.dataclass(frozen=True)
 class GivenModel(Described):
@@ -79,7 +76,7 @@ class GivenModel(Described):
 def find_directory(flags: TokenizerFlags) -> str | None:
     """The --model_dir; the model that comes with this project where no flag names a model."""
     # An empty value is one too: of a variable that a shell script forgot to set.
-    if any(getattr(flags, name, None) is not None for name in MODEL_FLAGS):
+    if any(getattr(flags, f.name, None) is not None for f in dataclasses.fields(ModelFlags)):
         return getattr(flags, "model_dir", None)
     if source := source_of(flags):
         raise InputError(f"a tokenizer must be given with its model. Received: {source} alone")

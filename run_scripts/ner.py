@@ -1,9 +1,9 @@
 """The program run_ner: fine-tunes a pre-trained model to find named entities."""
 
 import dataclasses
+import functools
 import re
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
@@ -21,11 +21,7 @@ from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import redeclare
-from run_scripts.flags.finetune import (
-    TextFlags,
-    head_options,
-    split_of_predicted_file,
-)
+from run_scripts.flags.finetune import TextFlags, head_options, split_of_predicted_file
 from run_scripts.flags.parser import run_program
 
 if TYPE_CHECKING:
@@ -70,11 +66,6 @@ class NerFlags(TextFlags):
         "All tags, comma-separated. Default: the tags defined by --task_name, else the tags in "
         "the training file."
     )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(find_entities, NerFlags, argv)
 
 
 def find_entities(values: NerFlags) -> None:
@@ -123,6 +114,8 @@ def make_task(job: DownstreamJob[NerFlags, NerDataset]) -> "NamedEntityRecogniti
 
 PROGRAM = Program(TASKS["ner"], read_data, read_dataset_split, make_task, count_classes=count_kinds)
 
+
+main = functools.partial(run_program, find_entities, NerFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

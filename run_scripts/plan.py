@@ -7,9 +7,9 @@ It reads no text and imports no TensorFlow: the arithmetic is in `run_scripts.pl
 """
 
 import dataclasses
+import functools
 import re
 import sys
-from collections.abc import Sequence
 
 from bert_common.errors import InputError
 from bert_tf.config import EncoderConfig
@@ -31,12 +31,12 @@ from run_scripts.flags.parser import parse, run_program
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import given_config
-from run_scripts.planning.measured import KOREAN_WIKIPEDIA
 from run_scripts.planning.sizes import print_tables, published_sizes
 from run_scripts.planning.table import GIGABYTE, print_plan
 from run_scripts.planning.training import Phase
 
-# The jobs in `flagfiles/` that a plan is made of, a file for each phase.
+# The jobs in `flagfiles/` that a plan is made of, a file for each phase; the names begin with a key
+# of `ENCODERS`.
 JOBS = {
     "bert_mini": ("bert_mini_pretrain",),
     **{
@@ -153,11 +153,6 @@ class CorpusPlanFlags:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The program; returns the exit status."""
-    return run_program(show_plan, CorpusPlanFlags, argv)
-
-
 def show_plan(flags: CorpusPlanFlags) -> None:
     """Prints the plan of a corpus, or the tables of models."""
     refuse_unused(flags)
@@ -176,7 +171,7 @@ def show_plan(flags: CorpusPlanFlags) -> None:
                 f"--gpus={flags.gpus}, a batch of {phase.batch}"
             )
     cards = [CARDS[flags.gpu]] if flags.gpu else list(CARDS.values())
-    print_plan(flags, sizes, (config, phases), cards, KOREAN_WIKIPEDIA)
+    print_plan(flags, sizes, config, phases, cards)
 
 
 # The flags that only the tables of models read, and those that both the tables and a plan read. A
@@ -260,6 +255,8 @@ def read_job(model: str, packed: bool = True) -> tuple[EncoderConfig, list[Phase
     ]
     return config, phases
 
+
+main = functools.partial(run_program, show_plan, CorpusPlanFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

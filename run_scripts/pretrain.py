@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +34,6 @@ if TYPE_CHECKING:
     from bert_tf.training.state import TrainingState
     from create_pretraining_data.instances.mask_processes import MaskProcesses
     from run_scripts.session import Session
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(pretrain, PretrainFlags, argv)
 
 
 def pretrain(given: PretrainFlags) -> None:
@@ -119,7 +114,7 @@ def load_records(
         held_out = load(job.eval_files.paths, vars(flags) | job.eval_files.lengths)
     if job.teacher and flags.do_train:
         longest = longest_sequence(files, records.record_format)
-        job.teacher.check_length(longest, "--max_seq_length")
+        job.teacher.check_length(longest)
         job.teacher.check_types(token_types(files, records.record_format))
         records = dataclasses.replace(records, model_config=job.teacher.limited(config))
     session.check_agreement({"records": records.examples, "record files": sizes_of(files)})
@@ -228,15 +223,12 @@ def train(
         flags, num_train_steps=flags.last_step, bucket_boundaries=boundaries
     )
     workload = Workload(
-        job.config,
         records.examples,
         flags.max_seq_length,
         flags.max_predictions_per_seq,
-        attention=flags.attention,
         token_dropping=flags.token_dropping,
         sequences=record_format.packed_sequences or 1,
         predicts_words=True,
-        teacher=job.teacher,
         memory_line=job.pretraining.memory_line,
     )
     command = [f"    --{name}={value}" for name, value in vars(flags).items() if value is not None]
@@ -247,14 +239,7 @@ def train(
     with open_mask_processes(flags.mask_processes, flags.num_gpus, record_format) as processes:
         records = dataclasses.replace(records, mask_processes=processes)
         return session.train(
-            state,
-            records,
-            config,
-            workload,
-            evaluator,
-            texts=texts,
-            teacher=session.load_teacher(job, state),
-            **options,
+            job, state, records, config, workload, evaluator, texts=texts, **options
         )
 
 
@@ -295,3 +280,6 @@ def evaluate(
     note = job.pretraining.baseline(results, lambda: most_frequent_share(*records, *batches))
     drawn = flags.do_train and bool(flags.eval_input_file)  # training has drawn this point
     session.report(flags.output_dir, results, note, draw=not drawn)
+
+
+main = functools.partial(run_program, pretrain, PretrainFlags)

@@ -5,7 +5,6 @@ import functools
 import operator
 import os
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
@@ -94,9 +93,7 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         "Default: --warmup_step sets the number of warm-up updates.",
     )
     warmup_step: int = shared(
-        "warmup_step",
-        default=PerModel(1000),
-        help="The number of warm-up updates.",
+        "warmup_step", default=PerModel(1000), help="The number of warm-up updates."
     )
     save_checkpoints_steps: int = shared("save_checkpoints_steps", default=100)
     num_keep_checkpoint: int = groups.COMPATIBILITY.optional(
@@ -119,11 +116,6 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
             values |= {"do_train": True, "do_eval": True}
         names = {"num_keep_checkpoint": "keep_checkpoint_max", "dropout_prob": "classifier_dropout"}
         return values | {meant: values[n] for n, meant in names.items() if values[n] is not None}
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(answer_multiple_choice, RaceFlags, argv)
 
 
 def answer_multiple_choice(values: RaceFlags) -> None:
@@ -204,6 +196,8 @@ PROGRAM = Program(
     texts=operator.attrgetter("context", "question", "options"),
 )
 
+
+main = functools.partial(run_program, answer_multiple_choice, RaceFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -43,7 +43,6 @@ from bert_tf.training.time_budget import TimeBudget
 from bert_tf.training.xla import Compilation, choose_compilation, enable_auto_clustering
 from model_formats.load_folder import load
 from model_formats.weights import open_weights
-from run_scripts.flags.distillation import GivenTeacher
 from run_scripts.flags.finetune import FinetuneFlags
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.pretrain import PretrainFlags
@@ -170,17 +169,15 @@ class Session:
         # seed from the graph.
         keras.utils.set_random_seed(job.flags.random_seed % MAX_SEED or MAX_SEED - 1)
         with self.strategy.scope():
-            policy = POLICIES[self.precision]
-            attention = ATTENTION_FUNCTIONS[job.flags.attention]
-            encoder = job.model.encoder
             config, rate = job.config, job.flags.encoder_dropout
             if rate is not None:
                 config = dataclasses.replace(
                     config, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate
                 )
-            options: dict[str, Any] = {"attention_function": attention, "dtype": policy}
-            model = add_head(encoder.make_model(config, **options))
-            self.print(model_line(encoder.title, config))
+            attention, policy = ATTENTION_FUNCTIONS[job.flags.attention], POLICIES[self.precision]
+            options = {"attention_function": attention, "dtype": policy}
+            model = add_head(job.model.encoder.make_model(config, **options))
+            self.print(model_line(job.model.encoder.title, config))
             if schedule is None:
                 return TrainingState(model, None)  # type: ignore[arg-type]  # it is not trained
             correction = {"bias_correction": True} if job.flags.bias_correction else {}
@@ -208,17 +205,14 @@ class Session:
         self.check_agreement({"the step to resume from": state.step})
         self.print(line)
 
-    def load_teacher(self, job: Job, state: TrainingState) -> Teacher | None:
+    def load_teacher(self, job: Job) -> Teacher | None:
         """Loads the job's teacher, which is no part of the state; prints how it teaches."""
         given = job.teacher
         if given is None:
             return None
-        options: dict[str, Any] = {
-            "attention_function": ATTENTION_FUNCTIONS[job.flags.attention],
-            "dtype": POLICIES[self.precision],
-        }
+        attention, policy = ATTENTION_FUNCTIONS[job.flags.attention], POLICIES[self.precision]
         with self.strategy.scope():
-            loaded = load(given.folder, **options)
+            loaded = load(given.folder, attention_function=attention, dtype=policy)
         self.print(f"teacher: {loaded.source}, {given.describe()}")
         if given.layer is not None:
             last = job.config.num_block_calls
@@ -247,6 +241,7 @@ class Session:
 
     def train(
         self,
+        job: Job,
         state: TrainingState,
         data: TrainingData,
         config: TrainingConfig,
@@ -255,7 +250,7 @@ class Session:
         **options: Any,
     ) -> bool:
         """Prints a summary and trains, with `options` of the loop; whether a signal ended it."""
-        budget = state.time_budget
+        teacher, budget = self.load_teacher(job), state.time_budget
         of_all = "" if budget else f" of {config.num_train_steps}"
         if state.has_nothing_left(config.num_train_steps, evaluator is not None):
             more = "more time" if budget else "more steps"
@@ -265,8 +260,9 @@ class Session:
             )
             return False
         if not state.is_finished(config.num_train_steps):  # else a last evaluation alone is left
-            self._announce(state, config, workload)
+            self._announce(job, state, config, workload)
         data = data.in_order(state, config)
+        options["teacher"] = teacher
         stopped = train(state, self.strategy, data, config, evaluator, **options)
         if stopped:
             self.print(
@@ -277,7 +273,7 @@ class Session:
             self.print(f"the time is over after step {state.step}")
         return bool(stopped)
 
-    def _announce(self, state, config, workload):
+    def _announce(self, job, state, config, workload):
         """Prints devices, batches and steps, then the memory, then whether XLA compiles."""
         batch, examples = config.train_batch_size, workload.examples
         on_device = batch // self.strategy.num_replicas_in_sync
@@ -297,16 +293,16 @@ class Session:
         rows = on_device // microbatches * workload.rows
         sizes = (rows, workload.length, workload.predictions, self.precision, config.recompute)
         slots = len(state.optimizer.slots)
-        blockwise = is_blockwise(workload.attention, workload.length)
+        blockwise = is_blockwise(job.flags.attention, workload.length)
         options: dict[str, Any] = {"slots": slots, "blockwise": blockwise}
         if workload.token_dropping:
             options["token_dropping"] = workload.token_dropping
-            self.print(dropping_line(workload))
-        if workload.teacher:
+            self.print(dropping_line(job.config, workload))
+        if job.teacher:
             predictions = workload.predictions if workload.predicts_words else 0
             of_teacher = rows, workload.length, predictions, self.precision
-            options["beside"] = workload.teacher.bytes_beside(*of_teacher)
-        self.print(workload.memory_line(workload.model_config, *sizes, **options))
+            options["beside"] = job.teacher.bytes_beside(*of_teacher)
+        self.print(workload.memory_line(job.config, *sizes, **options))
         if blockwise:
             self.print("attention is computed for one block of queries at a time")
         if self.compilation.update:
@@ -318,9 +314,9 @@ class Session:
             self.print("compiling the training step, which may take a minute")
 
 
-def dropping_line(workload: "Workload") -> str:
+def dropping_line(config: EncoderConfig, workload: "Workload") -> str:
     """One line: which layers compute how many tokens of a row."""
-    calls, length = workload.model_config.num_block_calls, workload.length
+    calls, length = config.num_block_calls, workload.length
     share, places = workload.token_dropping, workload.predictions
     kept = kept_tokens(length, share, places, workload.sequences)
     return (
@@ -353,14 +349,11 @@ def _listed(lengths):
 class Workload:
     """The size of a training run, for the lines that announce it."""
 
-    model_config: EncoderConfig
     examples: int  # their number
     length: int  # the most tokens of a sequence
     predictions: int = 1  # masked positions of a sequence
     rows: int = 1  # sequences of an example
-    attention: str = "auto"  # a key of `ATTENTION_FUNCTIONS`
     token_dropping: float = 0.0  # the share of the tokens that skip the middle layers
     sequences: int = 1  # places for sequences in a packed row
     predicts_words: bool = False  # whether those are words
-    teacher: GivenTeacher | None = None
     memory_line: Callable[..., str] = memory_line  # what says how much memory it needs

@@ -7,9 +7,10 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
+from bert_common.folders import kind_of_path
 from bert_common.text_encoding import NAMES
 from finetuning.question_answering.data import read_questions
 from finetuning.settings import split_names
@@ -34,9 +35,9 @@ from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
-from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, check_is_file
+from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.paths import split_list
+from run_scripts.flags.paths import FILE, split_list
 
 if TYPE_CHECKING:
     from finetuning.similarity.task import Similarity
@@ -46,9 +47,6 @@ shared = functools.partial(redeclare, FinetuneFlags)
 # Kept in step with `finetuning.similarity`, whose modules import TensorFlow.
 OBJECTIVES = ("cosine", "ranking", "simcse", "both")
 POOLINGS = ("mean", "cls", "max")
-
-# The cosine of a right pair in units of this decides how sharply a wrong one is pushed away.
-HIGHEST_TEMPERATURE = 100.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +135,7 @@ class SimilarityFlags(FinetuneFlags):
         "The softmax temperature by which similarities are divided, for every --objective except "
         "cosine. Lower values put more weight on hard negatives.",
         above=0,
-        most=HIGHEST_TEMPERATURE,
+        most=100.0,  # in units of which all cosines are the same
         recorded=True,
         kept=True,
     )
@@ -173,22 +171,16 @@ class SimilarityFlags(FinetuneFlags):
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(learn_vectors, SimilarityFlags, argv)
-
-
 def learn_vectors(values: SimilarityFlags) -> None:
     """Checks the flags that are run_similarity's own, and runs the program."""
     known = {}
     if not (values.task_name or values.data_dir) and (values.train_file or _own_files(values)):
         known = {"task_name": OWN_FILES}
-    for name in ("dev_file", "test_file"):
-        check_is_file(getattr(values, name), name)
     names = train_names(values)
     for path in names:
-        if len(names) == 1 or path != known.get("task_name", values.task_name):
-            check_is_file(path, "train_file")
+        is_task = len(names) > 1 and path == known.get("task_name", values.task_name)
+        if path and not is_task and (kind := kind_of_path(path)) != FILE:
+            raise InputError(f"--train_file must be {FILE}. Received: {path}, {kind}")
     finetune(values, PROGRAM, **known)
 
 
@@ -361,33 +353,27 @@ def make_task(job: DownstreamJob[SimilarityFlags, SimilarityDataset]) -> "Simila
     """The task of a `DownstreamJob` as a `Similarity`."""
     from finetuning.similarity.task import Similarity
 
-    flags, objective = job.flags, job.flags.objective
+    flags, config, objective = job.flags, job.config, job.flags.objective
     if objective is None and "train" in job.dataset.sources:
         objective = suited_objective(job.dataset)
-    if flags.do_train and objective == "simcse":
-        check_dropout(job.config)
+    rates = config.hidden_dropout_prob, config.attention_probs_dropout_prob
+    if flags.do_train and objective == "simcse" and not any(rates):  # both passes would be the same
+        raise InputError(
+            "--objective=simcse needs dropout: hidden_dropout_prob or "
+            "attention_probs_dropout_prob above 0 in the model's configuration. Received: 0 and 0"
+        )
     return Similarity(
         job.dataset,
         job.tokenizer,
         flags.max_seq_length,
         pooling=flags.pooling,
         normalize=flags.normalize,
-        sizes=read_sizes(flags.embedding_sizes, job.config.hidden_size),
+        sizes=read_sizes(flags.embedding_sizes, config.hidden_size),
         objective=objective or "ranking",
         temperature=flags.temperature,
         freeze_embeddings=flags.freeze_embeddings,
         on_train_part=flags.eval_on == TRAIN_PART,
     )
-
-
-def check_dropout(config: Any) -> None:
-    """Refuses simcse for a model in which both passes of a text are the same."""
-    rates = config.hidden_dropout_prob, config.attention_probs_dropout_prob
-    if not any(rates):
-        raise InputError(
-            "--objective=simcse needs dropout: hidden_dropout_prob or "
-            "attention_probs_dropout_prob above 0 in the model's configuration. Received: 0 and 0"
-        )
 
 
 def read_sizes(text: str | None, hidden_size: int) -> tuple[int, ...]:
@@ -402,13 +388,11 @@ def read_sizes(text: str | None, hidden_size: int) -> tuple[int, ...]:
 
 
 PROGRAM = Program(
-    TASKS["similarity"],
-    read_data,
-    read_split,
-    make_task,
-    texts=operator.attrgetter("texts"),
+    TASKS["similarity"], read_data, read_split, make_task, texts=operator.attrgetter("texts")
 )
 
+
+main = functools.partial(run_program, learn_vectors, SimilarityFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,7 +5,6 @@ import functools
 import operator
 import os
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
@@ -28,7 +27,7 @@ from run_scripts.flags.distillation import TeacherFlags
 from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, read_articles
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_SHOWN
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, NOTHING
+from run_scripts.flags.paths import FILE, NOTHING
 from tokenization import FullTokenizer
 
 if TYPE_CHECKING:
@@ -201,11 +200,6 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
         return None if unused else self.init_checkpoint
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(answer, SquadFlags, argv)
-
-
 def answer(values: SquadFlags) -> None:
     """Checks the flags that are run_squad's own, and runs the program."""
     check_squad_flags(values)
@@ -324,6 +318,8 @@ PROGRAM = Program(
     head_settings=beam_sizes,
 )
 
+
+main = functools.partial(run_program, answer, SquadFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,18 +1,17 @@
 """The program adapt_checkpoint: carries a model over to another vocabulary or more positions."""
 
 import dataclasses
+import functools
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from bert_common.atomic_write import write_json
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
 from bert_common.import_tensorflow import import_tensorflow
-from bert_tf.checkpoint_files import (
-    EXPORTED_NAME,
-)
+from bert_tf.checkpoint_files import EXPORTED_NAME
 from bert_tf.config import LARGEST_SIZE, EncoderConfig
 from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows, read_tokens
 from model_formats.adaptation.new_rows import draw_all_new, plan_rows, typical_rows
@@ -27,7 +26,7 @@ from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
+from run_scripts.flags.paths import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from run_scripts.flags.training import check_checkpoint
 from tokenization.loading import Tokenizer
@@ -94,40 +93,39 @@ class AdaptFlags:
     random_seed: int = flag(12345, "The seed for --new_rows=random.", least=0, most=MAX_SEED)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(adapt, AdaptFlags, argv)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class AdaptationJob:
-    """What the flags mean, checked as far as possible without TensorFlow."""
-
-    model: ModelFolder
-    tokenizer: Tokenizer | None  # the model's own, or None
-    new_tokenizer: Tokenizer | None  # the result's, or None
-    rows: list[Any] | None  # of the new vocabulary
-    report: dict[str, Any]
-
-
 def adapt(values: AdaptFlags) -> None:
     """Checks flags and files, then writes the adapted model."""
-    job = make_job(values)
+    check_flags(values)
+    chosen = check_checkpoint(values.init_checkpoint)
+    model = ModelFolder.open(values.model_dir, chosen)
+    config, known = model.config, model.trained_positions
+    check_output(values.output_dir, model.path)
+    check_positions(values, config, known)
+    tokenizer = new_tokenizer = open_own_tokenizer(values, model)
+    rows = typical = None
+    report: dict[str, Any] = {"checkpoint": model.checkpoint}
+    if tokenizer and (values.tokenizer_dir or values.add_tokens):
+        new_tokenizer, rows, report["vocabulary"] = plan_vocabulary(values, config, tokenizer)
+        typical = typical_rows(tokenizer)
+        config = dataclasses.replace(config, vocab_size=len(rows))
+    positions, method = values.max_position_embeddings, values.new_positions or "repeat"
+    if positions:
+        old = config.max_position_embeddings
+        report["positions"] = {"old": old, "trained": known, "new": positions, "method": method}
+        config = dataclasses.replace(config, max_position_embeddings=positions)
     requirement = "--output_dir must be a folder that can be created and written to"
     make_writable(values.output_dir, requirement)
     import_tensorflow()
     from bert_tf.checkpoint import write_arrays
     from model_formats.adaptation.arrays import Changes, adapted_arrays
 
-    model, positions = job.model, values.max_position_embeddings
-    known = model.trained_positions
     trained = known or model.config.max_position_embeddings  # released models trained them all
     changes = Changes(
-        rows=job.rows,
-        typical=typical_rows(job.tokenizer) if job.rows and job.tokenizer else None,
+        rows=rows,
+        typical=typical,
         positions=positions,
         trained=trained,
-        method=values.new_positions or "repeat",
+        method=method,
         seed=values.random_seed,
     )
     arrays = open_weights(model.checkpoint, model)
@@ -137,47 +135,18 @@ def adapt(values: AdaptFlags) -> None:
     ModelFolder.write(
         values.output_dir,
         model.model_type,
-        new_config(job, positions),
-        tokenizer=job.new_tokenizer,
+        config,
+        tokenizer=new_tokenizer,
         positions=trained if positions else known,
         task=model.task,  # whose head is carried over too
         settings=model.settings,
         stages=model.stages,
     )
-    write_json(os.path.join(values.output_dir, REPORT_FILE), job.report)
+    write_json(os.path.join(values.output_dir, REPORT_FILE), report)
     # The checkpoint comes last: it makes the folder a model's.
     write_arrays(os.path.join(values.output_dir, EXPORTED_NAME), adapted)
-    print_report(job.report)
+    print_report(report)
     print(f"written: {values.output_dir}")
-
-
-def make_job(values: AdaptFlags) -> AdaptationJob:
-    """Reads the model's folder and the new vocabulary."""
-    check_flags(values)
-    chosen = check_checkpoint(values.init_checkpoint)
-    model = ModelFolder.open(values.model_dir, chosen)
-    config, trained = model.config, model.trained_positions
-    check_output(values.output_dir, model.path)
-    check_positions(values, config, trained)
-    tokenizer = open_own_tokenizer(values, model)
-    new_tokenizer, rows = tokenizer, None
-    report: dict[str, Any] = {"checkpoint": model.checkpoint}
-    if tokenizer and (values.tokenizer_dir or values.add_tokens):
-        new_tokenizer, rows, report["vocabulary"] = plan_vocabulary(values, config, tokenizer)
-    if values.max_position_embeddings:
-        report["positions"] = {
-            "old": config.max_position_embeddings,
-            "trained": trained,
-            "new": values.max_position_embeddings,
-            "method": values.new_positions or "repeat",
-        }
-    return AdaptationJob(
-        model=model,
-        tokenizer=tokenizer,
-        new_tokenizer=new_tokenizer,
-        rows=rows,
-        report=report,
-    )
 
 
 def check_flags(values: AdaptFlags) -> None:
@@ -254,14 +223,6 @@ def plan_vocabulary(
     return new, rows, vocabulary_report(rows, tokenizer, new)
 
 
-def new_config(job: AdaptationJob, positions: int | None) -> EncoderConfig:
-    """The configuration of the adapted model."""
-    changes: dict[str, Any] = {"max_position_embeddings": positions} if positions else {}
-    if job.rows is not None:
-        changes["vocab_size"] = len(job.rows)
-    return dataclasses.replace(job.model.config, **changes)
-
-
 def print_report(report: Mapping[str, Any]) -> None:
     """Prints what was done."""
     if "vocabulary" in report:
@@ -276,6 +237,8 @@ def print_report(report: Mapping[str, Any]) -> None:
             f"{'that were trained' if numbers['trained'] else 'of the model'}"
         )
 
+
+main = functools.partial(run_program, adapt, AdaptFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

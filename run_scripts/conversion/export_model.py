@@ -1,12 +1,13 @@
 """The program export_model: writes a model in the format of other software."""
 
 import dataclasses
+import functools
 import importlib
 import importlib.util
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bert_common.errors import InputError
@@ -16,7 +17,7 @@ from model_formats.model_folder import ModelFolder
 from run_scripts.flags import groups
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
+from run_scripts.flags.paths import FILE, FOLDER, NOTHING
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer, source_of
 from run_scripts.flags.training import check_checkpoint
 from run_scripts.given_model import named_tokenizer
@@ -60,9 +61,6 @@ FORMATS = {
     ),
 }
 
-
-# More than the width of any model.
-HIGHEST_RANK = 2**20
 
 # As transformers reads --max_shard_size: powers of 1000, with an i of 1024.
 _UNITS = {
@@ -126,17 +124,12 @@ class ExportFlags(TokenizerFlags, DeviceFlags):
         "For --format=difference, the rank used to approximate each weight matrix's change from "
         "--base_dir. A higher rank is more accurate but takes more space. Default: 24.",
         least=1,
-        most=HIGHEST_RANK,
+        most=2**20,  # more than the width of any model
     )
     max_size: str = groups.EXPORT.optional(
         "The maximum total size of the export, such as 20MB. A larger export is an error. "
         "Default: no limit."
     )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(export_model, ExportFlags, argv)
 
 
 def export_model(values: ExportFlags) -> None:
@@ -231,6 +224,8 @@ def check_libraries(form: Format) -> None:
                 f"this format needs {library} (pip install {requirement}). Received: not installed"
             )
 
+
+main = functools.partial(run_program, export_model, ExportFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

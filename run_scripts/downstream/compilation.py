@@ -17,10 +17,7 @@ XLA_GAIN = 0.2
 
 
 def compilation_cost(
-    job: DownstreamJob[Any, Any],
-    task: DownstreamTask,
-    split: str,
-    counts: Mapping[str, int],
+    job: DownstreamJob[Any, Any], task: DownstreamTask, split: str, counts: Mapping[str, int]
 ) -> float:
     """The cost of compiling, spread over the batches of a split: in positions of each batch.
 

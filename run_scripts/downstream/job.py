@@ -18,7 +18,6 @@ from run_scripts.flags.finetune import (
     evaluated_splits,
     find_fine_tuned,
     read_boundaries,
-    refuse_hub_handle,
     unused_steps,
 )
 from run_scripts.flags.training import check_checkpoint, check_length
@@ -58,7 +57,6 @@ def make_job(
     given: Flags, program: "Program[Flags, Data]", **known: Any
 ) -> DownstreamJob[Flags, Data]:
     """Checks what `finetune` is given with the files that are named."""
-    refuse_hub_handle(given)
     model = find_model(given)
     saved = saved_task_flags(given, model, program.task, **known)
     if (given.do_eval or given.do_predict) and not given.do_train:
@@ -92,7 +90,7 @@ def make_job(
     settings = {name: getattr(flags, name) for name in program.task.settings}
     settings |= program.head_settings(flags, model.encoder)
     if teacher:
-        teacher.check_length(flags.max_seq_length, "--max_seq_length")
+        teacher.check_length(flags.max_seq_length)
         labels = getattr(dataset, "labels", ()) or getattr(dataset, "tags", ())
         check_task(teacher, program.task.name, labels, settings)
     return DownstreamJob(

@@ -4,7 +4,9 @@ It imports TensorFlow: `program` imports it once flags and files have been check
 """
 
 import dataclasses
+import math
 import os
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,12 +17,7 @@ from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_tf import WarmupPolynomialDecay
 from bert_tf.checkpoint import load_arrays
-from bert_tf.checkpoint_files import (
-    BEST_FOLDER,
-    best_checkpoint,
-    latest_checkpoint,
-    step_of,
-)
+from bert_tf.checkpoint_files import BEST_FOLDER, best_checkpoint, latest_checkpoint, step_of
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.training.interruptions.output_folder import TrainingFolder
 from bert_tf.training.state import TrainingState
@@ -46,8 +43,8 @@ from run_scripts.flags.finetune import (
     find_fine_tuned,
     output_dirs,
     split_to_predict,
-    training_steps,
 )
+from run_scripts.flags.limits import MOST_STEPS
 from run_scripts.session import Session, Workload, open_session
 
 # A result must exceed the trivial baseline by more than this, or a warning says so.
@@ -125,6 +122,35 @@ def boundaries_of_splits(
         split: job.boundaries or choose_split_boundaries(job, task, split, e.lengths, counts)
         for split, e in examples.items()
     }
+
+
+def training_steps(values: FinetuneFlags, examples: int) -> tuple[int, int]:
+    """The updates for a number of training examples, and how many of them are warm-up."""
+    steps = values.train_step
+    if steps is None:
+        steps = int(examples / values.train_batch_size * values.num_train_epochs)
+    if steps < 1 and examples * values.num_train_epochs < 1:
+        raise InputError(
+            "--num_train_epochs must be larger: the examples times it must be at least 1, for one "
+            f"update. Received: {examples} examples, --num_train_epochs={values.num_train_epochs}"
+        )
+    if steps < 1:
+        size = 2 ** int(math.log2(max(1, examples * values.num_train_epochs / 8)))
+        raise InputError(
+            "--train_batch_size must be at most the examples times --num_train_epochs, for one "
+            f"update: --train_batch_size={size} makes a few. Received: {examples} examples, "
+            f"--num_train_epochs={values.num_train_epochs}, "
+            f"--train_batch_size={values.train_batch_size}"
+        )
+    if steps > MOST_STEPS:
+        raise InputError(
+            f"there must be at most {MOST_STEPS} batches: examples times --num_train_epochs. "
+            f"Received: {examples} examples, --num_train_epochs={values.num_train_epochs}, "
+            f"--train_batch_size={values.train_batch_size}"
+        )
+    if values.warmup_step is not None:
+        return steps, values.warmup_step
+    return steps, int(steps * values.warmup_proportion)
 
 
 def run_seeds(fine_tuning: "FineTuning") -> None:
@@ -240,17 +266,11 @@ class FineTuning:
             flags, num_train_steps=steps, bucket_boundaries=boundaries
         )
         return self.session.train(
+            self.job,
             state,
             examples,
             training_config,
-            Workload(
-                config,
-                len(examples.lengths),
-                boundaries[-1],
-                rows=self.task.rows,
-                attention=flags.attention,
-                teacher=self.job.teacher,
-            ),
+            Workload(len(examples.lengths), boundaries[-1], rows=self.task.rows),
             evaluator,
             texts={
                 "configuration": as_markdown_table(dataclasses.asdict(config).items()),
@@ -258,7 +278,6 @@ class FineTuning:
             },
             folder=self.folders.get(flags.output_dir),
             write_model_files=self.write_model_files,
-            teacher=self.session.load_teacher(self.job, state),
         )
 
     def load(self, state: TrainingState) -> str:
@@ -298,12 +317,7 @@ class FineTuning:
                 details = flags.output_dir, split, predictor.model, self.examples[split]
                 written += self.task.write_details(*details, outputs[split])
             if split in (*others, TRAIN_PART):
-                measured = {
-                    name.replace("eval_", f"{split}_", 1)
-                    if name.startswith("eval_")
-                    else name: value
-                    for name, value in measured.items()
-                }
+                measured = {re.sub("^eval_", f"{split}_", n): v for n, v in measured.items()}
             if split == first:
                 illustrations = evaluator.illustrations()
                 baseline = self.task.baseline(self.examples[split])

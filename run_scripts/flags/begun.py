@@ -20,17 +20,11 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Begun:
-    """What a training left in its folder, each file read once; nothing where none began.
+    """What a training left in its folder, each file read once; nothing where none began."""
 
-    Attributes:
-        folder: --output_dir, or the folder of a seed in it.
-        model_type: of the model to train there, a key of `ENCODERS`.
-        checkpoint: the newest one; None: no training began.
-    """
-
-    folder: str
-    model_type: str
-    checkpoint: str | None
+    folder: str  # --output_dir, or the folder of a seed in it
+    model_type: str  # of the model to train there, a key of `ENCODERS`
+    checkpoint: str | None  # the newest one; None: no training began
 
     @classmethod
     def of(cls, folder: str, model_type: str) -> Self:

@@ -6,6 +6,7 @@ from bert_common.errors import InputError
 from bert_common.folders import check_utf8, read_bytes
 from bert_common.json_text import read_json
 from create_pretraining_data.engine.columns import saved_dataset_files
+from model_formats.encoders import ENCODERS
 from run_scripts.flags.paths import match_paths
 
 # What is read in a folder, by the ends of the names, the first three also compressed.
@@ -13,7 +14,7 @@ _LINES = (".txt", ".jsonl", ".ndjson")
 TEXT_NAMES = (*_LINES, *(f"{end}.gz" for end in _LINES), ".parquet", ".arrow")
 
 # A folder with one of these holds a vocabulary or a model, whose vocab.txt is no text.
-_MODEL_FILES = ("tokenizer_config.json", "config.json", "bert_config.json", "albert_config.json")
+_MODEL_FILES = ("tokenizer_config.json", "config.json", *(e.config_file for e in ENCODERS.values()))
 _VOCABULARY = "vocab.txt"
 
 # How `datasets` describes what it saved: a data set, and a folder of several.
@@ -24,28 +25,28 @@ _TRAIN = "train"
 _SHOWN = 3
 
 
-def find_texts(patterns: str, flag_name: str) -> list[str]:
-    """The files of text that a comma-separated list of paths, globs and folders names.
+def find_texts(patterns: str) -> list[str]:
+    """The files of text that --input_file names: a comma-separated list of paths, globs, folders.
 
     Of a folder, and the folders in it, these are the files named as in `TEXT_NAMES`, but no hidden
     ones, no vocabulary, none in folders of models and none behind links to folders; of a data set
     that Hugging Face's `datasets` saved, its Arrow files; of one with splits, the train files. What
     is taken from a folder is printed. A part of the list that matches nothing, a pipe or a folder
-    without text is an InputError, which names the flag.
+    without text is an InputError.
     """
     files: list[str] = []
-    for path in match_paths(patterns, flag_name, folders=True):
+    for path in match_paths(patterns, "input_file", folders=True):
         found = [path]
         if os.path.isdir(path):
             found, others = _texts_in(path)
             if not found:
                 raise InputError(
-                    f"--{flag_name} must name files, or a folder with files that end in "
+                    "--input_file must name files, or a folder with files that end in "
                     f"{', '.join(TEXT_NAMES)}. Received: {path}, a folder without one"
                 )
             print(_summary(path, found, others))
         for name in found:
-            check_utf8(name, f"the name of a file of --{flag_name}")
+            check_utf8(name, "the name of a file of --input_file")
         files += found
     return files
 

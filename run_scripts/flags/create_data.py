@@ -16,21 +16,13 @@ from create_pretraining_data.instances.long_lines import LONG_LINES
 from create_pretraining_data.instances.packing import row_predictions
 from create_pretraining_data.instances.pairs import OBJECTIVES, SHORTEST_SEQUENCE
 from create_pretraining_data.records.shard_names import expand_output_file
-from model_formats.encoders import BERT, ENCODERS
+from model_formats.encoders import ALBERT, BERT, ENCODERS
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel, flag, is_given, resolve_model_defaults
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_PROCESSES
 from run_scripts.flags.paths import split_list
 from run_scripts.flags.tokenizer import TokenizerFlags
-
-MASKINGS = ("static", "dynamic")
-
-# SpanBERT's longest spans have 10 words.
-LONGEST_NGRAM = 32
-
-# ALBERT's default is 40 passes.
-MOST_PASSES = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,8 +60,7 @@ class CreateDataFlags(TokenizerFlags):
         in_manifest=False,
     )
     split_sentences: bool = groups.FILES.flag(
-        False,
-        'Split lines that hold several sentences. Needs the pip extra "korean" (kiwipiepy).',
+        False, 'Split lines that hold several sentences. Needs the pip extra "korean" (kiwipiepy).'
     )
     long_lines: str = groups.FILES.flag(
         "split",
@@ -126,7 +117,7 @@ class CreateDataFlags(TokenizerFlags):
         "static",
         "When to mask tokens. static: now, differently in each of the --dupe_factor passes. "
         "dynamic: during training, differently in each epoch.",
-        choices=MASKINGS,
+        choices=("static", "dynamic"),
     )
     masked_lm_prob: float = groups.ROWS.flag(
         0.15, "The share of tokens to mask and predict.", least=0, below=1
@@ -146,15 +137,14 @@ class CreateDataFlags(TokenizerFlags):
         most=1,
     )
     do_whole_word_mask: bool = groups.ROWS.flag(
-        PerModel(False, {"albert": True}),
-        "Mask all tokens of a word together.",
+        PerModel(False, {"albert": True}), "Mask all tokens of a word together."
     )
     ngram: int = groups.ROWS.flag(
         PerModel(1, {"albert": 3}),
         "The maximum number of consecutive words (tokens if --do_whole_word_mask is off) to mask "
         "together.",
         least=1,
-        most=LONGEST_NGRAM,
+        most=32,  # SpanBERT's longest spans have 10 words
     )
     favor_shorter_ngram: bool = groups.ROWS.flag(
         PerModel(True),
@@ -186,7 +176,7 @@ class CreateDataFlags(TokenizerFlags):
         "defaults of BERT and ALBERT are for --masking=static; with --masking=dynamic, the "
         "default is 1.",
         least=1,
-        most=MOST_PASSES,
+        most=10_000,
     )
     random_seed: int = flag(
         12345,
@@ -239,9 +229,7 @@ class CreateDataFlags(TokenizerFlags):
         no_effect=True,
     )
     parallel: bool = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect.",
-        in_manifest=False,
-        no_effect=True,
+        "Accepted but has no effect.", in_manifest=False, no_effect=True
     )
 
 
@@ -290,11 +278,12 @@ def choose_objective(
         return ObjectiveDefaults(folder.encoder.objective, folder.model_type, reason)
     if not given:
         reason = "because neither --objective nor a flag of ALBERT's is given"
-        return ObjectiveDefaults("nsp", "bert", reason)
+        return ObjectiveDefaults(BERT.objective, BERT.name, reason)
     if is_given(flags, "random_next_sentence") and wants_random:
-        return ObjectiveDefaults("nsp", "albert", "because of --random_next_sentence")
+        return ObjectiveDefaults("nsp", ALBERT.name, "because of --random_next_sentence")
     names = ", ".join(f"--{name}" for name in given)
-    return ObjectiveDefaults("sop", "albert", f"because a flag of ALBERT's is given ({names})")
+    reason = f"because a flag of ALBERT's is given ({names})"
+    return ObjectiveDefaults(ALBERT.objective, ALBERT.name, reason)
 
 
 def resolve_defaults(flags: CreateDataFlags, model_type: str) -> CreateDataFlags:

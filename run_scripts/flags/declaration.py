@@ -82,7 +82,7 @@ def flag(
         is_input: whether the value names files to read, which `flag_files` looks for outside the
             working folder too.
         is_path: whether the value is a path, or several, which the program itself looks at.
-        takes: what may lie at the path, of `path_kinds`, which is checked before the program
+        takes: what may lie at the path, such as `paths.FILE`, which is checked before the program
             begins; such a flag is a path in any case.
         is_list: whether that holds for each part of a comma-separated list.
         recorded: whether the record of a training, which model cards show, names the value.

@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 from bert_common.import_tensorflow import import_tensorflow
 from run_scripts.flags import groups
-
-# More than any machine has cores.
-MOST_THREADS = 4096
+from run_scripts.flags.limits import MOST_PROCESSES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +25,7 @@ class DeviceFlags:
     num_threads: int = groups.THREADS.optional(
         "The maximum number of CPU threads for TensorFlow. Default: one per core.",
         least=1,
-        most=MOST_THREADS,
+        most=MOST_PROCESSES,
     )
 
 

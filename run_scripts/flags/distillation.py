@@ -96,19 +96,13 @@ class PretrainingTeacherFlags(TeacherFlags):
 
 @dataclasses.dataclass(frozen=True)
 class GivenTeacher:
-    """The teacher that flags name, checked as far as possible without TensorFlow.
+    """The teacher that flags name, checked as far as possible without TensorFlow."""
 
-    Attributes:
-        folder: the `ModelFolder` of --teacher_dir.
-        weight, temperature: the flags.
-        layer: the layer whose relations are learned, from 1; None: its outputs are.
-        heads, relations: as `bert_tf.distillation.RelationTeacher` has them.
-    """
-
-    folder: ModelFolder
+    folder: ModelFolder  # of --teacher_dir
     weight: float
     temperature: float
-    layer: int | None = None
+    layer: int | None = None  # whose relations are learned, from 1; None: its outputs are
+    # As `bert_tf.distillation.RelationTeacher` has them.
     heads: int = 1
     relations: tuple[str, ...] = ()
 
@@ -151,12 +145,12 @@ class GivenTeacher:
             return dataclasses.replace(teacher, **_relations_of(values, config, folder.config))
         return teacher
 
-    def check_length(self, longest: int, what: str) -> None:
-        """Refuses sequences that are longer than the teacher has positions; `what` names them."""
+    def check_length(self, longest: int) -> None:
+        """Refuses sequences that are longer than the teacher has positions."""
         positions = self.folder.config.max_position_embeddings
         if longest > positions:
             raise InputError(
-                f"{what} must be at most max_position_embeddings of the teacher. "
+                "--max_seq_length must be at most max_position_embeddings of the teacher. "
                 f"Received: {longest}, {self.folder.path} with {positions}"
             )
 

@@ -1,14 +1,12 @@
 """The flags that all programs of downstream tasks share, with the checks that need no data."""
 
 import dataclasses
-import math
 import os
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bert_common.errors import InputError
-from bert_common.folders import kind_of_path
 from bert_tf.checkpoint_files import exists
 from bert_tf.config import EncoderConfig
 from bert_tf.names import OPTIMIZER_NAMES
@@ -25,15 +23,9 @@ from run_scripts.flags.limits import (
     MAX_SEED,
     MOST_EPOCHS,
     MOST_SEEDS,
-    MOST_STEPS,
 )
-from run_scripts.flags.path_kinds import FILE
 from run_scripts.flags.tokenizer import TokenizerFlags
-from run_scripts.flags.training import (
-    TrainingFlags,
-    ascending_numbers,
-    check_training_flags,
-)
+from run_scripts.flags.training import TrainingFlags, ascending_numbers, check_training_flags
 
 if TYPE_CHECKING:
     from finetuning.downstream_task import TaskDataset
@@ -185,23 +177,22 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "only.",
     )
     classifier_dropout: float = groups.HEAD.flag(
-        0.1,
-        "The dropout rate before the output layer.",
-        least=0,
-        below=1,
-        recorded=True,
+        0.1, "The dropout rate before the output layer.", least=0, below=1, recorded=True
     )
-    cached_dir: str = groups.COMPATIBILITY.optional(
-        "Accepted but has no effect.",
-        no_effect=True,
-    )
+    cached_dir: str = groups.COMPATIBILITY.optional("Accepted but has no effect.", no_effect=True)
     albert_hub_module_handle: str = groups.COMPATIBILITY.optional(
         "Refused: download and unpack the module, and give its folder as --model_dir."
     )
 
     @classmethod
     def as_meant(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Moves the value of --early_stopping, if it was given, to `patience`."""
+        """Moves a value of --early_stopping to `patience`; refuses flags that cannot work."""
+        if given["albert_hub_module_handle"]:  # which names a configuration in Google's programs
+            raise InputError(
+                "--albert_hub_module_handle must not be given: download and unpack the module, and "
+                "give its folder as --model_dir. Received: "
+                f"{given['albert_hub_module_handle']}"
+            )
         if given["early_stopping"] and given["patience"]:
             raise InputError(
                 "--patience and --early_stopping: only one may be given. Received: "
@@ -215,9 +206,7 @@ class TextFlags(TeacherFlags, FinetuneFlags):
     """The flags of run_classifier and run_ner, whose heads can read any layers of the encoder."""
 
     data_dir: str = redeclare(FinetuneFlags, "data_dir", required=False)
-    predict_file: str = groups.FILES.optional(
-        "The file to predict with --do_predict.", is_input=True, is_path=True
-    )
+    predict_file: str = groups.FILES.input_file("The file to predict with --do_predict.")
     feature_layers: str = groups.LAYERS.optional(
         "The encoder layers whose outputs are concatenated as input to the head, such as "
         "-1,-2,-3,-4 (the last four); 0 is the embedding output. Default: the pooled output "
@@ -229,15 +218,6 @@ class TextFlags(TeacherFlags, FinetuneFlags):
 
 
 Flags = TypeVar("Flags", bound=FinetuneFlags)
-
-
-def refuse_hub_handle(values: FinetuneFlags) -> None:
-    """Refuses --albert_hub_module_handle, which names a configuration too in Google's programs."""
-    if values.albert_hub_module_handle:
-        raise InputError(
-            "--albert_hub_module_handle must not be given: download and unpack the module, and "
-            f"give its folder as --model_dir. Received: {values.albert_hub_module_handle}"
-        )
 
 
 def check_finetune_flags(values: FinetuneFlags) -> None:
@@ -264,12 +244,6 @@ def check_finetune_flags(values: FinetuneFlags) -> None:
         )
 
 
-def check_is_file(path: str | None, name: str) -> None:
-    """Refuses a path that is no file, of a flag whose file other programs do not always read."""
-    if path and (kind := kind_of_path(path)) != FILE:
-        raise InputError(f"--{name} must be {FILE}. Received: {path}, {kind}")
-
-
 def split_of_predicted_file(values: TextFlags, usual: str) -> dict[str, str]:
     """The value of `predict_split` for --predict_file, by that name; nothing without the flag.
 
@@ -277,7 +251,6 @@ def split_of_predicted_file(values: TextFlags, usual: str) -> dict[str, str]:
     """
     if not values.predict_file:
         return {}
-    check_is_file(values.predict_file, "predict_file")
     if not values.do_predict:
         raise InputError(
             "--predict_file needs --do_predict. Received: "
@@ -300,35 +273,6 @@ def unused_steps(given: FinetuneFlags) -> dict[str, None]:
         if chosen:
             unused[other if chosen == [one] else one] = None
     return unused
-
-
-def training_steps(values: FinetuneFlags, examples: int) -> tuple[int, int]:
-    """The updates for a number of training examples, and how many of them are warm-up."""
-    steps = values.train_step
-    if steps is None:
-        steps = int(examples / values.train_batch_size * values.num_train_epochs)
-    if steps < 1 and examples * (values.num_train_epochs or 1) < 1:
-        raise InputError(
-            "--num_train_epochs must be larger: the examples times it must be at least 1, for one "
-            f"update. Received: {examples} examples, --num_train_epochs={values.num_train_epochs}"
-        )
-    if steps < 1:
-        size = 2 ** int(math.log2(max(1, examples * (values.num_train_epochs or 1) / 8)))
-        raise InputError(
-            "--train_batch_size must be at most the examples times --num_train_epochs, for one "
-            f"update: --train_batch_size={size} makes a few. Received: {examples} examples, "
-            f"--num_train_epochs={values.num_train_epochs}, "
-            f"--train_batch_size={values.train_batch_size}"
-        )
-    if steps > MOST_STEPS:
-        raise InputError(
-            f"there must be at most {MOST_STEPS} batches: examples times --num_train_epochs. "
-            f"Received: {examples} examples, --num_train_epochs={values.num_train_epochs}, "
-            f"--train_batch_size={values.train_batch_size}"
-        )
-    if values.warmup_step is not None:
-        return steps, values.warmup_step
-    return steps, int(steps * values.warmup_proportion)
 
 
 def read_boundaries(text: str, longest: int) -> tuple[int, ...] | None:

@@ -6,8 +6,7 @@ class CopyFlags:
     source: str = flag(None, "The file to copy.", required=True)
     times: int = flag(1, "How often.")
 
-def main(argv=None):
-    return run_program(copy, CopyFlags, argv)     # copy(CopyFlags(source=..., times=1))
+main = functools.partial(run_program, copy, CopyFlags)    # copy(CopyFlags(source=..., times=1))
 """
 
 import contextlib
@@ -33,8 +32,7 @@ from run_scripts.flags.declaration import Flags, PerModel, check_bounds, value_t
 from run_scripts.flags.flag_files import expand, expand_home
 from run_scripts.flags.groups import GENERAL_HEADING, TPU, by_heading
 from run_scripts.flags.limits import MOST_STEPS
-from run_scripts.flags.path_kinds import check_path_kinds
-from run_scripts.flags.paths import check_paths
+from run_scripts.flags.paths import check_path_kinds, check_paths
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -1,4 +1,4 @@
-"""Reads flags that name files and folders: lists, globs, no addresses of storage systems."""
+"""Reads and checks flags that name files and folders: lists, globs, what lies there."""
 
 import dataclasses
 import glob
@@ -11,6 +11,12 @@ from bert_common.folders import check_utf8, kind_of_path
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+# What `flag(takes=…)` allows at a path.
+FILE, FOLDER, NOTHING = "a file", "a folder", "nothing there"
+
+# Google's command lines name both; the second decides.
+_UNUSED_WITH = {"vocab_file": "spm_model_file"}
 
 # How many folders that are left out are shown.
 _SHOWN = 3
@@ -34,6 +40,23 @@ def check_paths(values: "DataclassInstance") -> None:
                 f"--{field.name} must be a path in this machine's file system: mount the storage, "
                 f"or copy to it and from it. Received: {value}"
             )
+
+
+def check_path_kinds(values: "DataclassInstance") -> None:
+    """Refuses a path at which lies something else than its flag takes, such as a pipe.
+
+    Lists of files are checked where they are expanded, and what training programs find in
+    --data_dir where it is read.
+    """
+    for field in dataclasses.fields(values):
+        path, taken = getattr(values, field.name), field.metadata["takes"]
+        if not path or not taken or getattr(values, _UNUSED_WITH.get(field.name, ""), None):
+            continue
+        for part in split_list(path) if field.metadata["is_list"] else [path]:
+            kind = kind_of_path(part)
+            if kind not in taken:
+                must = " or ".join(name for name in taken if name != NOTHING)
+                raise InputError(f"--{field.name} must be {must}. Received: {part}, {kind}")
 
 
 def split_list(text: str) -> list[str]:

@@ -159,10 +159,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         recorded=True,
     )
     num_warmup_steps: int = groups.UPDATES.flag(
-        PerModel(10000, {"albert": 3125}),
-        "The number of warm-up updates.",
-        least=0,
-        recorded=True,
+        PerModel(10000, {"albert": 3125}), "The number of warm-up updates.", least=0, recorded=True
     )
     max_train_hours: float = groups.UPDATES.flag(
         0.0,
@@ -239,8 +236,7 @@ def check_flags(given: PretrainFlags, values: PretrainFlags) -> None:
     if values.do_train and not values.max_train_hours:
         if start and not count:
             warnings.warn(
-                f"--start_warmup_step={start} has no effect with --num_warmup_steps=0",
-                stacklevel=2,
+                f"--start_warmup_step={start} has no effect with --num_warmup_steps=0", stacklevel=2
             )
         elif start + count > values.num_train_steps:
             begins = f"--start_warmup_step={start} + " if start else ""

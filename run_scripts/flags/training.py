@@ -16,7 +16,7 @@ from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags
 from run_scripts.flags.limits import LARGEST_BATCH, MAX_SEED, MOST_DEVICES
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
+from run_scripts.flags.paths import FILE, FOLDER, NOTHING
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,7 +241,8 @@ NO_CONFIG = (
 
 def given_config(values: ModelFlags) -> ConfigFile | None:
     """The `ConfigFile` that a flag names, or None; two are an InputError."""
-    types = {"config_file": None, "bert_config_file": "bert", "albert_config_file": "albert"}
+    types: dict[str, str | None] = {"config_file": None}
+    types |= {e.config_flag: e.name for e in ENCODERS.values() if e.config_flag}
     given = {name: path for name in types if (path := getattr(values, name, None))}
     if len(given) > 1:
         raise InputError(NO_CONFIG.format(" and ".join(f"--{name}" for name in given)))

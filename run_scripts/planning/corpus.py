@@ -84,7 +84,5 @@ def plan_records(
     further = (stored_passes - 1) * layout.core_seconds_per_further_pass
     seconds = megabytes * (layout.core_seconds_per_megabyte + further) / cores
     return RecordPlan(
-        rows=rows * stored_passes,
-        disk_bytes=rows * stored_passes * size,
-        hours=seconds / HOUR,
+        rows=rows * stored_passes, disk_bytes=rows * stored_passes * size, hours=seconds / HOUR
     )

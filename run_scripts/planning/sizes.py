@@ -1,39 +1,27 @@
 """The tables of models: what any size needs, a table for each kind of cost."""
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from albert_tf.config import PRESETS as ALBERT_PRESETS
-from albert_tf.config import AlbertConfig
-from bert_tf.config import PRESETS as BERT_PRESETS
-from bert_tf.config import BertConfig, EncoderConfig
+from bert_tf.config import EncoderConfig
 from bert_tf.costs.flops import block_flops, forward_flops, training_flops
-from bert_tf.memory_estimate import (
-    GIB,
-    KEPT_BYTES,
-    count_parts,
-    estimate_bytes,
-    inference_bytes,
-)
+from bert_tf.memory_estimate import GIB, KEPT_BYTES, count_parts, estimate_bytes, inference_bytes
 from bert_tf.names import is_blockwise
 from electra_tf import costs as costs_of_both
 from electra_tf.config import ElectraConfig
+from model_formats.encoders import ALBERT, BERT
 from run_scripts.planning.table import number, print_columns
 
-# The vocabularies of Google's English models, uncased and version 2, whose sizes the papers print.
-BERT_VOCABULARY, ALBERT_VOCABULARY = 30522, 30000
+# With the vocabularies of Google's English models, uncased and version 2, whose sizes the papers
+# print.
+PUBLISHED = ((BERT, 30522), (ALBERT, 30000))
 
 # The share of the pieces that pre-training masks, in both papers.
 MASKED_SHARE = 0.15
 
 PRECISIONS = [name for name in KEPT_BYTES if name != "float16"]  # which needs as much as bfloat16
-
-# (configuration, rows, length, precision, whether with its generator, the share of dropped tokens)
-# -> bytes.
-Memory = Callable[[EncoderConfig, int, int, str, bool, float], float]
-
-# After the name of an ELECTRA: with its generator, as replaced tokens train both.
-BOTH = " with generator"
 
 # Where a model has fewer positions than a length.
 NONE = "-"
@@ -41,21 +29,15 @@ NONE = "-"
 
 def published_sizes() -> dict[str, EncoderConfig]:
     """Name -> configuration of every size that the papers and the repositories publish."""
-    bert: dict[str, EncoderConfig] = {
-        f"BERT-{name}": BertConfig.from_preset(name, BERT_VOCABULARY) for name in BERT_PRESETS
+    return {
+        f"{encoder.title}-{name}": encoder.config.from_preset(name, vocab_size)
+        for encoder, vocab_size in PUBLISHED
+        for name in encoder.config.presets
     }
-    albert: dict[str, EncoderConfig] = {
-        f"ALBERT-{name}": AlbertConfig.from_preset(name, ALBERT_VOCABULARY)
-        for name in ALBERT_PRESETS
-    }
-    return bert | albert
 
 
 def print_tables(
-    models: Mapping[str, EncoderConfig],
-    lengths: Sequence[int],
-    batch: int,
-    token_dropping: float = 0.0,
+    models: Mapping[str, EncoderConfig], lengths: Sequence[int], batch: int, token_dropping: float
 ) -> None:
     """Prints all tables; with `token_dropping` that share of the tokens skips the middle layers."""
     print("Parameters in millions: of the encoder by part, and of the heads of pre-training\n")
@@ -67,9 +49,9 @@ def print_tables(
         f"{masks}{dropped}\n"
     )
     print_columns(operation_rows(models, lengths, token_dropping))
-    for title, memory in MEMORIES.items():
+    for title, recompute in MEMORIES.items():
         print(f"\nMemory in GiB {title}, {batch} rows of a length at once, by estimate\n")
-        print_columns(memory_rows(models, lengths, batch, memory, token_dropping))
+        print_columns(memory_rows(models, lengths, batch, recompute, token_dropping))
     print(
         "\nA teacher (run_pretraining --teacher_dir) is not counted: it adds about the operations\n"
         "and the memory that the tables give for using the teacher's model."
@@ -84,13 +66,8 @@ def parameter_rows(models: Mapping[str, EncoderConfig]) -> list[list[str]]:
     """The header, and a row for each model."""
     names = ("embeddings", "of words", "projection", "blocks", "pooler")
     rows = [["", *names, "encoder", "heads", "blocks x runs"]]
-    for name, config in with_generators(models):
-        both = name.endswith(BOTH)
-        if both:
-            assert isinstance(config, ElectraConfig)
-            parts = costs_of_both.count_both(config)
-        else:
-            parts = count_parts(config)
+    for name, config, both in with_generators(models):
+        parts = costs_of_both.count_both(config) if both else count_parts(config)
         encoder = sum(parts.values()) - parts["heads"]
         runs = config.num_block_calls // config.num_blocks
         embeddings = parts["words"] + parts["positions"]
@@ -101,20 +78,20 @@ def parameter_rows(models: Mapping[str, EncoderConfig]) -> list[list[str]]:
     return rows
 
 
-def with_generators(models: Mapping[str, EncoderConfig]) -> Iterable[tuple[str, EncoderConfig]]:
-    """The names and configurations; each ELECTRA once more as what replaced tokens train."""
+def with_generators(models: Mapping[str, EncoderConfig]) -> Iterable[tuple[str, Any, bool]]:
+    """The names and configurations; each ELECTRA once more, True, as replaced tokens train both."""
     for name, config in models.items():
-        yield name, config
+        yield name, config, False
         if isinstance(config, ElectraConfig):
-            yield name + BOTH, config
+            yield f"{name} with generator", config, True
 
 
 def operation_rows(
-    models: Mapping[str, EncoderConfig], lengths: Sequence[int], token_dropping: float = 0.0
+    models: Mapping[str, EncoderConfig], lengths: Sequence[int], token_dropping: float
 ) -> list[list[str]]:
     """The header, and a row for each model: to use and to train, at each length."""
     rows = [["", *(f"{verb} {length}" for length in lengths for verb in ("use", "train"))]]
-    for name, config in with_generators(models):
+    for name, config, both in with_generators(models):
         cells = []
         for length in lengths:
             if length > config.max_position_embeddings:
@@ -122,8 +99,7 @@ def operation_rows(
                 continue
             used = encoding_flops(config, length)
             predictions = predictions_of(length)
-            if name.endswith(BOTH):
-                assert isinstance(config, ElectraConfig)
+            if both:
                 trained = costs_of_both.training_flops(config, length, predictions)
             else:
                 trained = training_flops(config, length, predictions, 1, token_dropping)
@@ -138,51 +114,38 @@ def encoding_flops(config: EncoderConfig, length: int) -> int:
     return forward_flops(config, length, 0) - only_first + everywhere
 
 
+# The end of a table's title -> --recompute of a training; None: a finished model is used, without
+# its generator and with all tokens.
+MEMORIES = {"to train": "none", "to train with --recompute=block": "block", "to use": None}
+
+
 def memory_rows(
     models: Mapping[str, EncoderConfig],
     lengths: Sequence[int],
     batch: int,
-    memory: Memory,
-    token_dropping: float = 0.0,
+    recompute: str | None,
+    token_dropping: float,
 ) -> list[list[str]]:
     """The header, and a row for each model: each length in each precision."""
-    rows = [["", *(f"{length} {name}" for length in lengths for name in PRECISIONS)]]
-    for name, config in with_generators(models):
-        both = name.endswith(BOTH)
-        sizes = [
-            f"{memory(config, batch, length, precision, both, token_dropping) / GIB:.1f}"
-            if length <= config.max_position_embeddings
-            else NONE
-            for length in lengths
-            for precision in PRECISIONS
-        ]
-        rows.append([name, *sizes])
+    columns = [*itertools.product(lengths, PRECISIONS)]
+    rows = [["", *(f"{length} {precision}" for length, precision in columns)]]
+    for name, config, both in with_generators(models):
+        cells = []
+        for length, precision in columns:
+            if length > config.max_position_embeddings:
+                cells.append(NONE)
+                continue
+            options: dict[str, Any] = {"blockwise": is_blockwise("auto", length)}
+            sizes: Any = (batch, length, predictions_of(length), precision, recompute)
+            if recompute is None:
+                size = inference_bytes(config, batch, length, precision)
+            elif both:
+                size = costs_of_both.estimate_bytes(config, *sizes, **options)
+            else:
+                size = estimate_bytes(config, *sizes, token_dropping=token_dropping, **options)
+            cells.append(f"{size / GIB:.1f}")
+        rows.append([name, *cells])
     return rows
-
-
-def to_train(recompute: str) -> Memory:
-    """The `Memory` of training."""
-
-    def memory(config, batch, length, precision, both, token_dropping):
-        sizes = (batch, length, predictions_of(length), precision, recompute)
-        blockwise = is_blockwise("auto", length)
-        if both:
-            return costs_of_both.estimate_bytes(config, *sizes, blockwise=blockwise)
-        options = {"blockwise": blockwise, "token_dropping": token_dropping}
-        return estimate_bytes(config, *sizes, **options)
-
-    return memory
-
-
-# The end of each table's title -> its function.
-MEMORIES = {
-    "to train": to_train("none"),
-    "to train with --recompute=block": to_train("block"),
-    # A finished model: without its generator, with all tokens.
-    "to use": lambda config, batch, length, precision, *_: inference_bytes(
-        config, batch, length, precision
-    ),
-}
 
 
 def millions(count: float) -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from bert_tf.config import EncoderConfig
 from bert_tf.costs.cards import Card
 from bert_tf.memory_estimate import GIB, count_weights
-from run_scripts.planning.corpus import HOUR, Layout, TextStatistics, plan_records, plan_text
-from run_scripts.planning.measured import TWO_CORES_FLOPS
+from model_formats.encoders import ENCODERS
+from run_scripts.planning.corpus import HOUR, Layout, plan_records, plan_text
+from run_scripts.planning.measured import KOREAN_WIKIPEDIA, TWO_CORES_FLOPS
 from run_scripts.planning.training import (
     MEMORY_SHARE,
     Phase,
@@ -25,37 +26,42 @@ if TYPE_CHECKING:
 GIGABYTE = 10**9
 
 Rows = list[list[str]]  # of cells
-Job = tuple[EncoderConfig, list[Phase]]  # as `run_scripts.plan.read_job` returns it
 
 
 def print_plan(
     flags: "CorpusPlanFlags",
     sizes: Sequence[float],
-    job: Job,
-    cards: Iterable[Card],
-    statistics: TextStatistics,
+    config: EncoderConfig,
+    phases: Sequence[Phase],
+    cards: Sequence[Card],
 ) -> None:
-    """Prints the plan; `job` is what `run_scripts.plan.read_job` returns."""
-    config, phases = job
+    """Prints the plan of a shipped job for corpora of some sizes in bytes."""
     packing = "packed" if flags.masking == "dynamic" else "single"
-    objective = "sop" if flags.model.startswith("albert") else "nsp"
-    layouts = [statistics.layouts[objective, packing, phase.length] for phase in phases]
-    rows = text_rows(sizes, statistics)
-    rows_of_a_pass = []  # for each size the rows of each phase
+    objective = ENCODERS[flags.model.split("_")[0]].objective
+    layouts = [KOREAN_WIKIPEDIA.layouts[objective, packing, phase.length] for phase in phases]
+    rows = text_rows(sizes)
     for phase, layout in zip(phases, layouts, strict=True):
         rows += record_rows(flags, sizes, phase, layout)
-    for size in sizes:
-        rows_of_a_pass.append([plan_records(layout, size, 1, 1).rows for layout in layouts])
-    rows += training_rows(flags, phases, rows_of_a_pass)
-    rows += cpu_rows(flags, job, rows_of_a_pass)
-    rows += hour_rows(flags, job, cards, rows_of_a_pass)
+    # For each size the rows of each phase, and the phases of --num_passes.
+    rows_of_a_pass = [
+        [plan_records(layout, size, 1, 1).rows for layout in layouts] for size in sizes
+    ]
+    needed = [with_passes(phases, of_a_pass, flags.num_passes) for of_a_pass in rows_of_a_pass]
+    updates = " + ".join(f"{phase.updates:,}" for phase in phases)
+    passes = [passes_of(phases, of_a_pass) for of_a_pass in rows_of_a_pass]
+    rows.append([f"passes of the shipped {updates} updates", *map(number, passes)])
+    for phase, *scaled in zip(phases, *needed, strict=True):
+        label = f"updates of {flags.num_passes:g} passes, {phase.batch:,} x {phase.length}"
+        rows.append([label, *(number(more.updates) for more in scaled)])
+    rows += cpu_rows(flags, config, needed)
+    rows += hour_rows(flags, config, phases, cards, needed)
     print_columns([["", *(f"{size / GIGABYTE:g} GB" for size in sizes)], *rows])
     print_model(flags, config, phases, cards)
 
 
-def text_rows(sizes: Sequence[float], statistics: TextStatistics) -> Rows:
+def text_rows(sizes: Sequence[float]) -> Rows:
     """The rows about the text and its vocabulary: a label and a string for each size."""
-    plans = [plan_text(statistics, size) for size in sizes]
+    plans = [plan_text(KOREAN_WIKIPEDIA, size) for size in sizes]
     return [
         ["sentences", *(number(plan.sentences) for plan in plans)],
         ["tokens", *(number(plan.pieces) for plan in plans)],
@@ -78,58 +84,37 @@ def record_rows(
     ]
 
 
-def training_rows(
-    flags: "CorpusPlanFlags", phases: Sequence[Phase], rows_of_a_pass: Sequence[Sequence[float]]
-) -> Rows:
-    """The rows about updates and passes: of the shipped job, then of --num_passes."""
-    updates = " + ".join(f"{phase.updates:,}" for phase in phases)
-    passes = [passes_of(phases, rows) for rows in rows_of_a_pass]
-    needed = [with_passes(phases, rows, flags.num_passes) for rows in rows_of_a_pass]
-    return [
-        [f"passes of the shipped {updates} updates", *map(number, passes)],
-        *(
-            [
-                f"updates of {flags.num_passes:g} passes, {phase.batch:,} x {phase.length}",
-                *(number(column[i].updates) for column in needed),
-            ]
-            for i, phase in enumerate(phases)
-        ),
-    ]
-
-
 def hour_rows(
     flags: "CorpusPlanFlags",
-    job: Job,
+    config: EncoderConfig,
+    phases: Sequence[Phase],
     cards: Iterable[Card],
-    rows_of_a_pass: Sequence[Sequence[float]],
+    needed: Sequence[Sequence[Phase]],
 ) -> Rows:
     """The rows about the hours of training on each kind of card."""
-    config, phases = job
     rows = []
+    jobs = {
+        f"{sum(phase.updates for phase in phases):,} updates": [phases] * len(needed),
+        f"{flags.num_passes:g} passes": needed,
+    }
     for card in cards:
-        shipped = f"{sum(phase.updates for phase in phases):,} updates"
-        jobs = {shipped: [phases] * len(rows_of_a_pass)}
-        jobs[f"{flags.num_passes:g} passes"] = [
-            with_passes(phases, of_a_pass, flags.num_passes) for of_a_pass in rows_of_a_pass
-        ]
         for name, columns in jobs.items():
             plans = [
                 plan_devices(config, column, card, flags.gpus, flags.utilisation)
                 for column in columns
             ]
             label = f"{flags.gpus} x {card.name}, {name}, assumed"
-            bound = launch_bound(flags)
-            rows.append([label, *(bound or hours(plan.hours) for plan in plans)])
+            rows.append([label, *(launch_bound(flags) or hours(plan.hours) for plan in plans)])
     return rows
 
 
-def cpu_rows(flags: "CorpusPlanFlags", job: Job, rows_of_a_pass: Sequence[Sequence[float]]) -> Rows:
+def cpu_rows(
+    flags: "CorpusPlanFlags", config: EncoderConfig, needed: Sequence[Sequence[Phase]]
+) -> Rows:
     """The row about the hours of training on two cores, for a model that was measured there."""
-    config, phases = job
     if not (speed := TWO_CORES_FLOPS.get(flags.model)):
         return []
-    columns = [with_passes(phases, of_a_pass, flags.num_passes) for of_a_pass in rows_of_a_pass]
-    operations = [sum(phase_flops(config, phase) for phase in column) for column in columns]
+    operations = [sum(phase_flops(config, phase) for phase in column) for column in needed]
     return [
         [
             f"2 CPU cores with AMX, {flags.num_passes:g} passes, at a measured speed",

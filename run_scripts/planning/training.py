@@ -64,11 +64,7 @@ def phase_flops(config: EncoderConfig, phase: Phase) -> float:
 
 
 def plan_devices(
-    config: EncoderConfig,
-    phases: Sequence[Phase],
-    card: Card,
-    gpus: int,
-    utilisation: float,
+    config: EncoderConfig, phases: Sequence[Phase], card: Card, gpus: int, utilisation: float
 ) -> DevicePlan:
     """The `DevicePlan` for some cards, of which every batch is a multiple.
 

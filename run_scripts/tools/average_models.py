@@ -6,6 +6,7 @@ al. 2022, Model soups, arXiv:2203.05482, section 2).
 """
 
 import dataclasses
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -35,19 +36,11 @@ class AverageFlags:
     EXAMPLE = "--models=output/seed_1,output/seed_2,output/seed_3 --output_dir=output/mean"
 
     models: str = groups.MODEL.required(
-        "The models to average, comma-separated: model folders or checkpoints.",
-        is_path=True,
-        is_list=True,
+        "The models to average, comma-separated: model folders or checkpoints.", is_path=True
     )
     output_dir: str = groups.OUTPUT.output_folder(
-        "The folder to write the averaged model to. It must not hold a model yet.",
-        required=True,
+        "The folder to write the averaged model to. It must not hold a model yet.", required=True
     )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the program; returns the exit status."""
-    return run_program(average, AverageFlags, argv)
 
 
 def average(values: AverageFlags) -> None:
@@ -99,18 +92,14 @@ def open_models(models: str) -> list[ModelFolder]:
                     f"the models must have the same {what}. Received: {paths[0]} with "
                     f"{getattr(first, what)}, {path} with {getattr(folder, what)}"
                 )
-        if fingerprint_of(folder) != fingerprint_of(first):
+        own, other = (f.tokenizer and f.tokenizer.fingerprint() for f in (folder, first))
+        if own != other:
             raise InputError(
                 f"the models must have the same tokenizer. Received: {paths[0]} and {path}"
             )
     if len(paths) < 2:
         raise InputError(f"--models must name at least two models. Received: {models}")
     return folders
-
-
-def fingerprint_of(folder: ModelFolder) -> str | None:
-    """The fingerprint of the model's tokenizer; None without one."""
-    return folder.tokenizer.fingerprint() if folder.tokenizer else None
 
 
 def mean_arrays(folders: Sequence[ModelFolder]) -> dict[str, np.ndarray]:
@@ -137,6 +126,8 @@ def mean_arrays(folders: Sequence[ModelFolder]) -> dict[str, np.ndarray]:
         means[name] = np.asarray(total / len(arrays), arrays[0].dtype)
     return means
 
+
+main = functools.partial(run_program, average, AverageFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

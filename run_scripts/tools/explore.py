@@ -1,9 +1,9 @@
 """The program explore: a page on this machine that shows a model from inside."""
 
 import dataclasses
+import functools
 import importlib.util
 import sys
-from collections.abc import Sequence
 
 from bert_common.errors import InputError
 from model_formats.model_folder import REFERENCE_MODEL
@@ -11,13 +11,10 @@ from run_scripts.flags import groups
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FILE, FOLDER, NOTHING
-from run_scripts.flags.paths import split_list
+from run_scripts.flags.paths import FILE, FOLDER, NOTHING, split_list
 from tokenization.comparison import open_vocabulary
 
 PACKAGES = ("starlette", "uvicorn")  # the extra "explore"
-
-HIGHEST_PORT = 2**16 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,13 +42,8 @@ class ExploreFlags(DeviceFlags):
         takes=(FILE, FOLDER, NOTHING),
     )
     port: int = flag(
-        8017, "The TCP port to serve the page on. 0: any free port.", least=0, most=HIGHEST_PORT
+        8017, "The TCP port to serve the page on. 0: any free port.", least=0, most=2**16 - 1
     )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
-    return run_program(explore, ExploreFlags, argv)
 
 
 def explore(values: ExploreFlags) -> None:
@@ -78,6 +70,8 @@ def explore(values: ExploreFlags) -> None:
         serve(model, [(each.name, each.pieces) for each in opened], listening)
     print("stopped")
 
+
+main = functools.partial(run_program, explore, ExploreFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,9 +2,9 @@
 
 import atexit
 import dataclasses
+import functools
 import gc
 import sys
-from collections.abc import Sequence
 
 from bert_common.errors import InputError
 from korean_bert.masked_text import MASK, encode_with_masks
@@ -40,11 +40,6 @@ class FillMasksFlags(TokenizerFlags, DeviceFlags):
     guesses: int = groups.ANSWERS.flag(
         5, "The number of guesses for each [MASK].", least=1, most=LARGEST_VOCABULARY
     )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; returns the exit status."""
-    return run_program(fill_masks, FillMasksFlags, argv)
 
 
 def fill_masks(values: FillMasksFlags) -> None:
@@ -92,6 +87,8 @@ def fill_masks(values: FillMasksFlags) -> None:
     # Else the interpreter, at its end, looks through TensorFlow's objects for garbage: a second.
     atexit.register(gc.freeze)
 
+
+main = functools.partial(run_program, fill_masks, FillMasksFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

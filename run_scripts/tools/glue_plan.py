@@ -5,6 +5,7 @@ separated by tabs.
 """
 
 import dataclasses
+import functools
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from run_scripts.flags import groups
 from run_scripts.flags.finetune import measured_splits
 from run_scripts.flags.flag_files import SHIPPED
 from run_scripts.flags.parser import run_program
-from run_scripts.flags.path_kinds import FOLDER
+from run_scripts.flags.paths import FOLDER
 
 BENCHMARKS = {
     "glue": ("cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte", "wnli"),
@@ -97,11 +98,6 @@ class PlanFlags:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The program; returns the exit status."""
-    return run_program(show_plan, PlanFlags, argv)
-
-
 def show_plan(values: PlanFlags) -> None:
     """Prints the plan; names the tasks without data on standard error."""
     folder, model = model_flags(values.model)
@@ -166,6 +162,8 @@ def model_flags(model: str) -> tuple[ModelFolder, list[str]]:
     chosen = [f"--init_checkpoint={folder.chosen}"] if folder.chosen else []
     return folder, [f"--model_dir={folder.path}", *chosen]
 
+
+main = functools.partial(run_program, show_plan, PlanFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,6 +1,7 @@
 """Prints a model's results on the tasks of a benchmark as a table."""
 
 import dataclasses
+import functools
 import os
 import statistics
 import sys
@@ -35,11 +36,6 @@ class TableFlags:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The program; returns the exit status."""
-    return run_program(show_table, TableFlags, argv)
-
-
 def show_table(values: TableFlags) -> None:
     """Prints the table, and below it GLUE's average."""
     results = {
@@ -69,35 +65,24 @@ def read_results(folder: str) -> dict[str, Score]:
     The folder is of one training run, with eval_results.txt, or of several, with seeds.tsv.
     """
     single, seeds = (os.path.join(folder, name) for name in ("eval_results.txt", "seeds.tsv"))
-    if os.path.exists(seeds):
-        lines, parse = list(read_lines(seeds))[1:], parse_seeds_line
-    elif os.path.exists(single):
-        lines, parse = read_lines(single), parse_result_line
-    else:
+    are_several = os.path.exists(seeds)
+    if not are_several and not os.path.exists(single):
         return {}
-    scores = {}
-    for where, line in lines:
+    scores: dict[str, Score] = {}
+    for where, line in list(read_lines(seeds))[1:] if are_several else read_lines(single):
         try:
-            name, score = parse(line)
+            if are_several:
+                name, mean, deviation, *_ = line.split("\t")
+                scores[name] = float(mean), float(deviation)
+            else:
+                name, mean = line.split(" = ")
+                scores[name] = float(mean), None
         except ValueError:
             raise InputError(
                 f"{where} must hold a name and its number (delete the file and evaluate again). "
                 f"Received: {line!r}"
             ) from None
-        scores[name] = score
     return scores
-
-
-def parse_seeds_line(line: str) -> tuple[str, Score]:
-    """Parses a line of seeds.tsv: name, mean, standard deviation."""
-    name, mean, deviation, *_ = line.split("\t")
-    return name, (float(mean), float(deviation))
-
-
-def parse_result_line(line: str) -> tuple[str, Score]:
-    """Parses a line of eval_results.txt: name = value."""
-    name, value = line.split(" = ")
-    return name, (float(value), None)
 
 
 def find_score(task: str, scores: Mapping[str, Score], name: str) -> Score:
@@ -169,6 +154,8 @@ def mean_score(name: str, scores: Mapping[str, Score]) -> float:
         for metric in metrics
     )
 
+
+main = functools.partial(run_program, show_table, TableFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

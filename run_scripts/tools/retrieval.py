@@ -1,8 +1,9 @@
 """The program retrieval: measures how well a model's vectors find the text that answers a query."""
 
 import dataclasses
+import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from bert_common.errors import InputError
 from finetuning.metrics import check_installed
@@ -66,11 +67,6 @@ class RetrievalFlags(DeviceFlags):
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; returns the exit status."""
-    return run_program(measure_retrieval, RetrievalFlags, argv)
-
-
 def measure_retrieval(values: RetrievalFlags) -> None:
     """Reads queries and texts, and prints a line of measures for each way to rank."""
     if bool(values.data_dir) == bool(values.questions):
@@ -116,6 +112,8 @@ def read_collection(values: RetrievalFlags) -> Collection:
     pairs = pairs_of_questions(questions, values.questions)
     return of_pairs([(pair.texts[0], pair.texts[1]) for pair in pairs])
 
+
+main = functools.partial(run_program, measure_retrieval, RetrievalFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,11 +1,12 @@
 """The program search: finds the lines of a file that are most like a query."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,8 @@ from finetuning.similarity.approximate import (
 )
 from finetuning.similarity.data import own_texts
 from finetuning.similarity.lexical import Bm25, known_tokens
-from finetuning.similarity.ranking import unit_vectors
+from finetuning.similarity.ranking import Found, unit_vectors
+from finetuning.similarity.ranking import search as nearest
 from finetuning.tables import ENDINGS, TABLE_ENDINGS, read_lines
 from korean_bert.search import DAMAGE, METHODS
 from model_formats.model_folder import REFERENCE_VECTORS
@@ -90,11 +92,6 @@ class SearchFlags(DeviceFlags):
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; returns the exit status."""
-    return run_program(search, SearchFlags, argv)
-
-
 def search(values: SearchFlags) -> None:
     """Prints the texts nearest to each query: the score, the text and --show_column."""
     if values.query is not None and not values.query.strip():
@@ -116,9 +113,11 @@ def search(values: SearchFlags) -> None:
     for query in filter(None, queries):
         if not values.query:
             print(f"> {query}")
-        for place, score in find(query):
-            cells = (" ".join(cell.split()) for cell in rows[place])
-            print(f"{score:.3f}", *cells, sep="\t", flush=True)
+        found = find(query)
+        for place, score in zip(found.places[0], found.scores[0], strict=True):
+            if place >= 0:  # FAISS: -1 for none
+                cells = (" ".join(cell.split()) for cell in rows[place])
+                print(f"{score:.3f}", *cells, sep="\t", flush=True)
 
 
 def read_queries() -> Iterator[str]:
@@ -148,47 +147,25 @@ def read_corpus(values: SearchFlags) -> Sequence[tuple[str, ...]]:
     return rows
 
 
-def make_search(
-    model: "Model", values: SearchFlags, texts: list[str]
-) -> Callable[[str], Iterable[tuple[int, float]]]:
-    """A function of a query to the numbers of the nearest texts and their scores."""
-    if values.method != "vectors":
-        return make_search_by_words(model, values, texts)
-    if not values.approximate:
+def make_search(model: "Model", values: SearchFlags, texts: list[str]) -> Callable[[str], Found]:
+    """A function of a query that finds the nearest texts."""
+
+    def asked(query):
+        return unit_vectors(model.embed([query]))  # [1, H]
+
+    if values.approximate:
+        path, key = values.corpus + INDEX_ENDING, _key(model, texts)
+        array = _kept(path, key, lambda: as_array(make_index(corpus_vectors(model, values, texts))))
+        index = as_index(array)
+        return lambda query: search_index(index, model.embed([query]), values.top)
+    if values.method == "vectors":
         vectors = corpus_vectors(model, values, texts)
-        return lambda query: (
-            (hit.place, hit.score) for hit in model.search(query, vectors, values.top)
-        )
-    path, key = values.corpus + INDEX_ENDING, _key(model, texts)
-    array = _kept(path, key, lambda: as_array(make_index(corpus_vectors(model, values, texts))))
-    index = as_index(array)
-
-    def find(query: str) -> Iterable[tuple[int, float]]:
-        found = search_index(index, model.embed([query]), values.top)
-        pairs = zip(found.places[0].tolist(), found.scores[0].tolist(), strict=True)
-        return [(place, score) for place, score in pairs if place >= 0]  # FAISS: -1 for none
-
-    return find
-
-
-def make_search_by_words(
-    model: "Model", values: SearchFlags, texts: list[str]
-) -> Callable[[str], Iterable[tuple[int, float]]]:
-    """The same for --method=bm25 and hybrid."""
+        return lambda query: nearest(asked(query), vectors, values.top, normalize=True)
     bm25 = Bm25(texts, known_tokens(model.tokenizer))
-    vectors = None
-    if values.method == "hybrid":
-        vectors = unit_vectors(corpus_vectors(model, values, texts))
-
-    def find(query: str) -> Iterable[tuple[int, float]]:
-        if vectors is None:
-            found = bm25.search([query], values.top)
-        else:
-            asked = unit_vectors(model.embed([query]))
-            found = bm25.search_with_vectors([query], asked, vectors, values.top)
-        return zip(found.places[0].tolist(), found.scores[0].tolist(), strict=True)
-
-    return find
+    if values.method == "bm25":
+        return lambda query: bm25.search([query], values.top)
+    units = unit_vectors(corpus_vectors(model, values, texts))
+    return lambda query: bm25.search_with_vectors([query], asked(query), units, values.top)
 
 
 def corpus_vectors(model: "Model", values: SearchFlags, texts: list[str]) -> np.ndarray:
@@ -233,6 +210,8 @@ def _read_kept(path, key):
     except (*DAMAGE, KeyError, RuntimeError):
         return None
 
+
+main = functools.partial(run_program, search, SearchFlags)
 
 if __name__ == "__main__":
     sys.exit(main())

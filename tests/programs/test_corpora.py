@@ -1,5 +1,6 @@
 """What --input_file of a corpus may name: files, globs, folders, saved data sets."""
 
+import functools
 import json
 import os
 import subprocess
@@ -22,14 +23,14 @@ def fill(folder, *names):
 
 
 def found(folder, patterns):
-    return [os.path.relpath(path, folder) for path in find_texts(patterns, "input_file")]
+    return [os.path.relpath(path, folder) for path in find_texts(patterns)]
 
 
 def test_a_folder_is_all_texts_in_it(tmp_path, capsys):
     names = "b.txt", "a.jsonl", "c.TXT.gz", "more/z.ndjson", "more/deep/d.parquet", "e.arrow"
     others = "README.md", "more/x.json", "t.tfrecord"
     hidden = ".a.txt", ".git/b.txt", "vocab/vocab.txt", "vocab/tokenizer_config.json"
-    fill(tmp_path, *names, *others, *hidden, "model/vocab.txt", "model/bert_config.json")
+    fill(tmp_path, *names, *others, *hidden, "model/vocab.txt", "model/electra_config.json")
     (tmp_path / "more" / "loop").symlink_to(tmp_path)
     assert found(tmp_path, str(tmp_path)) == [
         "a.jsonl", "b.txt", "c.TXT.gz", "e.arrow", "more/deep/d.parquet", "more/z.ndjson",
@@ -63,7 +64,7 @@ def test_globs_name_files_and_folders_where_there_is_no_file(tmp_path, capsys):
 def test_a_folder_without_texts_is_refused(tmp_path):
     fill(tmp_path, "a.pdf", ".b.txt")
     with pytest.raises(InputError, match=r"end in \.txt, .*Received: .*, a folder without one"):
-        find_texts(str(tmp_path), "input_file")
+        find_texts(str(tmp_path))
 
 
 def saved(folder, state='{"_data_files": [{"filename": "b.arrow"}, {"filename": "a.arrow"}]}'):
@@ -76,14 +77,14 @@ def test_a_saved_data_set_is_its_files_in_their_order(tmp_path):
     assert found(tmp_path, str(tmp_path)) == ["b.arrow", "a.arrow"]
     (tmp_path / "a.arrow").unlink()
     with pytest.raises(InputError, match=r"state.json must name .*a\.arrow, which is missing"):
-        find_texts(str(tmp_path), "input_file")
+        find_texts(str(tmp_path))
 
 
 @pytest.mark.parametrize("state", ["{}", "[]", '{"_data_files": []}', '{"_data_files": [1]}'])
 def test_a_state_without_files(tmp_path, state):
     saved(tmp_path, state)
     with pytest.raises(InputError, match="must name the data set's files. Received: none"):
-        find_texts(str(tmp_path), "input_file")
+        find_texts(str(tmp_path))
 
 
 def test_of_several_splits_train_is_read(tmp_path, capsys):
@@ -98,14 +99,17 @@ def test_of_several_splits_train_is_read(tmp_path, capsys):
     assert found(tmp_path, str(tmp_path)) == ["test/b.arrow", "test/a.arrow"]
     splits.write_text('{"splits": ["dev"]}')
     with pytest.raises(InputError, match="must name folders beside it. Received: dev, which is"):
-        find_texts(str(tmp_path), "input_file")
+        find_texts(str(tmp_path))
     splits.write_text('{"splits": ["test", "dev"]}')
     with pytest.raises(InputError, match="a split named train; .*Received: test, dev"):
-        find_texts(str(tmp_path), "input_file")
+        find_texts(str(tmp_path))
     for damaged, message in (("{", "must hold JSON"), ("[1]", "a list of splits. Received: None")):
         splits.write_text(damaged)
         with pytest.raises(InputError, match=message):
-            find_texts(str(tmp_path), "input_file")
+            find_texts(str(tmp_path))
+
+
+FINDERS = (find_texts, functools.partial(expand_globs, flag_name="input_file"))
 
 
 @pytest.fixture
@@ -116,16 +120,16 @@ def pipe(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("find", [find_texts, expand_globs])
+@pytest.mark.parametrize("find", FINDERS)
 def test_a_pipe_is_said_to_be_one(pipe, find):
     with pytest.raises(InputError, match=r"read more than once: write .*'.*pipe', a pipe"):
-        find(str(pipe), "input_file")
+        find(str(pipe))
 
 
-@pytest.mark.parametrize("find", [find_texts, expand_globs])
+@pytest.mark.parametrize("find", FINDERS)
 def test_what_is_missing_is_said_to_be(tmp_path, find):
     with pytest.raises(InputError, match="must match a file. Received: .*none', no file"):
-        find(f"{tmp_path}/none", "input_file")
+        find(f"{tmp_path}/none")
 
 
 def test_a_folder_of_records_is_said_to_be_one(tmp_path):
@@ -135,7 +139,7 @@ def test_a_folder_of_records_is_said_to_be_one(tmp_path):
 
 PROGRAM = """
 from run_scripts.flags.corpora import find_texts
-print(*find_texts("/dev/stdin", "input_file"))
+print(*find_texts("/dev/stdin"))
 """
 
 

@@ -14,8 +14,9 @@ from finetuning.datasets import DATASETS
 from finetuning.ner.data import FORMATS
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.create_data import CreateDataFlags, choose_objective
+from run_scripts.downstream.training import training_steps
 from run_scripts.flags.declaration import resolve_model_defaults
-from run_scripts.flags.finetune import check_finetune_flags, training_steps, unused_steps
+from run_scripts.flags.finetune import check_finetune_flags, unused_steps
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags, check_flags
 from run_scripts.flags.training import given_config

@@ -78,7 +78,7 @@ def ask(*arguments: str) -> tuple[str | None, str | None]:
     return re.sub(r"\x1b\[[\d;]*m", "", answer.stdout), None
 
 
-def parse_gpus(text: str, fields: Sequence[str] = tuple(FIELDS)) -> list[dict[str, str | None]]:
+def parse_gpus(text: str, fields: Sequence[str]) -> list[dict[str, str | None]]:
     """The GPUs of a --query-gpu without header and units, a dict each."""
     gpus = []
     for line in text.splitlines():

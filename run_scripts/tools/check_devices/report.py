@@ -8,8 +8,6 @@ from typing import Any
 
 from bert_common.atomic_write import write_json
 
-NO_GPU = "TensorFlow sees no GPU"
-
 
 def has_folder(path: str) -> bool:
     """Whether there is a folder for the report; if not, says so, before minutes are spent."""
@@ -58,7 +56,7 @@ def make_report(
         "version": 2,
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": machine,
-        "gpu_reason": None if machine["gpus"] else NO_GPU,
+        "gpu_reason": None if machine["gpus"] else "TensorFlow sees no GPU",
         **{
             name: {
                 "results": part["results"]

@@ -38,16 +38,15 @@ def check_tasks(gpus: int) -> list[Job]:
 
 
 def option_tasks(gpus: int) -> list[Job]:
-    """The checks of `options.OPTIONS`, in float32 with XLA; several workers last.
+    """The checks of `steps.OPTIONS`, in float32 with XLA; several workers last.
 
     On a machine with one GPU two logical GPUs share it, so that there is something to reduce.
     """
-    several = ["split"] if gpus == 1 else ["mirrored"]
     places: list[tuple[str, str | None, tuple[str, ...]]] = [
-        ("one_device", devices(gpus)[0], ON_ONE_DEVICE)
+        ("one_device", devices(gpus)[0], ON_ONE_DEVICE),
+        ("split" if gpus == 1 else "mirrored", None, ON_SEVERAL),
+        ("multi_worker", None, ("three steps",)),
     ]
-    places += [(strategy, None, ON_SEVERAL) for strategy in several]
-    places += [("multi_worker", None, ("three steps",))]
     return [
         {**_check(gpus, strategy, device, xla=True, precision="float32"), "option": option}
         for strategy, device, options in places
@@ -56,13 +55,8 @@ def option_tasks(gpus: int) -> list[Job]:
 
 
 def _check(gpus, strategy, device, **others):
-    return {
-        "kind": CHECK,
-        "strategy": strategy,
-        "device": device,
-        "rows": tiny_rows(gpus),
-        **others,
-    }
+    rows = tiny_rows(gpus)
+    return {"kind": CHECK, "strategy": strategy, "device": device, "rows": rows, **others}
 
 
 def check_groups(tasks: Iterable[Job], gpus: int) -> list[tuple[list[Job], Environments]]:

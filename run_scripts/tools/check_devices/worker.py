@@ -44,8 +44,7 @@ def work(path: Path) -> int:
         tf.config.set_logical_device_configuration(gpus[0], [logical] * 2)
     if not gpus:
         tf.config.set_logical_device_configuration(
-            tf.config.list_physical_devices("CPU")[0],
-            [tf.config.LogicalDeviceConfiguration()] * 2,
+            tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
         )
     with open(path.with_suffix(ANSWERS), "w", encoding="utf-8") as file:
         for task in json.loads(path.read_text(encoding="utf-8")):
