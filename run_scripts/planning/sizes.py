@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from bert_tf.config import EncoderConfig
 from bert_tf.costs.flops import block_flops, forward_flops, training_flops
@@ -67,23 +66,25 @@ def parameter_rows(models: Mapping[str, EncoderConfig]) -> list[list[str]]:
     names = ("embeddings", "of words", "projection", "blocks", "pooler")
     rows = [["", *names, "encoder", "heads", "blocks x runs"]]
     for name, config, both in with_generators(models):
-        parts = costs_of_both.count_both(config) if both else count_parts(config)
+        parts = costs_of_both.count_both(both) if both else count_parts(config)
         encoder = sum(parts.values()) - parts["heads"]
         runs = config.num_block_calls // config.num_blocks
         embeddings = parts["words"] + parts["positions"]
         others = (parts[part] for part in ("words", "projection", "blocks", "pooler"))
         numbers = [embeddings, *others, encoder, parts["heads"]]
-        blocks = config.num_blocks * (1 + both)
+        blocks = config.num_blocks * (2 if both else 1)
         rows.append([name, *map(millions, numbers), f"{blocks} x {runs}"])
     return rows
 
 
-def with_generators(models: Mapping[str, EncoderConfig]) -> Iterable[tuple[str, Any, bool]]:
-    """The names and configurations; each ELECTRA once more, True, as replaced tokens train both."""
+def with_generators(
+    models: Mapping[str, EncoderConfig],
+) -> Iterable[tuple[str, EncoderConfig, ElectraConfig | None]]:
+    """The names and configurations, and None; each ELECTRA once more, as both networks train."""
     for name, config in models.items():
-        yield name, config, False
+        yield name, config, None
         if isinstance(config, ElectraConfig):
-            yield f"{name} with generator", config, True
+            yield f"{name} with generator", config, config
 
 
 def operation_rows(
@@ -100,7 +101,7 @@ def operation_rows(
             used = encoding_flops(config, length)
             predictions = predictions_of(length)
             if both:
-                trained = costs_of_both.training_flops(config, length, predictions)
+                trained = costs_of_both.training_flops(both, length, predictions)
             else:
                 trained = training_flops(config, length, predictions, 1, token_dropping)
             cells += [number(flops / length / 1e6) for flops in (used, trained)]
@@ -135,14 +136,18 @@ def memory_rows(
             if length > config.max_position_embeddings:
                 cells.append(NONE)
                 continue
-            options: dict[str, Any] = {"blockwise": is_blockwise("auto", length)}
-            sizes: Any = (batch, length, predictions_of(length), precision, recompute)
             if recompute is None:
                 size = inference_bytes(config, batch, length, precision)
-            elif both:
-                size = costs_of_both.estimate_bytes(config, *sizes, **options)
             else:
-                size = estimate_bytes(config, *sizes, token_dropping=token_dropping, **options)
+                sizes = (batch, length, predictions_of(length), precision, recompute)
+                block = is_blockwise("auto", length)
+                size = (
+                    costs_of_both.estimate_bytes(both, *sizes, blockwise=block)
+                    if both
+                    else estimate_bytes(
+                        config, *sizes, blockwise=block, token_dropping=token_dropping
+                    )
+                )
             cells.append(f"{size / GIB:.1f}")
         rows.append([name, *cells])
     return rows
