@@ -42,7 +42,7 @@ def make_card(
     lines = [body or f"# {ENCODERS[loaded.model_type].title}, {_purpose(loaded)}", ""]
     lines += ["## With transformers", "", "```python", *loading_lines(name, loaded.tokenizer)]
     lines += ["```", ""]
-    if loaded.task == "similarity":
+    if architecture.makes_vectors:
         lines += ["## With sentence-transformers", "", "```python"]
         lines += [*sentence_lines(loaded.tokenizer), "```", ""]
     lines += [f"{tokenization[0].upper()}{tokenization[1:]}.", ""]
@@ -50,8 +50,6 @@ def make_card(
     for heading, columns in (*stage_tables(loaded), *own):
         if any(columns):
             lines += [f"## {heading}", "", table(columns), ""]
-    if loaded.task == "similarity":
-        architecture = architecture._replace(pipeline="sentence-similarity")
     return header(architecture, metadata) + "\n".join(lines)
 
 

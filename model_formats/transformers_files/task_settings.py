@@ -10,7 +10,7 @@ from typing import Any
 from bert_common.errors import InputError
 from bert_tf.config import EncoderConfig
 from finetuning.ner.labels import iob2_tag
-from finetuning.tasks import ENCODER, TASKS
+from finetuning.tasks import TASKS
 from model_formats.transformers_files.sentence_modules import SentenceModules
 
 # problem_type of a classifier -> task_type.
@@ -42,16 +42,16 @@ def settings_of(
     """
     architectures = values.get("architectures")
     name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
-    with_heads = [t for t in TASKS.values() if t.transformers is not ENCODER]
+    with_heads = [t for t in TASKS.values() if not t.transformers.makes_vectors]
     task = next((t for t in with_heads if name.endswith(t.transformers.suffix)), None)
     if task is None and modules:
-        task = TASKS["similarity"]
+        task = next(t for t in TASKS.values() if t.transformers.makes_vectors)
     if task is None:
         return {}
     settings: dict[str, Any] = {name: setting.default for name, setting in task.settings.items()}
     settings["task"] = task.name
     length = settings["max_seq_length"]
-    if modules and task.name == "similarity":
+    if modules and task.transformers.makes_vectors:
         settings["pooling"], settings["normalize"] = modules.pooling, modules.normalize
         settings["embedding_sizes"] = _sizes(values, config.hidden_size, source)
         length = modules.max_seq_length or config.max_position_embeddings
