@@ -49,7 +49,7 @@ def describe(explored: Explored) -> dict[str, Any]:
     loaded, config = model.loaded, model.loaded.config
     guesses = loaded.fills_masks and model.tokenizer.mask_id is not None
     return {
-        "name": os.path.basename(os.path.abspath(loaded.folder)),
+        "name": os.path.basename(os.path.abspath(loaded.folder.path)),
         "source": loaded.source,
         "model_type": loaded.model_type,
         **_describe_task(loaded.task),

@@ -102,12 +102,12 @@ class Model:
         if tokenizer is None:
             raise InputError(
                 "a model's folder must hold its tokenizer, or load_model must be given it. "
-                f"Received: {self.loaded.folder} without"
+                f"Received: {self.loaded.folder.path} without"
             )
         if tokenizer.cls_id is None or tokenizer.sep_id is None:
             raise InputError(
                 "a model's vocabulary must have [CLS] and [SEP]. Received: "
-                f"{self.loaded.folder}, whose vocabulary lacks one"
+                f"{self.loaded.folder.path}, whose vocabulary lacks one"
             )
         return tokenizer
 
@@ -121,7 +121,7 @@ class Model:
         Raises:
             InputError: as `model_formats.transformers_files.sentence_modules.pooling_of`.
         """
-        return pooling_of(self.loaded.settings, self.loaded.folder)
+        return pooling_of(self.loaded.settings, self.loaded.folder.path)
 
     @property
     def num_layers(self) -> int:

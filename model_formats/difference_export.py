@@ -10,7 +10,7 @@ from bert_tf.checkpoint import google_variables
 from model_formats.difference import split
 from model_formats.difference_files import DESCRIPTION_FILE, VERSION, WEIGHTS_FILE, digest_of
 from model_formats.loaded_model import LoadedModel
-from model_formats.model_folder import ModelFolder, write_task
+from model_formats.model_folder import ModelFolder, write_records
 from model_formats.transformers_files.safetensors_files import save_file
 from model_formats.weights import as_float16, open_weights
 
@@ -55,7 +55,8 @@ def export(
     description = {"version": VERSION, "base": path.replace(os.sep, "/")}
     description |= {"base_sha256": digest_of(base.checkpoint), "rank": rank}
     write_json(os.path.join(directory, DESCRIPTION_FILE), description)
-    write_task(loaded, directory)
+    stages = loaded.folder.stages
+    write_records(directory, loaded.trained_positions, loaded.task, loaded.settings, stages)
     size = os.path.getsize(os.path.join(directory, WEIGHTS_FILE))
     print(
         f"rank {rank}, {precision}: {size:,} bytes for {count:,} weights; the part of the "
@@ -83,21 +84,22 @@ def check_base(loaded: LoadedModel, base: ModelFolder) -> None:
     Raises:
         InputError: as above.
     """
+    own = loaded.folder.path
     if loaded.task == "pretraining":
         raise InputError(
-            f"--format=difference needs a fine-tuned model. Received: {loaded.folder}, pre-trained"
+            f"--format=difference needs a fine-tuned model. Received: {own}, pre-trained"
         )
-    own, other = (t and t.fingerprint() for t in (loaded.tokenizer, base.tokenizer))
-    if own != other:  # the difference is read with the base's
+    one, two = (t and t.fingerprint() for t in (loaded.tokenizer, base.tokenizer))
+    if one != two:  # the difference is read with the base's
         raise InputError(
             "a difference needs a base with the same tokenizer, of the same vocabulary and "
-            f"options. Received: {base.path} for {loaded.folder}"
+            f"options. Received: {base.path} for {own}"
         )
-    one, two = loaded.config.to_dict(), base.config.to_dict()
-    names = [name for name in {**one, **two} if one.get(name) != two.get(name)]
+    mine, theirs = loaded.config.to_dict(), base.config.to_dict()
+    names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
     if names or loaded.model_type != base.model_type:
         name = next(iter(names), "model_type")
         raise InputError(
             f"a difference needs a base with the same configuration. Received: {base.path} for "
-            f"{loaded.folder}, where {name} is {two.get(name)} for {one.get(name)}"
+            f"{own}, where {name} is {theirs.get(name)} for {mine.get(name)}"
         )

@@ -3,10 +3,8 @@
 import dataclasses
 import re
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-import keras
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import (
@@ -17,7 +15,6 @@ from bert_tf.checkpoint import (
     part_names,
 )
 from bert_tf.config import EncoderConfig
-from bert_tf.encoder import EncoderModel
 from finetuning.tasks import TASKS
 from model_formats.folder_tokenizer import check_table
 from model_formats.loaded_model import LoadedModel
@@ -63,7 +60,10 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
     check_shapes(config, arrays, kind.model_class.google_names)
     encoder = kind.make_model(config, **of_encoder)
     try:
-        model, labels = make_model(folder.task, encoder, settings, arrays.shapes)
+        if task:
+            model, labels = task.module("head").from_settings(encoder, settings)
+        else:
+            model, labels = objective_of(arrays.shapes).make_model(encoder), ()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{folder.record[0]} must hold what training recorded. Received: {error!r}"
@@ -95,7 +95,7 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
         settings=settings,
         trained_positions=folder.trained_positions,
         source=report.checkpoint,
-        folder=folder.path,
+        folder=folder,
     )
 
 
@@ -132,16 +132,3 @@ def check_shapes(
         raise InputError(
             f"the checkpoint {arrays.source} must fit the model. Received: {'; '.join(problems)}"
         )
-
-
-def make_model(
-    task: str, encoder: keras.Model, settings: Mapping[str, Any], names: Collection[str] = ()
-) -> tuple[EncoderModel, tuple[str, ...]]:
-    """The model of a task around an encoder, with random weights, and its labels.
-
-    The task is a key of `TASKS`, or "pretraining"; `settings` are what a fine-tuned model's folder
-    records; Google's names of the weights tell a pre-trained model's objective.
-    """
-    if task not in TASKS:
-        return objective_of(names).make_model(encoder, None), ()
-    return TASKS[task].module("head").from_settings(encoder, settings)

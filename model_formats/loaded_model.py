@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bert_tf.config import EncoderConfig
     from bert_tf.encoder import EncoderModel
+    from model_formats.model_folder import ModelFolder
     from tokenization.loading import Tokenizer
 
 from bert_tf.checkpoint import google_variables, part_names
@@ -31,7 +32,7 @@ class LoadedModel:
         settings: what a fine-tuned model's folder records; empty for a pre-trained one.
         trained_positions: the number of positions that were trained; None if unknown.
         source: the checkpoint that it was loaded from.
-        folder: the folder with its configuration and its records.
+        folder: the `ModelFolder` with its configuration and its records.
     """
 
     model: "EncoderModel"
@@ -44,7 +45,7 @@ class LoadedModel:
     settings: dict[str, Any]
     trained_positions: int | None
     source: str
-    folder: str
+    folder: "ModelFolder"
 
     def lacks(self, prefix: str) -> bool:
         """Whether folder or model lacks the weights whose names in Google's files begin so."""

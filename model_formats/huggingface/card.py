@@ -15,7 +15,6 @@ from model_formats.encoders import ENCODERS
 from model_formats.huggingface.architectures import class_name, predicts_scores
 from model_formats.huggingface.tokenizer_files import trust_argument
 from model_formats.loaded_model import LoadedModel
-from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import objective_of
 from model_formats.training_record import POSITIONS_KEY
 from model_formats.transformers_files.config import to_huggingface
@@ -92,7 +91,7 @@ def stage_tables(loaded: LoadedModel) -> Iterator[tuple[str, list[dict[str, Any]
     The trainings of one program, the earliest first, are the columns of one table.
     """
     programs: dict[str, list[Mapping[str, Any]]] = {}
-    for stage in ModelFolder(loaded.folder).stages:
+    for stage in loaded.folder.stages:
         programs.setdefault(str(stage.get("program")), []).append(stage)
     for program, stages in programs.items():
         for part in ("corpus", "settings"):
@@ -159,7 +158,7 @@ def as_cell(value: Any) -> str:
 
 def evaluation(loaded: LoadedModel) -> dict[str, str]:
     """The results in the folder, if they are of this checkpoint: name -> number as text."""
-    results = read_results(loaded.folder)
+    results = read_results(loaded.folder.path)
     if results.get("global_step") != step_of(loaded.source):
         return {}
     return {

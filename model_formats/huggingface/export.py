@@ -26,7 +26,6 @@ from model_formats.huggingface.card import make_card
 from model_formats.huggingface.tokenizer_files import trust_argument, write_tokenizer
 from model_formats.load_folder import load_folder
 from model_formats.loaded_model import LoadedModel
-from model_formats.model_folder import ModelFolder
 from model_formats.runtimes.check import check_file
 from model_formats.runtimes.ids_graph import input_names, make_graph
 from model_formats.training_record import write_stages, write_trained_positions
@@ -78,7 +77,7 @@ def export(
         modules = SentenceModules(pooling, normalize, longest_row(loaded))
         write_sentence_modules(directory, modules, loaded.config.hidden_size)
     write_trained_positions(directory, loaded.trained_positions)
-    write_stages(directory, ModelFolder(loaded.folder).stages)
+    write_stages(directory, loaded.folder.stages)
     if precision == "float16":
         check_reloaded(loaded, directory)
     name = class_name(loaded, architecture)
