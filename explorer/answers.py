@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 # [MASK]s of a text: each takes its own search, and others wait for the model meanwhile.
 MOST_MASKS = 30
 
-
 # Cuts a text into pieces.
 Cut = Callable[[str], Iterable[str]]
 
@@ -119,14 +118,7 @@ def show_guesses(explored: Explored, text: str, top: int, max_pieces: int) -> di
     )
     return {
         "masks": [
-            [
-                {
-                    "text": guess.text,
-                    "probability": rounded(guess.probability),
-                    "pieces": list(guess.pieces),
-                }
-                for guess in guesses
-            ]
+            [guess._asdict() | {"probability": rounded(guess.probability)} for guess in guesses]
             for guesses in found
         ]
     }

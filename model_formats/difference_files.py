@@ -27,13 +27,11 @@ class Difference:
         folder: where it is.
         base: the folder of the base.
         digest: of the base's weights, as `digest_of` has it.
-        rank: of the matrices.
     """
 
     folder: str
     base: str
     digest: str
-    rank: int
 
     @property
     def weights(self) -> str:
@@ -69,7 +67,7 @@ class Difference:
             )
         # The base's place is written as seen from the folder itself, not from a link to it.
         base = os.path.normpath(os.path.join(os.path.realpath(folder), base))
-        return cls(folder, base, digest, rank)
+        return cls(folder, base, digest)
 
     def check_base(self, checkpoint: str) -> None:
         """Refuses a base whose weights are not those that the difference was made from.

@@ -206,26 +206,18 @@ class ModelFolder(Described):
         return os.path.exists(os.path.join(self.path, SETTINGS_FILE))
 
     @functools.cached_property
-    def transformers_settings(self) -> dict[str, Any]:
-        """The task that the files of transformers describe; {} of a pre-trained model."""
-        file = self.transformers_config
-        if file is None:
-            return {}
+    def record(self) -> tuple[str, dict[str, Any]]:
+        """The file that records the task, and what it holds; {} of a pre-trained model."""
+        path, file = os.path.join(self.path, SETTINGS_FILE), self.transformers_config
+        if self.is_fine_tuned:
+            return path, read_settings_file(path)
+        if file not in self.config_files:
+            return path, {}
         try:
             modules = read_sentence_modules(self.path)
         except InputError:  # what asks for vectors says it; the encoder can be read
             modules = None
-        return settings_of(file.values, file.config, file.path, modules)
-
-    @functools.cached_property
-    def record(self) -> tuple[str, dict[str, Any]]:
-        """The file that records the task, and what it holds; {} of a pre-trained model."""
-        path = os.path.join(self.path, SETTINGS_FILE)
-        if self.is_fine_tuned:
-            return path, read_settings_file(path)
-        if self.transformers_config in self.config_files:
-            return self.transformers_config.path, self.transformers_settings
-        return path, {}
+        return file.path, settings_of(file.values, file.config, file.path, modules)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -267,15 +259,8 @@ class ModelFolder(Described):
     ) -> None:
         """Writes what describes a model beside its weights, so that the folder is complete.
 
-        Args:
-            directory: the folder of the checkpoints.
-            model_type: a key of `ENCODERS`.
-            tokenizer: the model's, or None.
-            positions: the number of trained positions, or None if unknown.
-            task: what the model was trained for: a task of `finetuning.tasks.TASKS`, or
-                "pretraining".
-            settings: the settings of that task, a dict.
-            stages: how it was trained, as `training_record` has it.
+        `positions` is the number of trained ones, None if unknown; `task` and its `settings` are as
+        properties of this class have them, `stages` as `training_record` has them.
         """
         write_json(os.path.join(directory, ENCODERS[model_type].config_file), config.to_dict())
         if tokenizer is not None:

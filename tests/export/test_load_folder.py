@@ -21,7 +21,7 @@ from finetuning.question_answering.span_head import SpanModel
 from finetuning.tasks import TASKS
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
-from model_formats.task_records import SETTINGS_FILE, SIGNS, find_task, guess_task
+from model_formats.task_records import SETTINGS_FILE, SIGNS, find_task
 from tests.support.models.model_folders import (
     PIECES,
     VALUES,
@@ -110,7 +110,7 @@ def test_what_is_no_task():
     with pytest.raises(InputError, match="x.json: task must be one of .*Received: 'poetry'"):
         find_task({"task": "poetry"}, "x.json")
     with pytest.raises(InputError, match="x.json must hold one of .*Received: seed"):
-        guess_task({"seed": 1}, "x.json")
+        find_task({"seed": 1}, "x.json")
 
 
 def test_kinds_of_classification(tmp_path):
