@@ -39,7 +39,11 @@ def export(
     """
     if base_dir is None:
         raise InputError("--format=difference needs --base_dir. Received: none")
-    base, rank = open_base(base_dir), RANK if rank is None else rank
+    base = ModelFolder.open(base_dir, what="--base_dir")
+    if base.difference is not None:
+        raise InputError(
+            f"--base_dir must hold all weights. Received: {base_dir}, a difference itself"
+        )
     check_base(loaded, base)
     source = open_weights(base.checkpoint, base)
     weights = {
@@ -47,6 +51,7 @@ def export(
         for name, variable in google_variables(loaded.model).items()
         if name not in loaded.missing
     }
+    rank = RANK if rank is None else rank
     arrays, lost, count = split(weights, source, base.encoder.stem, rank)
     if precision == "float16":
         arrays = as_float16(arrays)
@@ -65,25 +70,8 @@ def export(
     return "from korean_bert import load_model; load_model('{folder}')"
 
 
-def open_base(path: str) -> ModelFolder:
-    """Opens --base_dir.
-
-    Raises:
-        InputError: there is no model, or it is such a difference itself.
-    """
-    base = ModelFolder.open(path, what="--base_dir")
-    if base.difference is not None:
-        raise InputError(f"--base_dir must hold all weights. Received: {path}, a difference itself")
-    base.check()
-    return base
-
-
 def check_base(loaded: LoadedModel, base: ModelFolder) -> None:
-    """Refuses a model that is not fine-tuned, or whose configuration or tokenizer is another.
-
-    Raises:
-        InputError: as above.
-    """
+    """Refuses a model that is not fine-tuned, or whose configuration or tokenizer is another."""
     own = loaded.folder.path
     if loaded.task == "pretraining":
         raise InputError(

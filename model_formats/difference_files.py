@@ -70,11 +70,7 @@ class Difference:
         return cls(folder, base, digest)
 
     def check_base(self, checkpoint: str) -> None:
-        """Refuses a base whose weights are not those that the difference was made from.
-
-        Raises:
-            InputError: as above.
-        """
+        """Refuses a base whose weights are not those that the difference was made from."""
         found = digest_of(checkpoint)
         if found != self.digest:
             raise InputError(

@@ -45,8 +45,7 @@ def make_card(
         lines += ["## With sentence-transformers", "", "```python"]
         lines += [*sentence_lines(loaded.tokenizer), "```", ""]
     lines += [f"{tokenization[0].upper()}{tokenization[1:]}.", ""]
-    own = ((heading, [values]) for heading, values in tables(loaded))
-    for heading, columns in (*stage_tables(loaded), *own):
+    for heading, columns in tables(loaded):
         if any(columns):
             lines += [f"## {heading}", "", table(columns), ""]
     return header(architecture, metadata) + "\n".join(lines)
@@ -85,8 +84,8 @@ def sentence_lines(tokenizer: TokenizerInterface | None) -> list[str]:
     ]
 
 
-def stage_tables(loaded: LoadedModel) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Pairs of a heading and dicts, of how the model was trained: a dict for each training.
+def tables(loaded: LoadedModel) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Pairs of a heading and the columns of its table: of the trainings, then of the model itself.
 
     The trainings of one program, the earliest first, are the columns of one table.
     """
@@ -98,18 +97,12 @@ def stage_tables(loaded: LoadedModel) -> Iterator[tuple[str, list[dict[str, Any]
             found = [stage.get(part) for stage in stages]
             columns = [known(values) if isinstance(values, dict) else {} for values in found]
             yield f"{program.capitalize()}: {part}", columns
-
-
-def tables(loaded: LoadedModel) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Pairs of a heading and a dict, of the model itself."""
-    yield "Task", known(loaded.settings)
-    positions = (
-        {} if loaded.trained_positions is None else {POSITIONS_KEY: loaded.trained_positions}
-    )
+    yield "Task", [known(loaded.settings)]
     # The activation is named as in config.json beside the card: transformers' "gelu" is another.
     activation = to_huggingface(loaded.config, loaded.model_type)["hidden_act"]
-    yield "Network", loaded.config.to_dict() | {"hidden_act": activation} | positions
-    yield "Evaluation", evaluation(loaded)
+    positions = known({POSITIONS_KEY: loaded.trained_positions})
+    yield "Network", [loaded.config.to_dict() | {"hidden_act": activation} | positions]
+    yield "Evaluation", [evaluation(loaded)]
 
 
 def known(values: Mapping[str, Any]) -> dict[str, Any]:
