@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from model_formats.model_folder import ModelFolder
     from tokenization.loading import Tokenizer
 
-from bert_tf.checkpoint import google_variables, part_names
+from bert_tf.checkpoint import part_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,16 +47,9 @@ class LoadedModel:
     source: str
     folder: "ModelFolder"
 
-    def lacks(self, prefix: str) -> bool:
-        """Whether folder or model lacks the weights whose names in Google's files begin so."""
-        names = google_variables(self.model)
-        return self._lacks([name for name in names if name.startswith(prefix)])
-
     def lacks_part(self, part: str) -> bool:
-        """Whether it lacks a part, such as "pooler"."""
-        return self._lacks(part_names(self.model, part))
-
-    def _lacks(self, names):
+        """Whether folder or model lacks a part, such as "pooler"."""
+        names = part_names(self.model, part)
         return not names or any(name in self.missing for name in names)
 
     def head_outputs(self) -> dict[str, Callable[[Mapping[str, Any]], Any]]:
