@@ -75,6 +75,6 @@ VIEWS = {
 }
 
 
-def rounded(value: SupportsFloat, digits: int = 6) -> float:
+def rounded(value: SupportsFloat) -> float:
     """A number with few digits: more are noise, and make the answer long."""
-    return round(float(value), digits)
+    return round(float(value), 6)
