@@ -28,26 +28,15 @@ from tokenization.loading import Tokenizer
 MAY_LACK = ("pooler", "masked_lm", "next_sentence", "discriminator", "generator")
 
 
-def load_folder(
-    directory: str, checkpoint: str | None = None, tokenizer: Tokenizer | None = None
-) -> LoadedModel:
+def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: Any) -> LoadedModel:
     """Loads a model with everything that its folder holds.
 
     Args:
-        directory: a folder that this project wrote, or a released model, unpacked.
-        checkpoint: the prefix of one of its checkpoints; None for the best, else the newest.
         tokenizer: its tokenizer, where the folder does not say which it is.
+        of_encoder: arguments of the encoder's class beside its configuration.
 
     Raises:
-        InputError: the folder holds no model, or files that contradict each other.
-    """
-    return load(ModelFolder.open(directory, checkpoint), tokenizer)
-
-
-def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: Any) -> LoadedModel:
-    """Loads the model of a `ModelFolder`; `tokenizer` as in `load_folder`.
-
-    `of_encoder` are arguments of the encoder's class beside its configuration.
+        InputError: the folder's files contradict each other.
     """
     config, checkpoint, kind = folder.config, folder.checkpoint, folder.encoder
     tokenizer = tokenizer or folder.tokenizer
@@ -97,6 +86,13 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
         source=report.checkpoint,
         folder=folder,
     )
+
+
+def load_folder(
+    directory: str, checkpoint: str | None = None, tokenizer: Tokenizer | None = None
+) -> LoadedModel:
+    """As `load`, for a folder's path; `checkpoint` as in `ModelFolder.open`."""
+    return load(ModelFolder.open(directory, checkpoint), tokenizer)
 
 
 def check_shapes(

@@ -21,7 +21,6 @@ TYPES = {
     None: "single_label",
 }
 
-
 # As many labels as run_classifier takes.
 MOST_LABELS = 10_000
 
