@@ -21,17 +21,11 @@ VERSION = 1
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """What difference.json says.
+    """What difference.json says."""
 
-    Attributes:
-        folder: where it is.
-        base: the folder of the base.
-        digest: of the base's weights, as `digest_of` has it.
-    """
-
-    folder: str
-    base: str
-    digest: str
+    folder: str  # where it is
+    base: str  # the folder of the base
+    digest: str  # of the base's weights, as `digest_of` has it
 
     @property
     def weights(self) -> str:

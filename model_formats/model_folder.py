@@ -55,17 +55,11 @@ SHIPPED_MODELS = {os.path.basename(path): path for path in (REFERENCE_MODEL, REF
 
 @dataclasses.dataclass(frozen=True)
 class ModelFolder(Described):
-    """A model's folder; a file in it is read when it is first asked for, and once.
+    """A model's folder; a file in it is read when it is first asked for, and once."""
 
-    Attributes:
-        path: the folder with the configuration and the records of the training.
-        named: the folder that the user named, if it is not this one but the one around it.
-        chosen: the checkpoint that stands for the model; None for the folder's best, else newest.
-    """
-
-    path: str
-    named: str | None = None
-    chosen: str | None = None
+    path: str  # the folder with the configuration and the records of the training
+    named: str | None = None  # the folder that the user named, if that is the one around this one
+    chosen: str | None = None  # the checkpoint that stands for the model; None: its best, or newest
 
     @classmethod
     def open(
