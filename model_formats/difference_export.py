@@ -28,7 +28,6 @@ def export(
     """Writes what a fine-tuned model adds to its base, and prints rank and sizes.
 
     Args:
-        loaded: the model.
         directory: an existing, empty folder beside the one that it becomes.
         base_dir: the folder of the model that the training began with.
         rank: of every matrix; None for `RANK`. A matrix with fewer rows or columns is exact.
