@@ -132,9 +132,7 @@ def _search(guesser, ids, place, count, width):
 
 def _guess(tokenizer, pieces, probability):
     tokens = tuple(tokenizer.convert_ids_to_tokens(pieces))
-    text = "".join(part for _, part in without_markers(tokenizer, tokens))
-    # Conjoining jamo become syllables.
-    return Guess(unicodedata.normalize("NFC", text), float(probability), tokens)
+    return Guess(text_of(tokenizer, tokens), float(probability), tokens)
 
 
 class PieceKinds:
@@ -164,3 +162,9 @@ class PieceKinds:
         self.begin = np.array([token in begin for token in tokens]) & ~special
         self.inside = np.array([token in inside for token in tokens]) & ~special
         self.last = np.array([bool(marker) and token.endswith(marker) for token in tokens])
+
+
+def text_of(tokenizer: TokenizerInterface, tokens: Sequence[str]) -> str:
+    """The text of tokens, without their marks; conjoining jamo become syllables."""
+    parts = without_markers(tokenizer, tokens)
+    return unicodedata.normalize("NFC", "".join(part for _, part in parts))
