@@ -51,7 +51,7 @@ def export(
         if name not in loaded.missing
     }
     rank = RANK if rank is None else rank
-    arrays, lost, count = split(weights, source, base.encoder.stem, rank)
+    arrays, lost = split(weights, source, base.encoder.stem, rank)
     if precision == "float16":
         arrays = as_float16(arrays)
     save_file(arrays, os.path.join(directory, WEIGHTS_FILE))
@@ -62,6 +62,7 @@ def export(
     stages = loaded.folder.stages
     write_records(directory, loaded.trained_positions, loaded.task, loaded.settings, stages)
     size = os.path.getsize(os.path.join(directory, WEIGHTS_FILE))
+    count = sum(value.size for value in weights.values())
     print(
         f"rank {rank}, {precision}: {size:,} bytes for {count:,} weights; the part of the "
         f"difference that is lost: {np.sqrt(lost):.4f}"

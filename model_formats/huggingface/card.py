@@ -23,8 +23,6 @@ from tokenization.base import TokenizerInterface
 # Name of a number in the folder's record -> what the card calls it.
 TITLES = {"pieces": "tokens"}
 
-SCORES = "fine-tuned to predict a score for texts"
-
 
 def make_card(
     loaded: LoadedModel, architecture: TransformersClass, tokenization: str, card_text: str = ""
@@ -53,7 +51,7 @@ def make_card(
 
 def _purpose(loaded):
     if predicts_scores(loaded):
-        return SCORES
+        return "fine-tuned to predict a score for texts"
     if loaded.task in TASKS:
         return TASKS[loaded.task].description
     return objective_of(google_variables(loaded.model)).description
