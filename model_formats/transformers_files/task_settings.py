@@ -10,7 +10,7 @@ from typing import Any
 from bert_common.errors import InputError
 from bert_tf.config import EncoderConfig
 from finetuning.ner.labels import iob2_tag
-from finetuning.tasks import TASKS
+from finetuning.tasks import ENCODER, TASKS
 from model_formats.transformers_files.sentence_modules import SentenceModules
 
 # problem_type of a classifier -> task_type.
@@ -41,7 +41,7 @@ def settings_of(
     """
     architectures = values.get("architectures")
     name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
-    with_heads = [t for t in TASKS.values() if not t.transformers.makes_vectors]
+    with_heads = [t for t in TASKS.values() if t.transformers.suffix != ENCODER.suffix]
     task = next((t for t in with_heads if name.endswith(t.transformers.suffix)), None)
     if task is None and modules:
         task = next(t for t in TASKS.values() if t.transformers.makes_vectors)
