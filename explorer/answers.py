@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 # [MASK]s of a text: each takes its own search, and others wait for the model meanwhile.
 MOST_MASKS = 30
 
-
 # Cuts a text into pieces.
 Cut = Callable[[str], Iterable[str]]
 
@@ -49,7 +48,7 @@ def describe(explored: Explored) -> dict[str, Any]:
     loaded, config = model.loaded, model.loaded.config
     guesses = loaded.fills_masks and model.tokenizer.mask_id is not None
     return {
-        "name": os.path.basename(os.path.abspath(loaded.folder)),
+        "name": os.path.basename(os.path.abspath(loaded.folder.path)),
         "source": loaded.source,
         "model_type": loaded.model_type,
         **_describe_task(loaded.task),
@@ -119,14 +118,7 @@ def show_guesses(explored: Explored, text: str, top: int, max_pieces: int) -> di
     )
     return {
         "masks": [
-            [
-                {
-                    "text": guess.text,
-                    "probability": rounded(guess.probability),
-                    "pieces": list(guess.pieces),
-                }
-                for guess in guesses
-            ]
+            [guess._asdict() | {"probability": rounded(guess.probability)} for guess in guesses]
             for guesses in found
         ]
     }

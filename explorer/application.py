@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import json
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -49,11 +48,11 @@ def make_application(
         return FileResponse(PAGE / "index.html")
 
     async def show_model(request):
-        return as_json(describe(explored))
+        return JSONResponse(describe(explored))
 
     async def show_queue(request):
         ticket = request.query_params.get("ticket", "")
-        return as_json({"position": queue.position(ticket), "length": len(queue)})
+        return JSONResponse({"position": queue.position(ticket), "length": len(queue)})
 
     async def answer(request):
         name = request.path_params["name"]
@@ -75,7 +74,7 @@ def make_application(
 
         ticket = request.headers.get("x-ticket", "")[:LONGEST_TICKET]
         found = await or_gone(queue.call(ticket, call), request)
-        return Response(status_code=GONE) if found is None else as_json(found)
+        return Response(status_code=GONE) if found is None else JSONResponse(found)
 
     routes = [
         Route("/", show_page),
@@ -109,12 +108,6 @@ async def wait_until_gone(request: Request) -> None:
     """Returns when the other side has closed the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def as_json(values: dict[str, Any]) -> Response:
-    """An answer; numbers that JSON lacks are an error."""
-    content = json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Response(content.encode("utf-8"), media_type="application/json")
 
 
 def refuse(request: Request, error: InputError) -> Response:

@@ -1,8 +1,8 @@
 """Refuses requests of other sites and large ones before anything else sees them."""
 
 import re
-from collections.abc import Mapping
 
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -56,7 +56,7 @@ class Guard:
                 message = {**message, "headers": [*message.get("headers", ()), *given]}
             await send(message)
 
-        problem = check_headers(scope["method"], read_headers(scope))
+        problem = check_headers(scope["method"], Headers(scope=scope))
         if problem is not None:
             await problem(scope, receive, send_with_headers)
             return
@@ -76,29 +76,21 @@ class Guard:
             await too_large("more")(scope, receive, send_with_headers)
 
 
-def read_headers(scope: Scope) -> dict[str, list[str]]:
-    """A request's headers: name -> the list of its values."""
-    headers: dict[str, list[str]] = {}
-    for name, value in scope["headers"]:
-        headers.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
-    return headers
-
-
-def check_headers(method: str, headers: Mapping[str, list[str]]) -> JSONResponse | None:
+def check_headers(method: str, headers: Headers) -> JSONResponse | None:
     """The refusal of a request by its headers alone, or None."""
-    hosts = headers.get("host", [])
+    hosts = headers.getlist("host")
     if len(hosts) != 1 or not HOST.fullmatch(hosts[0]):
         names = " or ".join(HOSTS)
         return refusal(403, malformed(f"the Host header must be {names}. Received: {hosts!r}"))
-    origin = headers.get("origin", [f"http://{hosts[0]}"])
-    if origin != [f"http://{hosts[0]}"]:
+    origin = headers.getlist("origin")
+    if origin not in ([], [f"http://{hosts[0]}"]):
         message = f"requests must come from the page itself. Received: {origin!r}"
         return refusal(403, malformed(message))
-    lengths = headers.get("content-length", ["0"])
-    if int(lengths[0]) > LARGEST_BODY:
-        return too_large(lengths[0])
+    length = headers.get("content-length", "0")
+    if int(length) > LARGEST_BODY:
+        return too_large(length)
     # Another site can send a form's types, but not this one without being asked for leave.
-    kind = headers.get("content-type", [""])[0].partition(";")[0].strip().lower()
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if method == "POST" and kind != "application/json":
         message = f"Content-Type must be application/json. Received: {kind!r}"
         return refusal(415, malformed(message))

@@ -13,7 +13,6 @@ from explorer.errors import RequestError
 # more are several people's or a program's.
 LONGEST = 16
 
-
 Result = TypeVar("Result")
 
 

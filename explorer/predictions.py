@@ -1,15 +1,13 @@
 """Shows what a fine-tuned model says of a text."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from explorer.errors import malformed
 from finetuning.tasks import TASKS
 
 if TYPE_CHECKING:
     from explorer.answers import Explored
-
-from typing import SupportsFloat
 
 
 def show_prediction(
@@ -50,34 +48,17 @@ def _show_class(found):
 
 
 def _show_entities(found):
-    return {
-        "entities": [
-            {
-                "text": each.text,
-                "kind": each.kind,
-                "start": each.start,
-                "end": each.end,
-                "probability": rounded(each.probability),
-            }
-            for each in found.entities
-        ]
-    }
+    return {"entities": [_members(each) for each in found.entities]}
 
 
 def _show_answer(found):
-    return {
-        "answer": _answer(found.answer),
-        "candidates": [_answer(each) for each in found.candidates],
-    }
+    candidates = [_members(each) for each in found.candidates]
+    return {"answer": _members(found.answer), "candidates": candidates}
 
 
-def _answer(answer):
-    return {
-        "text": answer.text,
-        "start": answer.start,
-        "end": answer.end,
-        "probability": rounded(answer.probability),
-    }
+def _members(found):
+    """What a `FoundEntity` or a `FoundAnswer` holds."""
+    return found._asdict() | {"probability": rounded(found.probability)}
 
 
 def _show_choice(found):
@@ -94,6 +75,6 @@ VIEWS = {
 }
 
 
-def rounded(value: SupportsFloat, digits: int = 6) -> float:
+def rounded(value: SupportsFloat) -> float:
     """A number with few digits: more are noise, and make the answer long."""
-    return round(float(value), digits)
+    return round(float(value), 6)

@@ -15,6 +15,9 @@ class TransformersClass(NamedTuple):
     pipeline: str | None  # the task of transformers.pipeline that it serves
     # The parts of our model, as of `bert_tf.checkpoint.part_names`, that the class lacks.
     without: tuple[str, ...] = ()
+    # Whether sentence-transformers loads it: with the settings "pooling" and "normalize" the folder
+    # says how it makes one vector of a text.
+    makes_vectors: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,7 +163,7 @@ TASKS = {
             labels=None,
             fields=("text", "second"),
             view="labels",
-            transformers=ENCODER,
+            transformers=ENCODER._replace(pipeline="sentence-similarity", makes_vectors=True),
             may_lack=POOLER,
         ),
     )

@@ -59,9 +59,13 @@ def encode_masked(tokenizer: TokenizerInterface, text: str) -> MaskedText:
 
 def encode_with_masks(tokenizer: TokenizerInterface, text: str) -> list[int]:
     """The ids of `encode_masked` with [CLS] and [SEP]."""
-    cls_id, sep_id = tokenizer.cls_id, tokenizer.sep_id
-    assert cls_id is not None and sep_id is not None  # as the caller has checked
-    return [cls_id, *encode_masked(tokenizer, text).ids, sep_id]
+    return with_ends(tokenizer, encode_masked(tokenizer, text).ids)
+
+
+def with_ends(tokenizer: TokenizerInterface, ids: list[int]) -> list[int]:
+    """The ids between [CLS] and [SEP]."""
+    assert tokenizer.cls_id is not None and tokenizer.sep_id is not None  # the caller has checked
+    return [tokenizer.cls_id, *ids, tokenizer.sep_id]
 
 
 def _is_of_word(character):

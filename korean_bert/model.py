@@ -32,7 +32,7 @@ from korean_bert.arguments import (
 )
 from korean_bert.errors import TooManyPiecesError
 from korean_bert.guesses import MaskGuesser, guess_words
-from korean_bert.masked_text import MASK, encode_masked
+from korean_bert.masked_text import MASK, encode_masked, with_ends
 from korean_bert.neighbours import nearest_pieces
 from korean_bert.predictions import TaskPredictor
 from korean_bert.results import Attention, Guess, HiddenStates, Hit, Neighbour
@@ -102,12 +102,12 @@ class Model:
         if tokenizer is None:
             raise InputError(
                 "a model's folder must hold its tokenizer, or load_model must be given it. "
-                f"Received: {self.loaded.folder} without"
+                f"Received: {self.loaded.folder.path} without"
             )
         if tokenizer.cls_id is None or tokenizer.sep_id is None:
             raise InputError(
                 "a model's vocabulary must have [CLS] and [SEP]. Received: "
-                f"{self.loaded.folder}, whose vocabulary lacks one"
+                f"{self.loaded.folder.path}, whose vocabulary lacks one"
             )
         return tokenizer
 
@@ -121,7 +121,7 @@ class Model:
         Raises:
             InputError: as `model_formats.transformers_files.sentence_modules.pooling_of`.
         """
-        return pooling_of(self.loaded.settings, self.loaded.folder)
+        return pooling_of(self.loaded.settings, self.loaded.folder.path)
 
     @property
     def num_layers(self) -> int:
@@ -351,7 +351,7 @@ class Model:
             raise InputError(f"a text must hold {MASK}. Received: {text!r}")
         self._warn_of_unknown(text)
         encoded = encode_masked(tokenizer, text)
-        ids = _with_ends(tokenizer, encoded.ids)
+        ids = with_ends(tokenizer, encoded.ids)
         self._check_length(ids)
         places = [place._replace(position=place.position + 1) for place in encoded.places]
         with self._lock:
@@ -447,7 +447,7 @@ class Model:
         check_text(text, "text")
         tokenizer = self.tokenizer
         first, spans, _ = encode_masked(tokenizer, text)
-        ids, spans = _with_ends(tokenizer, first), [None, *spans, None]
+        ids, spans = with_ends(tokenizer, first), [None, *spans, None]
         segment_ids = [0] * len(ids)
         if second is not None:
             check_text(second, "second")
@@ -460,9 +460,3 @@ class Model:
             "segment_ids": np.array([segment_ids], np.int32),
         }
         return tuple(tokenizer.convert_ids_to_tokens(ids)), tuple(spans), inputs
-
-
-def _with_ends(tokenizer: TokenizerInterface, ids: list[int]) -> list[int]:
-    """The ids between [CLS] and [SEP]."""
-    assert tokenizer.cls_id is not None and tokenizer.sep_id is not None  # `Model.tokenizer` checks
-    return [tokenizer.cls_id, *ids, tokenizer.sep_id]

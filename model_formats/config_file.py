@@ -18,14 +18,10 @@ class ConfigFile:
     """A bert_config.json, an albert_config.json, or a config.json of transformers.
 
     What hidden_act means differs between ours and theirs, so a file is recognized by its keys.
-
-    Attributes:
-        path: the file.
-        expected: the model type that its folder or its flag says, a key of `ENCODERS`; None: the
-            file says it.
     """
 
     path: str
+    # The model type that its folder or its flag says, a key of `ENCODERS`; None: the file says it.
     expected: str | None = None
 
     @functools.cached_property

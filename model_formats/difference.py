@@ -18,7 +18,7 @@ Shapes: r rank.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,24 +27,19 @@ from bert_tf.checkpoint import CheckpointArrays
 from model_formats.transformers_files.safetensors_files import open_tensors
 
 
-class Parts(NamedTuple):
-    """What is stored of a model."""
-
-    arrays: dict[str, np.ndarray]  # by the names above
-    lost: float  # the share of the squared difference that is not among them
-    weights: int  # how many numbers the model has
-
-
 def split(
     weights: Mapping[str, np.ndarray], source: CheckpointArrays, stem: str, rank: int
-) -> Parts:
-    """The `Parts` of a model.
+) -> tuple[dict[str, np.ndarray], float]:
+    """What is stored of a model.
 
     Args:
         weights: the model's, by Google's names.
         source: the base's.
         stem: the prefix of the encoder's variables, such as "bert/"; the others are kept whole.
         rank: of every matrix.
+
+    Returns:
+        Arrays by the names above, and the share of the squared difference that is not among them.
 
     Raises:
         InputError: a weight has another shape in the base, or is not finite.
@@ -77,8 +72,7 @@ def split(
         roots = np.sqrt(values[:rank])  # so that both factors have about the same size
         arrays[f"{name}/left"] = np.ascontiguousarray(left[:, :rank] * roots, np.float32)
         arrays[f"{name}/right"] = np.ascontiguousarray(roots[:, None] * right[:rank], np.float32)
-    total = sum(value.size for value in weights.values())
-    return Parts(arrays, lost / changed if changed else 0.0, total)
+    return arrays, lost / changed if changed else 0.0
 
 
 def join(path: str, source: CheckpointArrays, stem: str) -> CheckpointArrays:

@@ -10,7 +10,7 @@ from bert_tf.checkpoint import google_variables
 from model_formats.difference import split
 from model_formats.difference_files import DESCRIPTION_FILE, VERSION, WEIGHTS_FILE, digest_of
 from model_formats.loaded_model import LoadedModel
-from model_formats.model_folder import ModelFolder, write_task
+from model_formats.model_folder import ModelFolder, write_records
 from model_formats.transformers_files.safetensors_files import save_file
 from model_formats.weights import as_float16, open_weights
 
@@ -28,7 +28,6 @@ def export(
     """Writes what a fine-tuned model adds to its base, and prints rank and sizes.
 
     Args:
-        loaded: the model.
         directory: an existing, empty folder beside the one that it becomes.
         base_dir: the folder of the model that the training began with.
         rank: of every matrix; None for `RANK`. A matrix with fewer rows or columns is exact.
@@ -39,7 +38,11 @@ def export(
     """
     if base_dir is None:
         raise InputError("--format=difference needs --base_dir. Received: none")
-    base, rank = open_base(base_dir), RANK if rank is None else rank
+    base = ModelFolder.open(base_dir, what="--base_dir")
+    if base.difference is not None:
+        raise InputError(
+            f"--base_dir must hold all weights. Received: {base_dir}, a difference itself"
+        )
     check_base(loaded, base)
     source = open_weights(base.checkpoint, base)
     weights = {
@@ -47,7 +50,8 @@ def export(
         for name, variable in google_variables(loaded.model).items()
         if name not in loaded.missing
     }
-    arrays, lost, count = split(weights, source, base.encoder.stem, rank)
+    rank = RANK if rank is None else rank
+    arrays, lost = split(weights, source, base.encoder.stem, rank)
     if precision == "float16":
         arrays = as_float16(arrays)
     save_file(arrays, os.path.join(directory, WEIGHTS_FILE))
@@ -55,8 +59,10 @@ def export(
     description = {"version": VERSION, "base": path.replace(os.sep, "/")}
     description |= {"base_sha256": digest_of(base.checkpoint), "rank": rank}
     write_json(os.path.join(directory, DESCRIPTION_FILE), description)
-    write_task(loaded, directory)
+    stages = loaded.folder.stages
+    write_records(directory, loaded.trained_positions, loaded.task, loaded.settings, stages)
     size = os.path.getsize(os.path.join(directory, WEIGHTS_FILE))
+    count = sum(value.size for value in weights.values())
     print(
         f"rank {rank}, {precision}: {size:,} bytes for {count:,} weights; the part of the "
         f"difference that is lost: {np.sqrt(lost):.4f}"
@@ -64,40 +70,24 @@ def export(
     return "from korean_bert import load_model; load_model('{folder}')"
 
 
-def open_base(path: str) -> ModelFolder:
-    """Opens --base_dir.
-
-    Raises:
-        InputError: there is no model, or it is such a difference itself.
-    """
-    base = ModelFolder.open(path, what="--base_dir")
-    if base.difference is not None:
-        raise InputError(f"--base_dir must hold all weights. Received: {path}, a difference itself")
-    base.check()
-    return base
-
-
 def check_base(loaded: LoadedModel, base: ModelFolder) -> None:
-    """Refuses a model that is not fine-tuned, or whose configuration or tokenizer is another.
-
-    Raises:
-        InputError: as above.
-    """
+    """Refuses a model that is not fine-tuned, or whose configuration or tokenizer is another."""
+    own = loaded.folder.path
     if loaded.task == "pretraining":
         raise InputError(
-            f"--format=difference needs a fine-tuned model. Received: {loaded.folder}, pre-trained"
+            f"--format=difference needs a fine-tuned model. Received: {own}, pre-trained"
         )
-    own, other = (t and t.fingerprint() for t in (loaded.tokenizer, base.tokenizer))
-    if own != other:  # the difference is read with the base's
+    one, two = (t and t.fingerprint() for t in (loaded.tokenizer, base.tokenizer))
+    if one != two:  # the difference is read with the base's
         raise InputError(
             "a difference needs a base with the same tokenizer, of the same vocabulary and "
-            f"options. Received: {base.path} for {loaded.folder}"
+            f"options. Received: {base.path} for {own}"
         )
-    one, two = loaded.config.to_dict(), base.config.to_dict()
-    names = [name for name in {**one, **two} if one.get(name) != two.get(name)]
+    mine, theirs = loaded.config.to_dict(), base.config.to_dict()
+    names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
     if names or loaded.model_type != base.model_type:
         name = next(iter(names), "model_type")
         raise InputError(
             f"a difference needs a base with the same configuration. Received: {base.path} for "
-            f"{loaded.folder}, where {name} is {two.get(name)} for {one.get(name)}"
+            f"{own}, where {name} is {theirs.get(name)} for {mine.get(name)}"
         )

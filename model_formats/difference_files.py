@@ -21,19 +21,11 @@ VERSION = 1
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """What difference.json says.
+    """What difference.json says."""
 
-    Attributes:
-        folder: where it is.
-        base: the folder of the base.
-        digest: of the base's weights, as `digest_of` has it.
-        rank: of the matrices.
-    """
-
-    folder: str
-    base: str
-    digest: str
-    rank: int
+    folder: str  # where it is
+    base: str  # the folder of the base
+    digest: str  # of the base's weights, as `digest_of` has it
 
     @property
     def weights(self) -> str:
@@ -69,14 +61,10 @@ class Difference:
             )
         # The base's place is written as seen from the folder itself, not from a link to it.
         base = os.path.normpath(os.path.join(os.path.realpath(folder), base))
-        return cls(folder, base, digest, rank)
+        return cls(folder, base, digest)
 
     def check_base(self, checkpoint: str) -> None:
-        """Refuses a base whose weights are not those that the difference was made from.
-
-        Raises:
-            InputError: as above.
-        """
+        """Refuses a base whose weights are not those that the difference was made from."""
         found = digest_of(checkpoint)
         if found != self.digest:
             raise InputError(

@@ -52,13 +52,9 @@ def check_output_dir(path: str) -> None:
 def export_folder(path: str, form: str, most_bytes: int | None = None) -> Iterator[str]:
     """Makes a folder that takes its name, and the place of an earlier export, when the block ends.
 
-    Args:
-        path: as the user named it; `check_output_dir` accepts it.
-        form: the name of the format, for the record.
-        most_bytes: of all its files, where more are refused; None for any number.
-
-    Yields:
-        An empty folder beside it, which is removed if anything fails.
+    Yields an empty folder beside it, which is removed if anything fails. `check_output_dir` accepts
+    the path; `form` is the format's name, for the record; files of more than `most_bytes` together
+    are refused.
     """
     path = os.path.realpath(path)
     parent, name = os.path.split(path)

@@ -5,11 +5,12 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_tf.config import EncoderConfig
+from model_formats.training_record import POSITIONS_FILE
 from tokenization import FullTokenizer, SentencePieceTokenizer, load_tokenizer
 from tokenization.huggingface.folder import (
     SENTENCEPIECE_FILE,
@@ -18,6 +19,9 @@ from tokenization.huggingface.folder import (
     load_hugging_face,
 )
 from tokenization.loading import CONFIG_FILE, Tokenizer
+
+if TYPE_CHECKING:
+    from model_formats.model_folder import ModelFolder
 
 # One of these is in every folder of transformers that holds a tokenizer.
 TOKENIZER_FILES = (CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE, SENTENCEPIECE_FILE)
@@ -36,13 +40,8 @@ def open_tokenizer_files(files: Mapping[str, Any]) -> Tokenizer | None:
     return FullTokenizer(files["vocab_file"], **options) if files else None
 
 
-def find_tokenizer_files(
-    folder: str, named: str, do_lower_case: bool | None, is_trained: bool, is_of_transformers: bool
-) -> dict[str, Any]:
+def find_tokenizer_files(model: "ModelFolder", do_lower_case: bool | None) -> dict[str, Any]:
     """The values of `TokenizerFlags` for the tokenizer of a model's folder.
-
-    The folder has the configuration; a user `named` it, or one around it. It was written by a
-    training of this project (`is_trained`) or by transformers, or it is neither.
 
     Returns:
         A dict from the name of a flag to its value; empty if there is no tokenizer.
@@ -51,10 +50,11 @@ def find_tokenizer_files(
         InputError: there are several vocabularies, the folder's name contradicts --do_lower_case,
             or the folder is one of this project's whose description of the tokenizer is gone.
     """
+    folder = model.path
     in_folder = {"tokenizer_dir": folder, "do_lower_case": do_lower_case}
     if os.path.exists(os.path.join(folder, CONFIG_FILE)):
         return in_folder
-    if is_of_transformers:
+    if model.transformers_config is not None:
         found = any(os.path.exists(os.path.join(folder, name)) for name in TOKENIZER_FILES)
         return in_folder if found else {}
     patterns = {"spm_model_file": ("*.model",), "vocab_file": ("vocab.txt", "vocab*.txt")}
@@ -66,22 +66,23 @@ def find_tokenizer_files(
                 f"--model_dir must hold one vocabulary, or --{flag} must name it. Received: "
                 f"{folder} with {', '.join(map(os.path.basename, paths))}"
             )
-        if paths and is_trained:
+        is_recorded = os.path.exists(os.path.join(folder, POSITIONS_FILE))
+        if paths and (is_recorded or model.is_fine_tuned):
             raise InputError(
                 f"a folder that training wrote must hold {CONFIG_FILE}, or --{flag} must name the "
                 f"tokenizer. Received: {folder} with {os.path.basename(paths[0])} alone"
             )
         if paths:
-            case = _choose_case(named, folder, do_lower_case)
+            case = _choose_case(model, do_lower_case)
             if case is None and flag == "vocab_file" and _has_capitals(paths[0]):
                 case = False
             return {flag: paths[0], "do_lower_case": case}
     return {}
 
 
-def _choose_case(model_dir, folder, do_lower_case):
+def _choose_case(model, do_lower_case):
     """Whether the tokenizer lower-cases, by flag and folder name; None if neither decides."""
-    for path in (folder, model_dir):
+    for path in filter(None, (model.path, model.named)):
         named = _named_case(os.path.basename(os.path.abspath(path)))
         if named is None:
             continue

@@ -19,11 +19,7 @@ VOCABULARY_FLAGS = {"full": "vocab_file", "sentencepiece": "spm_model_file"}
 
 
 def check(loaded: LoadedModel) -> None:
-    """Refuses a network that Google's code cannot compute, and warns of another tokenizer.
-
-    Raises:
-        InputError: the model has an activation, or an epsilon, that Google's code lacks.
-    """
+    """Refuses a network that Google's code cannot compute, and warns of another tokenizer."""
     config, tokenizer = loaded.config, loaded.tokenizer
     encoder, act = ENCODERS[loaded.model_type], (config.hidden_act or "").lower()
     if "gelu" in act and act not in encoder.google_gelu:
@@ -50,7 +46,7 @@ def export(loaded: LoadedModel, directory: str) -> str:
     The folder is also one that this project's programs take as --model_dir.
 
     Raises:
-        InputError: as `check`.
+        InputError: Google's code lacks the model's activation or epsilon.
         OSError: the checkpoint on disk differs from the weights in memory.
     """
     check(loaded)

@@ -3,10 +3,8 @@
 import dataclasses
 import re
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-import keras
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import (
@@ -17,7 +15,6 @@ from bert_tf.checkpoint import (
     part_names,
 )
 from bert_tf.config import EncoderConfig
-from bert_tf.encoder import EncoderModel
 from finetuning.tasks import TASKS
 from model_formats.folder_tokenizer import check_table
 from model_formats.loaded_model import LoadedModel
@@ -31,26 +28,15 @@ from tokenization.loading import Tokenizer
 MAY_LACK = ("pooler", "masked_lm", "next_sentence", "discriminator", "generator")
 
 
-def load_folder(
-    directory: str, checkpoint: str | None = None, tokenizer: Tokenizer | None = None
-) -> LoadedModel:
+def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: Any) -> LoadedModel:
     """Loads a model with everything that its folder holds.
 
     Args:
-        directory: a folder that this project wrote, or a released model, unpacked.
-        checkpoint: the prefix of one of its checkpoints; None for the best, else the newest.
         tokenizer: its tokenizer, where the folder does not say which it is.
+        of_encoder: arguments of the encoder's class beside its configuration.
 
     Raises:
-        InputError: the folder holds no model, or files that contradict each other.
-    """
-    return load(ModelFolder.open(directory, checkpoint), tokenizer)
-
-
-def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: Any) -> LoadedModel:
-    """Loads the model of a `ModelFolder`; `tokenizer` as in `load_folder`.
-
-    `of_encoder` are arguments of the encoder's class beside its configuration.
+        InputError: the folder's files contradict each other.
     """
     config, checkpoint, kind = folder.config, folder.checkpoint, folder.encoder
     tokenizer = tokenizer or folder.tokenizer
@@ -63,7 +49,10 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
     check_shapes(config, arrays, kind.model_class.google_names)
     encoder = kind.make_model(config, **of_encoder)
     try:
-        model, labels = make_model(folder.task, encoder, settings, arrays.shapes)
+        if task:
+            model, labels = task.module("head").from_settings(encoder, settings)
+        else:
+            model, labels = objective_of(arrays.shapes).make_model(encoder), ()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{folder.record[0]} must hold what training recorded. Received: {error!r}"
@@ -95,8 +84,15 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
         settings=settings,
         trained_positions=folder.trained_positions,
         source=report.checkpoint,
-        folder=folder.path,
+        folder=folder,
     )
+
+
+def load_folder(
+    directory: str, checkpoint: str | None = None, tokenizer: Tokenizer | None = None
+) -> LoadedModel:
+    """As `load`, for a folder's path; `checkpoint` as in `ModelFolder.open`."""
+    return load(ModelFolder.open(directory, checkpoint), tokenizer)
 
 
 def check_shapes(
@@ -132,16 +128,3 @@ def check_shapes(
         raise InputError(
             f"the checkpoint {arrays.source} must fit the model. Received: {'; '.join(problems)}"
         )
-
-
-def make_model(
-    task: str, encoder: keras.Model, settings: Mapping[str, Any], names: Collection[str] = ()
-) -> tuple[EncoderModel, tuple[str, ...]]:
-    """The model of a task around an encoder, with random weights, and its labels.
-
-    The task is a key of `TASKS`, or "pretraining"; `settings` are what a fine-tuned model's folder
-    records; Google's names of the weights tell a pre-trained model's objective.
-    """
-    if task not in TASKS:
-        return objective_of(names).make_model(encoder, None), ()
-    return TASKS[task].module("head").from_settings(encoder, settings)

@@ -4,58 +4,38 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from bert_tf.checkpoint import part_names
+
 if TYPE_CHECKING:
     from bert_tf.config import EncoderConfig
     from bert_tf.encoder import EncoderModel
+    from model_formats.model_folder import ModelFolder
     from tokenization.loading import Tokenizer
-
-from bert_tf.checkpoint import google_variables, part_names
 
 
 @dataclasses.dataclass(frozen=True)
 class LoadedModel:
-    """A model of any folder that this project reads.
+    """A model of any folder that this project reads."""
 
-    Attributes:
-        model: a `bert_tf.PretrainingModel`, an `electra_tf.ReplacedTokensModel`, or a fine-tuned
-            model (`bert_tf.encoder.EncoderModel`).
-        task: what it was trained for, a key of `finetuning.tasks.TASKS`, or
-            "pretraining".
-        model_type: a key of `model_formats.encoders.ENCODERS`.
-        config: its configuration.
-        tokenizer: its tokenizer, or None.
-        labels: the names of its classes in order, for NER its tags; empty for other tasks and for
-            regression.
-        missing: Google's names of the weights that its folder lacks, which have random values: all
-            of a pre-training head's, or of the pooler's.
-        settings: what a fine-tuned model's folder records; empty for a pre-trained one.
-        trained_positions: the number of positions that were trained; None if unknown.
-        source: the checkpoint that it was loaded from.
-        folder: the folder with its configuration and its records.
-    """
-
+    # A `bert_tf.PretrainingModel`, an `electra_tf.ReplacedTokensModel`, or a fine-tuned model.
     model: "EncoderModel"
-    task: str
-    model_type: str
+    task: str  # what it was trained for, a key of `finetuning.tasks.TASKS`, or "pretraining"
+    model_type: str  # a key of `model_formats.encoders.ENCODERS`
     config: "EncoderConfig"
     tokenizer: "Tokenizer | None"
+    # The names of its classes in order, for NER its tags; empty for other tasks and for regression.
     labels: tuple[str, ...]
+    # Google's names of the weights that its folder lacks, which have random values: all of a
+    # pre-training head's, or of the pooler's.
     missing: tuple[str, ...]
-    settings: dict[str, Any]
-    trained_positions: int | None
-    source: str
-    folder: str
-
-    def lacks(self, prefix: str) -> bool:
-        """Whether folder or model lacks the weights whose names in Google's files begin so."""
-        names = google_variables(self.model)
-        return self._lacks([name for name in names if name.startswith(prefix)])
+    settings: dict[str, Any]  # what a fine-tuned model's folder records; else empty
+    trained_positions: int | None  # how many positions were trained; None if unknown
+    source: str  # the checkpoint that it was loaded from
+    folder: "ModelFolder"  # with its configuration and its records
 
     def lacks_part(self, part: str) -> bool:
-        """Whether it lacks a part, such as "pooler"."""
-        return self._lacks(part_names(self.model, part))
-
-    def _lacks(self, names):
+        """Whether folder or model lacks a part, such as "pooler"."""
+        names = part_names(self.model, part)
         return not names or any(name in self.missing for name in names)
 
     def head_outputs(self) -> dict[str, Callable[[Mapping[str, Any]], Any]]:

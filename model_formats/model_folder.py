@@ -26,7 +26,6 @@ from model_formats.folder_tokenizer import find_tokenizer_files, open_tokenizer_
 from model_formats.folder_weights import find_checkpoint
 from model_formats.task_records import SETTINGS_FILE, TASK_KEY, find_task, read_settings_file
 from model_formats.training_record import (
-    POSITIONS_FILE,
     Stage,
     read_stages,
     read_trained_positions,
@@ -56,17 +55,11 @@ SHIPPED_MODELS = {os.path.basename(path): path for path in (REFERENCE_MODEL, REF
 
 @dataclasses.dataclass(frozen=True)
 class ModelFolder(Described):
-    """A model's folder; a file in it is read when it is first asked for, and once.
+    """A model's folder; a file in it is read when it is first asked for, and once."""
 
-    Attributes:
-        path: the folder with the configuration and the records of the training.
-        named: the folder that the user named: this one, or the one around it.
-        chosen: the checkpoint that stands for the model; None for the folder's best, else newest.
-    """
-
-    path: str
-    named: str | None = None
-    chosen: str | None = None
+    path: str  # the folder with the configuration and the records of the training
+    named: str | None = None  # the folder that the user named, if that is the one around this one
+    chosen: str | None = None  # the checkpoint that stands for the model; None: its best, or newest
 
     @classmethod
     def open(
@@ -90,7 +83,7 @@ class ModelFolder(Described):
         """
         if (kind := kind_of_path(directory)) != "a folder":
             raise InputError(f"{what} must be a folder. Received: {directory}, {kind}")
-        folder = cls(os.path.normpath(directory), directory, checkpoint)
+        folder = cls(os.path.normpath(directory), None, checkpoint)
         if folder.config_files:
             return folder
         inside = sorted(glob.glob(os.path.join(glob.escape(directory), "*", "")))
@@ -116,7 +109,7 @@ class ModelFolder(Described):
         folder = os.path.dirname(os.path.abspath(checkpoint))
         if cls(folder).is_inside_another:
             folder = os.path.dirname(folder)
-        return cls(folder, folder, checkpoint)
+        return cls(folder, None, checkpoint)
 
     @property
     def is_inside_another(self) -> bool:
@@ -150,8 +143,6 @@ class ModelFolder(Described):
     @functools.cached_property
     def transformers_config(self) -> ConfigFile | None:
         """The `ConfigFile` of the config.json that transformers wrote, or None."""
-        if self.difference is not None:
-            return self.base.transformers_config
         file = ConfigFile(os.path.join(self.path, CONFIG_FILE))
         return file if os.path.isfile(file.path) and file.is_of_transformers else None
 
@@ -192,14 +183,7 @@ class ModelFolder(Described):
 
     def tokenizer_files(self, do_lower_case: bool | None = None) -> dict[str, Any]:
         """The files of the tokenizer, and whether it lower-cases; see `find_tokenizer_files`."""
-        if self.difference is not None:
-            return self.base.tokenizer_files(do_lower_case)
-        recorded = os.path.exists(os.path.join(self.path, POSITIONS_FILE))
-        is_trained = recorded or self.is_fine_tuned
-        is_of_transformers = self.transformers_config is not None
-        return find_tokenizer_files(
-            self.path, self.named or self.path, do_lower_case, is_trained, is_of_transformers
-        )
+        return find_tokenizer_files(self.base, do_lower_case)
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer | None:
@@ -216,26 +200,18 @@ class ModelFolder(Described):
         return os.path.exists(os.path.join(self.path, SETTINGS_FILE))
 
     @functools.cached_property
-    def transformers_settings(self) -> dict[str, Any]:
-        """The task that the files of transformers describe; {} of a pre-trained model."""
-        file = self.transformers_config
-        if file is None or self.difference is not None:
-            return {}
+    def record(self) -> tuple[str, dict[str, Any]]:
+        """The file that records the task, and what it holds; {} of a pre-trained model."""
+        path, file = os.path.join(self.path, SETTINGS_FILE), self.transformers_config
+        if self.is_fine_tuned:
+            return path, read_settings_file(path)
+        if file not in self.config_files:
+            return path, {}
         try:
             modules = read_sentence_modules(self.path)
         except InputError:  # what asks for vectors says it; the encoder can be read
             modules = None
-        return settings_of(file.values, file.config, file.path, modules)
-
-    @functools.cached_property
-    def record(self) -> tuple[str, dict[str, Any]]:
-        """The file that records the task, and what it holds; {} of a pre-trained model."""
-        path = os.path.join(self.path, SETTINGS_FILE)
-        if self.is_fine_tuned:
-            return path, read_settings_file(path)
-        if self.transformers_config in self.config_files and self.difference is None:
-            return self.transformers_config.path, self.transformers_settings
-        return path, {}
+        return file.path, settings_of(file.values, file.config, file.path, modules)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -277,34 +253,27 @@ class ModelFolder(Described):
     ) -> None:
         """Writes what describes a model beside its weights, so that the folder is complete.
 
-        Args:
-            directory: the folder of the checkpoints.
-            model_type: a key of `ENCODERS`.
-            tokenizer: the model's, or None.
-            positions: the number of trained positions, or None if unknown.
-            task: what the model was trained for: a task of `finetuning.tasks.TASKS`, or
-                "pretraining".
-            settings: the settings of that task, a dict.
-            stages: how it was trained, as `training_record` has it.
+        `positions` is the number of trained ones, None if unknown; `task` and its `settings` are as
+        properties of this class have them, `stages` as `training_record` has them.
         """
         write_json(os.path.join(directory, ENCODERS[model_type].config_file), config.to_dict())
         if tokenizer is not None:
             save_tokenizer(tokenizer, directory)
-        _write_records(directory, positions, task, settings, stages)
+        write_records(directory, positions, task, settings or {}, stages)
 
 
-def _write_records(directory, positions, task, settings, stages):
-    """Writes what describes a training."""
+def write_records(
+    directory: str,
+    positions: int | None,
+    task: str,
+    settings: Mapping[str, Any],
+    stages: Sequence[Stage],
+) -> None:
+    """Writes task and training, as `ModelFolder.write`, without configuration and tokenizer."""
     write_trained_positions(directory, positions)
     if task != "pretraining":
-        write_json(os.path.join(directory, SETTINGS_FILE), {TASK_KEY: task, **(settings or {})})
+        write_json(os.path.join(directory, SETTINGS_FILE), {TASK_KEY: task, **settings})
     write_stages(directory, stages)
-
-
-def write_task(loaded: "LoadedModel", directory: str) -> None:
-    """Writes task and training of a `LoadedModel`, without configuration and tokenizer."""
-    stages = ModelFolder(loaded.folder).stages
-    _write_records(directory, loaded.trained_positions, loaded.task, loaded.settings, stages)
 
 
 def write_description(loaded: "LoadedModel", directory: str) -> None:
@@ -317,7 +286,7 @@ def write_description(loaded: "LoadedModel", directory: str) -> None:
         positions=loaded.trained_positions,
         task=loaded.task,
         settings=loaded.settings,
-        stages=ModelFolder(loaded.folder).stages,
+        stages=loaded.folder.stages,
     )
 
 

@@ -35,25 +35,18 @@ def find_task(record: Mapping[str, Any], path: str) -> str:
     if not record:
         return "pretraining"
     if TASK_KEY not in record:
-        return guess_task(record, path)
+        # Version 0.1 wrote no name. The version after the next one refuses such a folder.
+        for task, name in SIGNS.items():
+            if name in record:
+                return task
+        raise InputError(
+            f"{path} must hold one of {', '.join(SIGNS.values())}. Received: {', '.join(record)}"
+        )
     if record[TASK_KEY] not in tuple(TASKS):
         raise InputError(
             f"{path}: task must be one of {', '.join(TASKS)}. Received: {record[TASK_KEY]!r:.60}"
         )
     return record[TASK_KEY]
-
-
-def guess_task(record: Mapping[str, Any], path: str) -> str:
-    """The task of a folder that version 0.1 wrote, without the task's name.
-
-    Read for one release: the version after the next one refuses such a folder.
-    """
-    for task, name in SIGNS.items():
-        if name in record:
-            return task
-    raise InputError(
-        f"{path} must hold one of {', '.join(SIGNS.values())}. Received: {', '.join(record)}"
-    )
 
 
 def check_settings(task: Task, settings: Mapping[str, Any], path: str) -> None:

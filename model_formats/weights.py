@@ -9,7 +9,10 @@ a folder                              one of these inside
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from bert_common.errors import InputError
 from bert_common.folders import kind_of_path
@@ -22,10 +25,6 @@ from model_formats.transformers_files.safetensors_files import open_tensors, ref
 
 if TYPE_CHECKING:
     from bert_tf.checkpoint import CheckpointArrays
-
-from collections.abc import Mapping
-
-import numpy as np
 
 _SAFETENSORS = (".safetensors", ".safetensors.index.json")
 

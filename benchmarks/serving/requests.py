@@ -97,6 +97,7 @@ def write_exports(size, tokenizer_dir, folder, *kinds):
     from finetuning.classification.head import SequenceClassifier
     from model_formats.huggingface.export import export as export_huggingface
     from model_formats.loaded_model import LoadedModel
+    from model_formats.model_folder import ModelFolder
     from model_formats.saved_model.export import export as export_saved_model
     from tokenization import load_tokenizer
 
@@ -114,7 +115,7 @@ def write_exports(size, tokenizer_dir, folder, *kinds):
         settings={**settings, "max_seq_length": MAX_LENGTH},
         trained_positions=None,
         source="random weights",
-        folder=folder,
+        folder=ModelFolder(folder),
     )
     writers = {"saved_model": export_saved_model, "transformers": export_huggingface}
     for kind in kinds:

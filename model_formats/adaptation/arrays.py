@@ -4,9 +4,8 @@ Shapes: V rows of the old vocabulary, W of the new one, P and Q positions, E emb
 """
 
 import dataclasses
-import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -46,12 +45,24 @@ def adapted_arrays(
         Arrays for `bert_tf.checkpoint.write_arrays`: all of the checkpoint but moments and counters
         of training, bit-equal where nothing is changed.
     """
-    functions = _functions(changes, names)
+    if changes.positions is not None and POSITIONS not in names:
+        raise InputError(
+            "the encoder must have position embeddings to change their number. Received: none"
+        )
     _check_shapes(arrays, config, names)
-    adapted = {}
-    for name in weight_names(arrays):
-        array = arrays.read(name)
-        adapted[name] = functions[name](array) if name in functions else array
+    adapted = {name: arrays.read(name) for name in weight_names(arrays)}
+    if changes.rows is not None:
+        rows, typical = changes.rows, changes.typical
+        assert typical is not None  # they belong together
+        table, bias = names[WORDS], names.get(OUTPUT_BIAS)
+        rng = np.random.default_rng(changes.seed)
+        adapted[table] = new_embeddings(adapted[table], rows, typical, rng)  # [V, E] -> [W, E]
+        if bias in adapted:
+            adapted[bias] = new_output_bias(adapted[bias], rows, typical)  # [V] -> [W]
+    if changes.positions is not None:
+        name = names[POSITIONS]
+        trained = adapted[name][: changes.trained]
+        adapted[name] = METHODS[changes.method](trained, changes.positions)  # [P, E] -> [Q, E]
     return adapted
 
 
@@ -60,36 +71,6 @@ def weight_names(arrays: CheckpointArrays) -> list[str]:
     slots = {s.suffix for optimizer in OPTIMIZERS.values() for s in optimizer.slots.values()}
     left_out = re.compile("|".join([COUNTER_NAMES, *(f"/{re.escape(slot)}$" for slot in slots)]))
     return [name for name in arrays.shapes if not left_out.search(name)]
-
-
-def _functions(
-    changes: Changes, names: Mapping[str, str]
-) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
-    """Name -> a function of the old array that returns the new one."""
-    functions: dict[str, Callable[[np.ndarray], np.ndarray]] = {}
-    if changes.rows is not None:
-        rows, typical = changes.rows, changes.typical
-        assert typical is not None  # they belong together
-        rng = np.random.default_rng(changes.seed)
-        words = functools.partial(
-            new_embeddings, rows=rows, typical=typical, rng=rng
-        )  # [V, E] -> [W, E]
-        bias = functools.partial(new_output_bias, rows=rows, typical=typical)  # [V] -> [W]
-        functions[names[WORDS]] = words
-        if OUTPUT_BIAS in names:
-            functions[names[OUTPUT_BIAS]] = bias
-    if changes.positions is not None:
-        method, positions = METHODS[changes.method], changes.positions
-        if POSITIONS not in names:
-            raise InputError(
-                "the encoder must have position embeddings to change their number. Received: none"
-            )
-
-        def longer(table):
-            return method(table[: changes.trained], positions)  # [P, E] -> [Q, E]
-
-        functions[names[POSITIONS]] = longer
-    return functions
 
 
 def _check_shapes(arrays, config, names):

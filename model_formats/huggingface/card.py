@@ -15,7 +15,6 @@ from model_formats.encoders import ENCODERS
 from model_formats.huggingface.architectures import class_name, predicts_scores
 from model_formats.huggingface.tokenizer_files import trust_argument
 from model_formats.loaded_model import LoadedModel
-from model_formats.model_folder import ModelFolder
 from model_formats.pretraining_objectives import objective_of
 from model_formats.training_record import POSITIONS_KEY
 from model_formats.transformers_files.config import to_huggingface
@@ -23,8 +22,6 @@ from tokenization.base import TokenizerInterface
 
 # Name of a number in the folder's record -> what the card calls it.
 TITLES = {"pieces": "tokens"}
-
-SCORES = "fine-tuned to predict a score for texts"
 
 
 def make_card(
@@ -42,22 +39,19 @@ def make_card(
     lines = [body or f"# {ENCODERS[loaded.model_type].title}, {_purpose(loaded)}", ""]
     lines += ["## With transformers", "", "```python", *loading_lines(name, loaded.tokenizer)]
     lines += ["```", ""]
-    if loaded.task == "similarity":
+    if architecture.makes_vectors:
         lines += ["## With sentence-transformers", "", "```python"]
         lines += [*sentence_lines(loaded.tokenizer), "```", ""]
     lines += [f"{tokenization[0].upper()}{tokenization[1:]}.", ""]
-    own = ((heading, [values]) for heading, values in tables(loaded))
-    for heading, columns in (*stage_tables(loaded), *own):
+    for heading, columns in tables(loaded):
         if any(columns):
             lines += [f"## {heading}", "", table(columns), ""]
-    if loaded.task == "similarity":
-        architecture = architecture._replace(pipeline="sentence-similarity")
     return header(architecture, metadata) + "\n".join(lines)
 
 
 def _purpose(loaded):
     if predicts_scores(loaded):
-        return SCORES
+        return "fine-tuned to predict a score for texts"
     if loaded.task in TASKS:
         return TASKS[loaded.task].description
     return objective_of(google_variables(loaded.model)).description
@@ -88,31 +82,25 @@ def sentence_lines(tokenizer: TokenizerInterface | None) -> list[str]:
     ]
 
 
-def stage_tables(loaded: LoadedModel) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Pairs of a heading and dicts, of how the model was trained: a dict for each training.
+def tables(loaded: LoadedModel) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Pairs of a heading and the columns of its table: of the trainings, then of the model itself.
 
     The trainings of one program, the earliest first, are the columns of one table.
     """
     programs: dict[str, list[Mapping[str, Any]]] = {}
-    for stage in ModelFolder(loaded.folder).stages:
+    for stage in loaded.folder.stages:
         programs.setdefault(str(stage.get("program")), []).append(stage)
     for program, stages in programs.items():
         for part in ("corpus", "settings"):
             found = [stage.get(part) for stage in stages]
             columns = [known(values) if isinstance(values, dict) else {} for values in found]
             yield f"{program.capitalize()}: {part}", columns
-
-
-def tables(loaded: LoadedModel) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Pairs of a heading and a dict, of the model itself."""
-    yield "Task", known(loaded.settings)
-    positions = (
-        {} if loaded.trained_positions is None else {POSITIONS_KEY: loaded.trained_positions}
-    )
+    yield "Task", [known(loaded.settings)]
     # The activation is named as in config.json beside the card: transformers' "gelu" is another.
     activation = to_huggingface(loaded.config, loaded.model_type)["hidden_act"]
-    yield "Network", loaded.config.to_dict() | {"hidden_act": activation} | positions
-    yield "Evaluation", evaluation(loaded)
+    positions = known({POSITIONS_KEY: loaded.trained_positions})
+    yield "Network", [loaded.config.to_dict() | {"hidden_act": activation} | positions]
+    yield "Evaluation", [evaluation(loaded)]
 
 
 def known(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +149,7 @@ def as_cell(value: Any) -> str:
 
 def evaluation(loaded: LoadedModel) -> dict[str, str]:
     """The results in the folder, if they are of this checkpoint: name -> number as text."""
-    results = read_results(loaded.folder)
+    results = read_results(loaded.folder.path)
     if results.get("global_step") != step_of(loaded.source):
         return {}
     return {

@@ -26,7 +26,6 @@ from model_formats.huggingface.card import make_card
 from model_formats.huggingface.tokenizer_files import trust_argument, write_tokenizer
 from model_formats.load_folder import load_folder
 from model_formats.loaded_model import LoadedModel
-from model_formats.model_folder import ModelFolder
 from model_formats.runtimes.check import check_file
 from model_formats.runtimes.ids_graph import input_names, make_graph
 from model_formats.training_record import write_stages, write_trained_positions
@@ -73,17 +72,17 @@ def export(
         tokenization = write_tokenizer(loaded.tokenizer, directory, length)
     with atomic_write(os.path.join(directory, "README.md")) as file:
         file.write(make_card(loaded, architecture, tokenization, card_text).encode("utf-8"))
-    if loaded.task == "similarity":
+    if architecture.makes_vectors:
         pooling, normalize = (loaded.settings[name] for name in ("pooling", "normalize"))
         modules = SentenceModules(pooling, normalize, longest_row(loaded))
         write_sentence_modules(directory, modules, loaded.config.hidden_size)
     write_trained_positions(directory, loaded.trained_positions)
-    write_stages(directory, ModelFolder(loaded.folder).stages)
+    write_stages(directory, loaded.folder.stages)
     if precision == "float16":
         check_reloaded(loaded, directory)
     name = class_name(loaded, architecture)
     way = f"transformers.{name}.from_pretrained('{{folder}}')"
-    if loaded.task == "similarity":
+    if architecture.makes_vectors:
         trust = trust_argument(loaded.tokenizer)
         way = f"sentence_transformers.SentenceTransformer('{{folder}}'{trust})"
     return f"{way}; {tokenization}"
@@ -93,7 +92,7 @@ def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[s
     """The weights as transformers saves them, tied ones once."""
     encoder, arrays = ENCODERS[loaded.model_type], {}
     table, left_out = encoder.names, part_names(loaded.model, *architecture.without)
-    prefix = f"{encoder.prefix.lower()}." if architecture is ENCODER else ""
+    prefix = f"{encoder.prefix.lower()}." if architecture.suffix == ENCODER.suffix else ""
     for google_name, variable in google_variables(loaded.model).items():
         if google_name in (*loaded.missing, *left_out):
             continue
@@ -142,6 +141,8 @@ def config_of(loaded: LoadedModel, architecture: TransformersClass) -> dict[str,
     "dtype" is the type that transformers computes in, whatever type the stored weights have.
     """
     tokenizer, special = loaded.tokenizer, {}
+    # Of vectors that were trained to be cut to several sizes.
+    has_sizes = architecture.makes_vectors and len(loaded.model.sizes) > 1
     if tokenizer is not None:
         ids = ENCODERS[loaded.model_type].special_ids
         special = {key: getattr(tokenizer, name) for key, name in ids.items()}
@@ -151,16 +152,10 @@ def config_of(loaded: LoadedModel, architecture: TransformersClass) -> dict[str,
         **special,
         **ENCODERS[loaded.model_type].class_keys.get(architecture.suffix, {}),
         **label_keys(loaded),
-        **_size_keys(loaded),
+        **({SIZES_KEY: list(loaded.model.sizes)} if has_sizes else {}),
         "tie_word_embeddings": True,
         "dtype": "float32",
     }
-
-
-def _size_keys(loaded):
-    """The key of the sizes that vectors were trained to be cut to, if they were."""
-    sizes = loaded.model.sizes if loaded.task == "similarity" else ()
-    return {SIZES_KEY: list(sizes)} if len(sizes) > 1 else {}
 
 
 def split_into_shards(

@@ -27,8 +27,6 @@ from tokenization.loading import KINDS, SOURCE_KEY
 # The class of transformers that takes everything from tokenizer.json.
 GENERIC_CLASS = "PreTrainedTokenizerFast"
 
-EXPORTED = "model_formats.huggingface.exported"
-
 # Kind -> the Python files beside the vocabulary, the first with the class, and that class.
 REMOTE_CODE = {
     "korean": (("tokenization_korean.py", "korean_wordpiece.py"), "KoreanWordPieceTokenizer"),
@@ -122,7 +120,8 @@ def _as_python(tokenizer):
         "tokenizer_class": class_name,
         "auto_map": {"AutoTokenizer": [f"{module}.{class_name}", None]},
     }
-    files = {name: (resources.files(EXPORTED) / name).read_bytes() for name in names}
+    code = resources.files("model_formats.huggingface.exported")
+    files = {name: (code / name).read_bytes() for name in names}
     chosen = (
         f"the tokenizer is Python code ({', '.join(names)}), as no {TOKENIZER_FILE} can express "
         "it: AutoTokenizer.from_pretrained needs trust_remote_code=True"

@@ -27,9 +27,7 @@ def export(loaded: LoadedModel, directory: str, precision: str) -> str:
     `resize_tensor_input`, sets them.
 
     Args:
-        precision: of the matrices: "float32"; "float16", which halves the file and computes in
-            float32; or "int8", which computes in integers: the other factor of a product is
-            quantized when it is known.
+        precision: of the matrices, as `onnx_model.export` has it.
 
     Raises:
         InputError: a library is missing, or the file does not compute what the model computes.

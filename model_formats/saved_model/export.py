@@ -8,7 +8,6 @@ import errno
 import os
 import warnings
 
-import numpy as np
 import tensorflow as tf
 
 from bert_common.errors import InputError
@@ -17,12 +16,8 @@ from finetuning.inputs import ROW_INPUTS
 from finetuning.serving.signatures import Signatures
 from finetuning.tasks import TASKS
 from model_formats.loaded_model import LoadedModel
+from model_formats.runtimes.check import TOLERANCES, largest_differences, sample_inputs
 from model_formats.saved_model import pretraining
-
-# How far outputs of the saved graph may be from the model's: a sum of a few hundred products in
-# another order.
-TOLERANCE = 1e-4
-
 
 # How the folder is loaded.
 HOW = (
@@ -48,7 +43,7 @@ def export(loaded: LoadedModel, directory: str) -> str:
     module.weights = made.served.weights
     module.tokenizer = made.texts and getattr(made.texts.graph, "model", None)
     tf.saved_model.save(module, directory, signatures=made.functions)
-    check(directory, made, loaded.config.max_position_embeddings)
+    check(directory, made, loaded)
     if is_pattern(os.path.abspath(directory)):
         warnings.warn(
             "a SavedModel must be moved to a path without [ and \\ before it is loaded: there "
@@ -64,29 +59,16 @@ def make_signatures(loaded: LoadedModel) -> Signatures:
     return task.module("serving").signatures(loaded) if task else pretraining.signatures(loaded)
 
 
-def check(directory: str, made: Signatures, positions: int) -> None:
-    """Loads a SavedModel, and compares its outputs for ids with the model's own.
-
-    `positions` is how many the model has: rows that are compared have no more.
-    """
+def check(directory: str, made: Signatures, loaded: LoadedModel) -> None:
+    """Loads a SavedModel, and compares its outputs for ids with the model's own."""
     directory = os.path.abspath(directory)
-    loaded = tf.saved_model.load(link_to(directory) if is_pattern(directory) else directory)
-    ids = np.array([[1, 2, 3, 4], [4, 3, 2, 1]], np.int32)  # [2, 4], in any vocabulary
-    batch = {
-        "input_ids": ids,
-        "input_mask": np.array([[1, 1, 1, 1], [1, 1, 0, 0]], np.int32),
-        "segment_ids": np.array([[0, 0, 1, 1], [0, 0, 0, 0]], np.int32),
-    }
-    batch = {name: rows[:, :positions] for name, rows in batch.items()}  # [2, T]
-    if len(made.functions["ids"].input_signature[0].shape) == 3:
-        batch = {name: rows[np.newaxis] for name, rows in batch.items()}  # [1, 2, T]: two options
-    batch = {name: tf.constant(batch[name]) for name in ROW_INPUTS}
-    found, expected = (
-        loaded.signatures["ids"](**batch),
-        (made.compute or made.served.compute)(batch),
-    )
-    for name, values in expected.items():
-        # Not the names of classes: of two equal probabilities either may be the larger one.
-        if values.dtype.is_floating and not np.allclose(found[name], values, atol=TOLERANCE):
+    saved = tf.saved_model.load(link_to(directory) if is_pattern(directory) else directory)
+    length = min(4, loaded.config.max_position_embeddings)
+    inputs = sample_inputs(loaded, 2, length, tf.int32, seed=0)
+    batch = {name: tf.constant(inputs[name]) for name in ROW_INPUTS}
+    expected = (made.compute or made.served.compute)(batch)
+    # Not the names of classes: of two equal probabilities either may be the larger one.
+    for name, difference in largest_differences(saved.signatures["ids"](**batch), expected).items():
+        if not difference <= TOLERANCES["float32"]:
             reason = f"cannot write the model (the SavedModel's {name} differ from the model's)"
             raise OSError(errno.EIO, reason, directory)

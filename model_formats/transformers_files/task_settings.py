@@ -21,7 +21,6 @@ TYPES = {
     None: "single_label",
 }
 
-
 # As many labels as run_classifier takes.
 MOST_LABELS = 10_000
 
@@ -42,16 +41,16 @@ def settings_of(
     """
     architectures = values.get("architectures")
     name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
-    with_heads = [t for t in TASKS.values() if t.transformers is not ENCODER]
+    with_heads = [t for t in TASKS.values() if t.transformers.suffix != ENCODER.suffix]
     task = next((t for t in with_heads if name.endswith(t.transformers.suffix)), None)
     if task is None and modules:
-        task = TASKS["similarity"]
+        task = next(t for t in TASKS.values() if t.transformers.makes_vectors)
     if task is None:
         return {}
     settings: dict[str, Any] = {name: setting.default for name, setting in task.settings.items()}
     settings["task"] = task.name
     length = settings["max_seq_length"]
-    if modules and task.name == "similarity":
+    if modules and task.transformers.makes_vectors:
         settings["pooling"], settings["normalize"] = modules.pooling, modules.normalize
         settings["embedding_sizes"] = _sizes(values, config.hidden_size, source)
         length = modules.max_seq_length or config.max_position_embeddings

@@ -32,7 +32,6 @@ TABLE = "embeddings.word_embeddings.weight"
 
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in."
 
-
 # From an array as transformers has it to Google's.
 Convert = Callable[[np.ndarray], np.ndarray]
 

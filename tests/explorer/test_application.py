@@ -41,7 +41,7 @@ def port(model):
 def test_the_program_shows_a_folder_or_a_checkpoint(model, part, monkeypatch):
     shown = []
     monkeypatch.setattr(server, "serve", lambda model, *_: shown.append(model.loaded.source))
-    path = f"{model.loaded.folder}{part}"
+    path = f"{model.loaded.folder.path}{part}"
     assert explore.main(["explore", f"--model_dir={path}", "--port=0"]) == 0
     assert shown == [model.loaded.source]
 

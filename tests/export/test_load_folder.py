@@ -21,7 +21,7 @@ from finetuning.question_answering.span_head import SpanModel
 from finetuning.tasks import TASKS
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
-from model_formats.task_records import SETTINGS_FILE, SIGNS, find_task, guess_task
+from model_formats.task_records import SETTINGS_FILE, SIGNS, find_task
 from tests.support.models.model_folders import (
     PIECES,
     VALUES,
@@ -110,7 +110,7 @@ def test_what_is_no_task():
     with pytest.raises(InputError, match="x.json: task must be one of .*Received: 'poetry'"):
         find_task({"task": "poetry"}, "x.json")
     with pytest.raises(InputError, match="x.json must hold one of .*Received: seed"):
-        guess_task({"seed": 1}, "x.json")
+        find_task({"seed": 1}, "x.json")
 
 
 def test_kinds_of_classification(tmp_path):
@@ -146,9 +146,8 @@ def test_pre_trained_and_released_models(tmp_path):
     kept = {n: arrays.read(n) for n in arrays.shapes if "seq_relationship" not in n}
     write_arrays(str(folder / "model.ckpt-best"), kept)
     hub = load_folder(str(folder))
-    assert len(hub.missing) == 2 and hub.lacks("cls/seq_relationship/")
+    assert len(hub.missing) == 2
     assert hub.lacks_part("next_sentence") and not hub.lacks_part("masked_lm")
-    assert not hub.lacks("cls/predictions/")
 
 
 def test_parts_of_a_head_are_not_enough(tmp_path):

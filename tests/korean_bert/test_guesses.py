@@ -29,7 +29,8 @@ def model(tmp_path_factory):
 
 def test_single_pieces_are_those_of_fill_masks(model, capsys):
     found = model.fill_mask(TEXT, top=4, max_pieces=1)
-    argv = ["fill_masks", f"--model_dir={model.loaded.folder}", f"--text={TEXT}", "--guesses=4"]
+    folder = model.loaded.folder.path
+    argv = ["fill_masks", f"--model_dir={folder}", f"--text={TEXT}", "--guesses=4"]
     assert fill_masks.main(argv) == 0
     shown = [line.strip() for line in capsys.readouterr().out.splitlines() if "%" in line]
     lines = [

@@ -20,9 +20,9 @@ TEXT = "the book is red"
 
 def test_without_an_argument_the_reference_model():
     model = load_model()
-    assert model.loaded.folder == REFERENCE_MODEL and model.max_length == 512
+    assert model.loaded.folder.path == REFERENCE_MODEL and model.max_length == 512
     assert "bert, pretraining" in repr(model)
-    assert load_model(f"{REFERENCE_MODEL}/model.safetensors").loaded.folder == REFERENCE_MODEL
+    assert load_model(f"{REFERENCE_MODEL}/model.safetensors").loaded.folder.path == REFERENCE_MODEL
 
 
 def test_shipped_models_by_name_from_any_folder(tmp_path, monkeypatch):
@@ -72,7 +72,7 @@ def test_a_model_s_own_folder_may_be_called_best(tmp_path):
     write_folder(tmp_path / "other")
     for path in (folder, folder / "model.ckpt-3"):
         model = load_model(path)
-        assert (model.loaded.folder, model.pooling) == (str(folder), "cls")
+        assert (model.loaded.folder.path, model.pooling) == (str(folder), "cls")
         assert model.loaded.trained_positions == 16
 
 

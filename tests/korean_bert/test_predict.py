@@ -29,7 +29,7 @@ def make_model(folder, task, kind="bert", **settings):
 
 def run(program, model, folder, *flags):
     """Lets a program predict with the model; the folder that it wrote into."""
-    argv = ["x", f"--model_dir={model.loaded.folder}", f"--output_dir={folder}/out"]
+    argv = ["x", f"--model_dir={model.loaded.folder.path}", f"--output_dir={folder}/out"]
     argv += [f"--data_dir={folder}", "--do_predict", "--xla=off", *flags]
     assert program.main(argv) == 0
     return folder / "out"
@@ -59,7 +59,7 @@ def test_classes(task_type, tmp_path):
     rows = "".join(f"{text}\tthe book\n" for text in TEXTS)
     (tmp_path / "test.tsv").write_text(f"text\tsecond\n{rows}", encoding="utf-8")
     columns = ("--text_column=text", "--second_column=second")
-    path = model.loaded.folder + "/finetuning.json"
+    path = model.loaded.folder.path + "/finetuning.json"
     with open(path, encoding="utf-8") as file:
         settings = json.load(file)
     with open(path, "w", encoding="utf-8") as file:

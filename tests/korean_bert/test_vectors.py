@@ -106,7 +106,7 @@ def test_embed_equals_extract_features(folders, tmp_path):
     model, _ = folders["bert"]
     lines = [text if isinstance(text, str) else " ||| ".join(text) for text in TEXTS]
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    argv = ["x", f"--model_dir={model.loaded.folder}", f"--input_file={tmp_path}/in.txt"]
+    argv = ["x", f"--model_dir={model.loaded.folder.path}", f"--input_file={tmp_path}/in.txt"]
     argv += [f"--output_file={tmp_path}/out.npz", "--layers=-2,0", "--max_seq_length=16"]
     assert extract_features.main(argv) == 0
     with np.load(tmp_path / "out.npz") as file:

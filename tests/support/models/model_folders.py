@@ -6,8 +6,8 @@ from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
 from finetuning.tasks import TASKS
 from model_formats.encoders import ENCODERS
-from model_formats.load_folder import make_model
 from model_formats.model_folder import ModelFolder
+from model_formats.pretraining_objectives import objective_of
 from tests.support.models.kept_folders import write_kept
 from tests.support.tiny_models import SIZES
 from tokenization import FullTokenizer
@@ -67,7 +67,11 @@ def write_model(folder, kind="bert", task="pretraining", sizes=None, names=(), *
     config = ENCODERS[kind].config(**{**SIZES, **width, **rates, **(sizes or {})})
     keras.utils.set_random_seed(5)
     recorded = settings_of(task, **settings)
-    model, _ = make_model(task, ENCODERS[kind].model_class(config), recorded, names)
+    encoder = ENCODERS[kind].model_class(config)
+    if task == "pretraining":
+        model = objective_of(names).make_model(encoder)
+    else:
+        model, _ = TASKS[task].module("head").from_settings(encoder, recorded)
     for variable in model.trainable_variables:  # no bias is zero, no scale is one
         variable.assign(variable + 0.05 * keras.random.normal(variable.shape))
     save_google_checkpoint(model, checkpoint_path(folder, 3))

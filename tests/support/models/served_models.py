@@ -12,6 +12,7 @@ from bert_tf.checkpoint import save_google_checkpoint
 from bert_tf.checkpoint_files import checkpoint_path
 from finetuning.inputs import ROW_INPUTS, pad_rows
 from model_formats.loaded_model import LoadedModel
+from model_formats.model_folder import ModelFolder
 from tests.support.models.model_folders import write_model
 from tests.support.tiny_models import SIZES
 
@@ -42,7 +43,7 @@ def loaded_model(make_head, task, tokenizer, settings, kind="bert", positions=No
         settings=settings,
         trained_positions=positions,
         source="a test",
-        folder="",
+        folder=ModelFolder(""),
     )
 
 
