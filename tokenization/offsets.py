@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from itertools import chain
+from typing import TypeVar
 
 from tokenization.characters import second_characters
 from tokenization.normalization import Form, remove_ranges, surplus_of_runs
@@ -18,6 +19,9 @@ class AlignedText:
     def __init__(self, text: str, spans: list[tuple[int, int]] | None = None) -> None:
         self.text = text
         self.spans = [(i, i + 1) for i in range(len(text))] if spans is None else spans
+
+    def __str__(self) -> str:
+        return self.text
 
     def translate(self, table: Mapping[int, str]) -> "AlignedText":
         """Does what `str.translate` does."""
@@ -64,12 +68,6 @@ class AlignedText:
                     spans += [(self.spans[start + 1][0], self.spans[end - 1][1])] * len(rest)
             start = end
         return AlignedText("".join(parts), spans)
-
-    def shorten_runs(self, length: int) -> "AlignedText":
-        """Cuts runs of a repeated character to a length, as `surplus_of_runs` describes."""
-        surplus = surplus_of_runs(self.text, length)
-        text = "".join(remove_ranges(self.text, surplus))
-        return AlignedText(text, list(chain.from_iterable(remove_ranges(self.spans, surplus))))
 
     def edges(self) -> tuple[str, str]:
         """The first and the last character, whitespace as a space; "" where there is none."""
@@ -120,6 +118,27 @@ class AlignedText:
         for part, span in zip(parts, self.spans, strict=True):
             spans += (span,) * len(part)
         return AlignedText("".join(parts), spans)
+
+
+AnyText = TypeVar("AnyText", str, AlignedText)
+
+
+def normalize(form: Form, text: AnyText) -> AnyText:
+    """Normalizes a text as `unicodedata.normalize`."""
+    if isinstance(text, AlignedText):
+        return text.normalize(form)
+    return unicodedata.normalize(form, text)
+
+
+def shorten_runs(text: AnyText, length: int) -> AnyText:
+    """Cuts runs of a repeated character to a length, as `surplus_of_runs` describes."""
+    surplus = surplus_of_runs(str(text), length)
+    if not surplus:
+        return text
+    shorter = "".join(remove_ranges(str(text), surplus))
+    if isinstance(text, AlignedText):
+        return AlignedText(shorter, [*chain.from_iterable(remove_ranges(text.spans, surplus))])
+    return shorter
 
 
 def _segment_ends(text: str) -> Iterator[int]:

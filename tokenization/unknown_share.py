@@ -145,12 +145,6 @@ class Evidence(NamedTuple):
         return count_hangul_entries(self.pieces)
 
     @property
-    def decomposes(self) -> bool:
-        """Whether the tokenizer takes syllables apart."""
-        by_lower_case = self.tokenizer.kind == "full" and self.tokenizer.do_lower_case
-        return bool(by_lower_case or self.option("strip_accents"))
-
-    @property
     def wordpiece(self) -> WordPiece | None:
         """The tokenizer's `WordPiece`, or None."""
         return getattr(self.tokenizer, "wordpiece", None)
@@ -195,12 +189,12 @@ def _has_no_hangul(found):
 
 def _needs_decomposed(found):
     syllables, jamo = found.hangul
-    return found.are_most(HANGUL) and 10 * syllables < jamo and not found.decomposes
+    return found.are_most(HANGUL) and 10 * syllables < jamo and not found.tokenizer.decomposes
 
 
 def _is_taken_apart(found):
     syllables, jamo = found.hangul
-    return found.are_most(HANGUL) and 10 * jamo < syllables and found.decomposes
+    return found.are_most(HANGUL) and 10 * jamo < syllables and found.tokenizer.decomposes
 
 
 def _is_decomposed(found):
