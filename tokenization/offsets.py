@@ -1,13 +1,13 @@
 """Keeps track of where each character of a normalized text was in the original."""
 
+import functools
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from typing import TypeVar
 
-from tokenization.characters import second_characters
-from tokenization.normalization import Form, remove_ranges, surplus_of_runs
+from tokenization.characters import repeatable_characters, second_characters
+from tokenization.normalization import Form
 
 
 class AlignedText:
@@ -131,14 +131,31 @@ def normalize(form: Form, text: AnyText) -> AnyText:
 
 
 def shorten_runs(text: AnyText, length: int) -> AnyText:
-    """Cuts runs of a repeated character to a length, as `surplus_of_runs` describes."""
-    surplus = surplus_of_runs(str(text), length)
-    if not surplus:
+    """Cuts runs of one of `repeatable_characters` to a length."""
+    raw = str(text)
+    kept = _without_surplus(raw, length)
+    if not kept:
         return text
-    shorter = "".join(remove_ranges(str(text), surplus))
+    shorter = "".join(raw[part] for part in kept)
     if isinstance(text, AlignedText):
-        return AlignedText(shorter, [*chain.from_iterable(remove_ranges(text.spans, surplus))])
+        return AlignedText(shorter, [span for part in kept for span in text.spans[part]])
     return shorter
+
+
+def _without_surplus(text: str, length: int) -> list[slice]:
+    """What to keep of a text so that no run is longer; nothing is listed if none is."""
+    longer = _runs_longer_than(length).finditer(text)
+    runs = [run for run in longer if run[1] in repeatable_characters()]
+    if not runs:
+        return []
+    starts = [0, *(run.end() for run in runs)]
+    ends = [*(run.start() + length for run in runs), len(text)]
+    return list(map(slice, starts, ends))
+
+
+@functools.cache
+def _runs_longer_than(length: int) -> re.Pattern[str]:
+    return re.compile(rf"(.)\1{{{length},}}", re.DOTALL)
 
 
 def _segment_ends(text: str) -> Iterator[int]:
