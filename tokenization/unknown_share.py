@@ -83,7 +83,10 @@ class UnknownCounter:
         return tokens, [index == self.tokenizer.unk_id for index in ids]
 
     def describe(self) -> str | None:
-        """Describes the share, with words and the likely cause; None if it is small."""
+        """Describes the share, with words and the likely cause.
+
+        None if it is at most `LARGEST_SHARE`, or the texts are too short to tell.
+        """
         has_letters = any(map(str.isalpha, "".join(self.words)))
         if self.pieces < FEWEST_PIECES and (self._has_known_word or not has_letters):
             return None
@@ -101,19 +104,11 @@ class UnknownCounter:
         )
 
 
-def describe_unknown(tokenizer: TokenizerInterface, texts: Iterable[str]) -> str | None:
-    """A warning of the share of [UNK] in the first of some texts, and its likely cause.
-
-    None if the share is at most `LARGEST_SHARE`, or the texts are too short to tell.
-    """
+def warn_of_unknown(tokenizer: TokenizerInterface, texts: Iterable[str], where: str = "") -> bool:
+    """Warns of many [UNK]s in the first of some texts, naming `where`; returns whether it did."""
     counter = UnknownCounter(tokenizer)
     counter.add(texts)
-    return counter.describe()
-
-
-def warn_of_unknown(tokenizer: TokenizerInterface, texts: Iterable[str], where: str = "") -> bool:
-    """Warns of what `describe_unknown` finds, naming `where`; returns whether it did."""
-    found = describe_unknown(tokenizer, texts)
+    found = counter.describe()
     if found:
         warnings.warn(f"{where}{found}", stacklevel=2)
     return found is not None
