@@ -7,6 +7,7 @@ tensorflow-text's linear-time WordPiece.
 Shapes: B texts, C characters, W words, P tokens.
 """
 
+import dataclasses
 from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
@@ -71,7 +72,7 @@ class GraphTokenizer(tf.Module):
         # Every text ends in a space, so that words, runs and final sigmas end there.
         characters, row_splits, _ = self._normalizer(tf.strings.join([texts, "\n"]))
         words = self._split_words(characters, row_splits)
-        ids = self._wordpiece(words.spelled)  # [W, (P)]
+        ids, _ = self._wordpiece(words.spelled)  # [W, (P)]
         return tf.RaggedTensor.from_row_splits(ids, words.splits, validate=False)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
@@ -94,7 +95,7 @@ class GraphTokenizer(tf.Module):
             tf.strings.join([texts, "\n"]), with_spans=True
         )  # [C], [B + 1], [C, 2]
         words = self._split_words(characters, row_splits)
-        ids, offsets = self._wordpiece.with_offsets(words.spelled)  # [W, (P)], [P, 2]
+        ids, offsets = self._wordpiece(words.spelled)  # [W, (P)], [P, 2]
         spans = piece_spans(words, ids.value_rowids(), offsets, spans)  # [P, 2]
         splits = tf.gather(ids.row_splits, words.splits)  # [B + 1]
         return (
@@ -161,17 +162,14 @@ def _describe(tokenizer):
     if tokenizer.kind == "korean":
         options = tokenizer.options
         return options, options.composition, google_rules(options)
-    if tokenizer.kind == "huggingface":
-        theirs = tokenizer.options
-        options = KoreanTokenizerOptions(
-            theirs.do_lower_case,
-            normalization=None,
-            split_chinese_characters=theirs.tokenize_chinese_chars,
-        )
-        return options, "NFD" if theirs.strip_accents else None, HUGGING_FACE_RULES
-    # Words as by KoreanTokenizer's defaults; decomposed if lower-cased.
+    # Words as by KoreanTokenizer's defaults.
     options = KoreanTokenizerOptions(tokenizer.do_lower_case, normalization=None)
-    return options, "NFD" if tokenizer.do_lower_case else None, google_rules(options)
+    form = "NFD" if tokenizer.decomposes else None
+    if tokenizer.kind == "huggingface":
+        split = tokenizer.options.tokenize_chinese_chars
+        options = dataclasses.replace(options, split_chinese_characters=split)
+        return options, form, HUGGING_FACE_RULES
+    return options, form, google_rules(options)
 
 
 def _last_of_rows(flags, row_splits):

@@ -92,19 +92,12 @@ class GraphWordPiece(tf.Module):
             self._is_outside = tables.Table(mapped == ord(self.unknown))
             self._byte_letters = tf.constant(list(map(ord, byte_letters)), tf.int32)
 
-    def __call__(self, words: tf.Tensor) -> tf.RaggedTensor:
-        """Cuts words, string [W], of characters of the alphabet; returns ids, int32 [W, (P)]."""
-        pieces = self._tokenizer.tokenize(words)  # [W, (P)]
-        ids, splits = self._expand(pieces.values, pieces.row_splits)
-        return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
-
-    def with_offsets(self, words: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Cuts words as a call does; also returns the first byte and the end of each piece.
-
-        All jamo of a syllable have the syllable's bytes, as all pieces of a character's bytes do.
+    def __call__(self, words: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Cuts words, string [W], of characters of the alphabet.
 
         Returns:
-            ids, int32 [W, (P)]; int64 [P, 2].
+            The ids, int32 [W, (P)]; the first byte and the end of each piece, int64 [P, 2]. All
+            jamo of a syllable have the syllable's bytes, as all pieces of a character's bytes do.
         """
         pieces, starts, ends = self._tokenizer.tokenize_with_offsets(words)  # [W, (P)] each
         offsets = tf.stack([starts.values, ends.values], axis=1)  # [P, 2]
