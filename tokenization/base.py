@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from tokenization.decoding import UNKNOWN_TOKEN, unknown_character
+from tokenization.decoding import UNKNOWN_TOKEN, UNKNOWN_WORD, unknown_character
 from tokenization.options import Options
 from tokenization.vocabulary import SPECIAL_TOKENS
 
@@ -39,6 +39,8 @@ class TokenizerInterface:
         kind: the tokenizer's name in tokenizer_config.json.
         options_type: a frozen dataclass, which declares the tokenizer's options.
         options: an instance of it.
+        unknown_candidates: what `decode` may write for [UNK], in order of choice.
+        decomposes: whether it takes syllables apart.
         wordpiece: cuts words into tokens; a SentencePieceTokenizer has none.
         vocab: the id of each token.
         inv_vocab: the token of each id.
@@ -50,6 +52,8 @@ class TokenizerInterface:
     kind: ClassVar[str]
     options_type: ClassVar[type[Options]]
     options: Options
+    unknown_candidates: ClassVar[Iterable[str]] = UNKNOWN_WORD
+    decomposes: bool = False
     wordpiece: "WordPiece"
 
     def _use_vocabulary(
@@ -79,7 +83,7 @@ class TokenizerInterface:
     def written_unknown(self) -> str:
         """The character that `decode` writes for [UNK]; no token contains it."""
         if self._written_unknown is None:
-            self._written_unknown = unknown_character(self.vocab)
+            self._written_unknown = unknown_character(self.vocab, self.unknown_candidates)
         return self._written_unknown
 
     def tokenize(self, text: str) -> list[str]:

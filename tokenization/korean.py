@@ -19,8 +19,8 @@ from tokenization.decoding import (
     words_by_marker,
     words_by_prefix,
 )
-from tokenization.normalization import ISOLATING, korean_cleaner, remove_ranges, surplus_of_runs
-from tokenization.offsets import AlignedText
+from tokenization.normalization import ISOLATING, korean_cleaner
+from tokenization.offsets import AlignedText, AnyText, normalize, shorten_runs
 from tokenization.options import KoreanTokenizerOptions
 from tokenization.vocabulary import count_hangul_entries, load_strict_vocabulary, load_vocabulary
 from tokenization.wordpiece import WordPiece
@@ -73,24 +73,25 @@ class KoreanTokenizer(TokenizerInterface):
 
     def basic_tokens(self, text: str) -> list[str]:
         """Splits a text into words, without word-end markers."""
-        text = self.normalize(text)
+        text = self._normalize(text)
         if self._isolating is not None:
             text = text.translate(self._isolating)
         return text.split()
 
     def normalize(self, text: str) -> str:
         """Returns the text before it is split into words, with all of its whitespace."""
-        options = self.options
+        return self._normalize(text)
+
+    def _normalize(self, text: AnyText) -> AnyText:
+        options, form = self.options, self.options.composition
         text = text.translate(self._cleaner)
         if options.do_lower_case:
             text = text.lower()
         # After these: dropping or lower-casing characters may make neighbours compose.
-        if options.composition:
-            text = unicodedata.normalize(options.composition, text)
+        if form:
+            text = normalize(form, text)
         if options.shorten_runs:
-            surplus = surplus_of_runs(text, options.shorten_runs)
-            if surplus:
-                text = "".join(remove_ranges(text, surplus))
+            text = shorten_runs(text, options.shorten_runs)
         return text
 
     def tokenize_words(self, text: str) -> list[list[str]]:
@@ -115,13 +116,7 @@ class KoreanTokenizer(TokenizerInterface):
         span of its character; a token that is only the marker has an empty span after its word.
         """
         options = self.options
-        aligned = AlignedText(text).translate(self._cleaner)
-        if options.do_lower_case:
-            aligned = aligned.lower()
-        if options.composition:
-            aligned = aligned.normalize(options.composition)
-        if options.shorten_runs:
-            aligned = aligned.shorten_runs(options.shorten_runs)
+        aligned = self._normalize(AlignedText(text))
         edges, words = aligned.edges(), []
         for eojeol in aligned.split():
             if self._isolating is not None:
@@ -198,7 +193,7 @@ class KoreanTokenizer(TokenizerInterface):
                 )
 
     def _words_marked_at_eojeol_ends(self, text: str) -> list[str]:
-        eojeols, marker = self.normalize(text).split(), self.options.word_end_marker
+        eojeols, marker = self._normalize(text).split(), self.options.word_end_marker
         words, marked, isolating = [], self._count_marked(eojeols), self._isolating
         for number, eojeol in enumerate(eojeols):
             words += [eojeol] if isolating is None else eojeol.translate(isolating).split()

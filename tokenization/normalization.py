@@ -6,10 +6,9 @@ case, decompose and drop accents, put spaces around punctuation, then `str.split
 """
 
 import functools
-import re
 import unicodedata
 from collections.abc import Callable
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 from tokenization.characters import (
     compatible_form,
@@ -20,14 +19,10 @@ from tokenization.characters import (
     is_invisible,
     is_punctuation,
     is_whitespace,
-    repeatable_characters,
 )
 
 # Unicode's forms of normalization.
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
-
-# What ranges are cut from: a text, or the spans of its characters.
-Cut = TypeVar("Cut", str, list[tuple[int, int]])
 
 
 class CharacterMap(dict[int, str]):
@@ -111,24 +106,3 @@ ISOLATING = {
 def korean_cleaner(cleaning: Cleaning) -> CharacterMap:
     """Returns the table that cleans text for KoreanTokenizer."""
     return CharacterMap(functools.partial(_clean_korean, cleaning=cleaning))
-
-
-@functools.cache
-def _any_run_longer_than(length: int) -> re.Pattern[str]:
-    return re.compile(rf"(.)\1{{{length},}}", re.DOTALL)
-
-
-def surplus_of_runs(text: str, length: int) -> list[tuple[int, int]]:
-    """The ranges to remove so that runs of one of `repeatable_characters` have at most `length`."""
-    return [
-        (run.start() + length, run.end())
-        for run in _any_run_longer_than(length).finditer(text)
-        if run[1] in repeatable_characters()
-    ]
-
-
-def remove_ranges(sequence: Cut, ranges: list[tuple[int, int]]) -> list[Cut]:
-    """Returns the parts of a sequence outside the ranges, which are (start, end), ascending."""
-    starts = [0, *(end for _, end in ranges)]
-    ends = [*(start for start, _ in ranges), len(sequence)]
-    return [sequence[start:end] for start, end in zip(starts, ends, strict=True)]

@@ -1,12 +1,13 @@
 """Keeps track of where each character of a normalized text was in the original."""
 
+import functools
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from typing import TypeVar
 
-from tokenization.characters import second_characters
-from tokenization.normalization import Form, remove_ranges, surplus_of_runs
+from tokenization.characters import repeatable_characters, second_characters
+from tokenization.normalization import Form
 
 
 class AlignedText:
@@ -18,6 +19,9 @@ class AlignedText:
     def __init__(self, text: str, spans: list[tuple[int, int]] | None = None) -> None:
         self.text = text
         self.spans = [(i, i + 1) for i in range(len(text))] if spans is None else spans
+
+    def __str__(self) -> str:
+        return self.text
 
     def translate(self, table: Mapping[int, str]) -> "AlignedText":
         """Does what `str.translate` does."""
@@ -64,12 +68,6 @@ class AlignedText:
                     spans += [(self.spans[start + 1][0], self.spans[end - 1][1])] * len(rest)
             start = end
         return AlignedText("".join(parts), spans)
-
-    def shorten_runs(self, length: int) -> "AlignedText":
-        """Cuts runs of a repeated character to a length, as `surplus_of_runs` describes."""
-        surplus = surplus_of_runs(self.text, length)
-        text = "".join(remove_ranges(self.text, surplus))
-        return AlignedText(text, list(chain.from_iterable(remove_ranges(self.spans, surplus))))
 
     def edges(self) -> tuple[str, str]:
         """The first and the last character, whitespace as a space; "" where there is none."""
@@ -120,6 +118,44 @@ class AlignedText:
         for part, span in zip(parts, self.spans, strict=True):
             spans += (span,) * len(part)
         return AlignedText("".join(parts), spans)
+
+
+AnyText = TypeVar("AnyText", str, AlignedText)
+
+
+def normalize(form: Form, text: AnyText) -> AnyText:
+    """Normalizes a text as `unicodedata.normalize`."""
+    if isinstance(text, AlignedText):
+        return text.normalize(form)
+    return unicodedata.normalize(form, text)
+
+
+def shorten_runs(text: AnyText, length: int) -> AnyText:
+    """Cuts runs of one of `repeatable_characters` to a length."""
+    raw = str(text)
+    kept = _without_surplus(raw, length)
+    if not kept:
+        return text
+    shorter = "".join(raw[part] for part in kept)
+    if isinstance(text, AlignedText):
+        return AlignedText(shorter, [span for part in kept for span in text.spans[part]])
+    return shorter
+
+
+def _without_surplus(text: str, length: int) -> list[slice]:
+    """What to keep of a text so that no run is longer; nothing is listed if none is."""
+    longer = _runs_longer_than(length).finditer(text)
+    runs = [run for run in longer if run[1] in repeatable_characters()]
+    if not runs:
+        return []
+    starts = [0, *(run.end() for run in runs)]
+    ends = [*(run.start() + length for run in runs), len(text)]
+    return list(map(slice, starts, ends))
+
+
+@functools.cache
+def _runs_longer_than(length: int) -> re.Pattern[str]:
+    return re.compile(rf"(.)\1{{{length},}}", re.DOTALL)
 
 
 def _segment_ends(text: str) -> Iterator[int]:

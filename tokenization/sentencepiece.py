@@ -45,8 +45,7 @@ def preprocess_text(inputs: str, remove_space: bool = True, lower: bool = False)
     Source: google-research/albert tokenization.py.
     """
     text = " ".join(inputs.split()) if remove_space else inputs
-    decomposed = unicodedata.normalize("NFKD", text)
-    text = "".join(character for character in decomposed if not unicodedata.combining(character))
+    text = text.translate(DECOMPOSE_WITHOUT_MARKS)
     return text.lower() if lower else text
 
 

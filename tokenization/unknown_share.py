@@ -83,7 +83,10 @@ class UnknownCounter:
         return tokens, [index == self.tokenizer.unk_id for index in ids]
 
     def describe(self) -> str | None:
-        """Describes the share, with words and the likely cause; None if it is small."""
+        """Describes the share, with words and the likely cause.
+
+        None if it is at most `LARGEST_SHARE`, or the texts are too short to tell.
+        """
         has_letters = any(map(str.isalpha, "".join(self.words)))
         if self.pieces < FEWEST_PIECES and (self._has_known_word or not has_letters):
             return None
@@ -101,19 +104,11 @@ class UnknownCounter:
         )
 
 
-def describe_unknown(tokenizer: TokenizerInterface, texts: Iterable[str]) -> str | None:
-    """A warning of the share of [UNK] in the first of some texts, and its likely cause.
-
-    None if the share is at most `LARGEST_SHARE`, or the texts are too short to tell.
-    """
+def warn_of_unknown(tokenizer: TokenizerInterface, texts: Iterable[str], where: str = "") -> bool:
+    """Warns of many [UNK]s in the first of some texts, naming `where`; returns whether it did."""
     counter = UnknownCounter(tokenizer)
     counter.add(texts)
-    return counter.describe()
-
-
-def warn_of_unknown(tokenizer: TokenizerInterface, texts: Iterable[str], where: str = "") -> bool:
-    """Warns of what `describe_unknown` finds, naming `where`; returns whether it did."""
-    found = describe_unknown(tokenizer, texts)
+    found = counter.describe()
     if found:
         warnings.warn(f"{where}{found}", stacklevel=2)
     return found is not None
@@ -143,12 +138,6 @@ class Evidence(NamedTuple):
     def hangul(self) -> tuple[int, int]:
         """The counts of `count_hangul_entries`."""
         return count_hangul_entries(self.pieces)
-
-    @property
-    def decomposes(self) -> bool:
-        """Whether the tokenizer takes syllables apart."""
-        by_lower_case = self.tokenizer.kind == "full" and self.tokenizer.do_lower_case
-        return bool(by_lower_case or self.option("strip_accents"))
 
     @property
     def wordpiece(self) -> WordPiece | None:
@@ -195,12 +184,12 @@ def _has_no_hangul(found):
 
 def _needs_decomposed(found):
     syllables, jamo = found.hangul
-    return found.are_most(HANGUL) and 10 * syllables < jamo and not found.decomposes
+    return found.are_most(HANGUL) and 10 * syllables < jamo and not found.tokenizer.decomposes
 
 
 def _is_taken_apart(found):
     syllables, jamo = found.hangul
-    return found.are_most(HANGUL) and 10 * jamo < syllables and found.decomposes
+    return found.are_most(HANGUL) and 10 * jamo < syllables and found.tokenizer.decomposes
 
 
 def _is_decomposed(found):

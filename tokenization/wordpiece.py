@@ -4,13 +4,19 @@ import os
 import unicodedata
 import warnings
 from collections.abc import Iterable
+from typing import ClassVar
 
 from tokenization.base import EncodedPart, TokenizerInterface
 from tokenization.byte_pieces import byte_of, join_bytes, spell_by_bytes
 from tokenization.characters import MAX_WORD_CHARACTERS, is_syllable, jamo_of
 from tokenization.decoding import UNKNOWN_TOKEN, words_by_prefix
-from tokenization.normalization import CLEAN_AND_SPACE_CHINESE, SPACE_PUNCTUATION, STRIP_ACCENTS
-from tokenization.offsets import AlignedText
+from tokenization.normalization import (
+    CLEAN_AND_SPACE_CHINESE,
+    SPACE_PUNCTUATION,
+    STRIP_ACCENTS,
+    CharacterMap,
+)
+from tokenization.offsets import AlignedText, AnyText, normalize
 from tokenization.options import FullTokenizerOptions
 from tokenization.vocabulary import count_hangul_entries, describe_hangul_mismatch, load_vocabulary
 
@@ -149,7 +155,49 @@ def _longest_by_first_character(pieces: Iterable[str]) -> dict[str, int]:
     return longest
 
 
-class FullTokenizer(TokenizerInterface):
+class WordTokenizer(TokenizerInterface):
+    """A tokenizer that normalizes a text, splits it into words, then applies WordPiece.
+
+    Attributes:
+        space_punctuation: the table that puts spaces around punctuation marks.
+    """
+
+    space_punctuation: ClassVar[CharacterMap] = SPACE_PUNCTUATION
+
+    def _normalize(self, text: AnyText) -> AnyText:
+        """Returns the text with spaces around ideographs, before `space_punctuation`."""
+        raise NotImplementedError
+
+    def basic_tokens(self, text: str) -> list[str]:
+        """Splits a text into words: each punctuation mark is one, by default each Hanja too."""
+        return self._normalize(text).translate(self.space_punctuation).split()
+
+    def tokenize_words(self, text: str) -> list[list[str]]:
+        """Cuts a text into tokens, grouped by word (basic token)."""
+        return [list(self.wordpiece.pieces(token)) for token in self.basic_tokens(text)]
+
+    def encode_part(
+        self, text: str, follows_mask: bool = False, precedes_mask: bool = False
+    ) -> EncodedPart:
+        """As `TokenizerInterface.encode_part`; an [UNK] has the span of its word."""
+        aligned = self._normalize(AlignedText(text))
+        edges = aligned.edges()
+        words = aligned.translate(self.space_punctuation).split()
+        continues = follows_mask and edges[0] not in ("", " ")
+        return EncodedPart(*self._cut_words(words, continues), edges)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Returns a text that `encode` turns into the same ids, its words separated by spaces.
+
+        An [UNK] is written as one character that the vocabulary lacks.
+        """
+        tokens = self.convert_ids_to_tokens(ids)
+        text = " ".join(words_by_prefix(self.wordpiece, self.written_unknown, tokens))
+        # Composes the syllables that were decomposed.
+        return unicodedata.normalize("NFC", text) if self.decomposes else text
+
+
+class FullTokenizer(WordTokenizer):
     """Cleans, splits, lower-cases and strips accents, then applies WordPiece.
 
     Lower-casing decomposes text (NFD), which turns Hangul into conjoining jamo: right only for a
@@ -171,13 +219,14 @@ class FullTokenizer(TokenizerInterface):
 
     def __init__(self, vocab_file: str | os.PathLike[str], do_lower_case: bool = True) -> None:
         self.options = FullTokenizerOptions(do_lower_case)
+        self.decomposes = do_lower_case
         vocab, vocabulary_bytes = load_vocabulary(vocab_file)
         self._use_vocabulary(vocab, vocabulary_bytes)
         syllables, jamo = count_hangul_entries(vocab)
         # Below a tenth, the jamo entries cannot be what the vocabulary spells Korean with.
-        decomposes = do_lower_case and 10 * jamo < syllables
-        self.wordpiece = WordPiece(vocab, warns=not decomposes)
-        if decomposes:
+        lacks_jamo = do_lower_case and 10 * jamo < syllables
+        self.wordpiece = WordPiece(vocab, warns=not lacks_jamo)
+        if lacks_jamo:
             warnings.warn(
                 f"{os.fspath(vocab_file)} holds {syllables} tokens with Hangul syllables, {jamo} "
                 "with conjoining jamo: lower-casing here decomposes Hangul, so nearly all Korean "
@@ -186,36 +235,9 @@ class FullTokenizer(TokenizerInterface):
                 stacklevel=2,
             )
 
-    def basic_tokens(self, text: str) -> list[str]:
-        """Splits a text into words; each punctuation mark and each Hanja is a separate word."""
+    def _normalize(self, text: AnyText) -> AnyText:
         text = text.translate(CLEAN_AND_SPACE_CHINESE)
-        if self.do_lower_case:
+        if self.decomposes:
             # After lower(), whose dot above a Turkish İ is dropped with the accents.
-            text = unicodedata.normalize("NFD", text.lower()).translate(STRIP_ACCENTS)
-        return text.translate(SPACE_PUNCTUATION).split()
-
-    def tokenize_words(self, text: str) -> list[list[str]]:
-        """Cuts a text into tokens, grouped by word (basic token)."""
-        return [list(self.wordpiece.pieces(token)) for token in self.basic_tokens(text)]
-
-    def encode_part(
-        self, text: str, follows_mask: bool = False, precedes_mask: bool = False
-    ) -> EncodedPart:
-        """As `TokenizerInterface.encode_part`; an [UNK] has the span of its word."""
-        aligned = AlignedText(text).translate(CLEAN_AND_SPACE_CHINESE)
-        if self.do_lower_case:
-            aligned = aligned.lower().normalize("NFD").translate(STRIP_ACCENTS)
-        edges = aligned.edges()
-        words = aligned.translate(SPACE_PUNCTUATION).split()
-        continues = follows_mask and edges[0] not in ("", " ")
-        return EncodedPart(*self._cut_words(words, continues), edges)
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """Returns a text that `encode` turns into the same ids, its words separated by spaces.
-
-        An [UNK] is written as one character that the vocabulary lacks.
-        """
-        tokens = self.convert_ids_to_tokens(ids)
-        text = " ".join(words_by_prefix(self.wordpiece, self.written_unknown, tokens))
-        # Composes the syllables that lower-casing decomposed.
-        return unicodedata.normalize("NFC", text) if self.do_lower_case else text
+            text = normalize("NFD", text.lower()).translate(STRIP_ACCENTS)
+        return text

@@ -44,7 +44,7 @@ def write_chunk_file(
     shards: int,
     buckets_per_shard: int,
     seed: int,
-) -> None:
+) -> ChunkSummary:
     """Distributes shuffled records to buckets, round robin from a random start.
 
     Only one pass of `make_records` is in memory at a time. The file is written atomically. The seed
@@ -52,7 +52,7 @@ def write_chunk_file(
     """
     turn = random.Random(seed).randrange(shards * buckets_per_shard)
     with atomic_write(path) as file:
-        _write(file, passes, shards, buckets_per_shard, turn)
+        return _write(file, passes, shards, buckets_per_shard, turn)
 
 
 def _write(file, passes, shards, buckets_per_shard, turn):
@@ -91,6 +91,7 @@ def _write(file, passes, shards, buckets_per_shard, turn):
     end, checksum = index + len(content), google_crc32c.value(content)
     footer = _FOOTER.pack(index, summary_start, end, len(extents), checksum, _MAGIC)
     file.write(content + _add_checksum(footer))
+    return ChunkSummary(statistics, records, sizes)
 
 
 def _add_checksum(content):

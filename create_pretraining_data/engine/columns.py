@@ -82,24 +82,22 @@ def _parquet_batches(pa, stack, path, kind, key):
 
 
 def _arrow_batches(pa, stack, path, kind, key):
-    source = stack.enter_context(pa.memory_map(path))
-    if kind == "Arrow stream":
+    source, is_stream = stack.enter_context(pa.memory_map(path)), kind == "Arrow stream"
+    if is_stream:
         source.seek(max(0, source.size() - len(_END_OF_STREAM)))
         if source.read() != _END_OF_STREAM:
             raise InputError(f"{path} must be a complete {kind}. Received: one without an end")
         source.seek(0)
-        reader = pa.ipc.open_stream(source)
-    else:
-        reader = pa.ipc.open_file(source)
-    names = _find_column(pa, reader.schema, path, key)
-    field = reader.schema.get_field_index(names[0])
+    open_reader = pa.ipc.open_stream if is_stream else pa.ipc.open_file
+    schema = open_reader(source).schema
+    names = _find_column(pa, schema, path, key)
+    field = schema.get_field_index(names[0])
     options = pa.ipc.IpcReadOptions(included_fields=[field], use_threads=False)
-    if kind == "Arrow stream":
-        source.seek(0)
-        batches = pa.ipc.open_stream(source, options=options)
-        places = ((batch, source.tell() / source.size()) for batch in batches)
+    source.seek(0)
+    reader = open_reader(source, options=options)
+    if is_stream:
+        places = ((batch, source.tell() / source.size()) for batch in reader)
     else:
-        reader = pa.ipc.open_file(source, options=options)
         count = reader.num_record_batches
         places = ((reader.get_batch(n), (n + 1) / count) for n in range(count))
     for batch, share in places:

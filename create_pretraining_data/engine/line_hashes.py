@@ -27,11 +27,11 @@ SHORTEST_LINE = 10
 # What is counted, in the order of the file.
 DOCUMENTS, LINES, SHORT_LINES = KINDS = ("documents", "lines", "short_lines")
 
-# The number of hashes of each kind, the checksum of the hashes and counts, the file type; then the
-# checksum of all these.
-_FOOTER = struct.Struct("<3QI8s")
+# After the hashes and counts: the number of hashes of each kind, the file type; then the checksum
+# of the whole file.
+_FOOTER = struct.Struct("<3Q8s")
 _CHECKSUM = struct.Struct("<I")
-_MAGIC = b"hashes01"
+_MAGIC = b"hashes02"
 _HASH, _COUNT = np.dtype("<u8"), np.dtype("<u4")
 
 
@@ -85,28 +85,20 @@ def make_hash_file(plan: WorkPlan, tokenizer: TokenizerInterface, number: int) -
     content = b"".join(
         hashes.tobytes() + counts.astype(_COUNT).tobytes() for hashes, counts in counted
     )
-    sizes = [len(hashes) for hashes, _ in counted]
-    footer = _FOOTER.pack(*sizes, google_crc32c.value(content), _MAGIC)
+    content += _FOOTER.pack(*(len(hashes) for hashes, _ in counted), _MAGIC)
     with atomic_write(hashes_path(plan, number)) as file:
-        file.write(content + footer + _CHECKSUM.pack(google_crc32c.value(footer)))
+        file.write(content + _CHECKSUM.pack(google_crc32c.value(content)))
 
 
-def read_sizes(path: str) -> list[int] | None:
-    """Reads the number of hashes of each kind in a file, [3]; None if the file is incomplete."""
+def is_complete(path: str) -> bool:
+    """Whether a chunk's hashes are in a file as they were written."""
     try:
         with open(path, "rb") as file:
             content = file.read()
     except FileNotFoundError:
-        return None
-    length = _FOOTER.size + _CHECKSUM.size
-    values, end = content[:-length], content[-length:]
-    if len(end) < length or end[_FOOTER.size :] != _CHECKSUM.pack(
-        google_crc32c.value(end[: _FOOTER.size])
-    ):
-        return None
-    *sizes, checksum, magic = _FOOTER.unpack(end[: _FOOTER.size])
-    is_whole = magic == _MAGIC and checksum == google_crc32c.value(values)
-    return sizes if is_whole else None
+        return False
+    content, checksum = content[: -_CHECKSUM.size], content[-_CHECKSUM.size :]
+    return content.endswith(_MAGIC) and checksum == _CHECKSUM.pack(google_crc32c.value(content))
 
 
 def read_part(path: str, part: int, parts: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -119,7 +111,7 @@ def read_part(path: str, part: int, parts: int) -> list[tuple[np.ndarray, np.nda
     found = []
     content = np.memmap(path, np.uint8, "r")
     end = len(content) - _FOOTER.size - _CHECKSUM.size
-    *sizes, _, _ = _FOOTER.unpack(content[end : -_CHECKSUM.size].tobytes())
+    *sizes, _ = _FOOTER.unpack(content[end : -_CHECKSUM.size].tobytes())
     start = 0
     for size in sizes:
         middle = start + _HASH.itemsize * size

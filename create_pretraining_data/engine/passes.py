@@ -23,6 +23,7 @@ from create_pretraining_data.engine.shards import (
     make_shard_file,
     read_finished_shard,
 )
+from create_pretraining_data.engine.splitting import take_text
 from create_pretraining_data.engine.work_plan import WorkPlan, derive_seed
 from create_pretraining_data.instances.coverage import NO_TEXT, REPEATED
 from create_pretraining_data.instances.make_instances import CorpusStatistics, make_records
@@ -30,9 +31,7 @@ from create_pretraining_data.instances.sentences import split_documents
 from tokenization.base import TokenizerInterface
 
 
-def make_chunk_file(
-    plan: WorkPlan, tokenizer: TokenizerInterface, number: int
-) -> ChunkSummary | None:
+def make_chunk_file(plan: WorkPlan, tokenizer: TokenizerInterface, number: int) -> ChunkSummary:
     """Creates the file of one chunk and returns its `ChunkSummary`; a task of pass 1."""
     documents, dropped = read_kept_text(plan, number)
     documents = list(filter(None, documents))
@@ -43,9 +42,8 @@ def make_chunk_file(
     passes = make_records(documents, tokenizer, plan.settings, seed, read_others)
     passes = _count_dropped(passes, dropped)
     first = derive_seed("first bucket", plan.seed, number)
-    path = plan.chunk_path(number)
-    write_chunk_file(path, passes, len(plan.output_files), plan.buckets_per_shard, first)
-    return read_chunk_summary(path)
+    shards = len(plan.output_files)
+    return write_chunk_file(plan.chunk_path(number), passes, shards, plan.buckets_per_shard, first)
 
 
 def _count_dropped(passes, dropped):
@@ -172,13 +170,4 @@ def _cut_excerpt(documents, rng):
     """Cuts `EXCERPT_CHARACTERS` from documents, beginning with a random sentence."""
     first = rng.randrange(len(documents))
     start = rng.randrange(len(documents[first]))
-    excerpt, room = [], EXCERPT_CHARACTERS
-    for document in [documents[first][start:], *documents[first + 1 :]]:
-        part = []
-        for sentence in document:
-            if room > 0:
-                part.append(sentence[:room])
-                room -= len(sentence)
-        if part:
-            excerpt.append(part)
-    return excerpt
+    return take_text([documents[first][start:], *documents[first + 1 :]], EXCERPT_CHARACTERS)

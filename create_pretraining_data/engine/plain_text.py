@@ -107,15 +107,6 @@ def recognise_all(paths: Iterable[str], input_format: str | None, text_key: str)
 
 
 @contextlib.contextmanager
-def report_damaged_gzip(path: str) -> Iterator[None]:
-    """Turns the errors of reading a damaged gzip file into an InputError that names the file."""
-    try:
-        yield
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path} must be a complete gzip file. Received: {error}") from None
-
-
-@contextlib.contextmanager
 def open_plain(source: Source) -> Iterator[OpenedText]:
     """Opens a source; yields its `OpenedText`. A table's rows are lines of JSON with "text"."""
     with contextlib.ExitStack() as stack:
@@ -134,9 +125,12 @@ def open_plain(source: Source) -> Iterator[OpenedText]:
 
 @contextlib.contextmanager
 def _open_bytes(path, kind):
-    """Opens a file; yields it and its decompressed contents."""
-    with report_damaged_gzip(path), open(path, "rb") as file:
-        yield file, gzip.GzipFile(fileobj=file) if kind == "gzip" else file
+    """Opens a file; yields it and its decompressed contents. A damaged one is an InputError."""
+    try:
+        with open(path, "rb") as file:
+            yield file, gzip.GzipFile(fileobj=file) if kind == "gzip" else file
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path} must be a complete gzip file. Received: {error}") from None
 
 
 class _JsonRows:

@@ -8,6 +8,7 @@ memory does not grow with the text.
 import functools
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import google_crc32c
@@ -23,9 +24,9 @@ from create_pretraining_data.engine.line_hashes import (
     LINES,
     hash_document,
     hashes_path,
+    is_complete,
     make_hash_file,
     read_part,
-    read_sizes,
 )
 from create_pretraining_data.engine.splitting import read_chunk
 from create_pretraining_data.engine.work_folder import locked
@@ -40,9 +41,6 @@ HASHES_OF_PART = 2_000_000
 
 # How many of the most frequent documents and lines are kept for messages.
 _MOST_FREQUENT = 3
-
-# The bytes of a hash or a number in the lists of repeats.
-_WIDTH = 8
 
 
 class DroppedText(NamedTuple):
@@ -86,21 +84,14 @@ def _drop_seen(document, seen):
 
 def _read_repeated(plan, number):
     """Reads the hashes of a chunk that earlier chunks have too, a set for each kind to drop."""
-    with open(_summary_path(plan), encoding="utf-8") as file:
-        parts = parse_json(file.read())["parts"]
+    parts = parse_json(_summary_path(plan).read_bytes())["parts"]
     found: dict[str, set[int]] = {kind: set() for kind in DROPPED_KINDS[plan.drop_duplicates]}
     for part in range(parts):
-        with open(_part_path(plan, part), "rb") as file:
-            for hashes in found.values():
-                start = file.tell()
-                end_of_bounds = start + _WIDTH * (len(plan.chunks) + 1)
-                file.seek(start + _WIDTH * number)
-                first, last = np.frombuffer(file.read(2 * _WIDTH), "<u8").tolist()
-                file.seek(end_of_bounds - _WIDTH)
-                (count,) = np.frombuffer(file.read(_WIDTH), "<u8").tolist()
-                file.seek(end_of_bounds + _WIDTH * first)
-                hashes.update(np.frombuffer(file.read(_WIDTH * (last - first)), "<u8").tolist())
-                file.seek(end_of_bounds + _WIDTH * count)
+        content = np.memmap(_part_path(plan, part), "<u8", "r")
+        for hashes in found.values():
+            bounds, content = np.split(content, [len(plan.chunks) + 1])
+            hashes.update(content[bounds[number] : bounds[number + 1]].tolist())
+            content = content[bounds[-1] :]
     return found
 
 
@@ -144,7 +135,7 @@ def _make_hash_files(plan, run, numbers):
     existing = plan.existing_files()
     paths = {number: hashes_path(plan, number) for number in numbers}
     missing = [
-        number for number, path in paths.items() if path not in existing or read_sizes(path) is None
+        number for number, path in paths.items() if path not in existing or not is_complete(path)
     ]
     total = sum(map(plan.chunk_size, numbers))
     done = total - sum(map(plan.chunk_size, missing))
@@ -190,24 +181,22 @@ def find_repeats(plan: WorkPlan, tokenizer: TokenizerInterface, part: int, parts
     with atomic_write(_part_path(plan, part)) as file:
         file.write(content)
     summary = {"parts": parts, "checksum": google_crc32c.value(content), "kinds": kinds}
-    write_json(f"{_part_path(plan, part)}.json", summary)
+    write_json(_part_path(plan, part).with_suffix(".json"), summary)
 
 
 def _part_path(plan, part):
-    return os.path.join(plan.folder, f"repeats-{part:06d}")
+    return Path(plan.folder, f"repeats-{part:06d}")
 
 
 def _summary_path(plan):
-    return os.path.join(plan.folder, "repeats.json")
+    return Path(plan.folder, "repeats.json")
 
 
 def _read_part_summary(plan, part, parts):
     """The JSON of `find_repeats`; None if its files are missing or damaged."""
     try:
-        with open(f"{_part_path(plan, part)}.json", encoding="utf-8") as file:
-            summary = parse_json(file.read())
-        with open(_part_path(plan, part), "rb") as file:
-            is_whole = google_crc32c.value(file.read()) == summary["checksum"]
+        summary = parse_json(_part_path(plan, part).with_suffix(".json").read_bytes())
+        is_whole = google_crc32c.value(_part_path(plan, part).read_bytes()) == summary["checksum"]
         return summary if is_whole and summary["parts"] == parts else None
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
@@ -216,8 +205,7 @@ def _read_part_summary(plan, part, parts):
 def _read_summary(plan):
     """The counts of an earlier start; None if they, or the lists of repeats, are not complete."""
     try:
-        with open(_summary_path(plan), encoding="utf-8") as file:
-            summary = parse_json(file.read())
+        summary = parse_json(_summary_path(plan).read_bytes())
         parts, kinds = summary["parts"], summary["kinds"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from bert_common.progress import format_bytes
 from create_pretraining_data.engine.shards import COMPRESSION_LEVEL, find_unfinished_shards
-from create_pretraining_data.engine.splitting import read_chunk_text
+from create_pretraining_data.engine.splitting import read_chunk_text, take_text
 from create_pretraining_data.engine.work_plan import WorkPlan, derive_seed
 from create_pretraining_data.instances.long_lines import split_at_punctuation
 from create_pretraining_data.instances.make_instances import make_records
@@ -40,7 +40,7 @@ def estimate_records_size(plan: WorkPlan, tokenizer: TokenizerInterface) -> Size
     sample, sampled_bytes = [], 0
     for number in numbers:
         documents = read_chunk_text(plan.chunks[number])
-        part = _take(documents, CHARACTERS // len(numbers))
+        part = take_text(documents, CHARACTERS // len(numbers))
         sample += part
         # What else the file holds, as JSON does, grows with the text.
         share = _size(part) / max(1, _size(documents))
@@ -61,20 +61,6 @@ def estimate_records_size(plan: WorkPlan, tokenizer: TokenizerInterface) -> Size
     if plan.compression == "GZIP" and content:
         ratio = len(zlib.compress(content, COMPRESSION_LEVEL)) / len(content)
     return SizeEstimate(int(size), int(ratio * size))
-
-
-def _take(documents, characters):
-    """The first documents, of about so many characters; the last one is cut if it is longer."""
-    taken = []
-    for document in documents:
-        lines = []
-        for line in document:
-            if characters > 0:
-                lines.append(line[: max(characters, CHARACTERS // CHUNKS)])
-                characters -= len(line)
-        if lines:
-            taken.append(lines)
-    return taken
 
 
 def _size(documents):

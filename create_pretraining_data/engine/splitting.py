@@ -170,6 +170,20 @@ def read_chunk(ranges: Iterable[TextRange]) -> tuple[list[list[str]], int]:
     return documents, without_text
 
 
+def take_text(documents: Iterable[Iterable[str]], characters: int) -> list[list[str]]:
+    """The first lines of documents, by document, of so many characters; the last line is cut."""
+    taken = []
+    for document in documents:
+        lines = []
+        for line in document:
+            if characters > 0:
+                lines.append(line[:characters])
+                characters -= len(line)
+        if lines:
+            taken.append(lines)
+    return taken
+
+
 def _take_piece(part, documents):
     """Selects the sentences that belong to the range's part of a very long line, by document."""
     if part.pieces == 1:

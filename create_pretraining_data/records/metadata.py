@@ -71,6 +71,8 @@ def describe_records(
     positions = statistics.examples * record_format.max_seq_length
     filled = sum(length * count for length, count in statistics.lengths.items())
     counted = statistics.as_json()
+    # Tables, which follow the numbers.
+    lengths, left_out, lost = map(counted.pop, ("lengths", "left_out", "pieces_in_no_row"))
     return {
         "kind": KIND,
         "record_format": dataclasses.asdict(record_format),
@@ -81,29 +83,23 @@ def describe_records(
             "vocabulary_sha256": hashlib.sha256(tokenizer.vocabulary_bytes).hexdigest(),
             "vocab_size": tokenizer.vocab_size,
         },
-        **{name: value for name, value in counted.items() if name not in _AT_THE_END},
+        **counted,
         "label_1_share": _share(statistics.label_ones, statistics.sequences)
         if record_format.sentence_label
         else None,
         "padding_share": _share(positions - filled, positions),
         "unknown_share": _share(statistics.unknown_pieces, statistics.pieces),
         "pieces_per_word": _share(statistics.pieces, statistics.words),
-        "documents_left_out": counted["left_out"],
-        "pieces_in_no_row": counted["pieces_in_no_row"],
-        "pieces_in_no_row_share": _share(
-            sum(statistics.pieces_in_no_row.values()), statistics.pieces
-        ),
+        "documents_left_out": left_out,
+        "pieces_in_no_row": lost,
+        "pieces_in_no_row_share": _share(sum(lost.values()), statistics.pieces),
         "repeats": repeats,
-        "lengths": counted["lengths"],
+        "lengths": lengths,
         "shards": [
             {"file": os.path.basename(path), **shard}
             for path, shard in zip(plan.output_files, shards, strict=True)
         ],
     }
-
-
-# Counts that are tables, after the numbers.
-_AT_THE_END = ("lengths", "left_out", "pieces_in_no_row")
 
 
 def _share(part, whole):

@@ -99,7 +99,7 @@ def test_text_that_changes_while_it_is_read_is_named(corpus, tmp_path, capsys, m
     def write(path, *args):
         if next(calls) == 3:
             text.write_text(text.read_text().replace("가", "나"))
-        write_chunk_file(path, *args)
+        return write_chunk_file(path, *args)
 
     monkeypatch.setattr("create_pretraining_data.engine.passes.write_chunk_file", write)
     for said in ([f"the text changed while it was read, so .*input {text} was "], [], None):

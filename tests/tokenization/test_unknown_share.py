@@ -14,7 +14,6 @@ from tokenization.unknown_share import (
     FEWEST_PIECES,
     MOST_TEXTS,
     UnknownCounter,
-    describe_unknown,
     flatten,
     warn_of_unknown,
 )
@@ -23,6 +22,12 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TEXTS = ["나는 학교에 갔다.", "배우들의 연기가 좋았다."]
 SYLLABLES = sorted(set("".join(TEXTS)) - set(" ."))
 JAMO = sorted(set(unicodedata.normalize("NFD", "".join(TEXTS))) - set(" ."))
+
+
+def describe_unknown(tokenizer, texts):
+    counter = UnknownCounter(tokenizer)
+    counter.add(texts)
+    return counter.describe()
 
 
 def within(pieces):

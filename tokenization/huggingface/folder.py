@@ -53,8 +53,8 @@ def exported_vocabulary(directory: Path, name: str) -> Iterator[Path]:
     if (directory / name).exists() or not saved:
         yield directory / name
         return
-    model = _read_object(directory / TOKENIZER_FILE).get("model")
-    tokens = _tokens(model if isinstance(model, dict) else {}, directory / TOKENIZER_FILE)
+    path = directory / TOKENIZER_FILE
+    tokens = _tokens(_object(_read_object(path).get("model")), path)
     with _as_file(tokens) as path:
         yield path
 
@@ -213,12 +213,8 @@ def _check_agreement(from_json, from_config, directory):
 
 def _read_tokenizer_json(content: dict[str, Any], path: Path) -> tuple[dict[str, Any], list[str]]:
     """The options and the tokens of a WordPiece tokenizer.json; anything else is refused."""
-    model = content.get("model")
-    model = model if isinstance(model, dict) else {}
-    normalizer = content.get("normalizer")
-    normalizer = normalizer if isinstance(normalizer, dict) else {}
-    pre_tokenizer = content.get("pre_tokenizer")
-    pre_tokenizer = pre_tokenizer if isinstance(pre_tokenizer, dict) else {}
+    parts = ("model", "normalizer", "pre_tokenizer")
+    model, normalizer, pre_tokenizer = (_object(content.get(part)) for part in parts)
     # Before 2021 a model's type was not written.
     kind = model.get("type", "WordPiece" if "max_input_chars_per_word" in model else None)
     found = (kind, normalizer.get("type"), pre_tokenizer.get("type"), model.get("unk_token"))
@@ -317,15 +313,18 @@ def _added_tokens(directory, config):
     """Yields (token, id, whether it is special) of every added token that the files name."""
     added = _read_optional(directory / TOKENIZER_FILE).get("added_tokens")
     added = added if isinstance(added, list) else []
-    listed = [(entry, entry.get("id") if isinstance(entry, dict) else None) for entry in added]
-    decoder = config.get("added_tokens_decoder")
-    for index, entry in decoder.items() if isinstance(decoder, dict) else ():
-        listed.append((entry, int(index) if index.isdecimal() else index))
+    listed = [(_object(entry), _object(entry).get("id")) for entry in added]
+    for index, entry in _object(config.get("added_tokens_decoder")).items():
+        listed.append((_object(entry), int(index) if index.isdecimal() else index))
     for entry, index in listed:
-        entry = entry if isinstance(entry, dict) else {}
         yield entry.get("content"), index, entry.get("special") is True
     for token, index in _read_optional(directory / ADDED_TOKENS_FILE).items():
         yield token, index, token in SPECIAL_TOKENS
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """A value of JSON if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
 
 
 def _read_object(path: Path) -> dict[str, Any]:

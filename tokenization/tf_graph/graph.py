@@ -7,6 +7,7 @@ tensorflow-text's linear-time WordPiece.
 Shapes: B texts, C characters, W words, P tokens.
 """
 
+import dataclasses
 from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
@@ -21,6 +22,7 @@ from tokenization.tf_graph.normalization import (
     GraphNormalizer,
 )
 from tokenization.tf_graph.rules import HUGGING_FACE_RULES, google_rules
+from tokenization.tf_graph.tables import shift, utf8_sizes
 from tokenization.tf_graph.wordpiece import GraphWordPiece
 
 if TYPE_CHECKING:  # it imports this package
@@ -68,9 +70,9 @@ class GraphTokenizer(tf.Module):
             int32 RaggedTensor [B, (words), (tokens)].
         """
         # Every text ends in a space, so that words, runs and final sigmas end there.
-        characters, row_splits = self._normalizer(tf.strings.join([texts, "\n"]))  # [C], [B + 1]
+        characters, row_splits, _ = self._normalizer(tf.strings.join([texts, "\n"]))
         words = self._split_words(characters, row_splits)
-        ids = self._wordpiece(words.spelled)  # [W, (P)]
+        ids, _ = self._wordpiece(words.spelled)  # [W, (P)]
         return tf.RaggedTensor.from_row_splits(ids, words.splits, validate=False)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
@@ -89,11 +91,11 @@ class GraphTokenizer(tf.Module):
             int32 RaggedTensor [B, (tokens)]: ids; int32 RaggedTensor [B, (tokens), 2]: the first
             character and the end of each token, as the Python tokenizers' `encode_with_offsets`.
         """
-        characters, row_splits, spans = self._normalizer.with_spans(
-            tf.strings.join([texts, "\n"])
+        characters, row_splits, spans = self._normalizer(
+            tf.strings.join([texts, "\n"]), with_spans=True
         )  # [C], [B + 1], [C, 2]
         words = self._split_words(characters, row_splits)
-        ids, offsets = self._wordpiece.with_offsets(words.spelled)  # [W, (P)], [P, 2]
+        ids, offsets = self._wordpiece(words.spelled)  # [W, (P)], [P, 2]
         spans = piece_spans(words, ids.value_rowids(), offsets, spans)  # [P, 2]
         splits = tf.gather(ids.row_splits, words.splits)  # [B + 1]
         return (
@@ -106,11 +108,11 @@ class GraphTokenizer(tf.Module):
         options = self._options
         space = (characters & SPACE) != 0
         isolated = (characters & ISOLATED) != 0
-        after_space = _shift(space, 1, True)
+        after_space = shift(space, 1, True)
         kept, marks = ~space, tf.zeros_like(space)
         if options.shorten_runs:
             kept &= ~self._is_surplus(characters)
-        starts = kept & (after_space | isolated | _shift(isolated, 1, False))
+        starts = kept & (after_space | isolated | shift(isolated, 1, False))
         if options.marks_eojeols:
             marks = space & ~after_space  # the first space after an eojeol becomes its marker
             if not options.mark_final_word:
@@ -146,14 +148,11 @@ class GraphTokenizer(tf.Module):
 
     def _is_surplus(self, characters):
         """Whether a repeatable character [C] follows as many equal ones as are kept of a run."""
-        same = tf.concat([[False], characters[1:] == characters[:-1]], axis=0)[
-            : tf.size(characters)
-        ]
         # Whether `reach` characters before it are equal; doubled up to the length that is kept.
-        all_same, reach = same, 1
+        all_same, reach = characters == shift(characters, 1, -1), 1
         while reach < self._options.shorten_runs:
             step = min(reach, self._options.shorten_runs - reach)
-            all_same &= _shift(all_same, step, False)
+            all_same &= shift(all_same, step, False)
             reach += step
         return all_same & ((characters & REPEATABLE) != 0)
 
@@ -163,22 +162,14 @@ def _describe(tokenizer):
     if tokenizer.kind == "korean":
         options = tokenizer.options
         return options, options.composition, google_rules(options)
-    if tokenizer.kind == "huggingface":
-        theirs = tokenizer.options
-        options = KoreanTokenizerOptions(
-            theirs.do_lower_case,
-            normalization=None,
-            split_chinese_characters=theirs.tokenize_chinese_chars,
-        )
-        return options, "NFD" if theirs.strip_accents else None, HUGGING_FACE_RULES
-    # Words as by KoreanTokenizer's defaults; decomposed if lower-cased.
+    # Words as by KoreanTokenizer's defaults.
     options = KoreanTokenizerOptions(tokenizer.do_lower_case, normalization=None)
-    return options, "NFD" if tokenizer.do_lower_case else None, google_rules(options)
-
-
-def _shift(values: tf.Tensor, steps: int, first: bool) -> tf.Tensor:
-    """Moves values [C] to the right by `steps`, and fills up with `first`."""
-    return tf.concat([tf.fill([steps], first), values], axis=0)[: tf.size(values)]
+    form = "NFD" if tokenizer.decomposes else None
+    if tokenizer.kind == "huggingface":
+        split = tokenizer.options.tokenize_chinese_chars
+        options = dataclasses.replace(options, split_chinese_characters=split)
+        return options, form, HUGGING_FACE_RULES
+    return options, form, google_rules(options)
 
 
 def _last_of_rows(flags, row_splits):
@@ -223,7 +214,7 @@ def piece_spans(words: Words, owners: tf.Tensor, offsets: tf.Tensor, spans: tf.T
     markers = tf.stack([starts, before[:, 1]], axis=1)  # [K, 2]
     spans = tf.where(words.marks[:, tf.newaxis], markers, spans)
     letters = words.letters.values  # [K]
-    sizes = 1 + sum(tf.cast(letters >= least, tf.int64) for least in (0x80, 0x800, 0x10000))
+    sizes = utf8_sizes(letters)
     ends = tf.cumsum(sizes)  # [K]: where in the bytes of all words each letter ends
     begins = ends - sizes
     first, last = words.letters.row_starts(), words.letters.row_limits() - 1  # [W] each

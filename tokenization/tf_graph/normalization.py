@@ -65,39 +65,25 @@ class GraphNormalizer(tf.Module):
         self._classes = Table(classes)
         self._fast = Table(self._fast_table(clean, classes))
 
-    def __call__(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def __call__(
+        self, texts: tf.Tensor, with_spans: bool = False
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor | None]:
         """Normalizes texts, string [B], UTF-8.
 
         Returns:
-            The characters, int32 [C], code points with class bits; their row splits, int64 [B + 1].
+            The characters, int32 [C], code points with class bits; their row splits, int64 [B + 1];
+            with spans, the first character and the end of each in the original text, int32 [C, 2],
+            as `tokenization.offsets.AlignedText` has them, else None.
         """
         rows = tf.strings.unicode_decode(texts, "UTF-8")  # [B, (C)]
+        spans = tables.places_in_texts(rows) if with_spans else None
         characters = self._fast(rows.values)  # [C]
         slow = (characters & SLOW) != 0
         return tf.cond(
             tf.reduce_any(slow),
-            lambda: self._replace_slow_rows(rows, characters, slow),
-            lambda: (characters, rows.row_splits),
+            lambda: self._replace_slow_rows(rows, characters, slow, spans),
+            lambda: (characters, rows.row_splits, spans),
         )
-
-    def with_spans(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Normalizes as a call does; also returns where each character was in its text.
-
-        Returns:
-            The characters and their row splits, as from a call; the first character and the end of
-            each in the original text, int32 [C, 2], as `tokenization.offsets.AlignedText` has them.
-        """
-        rows = tf.strings.unicode_decode(texts, "UTF-8")  # [B, (C)]
-        starts = tf.cast(tf.ragged.range(rows.row_lengths()).values, tf.int32)
-        spans = tf.stack([starts, starts + 1], axis=1)  # [C, 2]
-        characters = self._fast(rows.values)  # [C]
-        slow = (characters & SLOW) != 0
-
-        def replace():
-            return self._replace_slow_rows(rows, characters, slow, spans)
-
-        is_slow = tf.reduce_any(slow)
-        return tf.cond(is_slow, replace, lambda: (characters, rows.row_splits, spans))
 
     def _fast_table(self, clean: tables.Arrays, classes: np.ndarray) -> np.ndarray:
         """The result for each character on the fast path, or SLOW."""
@@ -125,63 +111,50 @@ class GraphNormalizer(tf.Module):
             slow |= tables.having(unicodedata.combining)[character]
         return np.where(slow, SLOW, classes[character]).astype(np.int32)
 
-    def _replace_slow_rows(self, rows, characters, slow, spans=None):
-        """Normalizes the rows with a slow character again; returns all characters, row splits.
-
-        If `spans` [C, 2] are given, they are returned too, as from `with_spans`.
-        """
+    def _replace_slow_rows(self, rows, characters, slow, spans):
+        """Normalizes the rows with a slow character again; returns what a call returns."""
         places = tf.where(slow)[:, 0]
         numbers = tf.searchsorted(rows.row_splits, places, side="right") - 1
         count = rows.nrows(out_type=tf.int32)
         is_slow = tf.math.unsorted_segment_max(tf.ones_like(numbers), numbers, count) > 0  # [B]
         again = tf.ragged.boolean_mask(rows, is_slow)
-        if spans is None:
-            normalized, splits = self._normalize(again.values, again.row_splits)
-        else:
-            slow_spans = tf.ragged.boolean_mask(rows.with_values(spans), is_slow).values
-            normalized, splits, slow_spans = self._normalize_with_spans(
-                again.values, again.row_splits, slow_spans
-            )
+        if spans is not None:
+            fast_spans = tf.ragged.boolean_mask(rows.with_values(spans), ~is_slow)
+            spans = tf.ragged.boolean_mask(rows.with_values(spans), is_slow).values
+        normalized, splits, spans = self._normalize(again.values, again.row_splits, spans)
         again = tf.RaggedTensor.from_row_splits(self._classes(normalized), splits, validate=False)
         fast = tf.ragged.boolean_mask(rows.with_values(characters), ~is_slow)
         rank = tf.cumsum(tf.cast(is_slow, tf.int32), exclusive=True)
         place = tf.range(count) - rank
         place = tf.where(is_slow, fast.nrows(out_type=tf.int32) + rank, place)
         merged = tf.gather(tf.concat([fast, again], axis=0), place)  # [B, (C)]
-        if spans is None:
-            return merged.values, merged.row_splits
-        fast_spans = tf.ragged.boolean_mask(rows.with_values(spans), ~is_slow)
-        both = tf.concat([fast_spans, again.with_values(slow_spans)], axis=0)
-        return merged.values, merged.row_splits, tf.gather(both, place).values
+        if spans is not None:
+            both = tf.concat([fast_spans, again.with_values(spans)], axis=0)
+            spans = tf.gather(both, place).values
+        return merged.values, merged.row_splits, spans
 
-    def _normalize(self, characters, splits):
-        """Follows the Python tokenizer up to words, on code points [C] with row splits [B + 1]."""
-        characters, splits = self._cleaned(characters, splits)
+    def _normalize(self, characters, splits, spans):
+        """Follows the Python tokenizer up to words, on code points [C] with row splits [B + 1].
+
+        Returns the three arguments for the new characters; spans [C, 2] may be None.
+        """
+
+        def replace(replacements, characters, splits, spans):
+            characters, splits, source = replacements(characters, splits)
+            return characters, splits, None if spans is None else tf.gather(spans, source)
+
+        characters, splits, spans = replace(self._cleaned, characters, splits, spans)
         if self._lower:
             if self._rules.final_sigmas:
-                characters = self._with_final_sigmas(characters)
-            characters, splits = self._lowered(characters, splits)
-        if self._form:
+                characters = with_final_sigmas(characters, self._cased, self._ignored)
+            characters, splits, spans = replace(self._lowered, characters, splits, spans)
+        if self._form and spans is not None:
+            characters, splits, spans = self._compose_segments(characters, splits, spans)
+        elif self._form:
             strings = self._composed(self._encoded(characters, splits))  # [B]
             characters, splits = self._decoded(strings, characters)
         if self._strip:
-            characters, splits = self._stripped(characters, splits)
-        return characters, splits
-
-    def _normalize_with_spans(self, characters, splits, spans):
-        """Does as `_normalize` does, and returns the spans [C, 2] of the new characters too."""
-        characters, splits, source = self._cleaned.with_source(characters, splits)
-        spans = tf.gather(spans, source)
-        if self._lower:
-            if self._rules.final_sigmas:
-                characters = self._with_final_sigmas(characters)
-            characters, splits, source = self._lowered.with_source(characters, splits)
-            spans = tf.gather(spans, source)
-        if self._form:
-            characters, splits, spans = self._compose_segments(characters, splits, spans)
-        if self._strip:
-            characters, splits, source = self._stripped.with_source(characters, splits)
-            spans = tf.gather(spans, source)
+            characters, splits, spans = replace(self._stripped, characters, splits, spans)
         return characters, splits, spans
 
     def _compose_segments(self, characters, splits, spans):
@@ -244,9 +217,6 @@ class GraphNormalizer(tf.Module):
         characters = tf.tensor_scatter_nd_update(rows.values, places, concealed)
         return characters, rows.row_splits
 
-    def _with_final_sigmas(self, characters):
-        return with_final_sigmas(characters, self._cased, self._ignored)
-
 
 def with_final_sigmas(characters: tf.Tensor, cased: Table, ignored: Table) -> tf.Tensor:
     """Lower-cases the capital sigmas at the end of words of code points [C], as `str.lower` does.
@@ -255,7 +225,7 @@ def with_final_sigmas(characters: tf.Tensor, cased: Table, ignored: Table) -> tf
     """
     visible = tf.where(~ignored(characters))[:, 0]
     is_cased = tf.gather(cased(characters), visible)
-    before = tf.concat([[False], is_cased[:-1]], axis=0)
+    before = tables.shift(is_cased, 1, False)
     after = tf.concat([is_cased[1:], [False]], axis=0)
     final = (tf.gather(characters, visible) == SIGMA) & before & ~after
     places = tf.boolean_mask(visible, final)[:, tf.newaxis]

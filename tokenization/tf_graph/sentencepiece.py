@@ -13,7 +13,13 @@ from tokenization.sentencepiece import (
 )
 from tokenization.tf_graph import tables
 from tokenization.tf_graph.normalization import with_final_sigmas
-from tokenization.tf_graph.tables import Replacements, Table
+from tokenization.tf_graph.tables import (
+    Replacements,
+    Table,
+    places_in_texts,
+    shift,
+    utf8_sizes,
+)
 from tokenization.tf_graph.wordpiece import tf_text
 
 SPACE = ord(" ")
@@ -42,14 +48,12 @@ class GraphSentencePiece(tf.Module):
             raise InputError(
                 "for the graph form a SentencePiece model must have a token ','. Received: none"
             )
-        self._lower, self._preprocesses = tokenizer.do_lower_case, True
+        self._lower = tokenizer.do_lower_case
+        self._preprocesses = self._lower is not None
         self._of_transformers = tokenizer.options.variant == "huggingface"
-        if tokenizer.do_lower_case is None:
-            self._preprocesses = False
-        else:
+        if self._preprocesses:
             self._spaces = Table(tables.having(str.isspace))
-            replaced = tables.replacements(DECOMPOSE_WITHOUT_MARKS.replace)
-            self._decomposed = Replacements(replaced)
+            self._decomposed = Replacements(tables.replacements(DECOMPOSE_WITHOUT_MARKS.replace))
             if self._lower:
                 self._lowered = Replacements(tables.replacements(str.lower))
                 self._cased, self._ignored = map(Table, tables.casing())
@@ -82,22 +86,18 @@ class GraphSentencePiece(tf.Module):
         pieces, begins, ends = self.model.tokenize_with_offsets(strings)  # [B, (P)] each
         # Bytes of a string become characters of all strings.
         letters = tf.strings.unicode_decode(strings, "UTF-8")  # [B, (C)]
-        sizes = 1 + sum(
-            tf.cast(letters.values >= least, tf.int64) for least in (0x80, 0x800, 0x10000)
-        )
-        letter_begins = tf.cumsum(sizes, exclusive=True)  # [C]
+        letter_begins = tf.cumsum(utf8_sizes(letters.values), exclusive=True)  # [C]
         lengths = tf.cast(tf.strings.length(strings), tf.int64)  # [B]
-        shift = tf.gather(tf.cumsum(lengths, exclusive=True), pieces.value_rowids())  # [P]
-        begins = tf.searchsorted(letter_begins, begins.values + shift, "left", tf.int64)
-        ends = tf.searchsorted(letter_begins, ends.values + shift, "left", tf.int64)
+        text_begins = tf.gather(tf.cumsum(lengths, exclusive=True), pieces.value_rowids())  # [P]
+        begins = tf.searchsorted(letter_begins, begins.values + text_begins, "left", tf.int64)
+        ends = tf.searchsorted(letter_begins, ends.values + text_begins, "left", tf.int64)
         ids = tf.gather(self._parts, pieces.values)  # [P, (parts)]
         owner = ids.value_rowids()  # [parts]
         after = tf.gather(self._after, pieces.values).values  # [parts]
         begins, last = tf.gather(begins, owner), tf.gather(ends, owner)  # [parts]
         part_ends = tf.maximum(begins, last - after)
-        same = tf.concat([[False], owner[1:] == owner[:-1]], axis=0)[: tf.size(owner)]
-        before = tf.concat([part_ends[:1], part_ends[:-1]], axis=0)
-        part_begins = tf.where(same, before, begins)
+        is_first = owner != shift(owner, 1, -1)
+        part_begins = tf.where(is_first, begins, shift(part_ends, 1, 0))
         splits = tf.gather(ids.row_splits, pieces.row_splits)
         counts = splits[1:] - splits[:-1]
         row_begins = tf.repeat(letters.row_starts(), counts)  # [parts]
@@ -113,18 +113,17 @@ class GraphSentencePiece(tf.Module):
         # Every text ends in a space, so that words and final sigmas end there.
         ended = tf.strings.join([texts, "\n"]) if self._preprocesses else texts
         rows = tf.strings.unicode_decode(ended, "UTF-8")  # [B, (C)]
-        starts = tf.cast(tf.ragged.range(rows.row_lengths()).values, tf.int32)
-        spans = tf.stack([starts, starts + 1], axis=1)  # [C, 2]
+        spans = places_in_texts(rows)  # [C, 2]
         if self._of_transformers:
             rows, spans = self._prepare_for_transformers(rows, spans)
         if not self._preprocesses:
             return tf.strings.unicode_encode(rows, "UTF-8"), spans
         characters, splits, spans = self._with_single_spaces(rows, spans)
-        characters, splits, source = self._decomposed.with_source(characters, splits)
+        characters, splits, source = self._decomposed(characters, splits)
         spans = tf.gather(spans, source)
         if self._lower:
             characters = with_final_sigmas(characters, self._cased, self._ignored)
-            characters, splits, source = self._lowered.with_source(characters, splits)
+            characters, splits, source = self._lowered(characters, splits)
             spans = tf.gather(spans, source)
         # The last character of a text is the space that was added.
         count = tf.size(characters, tf.int64)
@@ -139,16 +138,14 @@ class GraphSentencePiece(tf.Module):
         """The first steps of the variant "huggingface": rows [B, (C)], spans [C, 2]."""
         characters, splits, spans = with_double_quotes(rows, spans)
         if self._lower:  # each character by itself, so no sigma becomes a final one
-            characters, splits, source = self._lowered.with_source(characters, splits)
+            characters, splits, source = self._lowered(characters, splits)
             spans = tf.gather(spans, source)
         return tf.RaggedTensor.from_row_splits(characters, splits, validate=False), spans
 
     def _with_single_spaces(self, rows, spans):
         """Joins each run of spaces, and drops leading ones: characters, row splits, spans."""
         space = self._spaces(rows.values)
-        count = tf.size(space)
-        before = tf.concat([[True], space[:-1]], axis=0)[:count]  # a text ends in a space
-        kept = ~space | ~before
+        kept = ~space | ~shift(space, 1, True)  # a text ends in a space
         places = tf.where(kept)[:, 0]
         characters = tf.gather(tf.where(space, SPACE, rows.values), places)
         is_space, spans = tf.gather(space, places), tf.gather(spans, places)  # [C], [C, 2]
@@ -171,9 +168,8 @@ def with_double_quotes(
     begins = tf.scatter_nd(
         rows.row_splits[:, tf.newaxis], tf.ones_like(rows.row_splits), count[tf.newaxis] + 1
     )[:-1]
-    before = tf.concat([[0], characters[:-1]], axis=0)[:count]
     # A run of one character is taken by pairs, from its left.
-    runs = tf.where((begins > 0) | (characters != before))[:, 0]
+    runs = tf.where((begins > 0) | (characters != shift(characters, 1, 0)))[:, 0]
     places = tf.range(count)
     within = places - tf.gather(runs, tf.searchsorted(runs, places, "right", tf.int64) - 1)
     is_quote = (characters == ord("`")) | (characters == ord("'"))

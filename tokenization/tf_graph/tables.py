@@ -46,14 +46,13 @@ class Replacements:
         self._values = np.append(values, np.int32(0))  # never empty
         self._starts, self._lengths = Table(starts), Table(lengths)
 
-    def __call__(self, characters: tf.Tensor, splits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Replaces code points [C] with row splits [B + 1]; returns both after the replacement."""
-        return self.with_source(characters, splits)[:2]
-
-    def with_source(
+    def __call__(
         self, characters: tf.Tensor, splits: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Does as a call does; also returns for each new character which of the old it is from."""
+        """Replaces code points [C] with row splits [B + 1].
+
+        Returns both after the replacement, and which old character each new one is from.
+        """
         lengths = self._lengths(characters)
         ends = tf.cumsum(lengths)
         source = tf.repeat(tf.range(tf.size(characters)), lengths)
@@ -65,6 +64,24 @@ class Replacements:
         result = tf.where(starts < 0, tf.gather(characters, source), replaced)
         splits = tf.cast(tf.gather(tf.concat([[0], ends], axis=0), splits), tf.int64)
         return result, splits, source
+
+
+def shift(values: tf.Tensor, steps: int, first: Any) -> tf.Tensor:
+    """Moves values [C] to the right by `steps`, and fills up with `first`."""
+    return tf.concat([tf.fill([steps], tf.cast(first, values.dtype)), values], axis=0)[
+        : tf.size(values)
+    ]
+
+
+def utf8_sizes(code_points: tf.Tensor) -> tf.Tensor:
+    """The number of bytes of each code point [C] in UTF-8, int64 [C]."""
+    return 1 + sum(tf.cast(code_points >= least, tf.int64) for least in (0x80, 0x800, 0x10000))
+
+
+def places_in_texts(rows: tf.RaggedTensor) -> tf.Tensor:
+    """The place of each character of texts [B, (C)] in its text and the next one, int32 [C, 2]."""
+    starts = tf.cast(tf.ragged.range(rows.row_lengths()).values, tf.int32)
+    return tf.stack([starts, starts + 1], axis=1)
 
 
 @functools.cache

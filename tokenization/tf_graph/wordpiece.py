@@ -18,7 +18,7 @@ import tensorflow as tf
 from bert_common.errors import InputError
 from tokenization.byte_pieces import BYTE_PIECES, LEADING
 from tokenization.characters import FIRST_SYLLABLE, LAST_SYLLABLE, is_syllable, jamo_of
-from tokenization.decoding import UNKNOWN_WORD, unknown_character
+from tokenization.decoding import UNKNOWN_WORD
 from tokenization.options import KoreanTokenizerOptions
 from tokenization.tf_graph import tables
 from tokenization.tf_graph.rules import CharacterRules
@@ -65,12 +65,9 @@ class GraphWordPiece(tf.Module):
         rules: CharacterRules,
     ) -> None:
         super().__init__(name="wordpiece")
-        self.unknown = unknown_character(tokenizer.vocab)
-        prefix = unknown_character([*tokenizer.vocab, self.unknown])
-        self._byte_letters, byte_letters = None, ()
-        if tokenizer.wordpiece.unknown == "bytes":
-            byte_letters = _free_characters([*tokenizer.vocab, self.unknown, prefix], 256)
-            self._byte_letters = tf.constant(list(map(ord, byte_letters)), tf.int32)
+        by_bytes = tokenizer.wordpiece.unknown == "bytes"
+        free = _free_characters(tokenizer.vocab, 2 + 256 * by_bytes)
+        self.unknown, prefix, *byte_letters = free
         entries, ids = _extend_vocabulary(tokenizer, self.unknown, prefix, rules, byte_letters)
         self._ids = tf.constant([row[0] for row in ids], tf.int32)
         self._more_ids = None
@@ -91,22 +88,16 @@ class GraphWordPiece(tf.Module):
             mapped[tables.having(str.isspace)] = ord(options.word_end_marker)
         self.to_alphabet = tables.Table(mapped)
         self._is_outside: tables.Table | None = None
-        if self._byte_letters is not None:
+        if by_bytes:
             self._is_outside = tables.Table(mapped == ord(self.unknown))
+            self._byte_letters = tf.constant(list(map(ord, byte_letters)), tf.int32)
 
-    def __call__(self, words: tf.Tensor) -> tf.RaggedTensor:
-        """Cuts words, string [W], of characters of the alphabet; returns ids, int32 [W, (P)]."""
-        pieces = self._tokenizer.tokenize(words)  # [W, (P)]
-        ids, splits = self._expand(pieces.values, pieces.row_splits)
-        return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
-
-    def with_offsets(self, words: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Cuts words as a call does; also returns the first byte and the end of each piece.
-
-        All jamo of a syllable have the syllable's bytes, as all pieces of a character's bytes do.
+    def __call__(self, words: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Cuts words, string [W], of characters of the alphabet.
 
         Returns:
-            ids, int32 [W, (P)]; int64 [P, 2].
+            The ids, int32 [W, (P)]; the first byte and the end of each piece, int64 [P, 2]. All
+            jamo of a syllable have the syllable's bytes, as all pieces of a character's bytes do.
         """
         pieces, starts, ends = self._tokenizer.tokenize_with_offsets(words)  # [W, (P)] each
         offsets = tf.stack([starts.values, ends.values], axis=1)  # [P, 2]
@@ -135,10 +126,7 @@ class GraphWordPiece(tf.Module):
         outside = self._is_outside(code_points)
 
         def by_bytes():
-            sizes = 1 + sum(
-                tf.cast(code_points >= least, tf.int32) for least in (0x80, 0x800, 0x10000)
-            )
-            sizes = tf.where(outside, sizes, 1)  # [K]
+            sizes = tf.where(outside, tf.cast(tables.utf8_sizes(code_points), tf.int32), 1)  # [K]
             starts = tf.cumsum(sizes, exclusive=True)
             source = tf.repeat(tf.range(tf.size(sizes)), sizes)  # [more K]
             within = tf.range(tf.size(source)) - tf.gather(starts, source)

@@ -73,6 +73,14 @@ FOLLOWS = (
     (PREFINAL, PREFINAL_ENDINGS, PREFINAL),
     (ENDING, AUXILIARIES, VERB),
 )
+# (the state before, a form) -> the states after
+FOLLOWERS: dict[tuple[int, str], list[int]] = {}
+for _before, _forms, _after in FOLLOWS:
+    for _form in _forms.split():
+        FOLLOWERS.setdefault((_before, _form), []).append(_after)
+FORMS = frozenset(form for _, form in FOLLOWERS)
+TAILLESS = frozenset(WHOLE_WORDS.split())
+
 MAY_END = (NOUN, ENDING, PARTICLE, LAST)
 
 LONGEST_FORM = 4  # 으십시오
@@ -150,34 +158,14 @@ def _marks_of_cut(cut, counts):
     return INSIDE + "".join(joints) + INSIDE + marks[len(stem) - 1 :]
 
 
-@functools.cache
-def _followers():
-    """The states after each (state before, form)."""
-    table = defaultdict(list)
-    for before, forms, after in FOLLOWS:
-        for form in forms.split():
-            table[before, form].append(after)
-    return table
-
-
-@functools.cache
-def _forms():
-    return frozenset(form for _, form in _followers())
-
-
-@functools.cache
-def _whole_words():
-    return frozenset(WHOLE_WORDS.split())
-
-
 @functools.lru_cache(maxsize=1 << 18)  # tails repeat; a bound for memory
 def _tails(text: str, before: int) -> tuple[tuple[str, ...], ...]:
     """Reads a text as particles and endings after the state `before`; shortest readings first."""
     if not text:
         return ((),) if before in MAY_END else ()
-    followers, readings = _followers(), set()
+    readings = set()
     for end in range(1, min(LONGEST_FORM, len(text)) + 1):
-        for after in followers.get((before, text[:end]), ()):
+        for after in FOLLOWERS.get((before, text[:end]), ()):
             readings |= {(text[:end], *rest) for rest in _tails(text[end:], after)}
     return tuple(sorted(readings, key=lambda reading: (len(reading), reading)))[:READINGS_OF_A_TAIL]
 
@@ -185,7 +173,7 @@ def _tails(text: str, before: int) -> tuple[tuple[str, ...], ...]:
 def _readings(word):
     """Lists every way to read a word: as a stem alone, then as a stem with a tail."""
     readings = [(word,)]
-    if word in _whole_words():
+    if word in TAILLESS:
         return readings
     for start in range(max(1, len(word) - LONGEST_TAIL), len(word)):
         tails = {*_tails(word[start:], NOUN), *_tails(word[start:], VERB)}
@@ -195,11 +183,10 @@ def _readings(word):
 
 def _has_tail(stem):
     """Whether a stem ends in what could begin a tail (있었, 생각하)."""
-    if stem in _whole_words():
+    if stem in TAILLESS:
         return False
-    forms = _forms()
     longest = min(len(stem) - 1, LONGEST_FORM)
-    return any(stem[-length:] in forms for length in range(1, longest + 1))
+    return any(stem[-length:] in FORMS for length in range(1, longest + 1))
 
 
 def read_words(words: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
