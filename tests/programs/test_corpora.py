@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -11,7 +9,7 @@ from bert_common.errors import InputError
 from run_scripts.build_vocab import main as build_vocab
 from run_scripts.flags.corpora import find_texts
 from run_scripts.flags.paths import expand_globs
-from tests.support.paths import ROOT
+from tests.support.paths import run_python
 
 
 def fill(folder, *names):
@@ -142,11 +140,10 @@ print(*find_texts("/dev/stdin", "input_file"))
 def test_what_the_shell_opens(tmp_path):
     """A pipe cannot be read twice; a file can, under its own name."""
     fill(tmp_path, "a.txt")
-    command = [sys.executable, "-c", PROGRAM]
     with open(tmp_path / "a.txt") as file:
-        done = subprocess.run(command, stdin=file, cwd=ROOT, capture_output=True, text=True)
+        done = run_python("-c", PROGRAM, stdin=file)
     assert done.stdout == f"{tmp_path}/a.txt\n"
-    done = subprocess.run(command, input="가", cwd=ROOT, capture_output=True, text=True)
+    done = run_python("-c", PROGRAM, input="가")
     assert done.returncode == 1 and "'/dev/stdin', a pipe" in done.stderr
 
 

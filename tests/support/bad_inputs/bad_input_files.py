@@ -17,8 +17,8 @@ from tests.support.task_data import (
     write_table,
 )
 from tests.support.tiny_models import tiny_model, write_config
+from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = ["나", "##는", "학교", "##에", "갔", "##다", ".", "good", "bad", "the", "film", "red", "?"]
 SENTENCES = "나는 학교에 갔다.\nthe film is good\n\n학교는 bad\n나는 red film\n" * 4
 
@@ -31,9 +31,7 @@ def make_world(folder):
     model = folder / "model"
     for path in (model, folder / "tsv", folder / "conll", folder / "klue", folder / "race"):
         path.mkdir()
-    pieces = [*SPECIAL, *WORDS]
-    (model / "vocab.txt").write_text("\n".join(pieces) + "\n")
-    (model / "tokenizer_config.json").write_text('{"kind": "korean"}')
+    write_tokenizer(model, [*SPECIAL, *WORDS])
     (model / "pretraining.json").write_text('{"trained_positions": 32}')
     write_config(model / "bert_config.json")
     save_google_checkpoint(tiny_model(num_hidden_layers=1), str(model / "model.ckpt-3"))
