@@ -138,6 +138,7 @@ def test_a_benchmark_s_flags(folder):
             "model_type must be one of bert, albert, electra, roberta",
         ),
     ),
+    ids=("short_weights", "bad_config", "no_config", "pickle", "no_weights", "another_model"),
 )
 def test_bad_folders_cost_one_line(folder, change, message, capsys):
     change(folder / "bert_erf")
