@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import write_arrays
+from bert_tf import BertConfig
+from bert_tf.checkpoint import CheckpointArrays
+from bert_tf.model import GOOGLE_NAMES
 from model_formats.adaptation.arrays import Changes, adapted_arrays
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
@@ -19,19 +21,19 @@ from tests.support.models.adapted_models import (
     NEW,
     OLD,
     POSITIONS,
-    SPECIAL,
     TEXT,
     WORDS,
     adapt,
     outputs,
     read,
     write_model,
-    write_tokenizer,
 )
+from tests.support.models.model_folders import drop_weights
 from tests.support.paths import TEST_DATA
 from tests.support.programs import NO_DROPOUT, PretrainingJob
 from tests.support.task_data import write_splits
 from tests.support.tiny_models import SIZES
+from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
 from tokenization import load_tokenizer
 
 
@@ -155,15 +157,9 @@ def test_positions(model_dir, kind, tmp_path, method, capsys):
         np.testing.assert_allclose(table[10], by_hand, rtol=1e-5, atol=1e-7)
     for name in set(new) - {POSITIONS}:
         np.testing.assert_array_equal(new[name], old[name], err_msg=name)
-    differences = [
-        np.abs(a - b).max()
-        for a, b in zip(
-            outputs(model_dir, kind, TEXT)[0].values(),
-            outputs(tmp_path / "new", kind, TEXT)[0].values(),
-            strict=True,
-        )
-    ]
-    assert (max(differences) < 1e-6) == (method == "repeat")
+    before, after = (outputs(folder, kind, TEXT)[0] for folder in (model_dir, tmp_path / "new"))
+    difference = max(np.abs(after[token] - logits).max() for token, logits in before.items())
+    assert (difference < 1e-6) == (method == "repeat")
     assert ModelFolder(str(tmp_path / "new")).trained_positions == 24
     done = {"repeat": "repeated", "interpolate": "interpolated"}[method]
     assert f"positions: 32 -> 60, {done} from the 24 that were" in capsys.readouterr().out
@@ -198,18 +194,16 @@ def test_an_encoder_without_a_table_of_positions():
 
 
 def test_an_encoder_without_heads(bert_dir, tmp_path):
-    arrays = {name: array for name, array in read(bert_dir).items() if "cls/" not in name}
-    write_arrays(str(bert_dir / "model.ckpt-3"), arrays)
+    drop_weights(bert_dir / "model.ckpt-3", "cls/")
     new = adapt(bert_dir, tmp_path / "new", tokenizer_dir=write_tokenizer(tmp_path / "v", NEW))
     assert new[WORDS].shape == (len(NEW), 32) and not any("cls/" in name for name in new)
 
 
-BOTH, WORDS_ALONE = {"masked_lm_logits", "next_sentence_logits"}, {"masked_lm_logits"}
 KEPT_HEADS = {
-    "albert": BOTH,
-    "bert_erf": BOTH,
+    "albert": {"masked_lm_logits", "next_sentence_logits"},
+    "bert_erf": {"masked_lm_logits", "next_sentence_logits"},
     "electra_small": {"discriminator_logits"},
-    "roberta": WORDS_ALONE,
+    "roberta": {"masked_lm_logits"},
 }
 
 
@@ -241,6 +235,25 @@ def test_models_of_transformers(name, tmp_path):
     write_tokenizer(tmp_path / "old", OLD)
     assert main(["adapt_checkpoint", *argv]) == 0
     assert load_folder(str(tmp_path / "out")).config.vocab_size == len(NEW)
+
+
+def test_a_fine_tuned_model_of_transformers(tmp_path):
+    """The task, which config.json names, is in the folder that is written."""
+    source, new = TEST_DATA / "transformers" / "bert_classifier", tmp_path / "new"
+    before = load_folder(str(source))
+    adapt(source, new, max_position_embeddings=before.config.max_position_embeddings + 9)
+    after = load_folder(str(new))
+    assert (after.task, after.labels) == ("classification", before.labels)
+    inputs = {"input_ids": np.random.default_rng(0).integers(5, 61, (2, 9))}
+    expected = before.model(inputs)["logits"]
+    np.testing.assert_allclose(after.model(inputs)["logits"], expected, atol=1e-6, rtol=0)
+
+
+def test_a_head_that_no_model_has():
+    """ELECTRA's for sequences, whose names open_huggingface leaves as they are."""
+    arrays = CheckpointArrays("x", {"classifier.dense.weight": [32, 32]}, None)
+    with pytest.raises(InputError, match="this project has. Received: classifier.dense.weight"):
+        adapted_arrays(arrays, BertConfig(vocab_size=60), Changes(positions=600), GOOGLE_NAMES)
 
 
 @pytest.mark.slow

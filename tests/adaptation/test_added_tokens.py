@@ -1,32 +1,27 @@
 """Words that are added to a vocabulary: where they go, what the tokenizer makes of them."""
 
-import json
-
 import pytest
 
 from bert_common.errors import InputError
 from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows, read_tokens
 from tests.support.models.released_models import SPM_MODEL
+from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
 from tokenization import SentencePieceTokenizer, load_tokenizer
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PIECES = ["[PAD]", "[unused1]", "[unused2]", *SPECIAL[1:], "금", "##리", "##는", "bank", "##s"]
 
 
 @pytest.fixture
 def make(tmp_path):
-    def make(kind="korean", pieces=PIECES, newline="\n", **options):
-        content = newline.join([*pieces, ""])
-        (tmp_path / "vocab.txt").write_text(content, encoding="utf-8", newline="")
-        (tmp_path / "tokenizer_config.json").write_text(json.dumps({"kind": kind, **options}))
-        return load_tokenizer(tmp_path)
+    def make(kind="korean", pieces=PIECES, **options):
+        return load_tokenizer(write_tokenizer(tmp_path, pieces, kind, **options))
 
     return make
 
 
-@pytest.mark.parametrize("newline", ("\n", "\r\n"))
-def test_unused_lines_come_first(make, newline):
-    old = make(newline=newline)
+@pytest.mark.parametrize("end", ("", "\r"), ids=repr)
+def test_unused_lines_come_first(make, end):
+    old = make(pieces=[piece + end for piece in PIECES])
     added = add_tokens(old, ["금리", "대출", "예금"])
     assert (added.filled, added.appended) == (("금리", "대출"), ("예금",))
     new = added.tokenizer
@@ -68,33 +63,28 @@ def test_tokens_that_no_text_is_cut_into(make):
 EMOJI = "\U0001f600"
 
 
-@pytest.mark.parametrize("options", [{}, {"unknown": "character"}, {"split_punctuation": False}])
-@pytest.mark.parametrize("kind", ("korean", "full", "huggingface"))
+@pytest.mark.parametrize(
+    "kind, options",
+    (
+        ("korean", {}),
+        ("korean", {"unknown": "character"}),
+        ("korean", {"split_punctuation": False}),
+        ("full", {"do_lower_case": False}),
+        ("huggingface", {"do_lower_case": False, "strip_accents": False}),
+    ),
+    ids=str,
+)
 def test_an_emoji_usually_follows_a_word(make, kind, options):
     """A character or a sign that the vocabulary cannot spell inside words is added there too."""
-    if kind != "korean" and options:
-        pytest.skip("options of KoreanTokenizer")
-    if kind == "huggingface":
-        options = {"do_lower_case": False, "strip_accents": False}
-    if kind == "full":
-        options = {"do_lower_case": False}
     old = make(kind, **options)
     added = add_tokens(old, [EMOJI, "금리", "뷁", EMOJI + "\u2665"])
     assert added.filled == (EMOJI, "금리")  # the list's own come first
-    assert added.appended == (
-        "뷁",
-        EMOJI + "\u2665",
-        *("##" + t for t in (EMOJI, "뷁", EMOJI + "\u2665")),
-    )
+    others = ("뷁", EMOJI + "\u2665")
+    assert added.appended == (*others, *(f"##{t}" for t in (EMOJI, *others)))
     assert added.known == added.impossible == ()
     cut = added.tokenizer.tokenize
-    assert cut(f"금리는{EMOJI} {EMOJI}{EMOJI}") == [
-        "금리",
-        "##는",
-        "##" + EMOJI,
-        EMOJI,
-        "##" + EMOJI,
-    ]
+    expected = ["금리", "##는", f"##{EMOJI}", EMOJI, f"##{EMOJI}"]
+    assert cut(f"금리는{EMOJI} {EMOJI}{EMOJI}") == expected
     assert cut("금뷁") == ["금", "##뷁"]
     assert cut(f"금{EMOJI}\u2665") == ["금", f"##{EMOJI}\u2665"]
     rows = plan_added_rows(old, added, old.vocab_size)

@@ -1,8 +1,8 @@
 """The program average_models: the mean of weights, what is left out, models that do not fit."""
 
-import json
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from model_formats.weights import open_weights
 from run_scripts.conversion import export_model
 from run_scripts.tools.average_models import main
 from tests.support.models.adapted_models import read, write_model
+from tests.support.models.model_folders import change_json, drop_weights
 from tests.support.programs import one_line
 
 
@@ -102,35 +103,25 @@ def test_other_names_of_a_model(models, tmp_path, named):
     assert ModelFolder.open(str(tmp_path / "mean")).tokenizer is not None
 
 
-def change_json(folder, name, **values):
-    path = f"{folder}/{name}"
-    with open(path) as file:
-        values = {**json.load(file), **values}
-    with open(path, "w") as file:
-        json.dump(values, file)
+POOLER = "bert/pooler/dense/bias"
 
 
-def remove_weight(folder):
-    arrays = read(folder)
-    del arrays["output_bias"]
-    write_arrays(f"{folder}/model.ckpt-3", arrays)
-
-
-BAD = {
-    "task": (lambda f: change_json(f, "finetuning.json", task="ner"), "the same task"),
-    "settings": (lambda f: change_json(f, "finetuning.json", task_name="csv"), "same settings"),
-    "config": (lambda f: change_json(f, "bert_config.json", hidden_act="relu"), "the same config"),
-    "tokenizer": (
-        lambda f: change_json(f, "tokenizer_config.json", do_lower_case=True),
-        "the same tokenizer",
+@pytest.mark.parametrize(
+    "change, message",
+    (
+        (lambda m: change_json(m / "finetuning.json", task="ner"), "the same task"),
+        (lambda m: change_json(m / "finetuning.json", task_name="csv"), "same settings"),
+        (lambda m: change_json(m / "bert_config.json", hidden_act="relu"), "the same config"),
+        (
+            lambda m: change_json(m / "tokenizer_config.json", do_lower_case=True),
+            "the same tokenizer",
+        ),
+        (lambda m: drop_weights(m / "model.ckpt-3", POOLER), f"which differ in {POOLER}"),
     ),
-    "weights": (remove_weight, "which differ in output_bias"),
-}
-
-
-@pytest.mark.parametrize("change, message", BAD.values(), ids=BAD)
+    ids=("task", "settings", "config", "tokenizer", "weights"),
+)
 def test_models_that_differ(change, message, models, tmp_path, capsys):
-    change(models[1])
+    change(Path(models[1]))
     assert average(models, tmp_path / "mean") == 1
     assert message in one_line(capsys)
     assert not (tmp_path / "mean").exists() or not list((tmp_path / "mean").iterdir())
@@ -150,6 +141,6 @@ def test_one_model_or_a_folder_with_one(models, tmp_path, capsys):
 def test_a_vocabulary_larger_than_the_configuration_says(models, tmp_path, capsys):
     """In all models alike, so that nothing differs between them."""
     for folder in models:
-        change_json(folder, "bert_config.json", vocab_size=7)
+        change_json(Path(folder, "bert_config.json"), vocab_size=7)
     assert average(models, tmp_path / "mean") == 1
     assert "vocab_size of the configuration must be at least" in one_line(capsys)

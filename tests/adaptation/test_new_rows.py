@@ -1,6 +1,5 @@
 """Rows of a new vocabulary: kept by piece, else the mean of what the old tokenizer would use."""
 
-import json
 import unicodedata
 
 import numpy as np
@@ -18,18 +17,15 @@ from model_formats.adaptation.positions import interpolate, repeat
 from model_formats.adaptation.spelling import Piece, spelling_of
 from tests.support.models.released_models import SPM_MODEL
 from tests.support.paths import TEST_DATA
+from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
 from tokenization import FullTokenizer, SentencePieceTokenizer, load_tokenizer
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 OLD = [*SPECIAL, "[unused1]", "대", "##대", "##출", "금리", "##금리", "학교", "는", "##는"]
 OLD += [".", "a"]
 
 
 def make_tokenizer(folder, pieces, kind="korean", **options):
-    folder.mkdir(exist_ok=True)
-    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"kind": kind, **options}))
-    return load_tokenizer(folder)
+    return load_tokenizer(write_tokenizer(folder, pieces, kind, **options))
 
 
 @pytest.fixture
@@ -117,10 +113,8 @@ def test_wordpiece_to_sentencepiece(old):
     ),
 )
 def test_schemes_agree_with_themselves(tmp_path, prefix, marker, tokens):
-    pieces = [*SPECIAL, *tokens]
-    tokenizer = make_tokenizer(
-        tmp_path / "a", pieces, continuation_prefix=prefix, word_end_marker=marker
-    )
+    options = {"continuation_prefix": prefix, "word_end_marker": marker}
+    tokenizer = make_tokenizer(tmp_path / "a", [*SPECIAL, *tokens], **options)
     spelling = spelling_of(tokenizer)
     for token, spelled in tokens.items():
         assert spelling.spell(spelling.read(token)) == spelled
@@ -128,12 +122,8 @@ def test_schemes_agree_with_themselves(tmp_path, prefix, marker, tokens):
 
 def test_what_a_scheme_leaves_open(tmp_path, old):
     """Without a prefix a piece may be anywhere in a word: both old rows count."""
-    new = make_tokenizer(
-        tmp_path / "new",
-        [*SPECIAL, "는", "금리_", "대출_"],
-        continuation_prefix="",
-        word_end_marker="_",
-    )
+    options = {"continuation_prefix": "", "word_end_marker": "_"}
+    new = make_tokenizer(tmp_path / "new", [*SPECIAL, "는", "금리_", "대출_"], **options)
     found = sources(plan_rows(old, new), old)
     assert found["는"] == ("averaged", ["는", "##는"])
     assert found["금리_"] == ("averaged", ["금리", "##금리"])

@@ -29,11 +29,11 @@ from model_formats.saved_model.export import export as export_saved_model
 from run_scripts import extract_features
 from run_scripts.conversion import adapt_checkpoint
 from run_scripts.tools import fill_masks
-from tests.support.models.adapted_models import write_tokenizer
 from tests.support.models.model_folders import PIECES, write_folder, write_model
 from tests.support.programs import ClassifierJob, PretrainingJob, results
 from tests.support.task_data import single_rows, write_splits
 from tests.support.tiny_models import ONE_LAYER, SIZES, random_batch, tensors
+from tests.support.tokenizer_folders import write_tokenizer
 
 
 @dataclasses.dataclass(frozen=True)

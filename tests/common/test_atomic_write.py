@@ -22,17 +22,13 @@ def full_disk():
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def other_file():
-    os.listdir("/missing/other")
-
-
 @pytest.mark.parametrize(
     "name, action, number, named",
     (
         ("file", full_disk, errno.ENOSPC, "file"),
         ("missing/file", None, errno.ENOENT, "missing/file"),
         ("folder", None, errno.EISDIR, "folder"),
-        ("file", other_file, errno.ENOENT, "/missing/other"),
+        ("file", lambda: os.listdir("/missing/other"), errno.ENOENT, "/missing/other"),
     ),
 )
 def test_an_error_names_the_file(tmp_path, name, action, number, named):

@@ -2,8 +2,6 @@
 
 import ast
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -16,6 +14,7 @@ from tests.support.paths import (
     WHEEL,
     heavy_imports,
     is_for_types,
+    run_python,
     source_of,
 )
 
@@ -23,47 +22,20 @@ from tests.support.paths import (
 # "" is the package's other files. The model may import nothing but the packages named here.
 FLOORS = {
     "benchmarks": (
-        "gpu",
-        "gpu_step",
-        "sentence_order",
-        "vocabularies",
-        "speed",
-        "quality",
-        "serving",
-        "reference",
-        "",
+        "gpu", "gpu_step", "sentence_order", "vocabularies", "speed", "quality", "serving",
+        "reference", "",
     ),
     "run_scripts": ("", "tools", "downstream", "session", "given_model", "flags"),
     "model_formats": (
-        "huggingface",
-        "saved_model",
-        "runtimes",
-        "adaptation",
-        "keras_file",
-        "load_folder",
-        "",
-        "model_folder",
-        "difference_files",
-        "folder_tokenizer",
-        "folder_weights",
-        "training_record",
-        "pretraining_objectives",
-        "task_records",
-        "config_file",
-        "encoders",
-        "transformers_files",
+        "huggingface", "saved_model", "runtimes", "adaptation", "keras_file", "load_folder", "",
+        "model_folder", "difference_files", "folder_tokenizer", "folder_weights", "training_record",
+        "pretraining_objectives", "task_records", "config_file", "encoders", "transformers_files",
     ),
     "korean_bert": ("__init__", "loading", "model", "", "arguments", "results", "errors"),
     "explorer": ("server", "application", "answers", "", "errors"),
     "finetuning": (
-        "tasks",
-        "classification",
-        "multiple_choice",
-        "ner",
-        "question_answering",
-        "similarity",
-        "serving",
-        "",
+        "tasks", "classification", "multiple_choice", "ner", "question_answering", "similarity",
+        "serving", "",
     ),
     "bert_tf": ("training", "summaries", "input", ""),
     "create_pretraining_data": ("engine", "instances", "records", ""),
@@ -231,11 +203,8 @@ def test_benchmarks_stand_outside():
         "import setuptools; from distutils.core import run_setup; "
         "print(*run_setup('setup.py', stop_after='init').packages)"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    packages = {name.split(".")[0] for name in run.stdout.split()}
+    found = run_python("-c", code, check=True).stdout.split()
+    packages = {name.split(".")[0] for name in found}
     assert packages == {*WHEEL, "reference_model", "reference_vectors"}
 
 

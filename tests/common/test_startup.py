@@ -14,19 +14,16 @@ import pytest
 
 from bert_common import startup
 from run_scripts import programs
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, run_python
 from tests.support.programs import PretrainingJob, spoken_lines
 
 INTERRUPTED = "error: interrupted\n"
 SAMPLE = ROOT / "tests" / "data" / "sample_tokenizer"
 COMPARE = ("build_vocab.py", f"--compare={SAMPLE}")
 MODULES = (
-    "run_scripts.plan",
-    "run_scripts.sizes",
-    "run_scripts.tools.check_devices",
-    "run_scripts.tools.glue_plan",
-    "run_scripts.tools.glue_table",
-)
+    "run_scripts.plan", "run_scripts.sizes", "run_scripts.tools.check_devices",
+    "run_scripts.tools.glue_plan", "run_scripts.tools.glue_table",
+)  # fmt: skip
 
 # Output goes out when a buffer is full or the program ends, as people have it.
 ENVIRONMENT = {name: it for name, it in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -46,9 +43,8 @@ def without_reader(*command, **streams):
     reader, writer = os.pipe()
     os.close(reader)
     streams = {name: writer if it == PIPE else subprocess.PIPE for name, it in streams.items()}
-    run = subprocess.run(
-        [sys.executable, *command], cwd=ROOT, text=True, env=ENVIRONMENT, **streams
-    )
+    words = [sys.executable, *command]
+    run = subprocess.run(words, cwd=ROOT, text=True, env=ENVIRONMENT, **streams)
     os.close(writer)
     return run
 
@@ -140,13 +136,7 @@ sys.meta_path.insert(0, Finder())
 
 def python(*arguments, path=""):
     """Runs a fresh interpreter."""
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={**ENVIRONMENT, "PYTHONPATH": f"{path}:{ROOT}"},
-    )
+    return run_python(*arguments, env={**ENVIRONMENT, "PYTHONPATH": f"{path}:{ROOT}"})
 
 
 IMPORT_TENSORFLOW = """
@@ -186,20 +176,8 @@ begin()
 """
 
 
-def test_ctrl_c_while_the_interpreter_ends():
-    run = python("-c", f"{KILL}print('done')\natexit.register(kill)")
-    assert (run.returncode, run.stdout, run.stderr) == (1, "done\n", INTERRUPTED)
-    # So late that Python runs no handlers any more.
-    late = "class Late:\n    def __del__(self, kill=kill, os=os, signal=signal): kill()\n"
-    run = python("-c", f"{KILL}{late}sys.late = Late()\nprint('done')")
-    assert (run.returncode, run.stdout, run.stderr) == (0, "done\n", "")
-
-
-def test_ctrl_c_five_times_is_one_line():
-    """In the program, while it cleans up, in a destructor, after the message, while it ends."""
-    run = python(
-        "-c",
-        f"""{KILL}
+# In the program, while it cleans up, in a destructor, after the message, while it ends.
+FIVE_TIMES = """
 import dataclasses
 from run_scripts.flags.declaration import flag
 from run_scripts.flags.parser import run_program
@@ -219,14 +197,34 @@ def program(values):
 atexit.register(kill)
 status = run_program(program, CopyFlags, ["copy", "--source=a"])
 kill()
-sys.exit(status)""",
-    )
-    assert (run.returncode, run.stdout, run.stderr) == (1, "", INTERRUPTED)
-    run = python("-c", f"{KILL}from bert_common.startup import interruptible\nclass Thing:\n"
-                 "    def __del__(self): kill()\nwith interruptible():\n    Thing()")  # fmt: skip
-    assert (run.returncode, run.stdout, run.stderr) == (1, "", INTERRUPTED)
-    run = python("-c", f"{KILL}signal.signal(signal.SIGINT, signal.default_int_handler)\nkill()")
-    assert (run.returncode, run.stdout, run.stderr) == (1, "", INTERRUPTED)
+sys.exit(status)"""
+IN_A_DESTRUCTOR = """
+from bert_common.startup import interruptible
+class Thing:
+    def __del__(self): kill()
+with interruptible():
+    Thing()"""
+# So late that Python runs no handlers any more.
+TOO_LATE = """
+class Late:
+    def __del__(self, kill=kill, os=os, signal=signal): kill()
+sys.late = Late()
+print('done')"""
+CTRL_C = {
+    "while the interpreter ends": ("print('done')\natexit.register(kill)", 1, "done\n"),
+    "too late": (TOO_LATE, 0, "done\n"),
+    "five times": (FIVE_TIMES, 1, ""),
+    "in a destructor": (IN_A_DESTRUCTOR, 1, ""),
+    "to Python's handler": (
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\nkill()", 1, ""
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code, status, out", CTRL_C.values(), ids=CTRL_C)
+def test_ctrl_c_is_one_line(code, status, out):
+    run = python("-c", KILL + code)
+    assert (run.returncode, run.stdout, run.stderr) == (status, out, INTERRUPTED * status)
 
 
 def test_ignored_ctrl_c_stays_ignored():
@@ -246,10 +244,8 @@ def test_python_programs_that_use_the_packages_keep_their_ctrl_c():
 
 
 def test_launchers_and_commands_import_no_program_before_ctrl_c_is_handled():
-    code = (
-        "import sys, run_scripts.programs; print('numpy' in sys.modules or 'absl' in sys.modules)"
-    )
-    assert python("-c", code).stdout == "False\n"
+    code = "import sys, run_scripts.programs; print({'numpy', 'absl'} & set(sys.modules))"
+    assert python("-c", code).stdout == "set()\n"
     others = (
         "adapt_checkpoint", "build_vocab", "create_pretraining_data", "export_model",
         "extract_features",

@@ -55,16 +55,13 @@ def test_fine_tuning_works_without_tensorflow_text(without_tensorflow_text, monk
 
 def imports(tree):
     """The modules that are imported when a file is, as far as functions do not import them."""
-    runs = [n for n in tree.body if not _is_definition(n) and not is_for_types(n)]
+    definitions = ast.FunctionDef | ast.ClassDef
+    runs = [n for n in tree.body if not isinstance(n, definitions) and not is_for_types(n)]
     for node in ast.walk(ast.Module(runs, [])):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module or ""
-
-
-def _is_definition(node):
-    return isinstance(node, ast.FunctionDef | ast.ClassDef)
 
 
 def test_nothing_else_imports_tensorflow_text():

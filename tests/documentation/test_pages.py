@@ -1,11 +1,8 @@
 """The pages of the documentation: links, both languages, those made from the code, the site."""
 
 import dataclasses
-import importlib.util
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 from generated_pages import migration
@@ -13,18 +10,14 @@ from generated_pages.flags import PROGRAMS
 from generated_pages.pages import PAGES as GENERATED
 from generated_pages.reference_programs import PROGRAMS as REFERENCE_PROGRAMS
 
-from tests.support.paths import ROOT
+from tests.support.libraries import needs
+from tests.support.paths import ROOT, run_python
 from tests.support.readmes import DOCS, FENCED
 
-MARKDOWN = sorted(
-    [
-        *ROOT.glob("*.md"),
-        *DOCS.glob("*.md"),
-        *DOCS.glob("tutorials/*.md"),
-        *ROOT.glob("*_*/README.md"),
-    ],
-    key=lambda path: str(path.relative_to(ROOT)),
-)
+MARKDOWN = (
+    *ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("tutorials/*.md"),
+    *ROOT.glob("*_*/README.md"),
+)  # fmt: skip
 
 # Made from the code, whose sentences are English.
 ENGLISH_ONLY = {"flags.md", "reference.md"}
@@ -147,13 +140,10 @@ def test_words_about_a_flag_of_a_reference_program():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, ("sphinx", "myst_parser", "furo"))),
-    reason="needs the extra docs",
-)
+@needs("sphinx", "myst_parser", "furo", extra="docs")
 def test_the_site_is_built_without_warnings(tmp_path):
-    command = [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", "-c", "docs", "."]
-    done = subprocess.run([*command, tmp_path / "site"], cwd=ROOT, capture_output=True, text=True)
+    words = ("-W", "-q", "-b", "html", "-c", "docs", ".", tmp_path / "site")
+    done = run_python("-m", "sphinx", *words)
     assert done.returncode == 0, done.stderr
     for name in ("docs/index.html", "README.html", "docs/flags.html", "docs/training.ko.html"):
         assert (tmp_path / "site" / name).is_file()

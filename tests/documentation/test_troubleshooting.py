@@ -84,10 +84,8 @@ def test_both_languages_have_the_same_entries():
 
 
 def test_how_quotes_are_compared():
-    column, question = (
-        f"{GAP} must have {GAP} columns",
-        f"{GAP} must hold a question. Received: none",
-    )
+    column = f"{GAP} must have {GAP} columns"
+    question = f"{GAP} must hold a question. Received: none"
     assert is_quote_of("FILE line N must have N columns", column)
     assert not is_quote_of("FILE line N must have N rows", column)
     assert not is_quote_of("FILE line N must have", column)

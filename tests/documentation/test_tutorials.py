@@ -2,7 +2,7 @@
 
 import ast
 import base64
-import importlib.util
+import importlib
 import json
 
 import pytest
@@ -10,6 +10,7 @@ from tutorial_pages import pages
 from tutorial_pages.notebooks import notebook_file, notebook_text
 from tutorial_pages.texts import LANGUAGES, SUFFIXES, TEXTS, TUTORIALS, cells
 
+from tests.support.libraries import needs
 from tests.support.paths import LAYERS, ROOT
 
 NAMES = [path.stem for path in TEXTS]
@@ -22,9 +23,8 @@ RUNS_NOTEBOOKS = ("nbclient", "nbformat", "ipykernel", "matplotlib", "sklearn", 
 @pytest.mark.parametrize("path, language", CASES, ids=IDS)
 def test_notebooks_are_fresh(path, language):
     """If not: python docs/tutorial_pages"""
-    assert notebook_file(path, language).read_text(encoding="utf-8") == notebook_text(
-        path, language
-    )
+    text = notebook_file(path, language).read_text(encoding="utf-8")
+    assert text == notebook_text(path, language)
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=NAMES)
@@ -152,9 +152,7 @@ def test_what_a_cell_prints_becomes_a_part_of_the_page(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, RUNS_NOTEBOOKS)), reason="needs the extra tutorials"
-)
+@needs(*RUNS_NOTEBOOKS, extra="tutorials")
 @pytest.mark.parametrize("path", TEXTS, ids=NAMES)
 def test_notebooks_run(path):
     """On what comes with the project; a cell that raises ends it."""

@@ -1,14 +1,12 @@
 """The public names have types: each is annotated, and each is used where mypy looks."""
 
 import ast
-import importlib.util
-import subprocess
-import sys
 
 import pytest
 from generated_pages import reference
 
-from tests.support.paths import ROOT, WHEEL
+from tests.support.libraries import needs
+from tests.support.paths import ROOT, WHEEL, run_python
 
 USE = ROOT / "tests" / "documentation" / "typed_use.py"
 
@@ -85,13 +83,12 @@ def test_every_public_name_is_used():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not importlib.util.find_spec("mypy"), reason="needs mypy")
+@needs("mypy", extra="test")
 def test_mypy(tmp_path):
     """Accepts that use, and refuses a wrong one."""
     wrong = tmp_path / "wrong.py"
     text = USE.read_text(encoding="utf-8")
     wrong.write_text(text.replace("pieces: list[str] = tok", "pieces: list[int] = tok"), "utf-8")
-    command = [sys.executable, "-m", "mypy", f"--cache-dir={tmp_path}/cache"]
     for arguments, status in (([], 0), ([wrong], 1)):
-        done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True)
+        done = run_python("-m", "mypy", f"--cache-dir={tmp_path}/cache", *arguments)
         assert done.returncode == status, done.stdout + done.stderr

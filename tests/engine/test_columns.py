@@ -1,12 +1,11 @@
 """Columns of texts: every type of text, nested ones, large files; what is refused."""
 
 import resource
-import subprocess
 import sys
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.paths import run_python
 
 pa = pytest.importorskip("pyarrow")
 
@@ -122,8 +121,7 @@ def test_the_memory_for_one_huge_group_of_rows_is_bounded(tmp_path, repeated):
     text, count = "가나다라" * 2500, 3500  # 30 kB each
     texts = [text + ("" if repeated else str(number)) for number in range(count)]
     write_parquet(tmp_path / "a", as_table(texts), row_group_size=count, compression="zstd")
-    command = [sys.executable, "-c", MEMORY, str(tmp_path / "a")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = run_python("-c", MEMORY, tmp_path / "a", check=True)
     size, kilobytes = map(int, done.stdout.split())
     assert size == sum(map(len, texts))
     assert kilobytes < 60_000 < resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import signal
 
 import pytest
 
@@ -12,12 +11,12 @@ from tests.support.create_data_runs import (
     KILLS,
     SHARDS,
     arguments,
-    contents,
-    make_small,
     one_line,
     records,
     run,
-    start,
+    run_and_die,
+    run_small,
+    run_tasks,
 )
 
 pytestmark = pytest.mark.usefixtures("small")
@@ -83,9 +82,7 @@ def nulls(corpus, tmp_path_factory):
 @pytest.fixture(scope="module")
 def with_nulls(corpus, nulls, tmp_path_factory):
     """What is made of them."""
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        return run(corpus, tmp_path_factory.mktemp("made"), f"--input_file={nulls}")
+    return run_small(corpus, tmp_path_factory.mktemp("made"), f"--input_file={nulls}")
 
 
 def test_null_in_json_lines_is_left_out_and_counted(corpus, nulls, with_nulls, tmp_path, capsys):
@@ -103,13 +100,8 @@ def test_null_in_json_lines_is_left_out_and_counted(corpus, nulls, with_nulls, t
 
 def test_tasks_and_a_killed_run_count_the_same_nulls(corpus, nulls, with_nulls, tmp_path):
     flag = f"--input_file={nulls}"
-    for task in (2, 0, 1):
-        flags = flag, "--num_tasks=3", f"--task_index={task}"
-        assert main(arguments(corpus, tmp_path / "tasks", *flags)) == 0
-    assert contents(tmp_path / "tasks") == with_nulls
-    killed = start(corpus, tmp_path / "killed", flag, preparation=KILLS["in pass 1"])
-    killed.communicate()
-    assert killed.returncode == -signal.SIGKILL
+    assert run_tasks(corpus, tmp_path / "tasks", flag) == with_nulls
+    run_and_die(corpus, tmp_path / "killed", flag, preparation=KILLS["in pass 1"])
     assert run(corpus, tmp_path / "killed", flag) == with_nulls
 
 

@@ -1,13 +1,20 @@
 """Text in UTF-16 and cp949 gives the same records and vocabulary as in UTF-8."""
 
 import gzip
-import signal
 
 import pytest
 
 from run_scripts.build_vocab import main as build_vocab
 from run_scripts.create_data import main
-from tests.support.create_data_runs import arguments, make_small, one_line, run, start
+from tests.support.create_data_runs import (
+    KILLS,
+    arguments,
+    learn,
+    one_line,
+    run,
+    run_and_die,
+    run_small,
+)
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -37,12 +44,11 @@ def encoded(plain, tmp_path, name, encoding, packed=False):
 @pytest.fixture(scope="module")
 def expected_records(corpus, plain, tmp_path_factory):
     """The records of each plain text."""
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        return {
-            path.name: run(corpus, tmp_path_factory.mktemp("plain"), f"--input_file={path}").records
-            for path in sorted(plain.iterdir())
-        }
+    found = {}
+    for path in sorted(plain.iterdir()):
+        made = run_small(corpus, tmp_path_factory.mktemp("plain"), f"--input_file={path}")
+        found[path.name] = made.records
+    return found
 
 
 @pytest.mark.parametrize(
@@ -67,16 +73,8 @@ def test_records_are_the_same(
 def test_killed_and_started_again(corpus, plain, expected_records, tmp_path, encoding):
     path = encoded(plain, tmp_path, "a.txt", encoding)
     flag = f"--input_file={path}"
-    killed = start(corpus, tmp_path / "out", flag, preparation='die_at(chunk_file, "frame", 700)')
-    _, errors = killed.communicate()
-    assert killed.returncode == -signal.SIGKILL, errors
+    run_and_die(corpus, tmp_path / "out", flag, preparation=KILLS["in pass 1"])
     assert run(corpus, tmp_path / "out", flag).records == expected_records["a.txt"]
-
-
-def learn(path, folder, *flags):
-    given = [f"--input_file={path}", f"--output_dir={folder}", "--analyser=none"]
-    assert build_vocab(["build_vocab.py", *given, "--vocab_size=600", *flags]) == 0
-    return (folder / "vocab.txt").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])

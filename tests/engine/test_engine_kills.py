@@ -19,11 +19,14 @@ from tests.support.create_data_runs import (
     KILLS,
     SHARDS,
     arguments,
+    chunks_in,
     contents,
     descendants,
-    make_small,
+    is_alive,
     one_line,
     run,
+    run_and_die,
+    run_small,
     start,
     until,
 )
@@ -39,17 +42,14 @@ QUICK = ("in pass 1", "in pass 2", "before the end")
     [m if m in QUICK else pytest.param(m, marks=pytest.mark.slow) for m in KILLS],
 )
 def test_killed_and_started_again(corpus, whole, tmp_path, moment):
-    killed = start(corpus, tmp_path, preparation=KILLS[moment])
-    _, errors = killed.communicate()
-    assert killed.returncode == -signal.SIGKILL, errors
-    chunks = list((tmp_path / ".ko.tfrecord.work").glob("chunk-??????"))
-    assert (len(chunks) > 3) == (moment != "in the first chunk")
+    run_and_die(corpus, tmp_path, preparation=KILLS[moment])
+    assert (len(chunks_in(tmp_path)) > 3) == (moment != "in the first chunk")
     assert (tmp_path / "ko.json").exists() == (moment == "before the end")
     assert run(corpus, tmp_path) == whole
 
 
 def test_what_is_whole_is_not_made_again(corpus, whole, tmp_path, monkeypatch, capsys):
-    start(corpus, tmp_path, preparation=KILLS["in pass 2"]).communicate()
+    run_and_die(corpus, tmp_path, preparation=KILLS["in pass 2"])
     made = []
     for name in ("make_chunk_file", "make_shard_file"):
         function = getattr(engine, name)
@@ -64,22 +64,19 @@ def test_what_is_whole_is_not_made_again(corpus, whole, tmp_path, monkeypatch, c
 def test_workers_end_with_the_program(corpus, whole, tmp_path):
     flags = "--num_workers=2", "--dupe_factor=12"
     program = start(corpus, tmp_path, *flags)
-    work = tmp_path / ".ko.tfrecord.work"
-    until(lambda: len(list(work.glob("chunk-0000??"))) >= 2)
+    until(lambda: len(chunks_in(tmp_path)) >= 2)
     workers = descendants(program.pid)
     assert len(workers) >= 2
     program.kill()
     program.communicate()
     until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
-    kept = {path.name: path.read_bytes() for path in work.glob("chunk-0000??")}
-    assert 2 <= len(kept) < os.path.getsize(corpus / "text.txt") / CHUNK_BYTES - 1
+    assert 2 <= len(chunks_in(tmp_path)) < os.path.getsize(corpus / "text.txt") / CHUNK_BYTES - 1
     run(corpus, tmp_path, *flags)
 
 
 def test_a_worker_that_dies_is_one_line(corpus, whole, tmp_path):
     program = start(corpus, tmp_path, "--num_workers=2", "--dupe_factor=40")
-    work = tmp_path / ".ko.tfrecord.work"
-    until(lambda: len(list(work.glob("chunk-0000??"))) >= 1)
+    until(lambda: chunks_in(tmp_path))
     workers = descendants(program.pid)
     os.kill(workers[-1], signal.SIGKILL)
     _, errors = program.communicate()
@@ -99,9 +96,7 @@ SIGNALS = {
 @pytest.fixture(scope="module")
 def whole_of_40(corpus, tmp_path_factory):
     """What enough passes make for signals to come in the middle."""
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        return run(corpus, tmp_path_factory.mktemp("whole"), "--dupe_factor=40")
+    return run_small(corpus, tmp_path_factory.mktemp("whole"), "--dupe_factor=40")
 
 
 @pytest.mark.parametrize(
@@ -115,8 +110,7 @@ def test_signals_end_all_processes_at_once(corpus, whole_of_40, tmp_path, name, 
     """As a terminal and a scheduler send them: to every process of the program."""
     flags = "--dupe_factor=40", f"--num_workers={workers}"
     program = start(corpus, tmp_path, *flags, start_new_session=True)
-    work = tmp_path / ".ko.tfrecord.work"
-    until(lambda: len(list(work.glob("chunk-??????"))) >= 2)
+    until(lambda: len(chunks_in(tmp_path)) >= 2)
     processes = descendants(program.pid)
     assert len(processes) >= workers * (workers > 1)
     for number in SIGNALS[name]:
@@ -128,15 +122,8 @@ def test_signals_end_all_processes_at_once(corpus, whole_of_40, tmp_path, name, 
     first = SIGNALS[name][0].name
     assert one_line(errors) == f"error: stopped by {first}: the same command resumes from here"
     until(lambda: not any(map(is_alive, processes)), seconds=10)
-    assert len(list(work.glob("chunk-??????"))) >= 2 and not list(work.glob(".*.partial"))
+    assert len(chunks_in(tmp_path)) >= 2 and not list(tmp_path.rglob("*.partial"))
     assert run(corpus, tmp_path, "--dupe_factor=40") == whole_of_40
-
-
-def is_alive(pid):
-    try:
-        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
 
 
 def test_a_signal_that_is_ignored_changes_nothing(corpus, tmp_path):
@@ -197,17 +184,15 @@ def test_too_little_memory_is_one_line(corpus, whole, tmp_path, capsys, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(engine, "make_records", make_records)
         assert main(arguments(corpus, tmp_path)) == 1
-    assert (
-        "every worker must have enough memory. Received: Unable to allocate 1.20 MiB"
-        in one_line(capsys.readouterr().err)
-    )
+    expected = "every worker must have enough memory. Received: Unable to allocate 1.20 MiB"
+    assert expected in one_line(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
     "place", [-200, *(pytest.param(place, marks=pytest.mark.slow) for place in (-1, -30, -60))]
 )
 def test_a_damaged_chunk_is_made_again(corpus, whole, tmp_path, place):
-    start(corpus, tmp_path, preparation=KILLS["between"]).communicate()
+    run_and_die(corpus, tmp_path, preparation=KILLS["between"])
     path = tmp_path / ".ko.tfrecord.work" / "chunk-000003"
     content = bytearray(path.read_bytes())
     content[place] ^= 4
@@ -216,7 +201,7 @@ def test_a_damaged_chunk_is_made_again(corpus, whole, tmp_path, place):
 
 
 def test_damaged_records_are_one_line(corpus, whole, tmp_path, capsys):
-    start(corpus, tmp_path, preparation=KILLS["between"]).communicate()
+    run_and_die(corpus, tmp_path, preparation=KILLS["between"])
     path = tmp_path / ".ko.tfrecord.work" / "chunk-000003"
     content = bytearray(path.read_bytes())
     content[1000] ^= 4
@@ -229,7 +214,7 @@ def test_damaged_records_are_one_line(corpus, whole, tmp_path, capsys):
 
 
 def test_other_settings_are_refused(corpus, whole, tmp_path, capsys):
-    start(corpus, tmp_path, preparation=KILLS["in pass 1"]).communicate()
+    run_and_die(corpus, tmp_path, preparation=KILLS["in pass 1"])
     capsys.readouterr()
     for flag, part in (
         ("--dupe_factor=3", "--dupe_factor was 2, is now 3"),
@@ -255,7 +240,7 @@ def test_another_order_of_the_files_is_refused(corpus, tmp_path, capsys):
         return "--input_file=" + ",".join(f"{tmp_path}/{name}" for name in names)
 
     output = tmp_path / "out"
-    start(corpus, output, flag(["a.txt", "b.txt"]), preparation=KILLS["in pass 1"]).communicate()
+    run_and_die(corpus, output, flag(["a.txt", "b.txt"]), preparation=KILLS["in pass 1"])
     for other in (["b.txt", "a.txt"], ["a.txt", "b.txt", "a.txt"]):
         assert main(arguments(corpus, output, flag(other))) == 1
         line = one_line(capsys.readouterr().err)
@@ -273,11 +258,10 @@ def test_killed_three_times_at_random(corpus, tmp_path, seed, workers):
     """All its processes at once, as when a machine loses its power."""
     flags = "--dupe_factor=40", f"--num_workers={workers}"
     output, rng = tmp_path / "killed", random.Random(seed)
-    work = output / ".ko.tfrecord.work"
     chunks = len(range(0, (corpus / "text.txt").stat().st_size, CHUNK_BYTES))
     for made in sorted(rng.sample(range(chunks - 3), 3)):
         program = start(corpus, output, *flags, start_new_session=True)
-        until(lambda made=made: len(list(work.glob("chunk-??????"))) > made)
+        until(lambda made=made: len(chunks_in(output)) > made)
         time.sleep(rng.uniform(0, 0.05))
         os.killpg(program.pid, signal.SIGKILL)
         program.communicate()
@@ -289,12 +273,11 @@ def test_killed_three_times_at_random(corpus, tmp_path, seed, workers):
 def test_tasks_that_are_killed(corpus, tmp_path):
     """Three tasks run one by one, each killed once."""
     output = tmp_path / "killed"
-    work = output / ".ko.tfrecord.work"
     for task in range(3):
         flags = "--dupe_factor=40", "--num_tasks=3", f"--task_index={task}"
-        before = len(list(work.glob("chunk-??????")))
+        before = len(chunks_in(output))
         program = start(corpus, output, *flags)
-        until(lambda least=before + 2: len(list(work.glob("chunk-??????"))) >= least)
+        until(lambda least=before + 2: len(chunks_in(output)) >= least)
         program.kill()
         program.communicate()
         assert program.returncode == -signal.SIGKILL

@@ -2,12 +2,10 @@
 
 import collections
 import dataclasses
-import functools
 import gzip
 import json
 import random
 import shutil
-import signal
 import unicodedata
 
 import pytest
@@ -23,8 +21,11 @@ from tests.support.create_data_runs import (
     arguments,
     contents,
     corpus,
-    make_small,
+    records,
     run,
+    run_and_die,
+    run_small,
+    run_tasks,
     start,
     until,
 )
@@ -34,19 +35,14 @@ __all__ = ["corpus"]
 pytestmark = pytest.mark.usefixtures("small")
 
 CHOICES = ("none", "documents", "lines")
+BOILERPLATE = "무단 전재와 재배포를 금지합니다"
 
 
 def some_documents(seed, count=600):
     """Documents of short and of long lines, many of which occur again."""
     rng = random.Random(seed)
     lines = [f"{'가나다라마바사'[k % 7] * rng.randint(1, 25)} {k // 3}" for k in range(700)]
-    lines += [
-        "네",
-        "네.",
-        "알겠어요",
-        "무단 전재와 재배포를 금지합니다",
-        "사진을 누르면 크게 볼 수 있습니다",
-    ] * 20
+    lines += ["네", "네.", "알겠어요", BOILERPLATE, "사진을 누르면 크게 볼 수 있습니다"] * 20
     documents = []
     for _ in range(count):
         document = rng.choices(lines, k=rng.randint(1, 6))
@@ -122,7 +118,7 @@ def test_the_first_of_equals_is_kept(tmp_path, monkeypatch, choice, seed, size):
 def test_a_line_of_every_chunk_takes_no_memory(tmp_path, monkeypatch):
     """A hash that is everywhere is in a chunk's file once."""
     monkeypatch.setattr(splitting, "CHUNK_BYTES", 50_000)
-    path = write(tmp_path / "text.txt", [["무단 전재와 재배포를 금지합니다"] * 5] * 3000)
+    path = write(tmp_path / "text.txt", [[BOILERPLATE] * 5] * 3000)
     plan = plan_for(path, tmp_path / "work", "lines")
     for number in range(len(plan.chunks)):
         line_hashes.make_hash_file(plan, None, number)
@@ -134,17 +130,16 @@ def test_a_line_of_every_chunk_takes_no_memory(tmp_path, monkeypatch):
 
 
 def test_lines_are_equal_whatever_their_form():
-    composed = "무단 전재와 재배포를 금지합니다"
     forms = [
-        composed,
-        unicodedata.normalize("NFD", composed),
-        composed.replace(" ", "\u3000  "),
-        composed.replace(" ", "\t"),
+        BOILERPLATE,
+        unicodedata.normalize("NFD", BOILERPLATE),
+        BOILERPLATE.replace(" ", "\u3000  "),
+        BOILERPLATE.replace(" ", "\t"),
     ]
     assert len({line_hashes.hash_document([form]).document for form in forms}) == 1
     kinds = ["short_lines", None, "lines"]
     # The first as JSON may have it, the second without anything to see.
-    hashed = line_hashes.hash_document(["\ud800 가", "\u200b", composed + "\u200b"])
+    hashed = line_hashes.hash_document(["\ud800 가", "\u200b", BOILERPLATE + "\u200b"])
     assert hashed.kinds == kinds and hashed.lines[2] == line_hashes.hash_document(forms).lines[0]
 
 
@@ -169,13 +164,11 @@ def repeated(corpus, tmp_path_factory):
     documents = [[*document, "나다라 마바사 다라마 바사"] for document in documents]
     write(folder / "text.txt", documents)
     (folder / "vocab.txt").write_bytes((corpus / "vocab.txt").read_bytes())
-    found = {}
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        for choice in CHOICES:
-            output = tmp_path_factory.mktemp(choice)
-            found[choice] = run(folder, output, f"--drop_duplicates={choice}")
-    assert len(set(map(functools.partial(repr), found.values()))) == 3
+    found = {
+        choice: run_small(folder, tmp_path_factory.mktemp(choice), f"--drop_duplicates={choice}")
+        for choice in CHOICES
+    }
+    assert len(set(map(repr, found.values()))) == 3
     return folder, found
 
 
@@ -190,17 +183,16 @@ def test_any_number_of_workers_writes_the_same_bytes(repeated, tmp_path, monkeyp
 def test_tasks_one_after_the_other_write_the_same_bytes(repeated, tmp_path):
     """None waits for the hashes of one that has not begun."""
     folder, found = repeated
-    for index in (2, 0, 1):
-        flags = "--drop_duplicates=lines", "--num_tasks=3", f"--task_index={index}"
-        assert main(arguments(folder, tmp_path, *flags)) == 0
-    assert contents(tmp_path).records == found["lines"].records
+    assert run_tasks(folder, tmp_path, "--drop_duplicates=lines").records == found["lines"].records
 
 
 def test_tasks_at_once_write_the_same_bytes(repeated, tmp_path):
     folder, found = repeated
     flags = "--drop_duplicates=lines", "--num_tasks=3"
     tasks = [start(folder, tmp_path, *flags, f"--task_index={index}") for index in range(3)]
-    assert [(task.communicate()[1], task.returncode)[1] for task in tasks] == [0, 0, 0]
+    for task in tasks:
+        task.communicate()
+        assert task.returncode == 0
     assert contents(tmp_path).records == found["lines"].records
 
 
@@ -224,8 +216,6 @@ def test_every_form_of_the_text_gives_the_same_records(
         monkeypatch.setattr(splitting, "CHUNK_BYTES", 10**9)
         monkeypatch.setattr(work_plan, "BUCKET_BYTES", 10**9)
     flags = f"--drop_duplicates={choice}", "--dupe_factor=1"
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
     same = run(folder, tmp_path / "a", *flags)
     other = run(folder, tmp_path / "b", *flags, f"--input_file={path}")
     assert other.records == same.records
@@ -268,9 +258,7 @@ QUICK = ("in the hashes", "while comparing", "in a chunk")
 def test_killed_and_started_again(repeated, tmp_path, moment, choice):
     folder, found = repeated
     flag = f"--drop_duplicates={choice}"
-    killed = start(folder, tmp_path, flag, preparation=MODULES + MOMENTS[moment])
-    _, errors = killed.communicate()
-    assert killed.returncode == -signal.SIGKILL, errors
+    run_and_die(folder, tmp_path, flag, preparation=MODULES + MOMENTS[moment])
     assert run(folder, tmp_path, flag) == found[choice]
 
 
@@ -294,7 +282,7 @@ def test_damaged_files_are_made_again(repeated, tmp_path, names):
     folder, found = repeated
     moment = "before comparing" if names[0].startswith("hashes") else "in a chunk"
     flag, output = "--drop_duplicates=lines", tmp_path / "out"
-    start(folder, output, flag, preparation=MODULES + MOMENTS[moment]).communicate()
+    run_and_die(folder, output, flag, preparation=MODULES + MOMENTS[moment])
     output.rename(tmp_path / "killed")
     for name in names:
         content = (tmp_path / "killed" / ".ko.tfrecord.work" / name).read_bytes()
@@ -324,8 +312,6 @@ def test_no_repeat_is_a_random_next_sentence(corpus, tmp_path):
     found = json.loads((output / "ko.json").read_text())
     # Lines of the first book, and of each book its own: five different ones and the spaces.
     assert found["sentences"] == 1 + 8 * 5 and found["repeated_lines"] == 7 + 8 * 145
-    from tests.support.create_data_runs import records
-
     pieces = (corpus / "vocab.txt").read_text().split("\n")
     phrase = [pieces.index(p) for p in ("나", "##다", "##라", "##마")] * 5
     rows = [features["input_ids"].int64_list.value for features in records(output)]
@@ -343,9 +329,6 @@ def different(count):
     return [
         [f"문서 {k}의 첫째 문장은 다릅니다", f"그리고 {k}번째로 이어집니다"] for k in range(count)
     ]
-
-
-BOILERPLATE = "무단 전재와 재배포를 금지합니다"
 
 
 def test_boilerplate_is_named(tmp_path):
@@ -400,7 +383,6 @@ def test_the_program_says_what_it_left_out(repeated, tmp_path, capsys):
     assert f"{share:.1%} of the documents and " in summary and "repeat earlier ones" in summary
     assert "repeat earlier" not in captured.err
     output = tmp_path / "again"
-    output.mkdir()
     run(folder, output)
     assert "--drop_duplicates=documents leaves them out" in capsys.readouterr().err
     assert json.loads((output / "ko.json").read_text())["repeats"] == found["repeats"]

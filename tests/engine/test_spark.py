@@ -22,6 +22,7 @@ from tests.support.create_data_runs import (
     CHUNK_BYTES,
     SHARDS,
     arguments,
+    chunks_in,
     contents,
     descendants,
     one_line,
@@ -177,6 +178,15 @@ def test_what_killed_attempts_leave_is_removed(corpus, whole, tmp_path, stand_in
     assert run(corpus, tmp_path, *ON_SPARK) == whole
 
 
+def raising(error):
+    """A method that raises, whatever it is called with."""
+
+    def method(*_, **__):
+        raise error
+
+    return method
+
+
 def complaint(corpus, output, capsys, *flags):
     """The one line that a run on Spark ends with."""
     assert main(arguments(corpus, output, *flags)) == 1
@@ -194,31 +204,22 @@ def test_bad_text_is_one_line(corpus, tmp_path, stand_in, capsys):
 def test_a_cluster_that_gives_up_is_one_line(
     corpus, whole, tmp_path, stand_in, capsys, monkeypatch
 ):
-    def die(self, each, numbers):
-        raise JavaError("Job aborted: Task 0 failed 4 times\nDriver stacktrace:\nmore")
-
+    aborted = JavaError("Job aborted: Task 0 failed 4 times\nDriver stacktrace:\nmore")
+    bug = JavaError("a bug", "PythonException: KeyError")
     with monkeypatch.context() as patch:
-        patch.setattr(StandIn, "_foreach", die)
+        patch.setattr(StandIn, "_foreach", raising(aborted))
         line = complaint(corpus, tmp_path, capsys, *ON_SPARK)
-    assert "Received: Job aborted: Task 0 failed 4 times; the same command resumes" in line
-
-    def fall(self, each, numbers):
-        raise JavaError("a bug", "PythonException: KeyError")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(StandIn, "_foreach", fall)
+        patch.setattr(StandIn, "_foreach", raising(bug))
         with pytest.raises(JavaError):
             main(arguments(corpus, tmp_path, *ON_SPARK))
+    assert "Received: Job aborted: Task 0 failed 4 times; the same command resumes" in line
     assert run(corpus, tmp_path, *ON_SPARK) == whole
 
 
 def test_java_that_is_killed_is_one_line(corpus, whole, tmp_path, stand_in, capsys, monkeypatch):
-    def fail(self, *arguments):
-        raise Py4JError("Answer from Java side is empty")
-
     with monkeypatch.context() as patch:
         for name in ("_foreach", "stop"):
-            patch.setattr(StandIn, name, fail)
+            patch.setattr(StandIn, name, raising(Py4JError("Answer from Java side is empty")))
         line = complaint(corpus, tmp_path, capsys, *ON_SPARK)
     assert "Received: Answer from Java side is empty; the same command resumes" in line
     assert run(corpus, tmp_path, *ON_SPARK) == whole
@@ -227,12 +228,10 @@ def test_java_that_is_killed_is_one_line(corpus, whole, tmp_path, stand_in, caps
 def test_a_cluster_that_does_not_answer_is_one_line(
     corpus, tmp_path, stand_in, capsys, monkeypatch
 ):
-    def fail(self, *arguments, **options):
-        raise JavaError("Could not parse Master URL: 'local[2]'\nmore")
-
+    error = JavaError("Could not parse Master URL: 'local[2]'\nmore")
     for name in ("__init__", "broadcast"):  # where Spark waits for it
         with monkeypatch.context() as patch:
-            patch.setattr(StandIn, name, fail)
+            patch.setattr(StandIn, name, raising(error))
             line = complaint(corpus, tmp_path, capsys, *ON_SPARK)
         assert "--spark_master=local[2]. Received: Could not parse" in line and "more" not in line
 
@@ -320,17 +319,13 @@ def test_executors_that_are_killed(corpus, tmp_path, victim, most):
     flags = "--dupe_factor=100"
     expected = run(corpus, tmp_path / "one", flags)
     output = tmp_path / "spark"
-    environment = {
-        **os.environ,
-        "SPARK_WORKER_DIR": str(tmp_path / "executors"),
-        "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
-    }
+    folders = {"SPARK_WORKER_DIR": "executors", "SPARK_LOCAL_DIRS": "local"}
+    environment = {**os.environ, **{name: str(tmp_path / at) for name, at in folders.items()}}
     cluster = "--engine=spark", "--spark_master=local-cluster[2,1,1024]"
     with open(tmp_path / "errors", "w+") as errors:
         program = start(corpus, output, flags, *cluster, env=environment, stderr=errors)
-        work = output / ".ko.tfrecord.work"
         for made in (2, 6):
-            until(lambda made=made: len(list(work.glob("chunk-0000??"))) >= made)
+            until(lambda made=made: len(chunks_in(output)) >= made)
             found = [pid for pid in descendants(program.pid) if victim in command_of(pid)]
             for pid in found[:most]:
                 with contextlib.suppress(ProcessLookupError):
@@ -347,8 +342,7 @@ def test_executors_that_are_killed(corpus, tmp_path, victim, most):
 def test_signals_end_spark(corpus, tmp_path):
     pytest.importorskip("pyspark", reason="needs pyspark (pip install -e '.[spark]')")
     program = start(corpus, tmp_path, "--dupe_factor=100", *ON_SPARK, start_new_session=True)
-    work = tmp_path / ".ko.tfrecord.work"
-    until(lambda: len(list(work.glob("chunk-0000??"))) >= 2)
+    until(lambda: len(chunks_in(tmp_path)) >= 2)
     for _ in range(5):
         os.killpg(program.pid, signal.SIGINT)
     _, errors = program.communicate(timeout=60)

@@ -1,26 +1,23 @@
 """Parquet files and saved data sets give the same records and vocabulary as the same JSON lines."""
 
 import json
-import signal
 
 import pytest
 
 from tests.support.create_data_runs import (
     KILLS,
     SHARDS,
-    arguments,
-    contents,
-    make_small,
+    learn,
     run,
-    start,
+    run_and_die,
+    run_small,
+    run_tasks,
 )
 
 pa = pytest.importorskip("pyarrow")
 
 from create_pretraining_data.engine import plain_text  # noqa: E402
 from create_pretraining_data.engine.plain_lines import open_texts  # noqa: E402
-from run_scripts.build_vocab import main as build_vocab  # noqa: E402
-from run_scripts.create_data import main  # noqa: E402
 from tests.support.table_files import (  # noqa: E402
     as_table,
     save_dataset,
@@ -73,10 +70,8 @@ def same(corpus, documents, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(corpus, same, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        path = same / "lines.jsonl"
-        return run(corpus, tmp_path_factory.mktemp("whole"), f"--input_file={path}").records
+    flag = f"--input_file={same / 'lines.jsonl'}"
+    return run_small(corpus, tmp_path_factory.mktemp("whole"), flag).records
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -104,24 +99,20 @@ die_at(columns, "_as_text", 120)
 def test_killed_and_started_again(corpus, same, expected, tmp_path, form, moment):
     flag = f"--input_file={same / form}"
     preparation = {**KILLS, "unpacking": UNPACKING}[moment]
-    killed = start(corpus, tmp_path, flag, preparation=preparation)
-    _, errors = killed.communicate()
-    assert killed.returncode == -signal.SIGKILL, errors
+    run_and_die(corpus, tmp_path, flag, preparation=preparation)
     assert run(corpus, tmp_path, flag).records == expected
 
 
 def test_what_is_unpacked_is_not_unpacked_again(corpus, same, expected, tmp_path, monkeypatch):
     flag = f"--input_file={same / 'snappy'}"
-    start(corpus, tmp_path, flag, preparation=KILLS["in pass 1"]).communicate()
+    run_and_die(corpus, tmp_path, flag, preparation=KILLS["in pass 1"])
     monkeypatch.setattr(plain_text, "read_column", lambda *_: pytest.fail("read again"))
     assert run(corpus, tmp_path, flag).records == expected
 
 
 def test_several_tasks_share_the_work(corpus, same, expected, tmp_path, capsys):
-    flags = f"--input_file={same / 'data set'}", "--num_tasks=3"
-    for task in (2, 0, 1):
-        assert main(arguments(corpus, tmp_path, *flags, f"--task_index={task}")) == 0
-    assert contents(tmp_path).records == expected
+    flag = f"--input_file={same / 'data set'}"
+    assert run_tasks(corpus, tmp_path, flag).records == expected
 
 
 def test_what_is_up_to_date_is_not_made_again(corpus, same, tmp_path, capsys):
@@ -140,11 +131,9 @@ def test_what_is_up_to_date_is_not_made_again(corpus, same, tmp_path, capsys):
 def test_text_and_tables_together(corpus, same, tmp_path):
     """One document a line, a row, or between blank lines."""
     files = ",".join([f"{corpus / 'text.txt'}", f"{same / 'stream'}", f"{same / 'lines.jsonl'}"])
-    (tmp_path / "mixed").mkdir()
     made = run(corpus, tmp_path / "mixed", f"--input_file={files}")
     described = json.loads(made.description)
     assert described["settings"]["--input_format"] == "jsonl, text"
-    (tmp_path / "one").mkdir()
     one = json.loads(run(corpus, tmp_path / "one").description)
     assert described["documents"] == 3 * one["documents"] and len(made.records) == SHARDS
 
@@ -158,12 +147,6 @@ def test_rows_without_a_text_are_left_out_and_counted(
     output = tmp_path / "out"
     assert run(corpus, output, f"--input_file={path}").records == expected
     assert f"{path}: rows without a text, left out: 3" in capsys.readouterr().out
-
-
-def learn(path, folder, *flags):
-    given = [f"--input_file={path}", f"--output_dir={folder}", "--analyser=none"]
-    assert build_vocab(["build_vocab.py", *given, "--vocab_size=600", *flags]) == 0
-    return (folder / "vocab.txt").read_bytes()
 
 
 def test_vocabularies_are_the_same(same, documents, tmp_path):

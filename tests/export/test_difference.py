@@ -2,11 +2,8 @@
 
 import itertools
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -25,8 +22,8 @@ from model_formats.difference_files import DESCRIPTION_FILE, WEIGHTS_FILE, diges
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
 from run_scripts.conversion.export_model import main as export_model
-from tests.support.models.model_folders import write_folder
-from tests.support.paths import PYTHONPATH, ROOT
+from tests.support.models.model_folders import change_json, write_folder
+from tests.support.paths import run_python
 from tests.support.programs import one_line
 
 # Of every matrix of a tiny model: no matrix has more rows and columns.
@@ -237,8 +234,7 @@ def test_what_describes_it_is_opened_once(pair):
 
 def test_a_base_holds_all_weights(pair):
     folder = export(pair)
-    description = json.loads((folder / DESCRIPTION_FILE).read_text())
-    (folder / DESCRIPTION_FILE).write_text(json.dumps({**description, "base": "."}))
+    change_json(folder / DESCRIPTION_FILE, base=".")
     with pytest.raises(InputError, match="must hold all weights. Received: .*a difference itself"):
         load_folder(str(folder))
 
@@ -354,13 +350,7 @@ def test_one_that_is_killed_leaves_nothing(pair):
     folder = export(pair, "--rank=2")
     before = (folder / WEIGHTS_FILE).read_bytes()
     flags = [f"--model_dir={pair}/trained", f"--base_dir={pair}/base", f"--output_dir={folder}"]
-    run = subprocess.run(
-        [sys.executable, "-c", KILLED, *flags, "--format=difference", "--rank=4"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": PYTHONPATH},
-        capture_output=True,
-        check=False,
-    )
+    run = run_python("-c", KILLED, *flags, "--format=difference", "--rank=4")
     assert run.returncode == -signal.SIGKILL, run.stderr
     assert (folder / WEIGHTS_FILE).read_bytes() == before
     assert weights(folder).keys() == weights(pair / "trained").keys()

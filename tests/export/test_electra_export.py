@@ -3,14 +3,9 @@
 Shapes: B batch, T tokens.
 """
 
-import importlib.util
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from transformers_jobs import assert_close, make_inputs, run_jobs, write_job
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_arrays, google_variables
@@ -21,11 +16,10 @@ from model_formats.load_folder import load_folder
 from model_formats.transformers_files.electra_classifier import as_two_layers
 from run_scripts.conversion.export_model import main
 from run_scripts.tools import fill_masks
+from tests.support.libraries import needs_torch
 from tests.support.models.model_folders import write_folder
 
 BOTH = ("generator/", "discriminator_predictions/")
-PROGRAM = Path(__file__).with_name("transformers_outputs.py")
-TOLERANCE = 1e-5
 SCORES = {"task_name": "klue-sts", "labels": None}
 
 # Name -> the task, its settings, the class of transformers without "Electra", its outputs -> ours.
@@ -41,15 +35,6 @@ HEADS = {
     "options": ("multiple_choice", {}, "ForMultipleChoice", {"logits": "logits"}),
 }  # fmt: skip
 SIZES = {"narrow": {"generator_size": 0.25}, "wide": {"embedding_size": 32, "generator_size": 0.5}}
-
-
-def make_inputs(shape=(3, 16)):
-    """Rows of different lengths with two segments; masks at the third and the fifth place."""
-    rng = np.random.default_rng(0)
-    lengths = rng.integers(shape[-1] // 2, shape[-1] + 1, shape[:-1])
-    mask = (np.arange(shape[-1]) < lengths[..., None]).astype(np.int32)
-    ids = rng.integers(5, 60, shape).astype(np.int32) * mask
-    return {"input_ids": ids, "input_mask": mask, "segment_ids": mask * (np.arange(16) > 5)}
 
 
 def load(folder, head, size):
@@ -68,11 +53,6 @@ def outputs_of(loaded, inputs):
     return {name: np.asarray(x) for name, x in loaded.model({**inputs, **rows}).items()}
 
 
-def assert_close(found, expected):
-    assert found.shape == expected.shape and np.abs(expected).max() > 0.05
-    np.testing.assert_allclose(found, expected, atol=TOLERANCE, rtol=0)
-
-
 @pytest.mark.parametrize(
     "head, size",
     [
@@ -89,8 +69,7 @@ def test_what_is_written_for_transformers_is_read_again(tmp_path, head, size):
     assert f"transformers.Electra{HEADS[head][2]}." in line
     again = load_folder(str(tmp_path / "out"))
     assert again.model_type == "electra"
-    shape = (3, 4, 16) if head == "options" else (3, 16)
-    inputs = make_inputs(shape)
+    inputs = make_inputs((3, 4, 16) if head == "options" else (3, 16))
     found, expected = outputs_of(again, inputs), outputs_of(loaded, inputs)
     for name in HEADS[head][3].values():
         if precision == "float32":
@@ -100,10 +79,7 @@ def test_what_is_written_for_transformers_is_read_again(tmp_path, head, size):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, ("torch", "transformers"))),
-    reason="needs torch and transformers (the extra bench)",
-)
+@needs_torch
 def test_transformers_computes_the_same(tmp_path):
     """Every class, strictly: no key missing, none left over."""
     made, jobs = {}, []
@@ -114,18 +90,9 @@ def test_transformers_computes_the_same(tmp_path):
             (folder / "out").mkdir()
             export(loaded, str(folder / "out"))
             inputs = make_inputs((3, 4, 16) if head == "options" else (3, 16))
-            names = {"input_mask": "attention_mask", "segment_ids": "token_type_ids"}
-            given = {names.get(n, n): v.astype(np.int64) for n, v in inputs.items()}
-            np.savez(folder / "inputs.npz", **given)
             made[folder] = (head, loaded, inputs)
-            paths = {name: str(folder / f"{name}.npz") for name in ("inputs", "outputs")}
-            jobs.append(
-                {"folder": str(folder / "out"), "class": f"Electra{HEADS[head][2]}"} | paths
-            )
-    (tmp_path / "jobs.json").write_text(json.dumps(jobs))
-    command = [sys.executable, PROGRAM, tmp_path / "jobs.json"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+            jobs.append(write_job(folder, f"Electra{HEADS[head][2]}", inputs))
+    run_jobs(tmp_path, jobs)
     for folder, (head, loaded, inputs) in made.items():
         expected = outputs_of(loaded, inputs)
         with np.load(folder / "outputs.npz") as file:

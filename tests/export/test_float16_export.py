@@ -12,10 +12,10 @@ from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
 from model_formats.huggingface import export as export_module
 from model_formats.load_folder import load_folder
 from model_formats.weights import as_float16
-from run_scripts import classifier, extract_features
+from run_scripts import classifier
 from run_scripts.conversion import export_model
-from tests.support.models.model_folders import write_folder
-from tests.support.programs import one_line
+from tests.support.models.model_folders import drop_weights, write_folder
+from tests.support.programs import features, one_line
 from tests.support.task_data import WORDS, write_splits
 
 
@@ -80,10 +80,8 @@ def test_two_exports_are_equal_byte_by_byte(tmp_path):
 def test_what_is_loaded_again_must_compute_the_same(head, tmp_path, monkeypatch):
     """Also where the folder has fewer outputs than the model."""
     write_folder(tmp_path / "in")
-    prefix = str(tmp_path / "in" / "model.ckpt-3")
-    arrays = google_arrays(prefix)
     dropped = {"both": "none", "no sentence head": "cls/seq", "encoder": "cls/"}[head]
-    write_arrays(prefix, {n: arrays.read(n) for n in arrays.shapes if not n.startswith(dropped)})
+    drop_weights(tmp_path / "in" / "model.ckpt-3", dropped)
     assert run(tmp_path / "in", tmp_path / "out") == 0
 
     def damaged(arrays):
@@ -109,20 +107,12 @@ def test_programs_compute_in_float32(tmp_path, capsys):
     write_folder(tmp_path / "in")
     assert run(tmp_path / "in", tmp_path / "out") == 0
     (tmp_path / "text.txt").write_text("the book is red.\n나는 학교에 갔다.\n")
-    output = tmp_path / "x.npz"
-    argv = ["x", f"--input_file={tmp_path}/text.txt", f"--output_file={output}", "--layers=-1"]
-    argv += ["--max_seq_length=16"]
-
-    def features(*flags):
-        assert extract_features.main([*argv, *flags]) == 0
-        with np.load(output) as file:
-            return file["features"]
-
-    expected, found = (features(f"--model_dir={tmp_path}/{name}") for name in ("in", "out"))
+    argv = (tmp_path / "text.txt", tmp_path / "x.npz", "--max_seq_length=16")
+    expected, found = (features(*argv, f"--model_dir={tmp_path}/{name}") for name in ("in", "out"))
     assert found.dtype == np.float32
     assert 0 < np.abs(found - expected).max() < 0.01  # as the weights are rounded
     weights = f"--init_checkpoint={tmp_path}/out/model.safetensors"
-    np.testing.assert_array_equal(features(f"--model_dir={tmp_path}/in", weights), found)
+    np.testing.assert_array_equal(features(*argv, f"--model_dir={tmp_path}/in", weights), found)
 
     rows = [(" ".join(WORDS[i : i + 3]), ("yes", "no")[i % 2]) for i in range(6)]
     write_splits(tmp_path / "data", ("text", "label"), rows, train=(0, 6), dev=(0, 2))

@@ -10,11 +10,11 @@ import pytest
 from safetensors.numpy import load_file
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import google_arrays, google_variables, write_arrays
+from bert_tf.checkpoint import google_variables
 from model_formats.huggingface import export as huggingface_export
 from model_formats.huggingface.export import export, split_into_shards
 from model_formats.load_folder import load_folder
-from tests.support.models.model_folders import write_folder
+from tests.support.models.model_folders import drop_weights, write_folder
 
 # The state_dict of transformers' classes, version 5.23, of two layers: names with their shapes.
 BERT_LAYER = {
@@ -110,10 +110,8 @@ def test_names_and_shapes(kind, task, tmp_path):
     found = load_file(tmp_path / "out" / "model.safetensors")
     assert {name: array.shape for name, array in found.items()} == expected
     assert {array.dtype for array in found.values()} == {np.dtype(np.float32)}
-    assert (
-        how.split("; ")[0]
-        == f"transformers.{config['architectures'][0]}.from_pretrained('{{folder}}')"
-    )
+    (name,) = config["architectures"]
+    assert how.split("; ")[0] == f"transformers.{name}.from_pretrained('{{folder}}')"
     # One that is transposed, one that is not.
     weights = google_variables(loaded.model)
     name, google_name = TRANSPOSED[kind]
@@ -138,26 +136,10 @@ def test_configuration(tmp_path):
     assert config["hidden_act"] == "gelu_new" and "problem_type" not in config
 
 
-@pytest.mark.slow
-def test_kinds_of_classification(tmp_path):
-    """`test_transformers_export` compares the losses that these names choose."""
-    for kind, settings in {
-        "multi_label_classification": {"task_type": "multi_label"},
-        "regression": {"task_type": "regression", "labels": None},
-    }.items():
-        write_folder(tmp_path / kind, task="classification", **settings)
-        _, config, _ = exported(tmp_path / kind, tmp_path / f"{kind}-out")
-        assert config["problem_type"] == kind
-        assert len(config["id2label"]) == (1 if kind == "regression" else 3)
-
-
 def test_a_missing_sentence_head(tmp_path):
     """It is not written with random values: the class is one that has none."""
     write_folder(tmp_path / "in")
-    prefix = str(tmp_path / "in" / "model.ckpt-3")
-    arrays = google_arrays(prefix)
-    kept = {n: arrays.read(n) for n in arrays.shapes if "seq_relationship" not in n}
-    write_arrays(prefix, kept)
+    drop_weights(tmp_path / "in" / "model.ckpt-3", "seq_relationship")
     _, config, _ = exported(tmp_path / "in", tmp_path / "out")
     assert config["architectures"] == ["BertForMaskedLM"]
     names = load_file(tmp_path / "out" / "model.safetensors").keys()

@@ -60,14 +60,24 @@ def test_a_second_segment_of_a_model_with_one_type(tmp_path):
     assert json.loads((tmp_path / "out" / "config.json").read_text())["type_vocab_size"] == 2
 
 
-def test_kinds_of_classification(tmp_path):
-    write_folder(tmp_path / "sets", task="classification", task_type="multi_label")
-    exported(tmp_path / "sets", tmp_path / "1")
-    assert load_folder(str(tmp_path / "1")).model.multi_label
-    write_folder(tmp_path / "scores", task="classification", task_name="klue-sts", labels=None)
-    exported(tmp_path / "scores", tmp_path / "2")
-    loaded = load_folder(str(tmp_path / "2"))
-    assert (loaded.model.classes, loaded.labels) == (1, ())
+@pytest.mark.parametrize(
+    "settings, kind, classes",
+    (
+        ({"task_type": "multi_label"}, "multi_label_classification", 3),
+        ({"task_type": "regression", "labels": None}, "regression", 1),
+        ({"task_name": "klue-sts", "labels": None}, "regression", 1),
+    ),
+    ids=str,
+)
+def test_kinds_of_classification(tmp_path, settings, kind, classes):
+    """`test_transformers_export` compares the losses that these names choose."""
+    write_folder(tmp_path / "in", task="classification", **settings)
+    exported(tmp_path / "in", tmp_path / "out")
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert config["problem_type"] == kind and len(config["id2label"]) == classes
+    loaded = load_folder(str(tmp_path / "out"))
+    assert (loaded.model.classes, loaded.model.multi_label) == (classes, kind.startswith("multi"))
+    assert (loaded.labels == ()) == (kind == "regression")
 
 
 def test_from_transformers_to_google(tmp_path):

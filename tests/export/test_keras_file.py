@@ -1,19 +1,15 @@
 """A .keras file loads in a process that knows this project's classes, with the same outputs."""
 
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
 
-from bert_tf.checkpoint import google_arrays, write_arrays
 from bert_tf.encoder import EncoderModel
 from model_formats import keras_file
 from model_formats.keras_file import FILE, export
 from model_formats.load_folder import load_folder
-from tests.support.models.model_folders import write_folder
-from tests.support.paths import ROOT
+from tests.support.models.model_folders import drop_weights, write_folder
+from tests.support.paths import run_python
 
 INPUTS = {"input_ids": np.array([[2, 7, 5, 3]], np.int32)}  # [B, T]
 
@@ -58,10 +54,7 @@ def test_the_printed_command_loads_it(tmp_path):
     )
     assert how.startswith("import keras, bert_tf.model, bert_tf.pretraining; ")  # as the guide says
     statements, _, load = how.rpartition("; ")
-    done = subprocess.run(
-        [sys.executable, "-c", f"{statements}; {code.replace('{}', load, 1)}"],
-        cwd=ROOT, capture_output=True, text=True,
-    )  # fmt: skip
+    done = run_python("-c", f"{statements}; {code.replace('{}', load, 1)}")
     assert done.returncode == 0, done.stderr
     positions = np.ones_like(INPUTS["input_ids"])
     logits = loaded.model({**INPUTS, "masked_lm_positions": positions})["masked_lm_logits"]
@@ -71,17 +64,13 @@ def test_the_printed_command_loads_it(tmp_path):
 def test_weights_that_are_missing(tmp_path):
     """Without the head for masked words the file holds the encoder; else a warning names them."""
     write_folder(tmp_path / "in")
-    prefix = str(tmp_path / "in" / "model.ckpt-3")
-    for start, encoder in (("cls/seq_relationship/", False), ("cls/", True)):
-        arrays = google_arrays(prefix)
-        write_arrays(prefix, {n: arrays.read(n) for n in arrays.shapes if not n.startswith(start)})
-        if encoder:
-            exported(tmp_path / "in", tmp_path / "encoder")
-            model = keras.saving.load_model(tmp_path / "encoder" / FILE)
-            assert not isinstance(model, EncoderModel)
-        else:
-            with pytest.warns(UserWarning, match="has no cls/seq_relationship/output_weights, "):
-                exported(tmp_path / "in", tmp_path / "head")
+    drop_weights(tmp_path / "in" / "model.ckpt-3", "cls/seq_relationship/")
+    with pytest.warns(UserWarning, match="has no cls/seq_relationship/output_weights, "):
+        exported(tmp_path / "in", tmp_path / "head")
+    drop_weights(tmp_path / "in" / "model.ckpt-3", "cls/")
+    exported(tmp_path / "in", tmp_path / "encoder")
+    model = keras.saving.load_model(tmp_path / "encoder" / FILE)
+    assert not isinstance(model, EncoderModel)
 
 
 def test_a_file_that_differs_is_noticed(tmp_path, monkeypatch):

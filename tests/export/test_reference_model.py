@@ -1,11 +1,8 @@
 """The model that comes with the project is whole, small, described, found by programs."""
 
-import importlib.util
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +17,8 @@ from run_scripts.conversion.export_model import ExportFlags, parse_size
 from run_scripts.flags.flag_files import find_input
 from run_scripts.flags.parser import parse
 from run_scripts.tools import fill_masks
-from tests.support.paths import ROOT
+from tests.support.libraries import needs_torch
+from tests.support.paths import ROOT, run_python
 from tests.support.programs import one_line
 
 FOLDER = Path(REFERENCE_MODEL)
@@ -104,8 +102,6 @@ def test_its_files_are_found_by_name(tmp_path, monkeypatch):
     assert find_input("reference_model") == "reference_model"
 
 
-ABSENT = [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]
-
 # Prints ids and logits of a text in JSON, by the lines of the model card; torch and TensorFlow do
 # not run in one process.
 TRANSFORMERS = """
@@ -122,12 +118,11 @@ print(json.dumps([inputs["input_ids"].tolist(), str(logits.dtype), logits.tolist
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(bool(ABSENT), reason=f"needs {', '.join(ABSENT)} (extra bench)")
+@needs_torch
 def test_transformers_loads_it(loaded, tmp_path):
     text = "나는 어제 친구와 영화를 보고 ㅋㅋ 웃었다!"
     environment = {**os.environ, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-c", TRANSFORMERS, REFERENCE_MODEL, text]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    run = run_python("-c", TRANSFORMERS, REFERENCE_MODEL, text, env=environment)
     assert run.returncode == 0, run.stderr
     ids, dtype, logits = json.loads(run.stdout)
     tokenizer = loaded.tokenizer

@@ -40,20 +40,34 @@ OUTPUTS = {
     "ner": ["logits"],
     "spans": ["end_logits", "start_logits"],
     "beam": [
-        "cls_logits",
-        "end_top_index",
-        "end_top_log_probs",
-        "start_top_index",
+        "cls_logits", "end_top_index", "end_top_log_probs", "start_top_index",
         "start_top_log_probs",
     ],
     "multiple_choice": ["logits"],
-}
+}  # fmt: skip
 
 
 def load(folder, kind, head, **sizes):
     task, settings = HEADS[head]
     write_folder(folder, kind, task, sizes, **settings)
     return load_folder(str(folder))
+
+
+def runner(loaded, graph):
+    """Runs a graph as a runtime would run its file."""
+
+    def run(inputs):
+        outputs = graph(*(tf.constant(inputs[name]) for name in input_names(loaded)))
+        return {name: value.numpy() for name, value in outputs.items()}
+
+    return run
+
+
+def export(form, loaded, folder, precision):
+    """Writes a file; returns the function that runs it."""
+    folder.mkdir(exist_ok=True)
+    FORMATS[form].export(loaded, folder, precision)
+    return FORMATS[form].open_file(str(folder / FORMATS[form].MODEL_FILE))
 
 
 def outputs_of(loaded, inputs):
@@ -77,10 +91,10 @@ def outputs_of(loaded, inputs):
 )
 def test_the_graph_computes_rows_of_any_number_and_length(tmp_path, kind, head):
     loaded = load(tmp_path / "model", kind, head, num_hidden_layers=1 if head != "layers" else 2)
-    graph = make_graph(loaded, "int64")
+    run = runner(loaded, make_graph(loaded, "int64"))
     for batch, length in ((1, 32), (3, 7)):
         inputs = sample_inputs(loaded, batch, length, tf.int64, seed=length)
-        found = graph(*(tf.constant(inputs[name]) for name in input_names(loaded)))
+        found = run(inputs)
         assert sorted(found) == OUTPUTS[head]
         wanted = outputs_of(loaded, inputs)
         for name, value in found.items():
@@ -99,12 +113,10 @@ def test_description(tmp_path):
     loaded = load(tmp_path / "model", "bert", "ner", num_hidden_layers=1)
     description = describe(loaded, make_graph(loaded, "int64"), "int8")
     open_sizes = {"dtype": "int64", "shape": ["batch", "sequence"]}
-    assert description["inputs"] == dict.fromkeys(
-        ("input_ids", "input_mask", "segment_ids"), open_sizes
-    )
-    assert description["outputs"] == {
-        "logits": {"dtype": "float32", "shape": ["batch", "sequence", 3]}
-    }
+    names = ("input_ids", "input_mask", "segment_ids")
+    assert description["inputs"] == dict.fromkeys(names, open_sizes)
+    logits = {"dtype": "float32", "shape": ["batch", "sequence", 3]}
+    assert description["outputs"] == {"logits": logits}
     assert description["labels"] == ["O", "B-LC", "I-LC"]
     assert (description["task"], description["precision"]) == ("ner", "int8")
     assert description["config"]["vocab_size"] == loaded.config.vocab_size
@@ -154,8 +166,7 @@ def test_a_file_that_computes_something_else_is_refused(tmp_path):
     graph = make_graph(loaded, "int32")
 
     def run(inputs, change=0.0):
-        outputs = graph(*(tf.constant(inputs[name]) for name in input_names(loaded)))
-        outputs = {name: value.numpy() for name, value in outputs.items()}
+        outputs = runner(loaded, graph)(inputs)
         outputs["end_logits"][-1, -1] += change
         return outputs
 
@@ -172,12 +183,7 @@ def test_a_beam_wider_than_the_usual_rows(tmp_path):
     write_folder(tmp_path, "albert", "question_answering", {"num_hidden_layers": 1}, **settings)
     loaded = load_folder(str(tmp_path))
     graph = make_graph(loaded, "int32")
-
-    def run(inputs):
-        outputs = graph(*(tf.constant(inputs[name]) for name in input_names(loaded)))
-        return {name: value.numpy() for name, value in outputs.items()}
-
-    check_file(loaded, graph, run, "float32")
+    check_file(loaded, graph, runner(loaded, graph), "float32")
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -209,10 +215,7 @@ def test_files_compute_what_the_model_computes(tmp_path, form, kind, head):
     need(form)
     loaded = load(tmp_path / "model", kind, head)
     for precision, bound in {"float32": 1e-4, "float16": 1e-2}.items():
-        folder = tmp_path / precision
-        folder.mkdir()
-        FORMATS[form].export(loaded, folder, precision)
-        run = FORMATS[form].open_file(str(folder / FORMATS[form].MODEL_FILE))
+        run = export(form, loaded, tmp_path / precision, precision)
         for batch, length in ((1, 9), (5, 17)):
             inputs = sample_inputs(loaded, batch, length, tf.as_dtype(DTYPES[form]), seed=length)
             found, wanted = run(inputs), outputs_of(loaded, inputs)
@@ -222,18 +225,14 @@ def test_files_compute_what_the_model_computes(tmp_path, form, kind, head):
                     np.testing.assert_allclose(value, wanted[name], atol=bound, err_msg=name)
 
 
-def onnx_operators(loaded):
-    import tf2onnx
-
-    proto = onnx_model.convert(tf2onnx, loaded, describe(loaded, make_graph(loaded, "int64"), ""))
-    return {node.op_type for node in proto.graph.node}
-
-
 def test_the_exact_gelu_has_an_operator_in_onnx(tmp_path):
     """transformers' default, so nearly every foreign BERT has it."""
     need("onnx")
+    import tf2onnx
+
     loaded = load(tmp_path, "bert", "spans", num_hidden_layers=1, hidden_act="gelu_erf")
-    assert "Erf" in onnx_operators(loaded)
+    proto = onnx_model.convert(tf2onnx, loaded, describe(loaded, make_graph(loaded, "int64"), ""))
+    assert "Erf" in {node.op_type for node in proto.graph.node}
 
 
 @pytest.mark.slow
@@ -244,10 +243,7 @@ def test_every_activation_in_every_precision(tmp_path, form, activation):
     sizes = {"num_hidden_layers": 1, "hidden_act": activation, "initializer_range": 0.3}
     loaded = load(tmp_path / "model", "bert", "pretraining", **sizes)
     for precision, bound in {"float32": 1e-4, "float16": 2e-2}.items():
-        folder = tmp_path / precision
-        folder.mkdir()
-        FORMATS[form].export(loaded, folder, precision)
-        run = FORMATS[form].open_file(str(folder / FORMATS[form].MODEL_FILE))
+        run = export(form, loaded, tmp_path / precision, precision)
         inputs = sample_inputs(loaded, 2, 13, tf.as_dtype(DTYPES[form]), seed=1)
         differences = largest_differences(run(inputs), outputs_of(loaded, inputs))
         assert max(differences.values()) < bound
@@ -263,9 +259,8 @@ def test_what_a_converter_refuses_is_one_line(tmp_path, monkeypatch, raised):
     for form, name in (("litert", "LiteRT"), ("onnx", "tf2onnx")):
         need(form)
         monkeypatch.setattr(FORMATS[form], "convert", refuse)
-        with pytest.raises(
-            InputError, match=f"{name} must be able to convert .* Received: "
-        ) as error:
+        match = f"{name} must be able to convert .* Received: "
+        with pytest.raises(InputError, match=match) as error:
             FORMATS[form].export(loaded, tmp_path, "float32")
         assert "\n" not in str(error.value)
 
@@ -301,12 +296,11 @@ def test_int8(tmp_path, form, kind):
     """The same most probable pieces, of random weights too; ONNX keeps one table, LiteRT two."""
     need(form)
     loaded = load(tmp_path / "model", kind, "pretraining", **SMALL)
-    FORMATS[form].export(loaded, tmp_path, "int8")
+    run = export(form, loaded, tmp_path, "int8")
     path = tmp_path / FORMATS[form].MODEL_FILE
     size = sum(4 * int(np.prod(weight.shape)) for weight in loaded.model.weights)
     # A quarter, or two tables, and the graph itself: of so small an ALBERT a tenth.
     assert path.stat().st_size / size < {"onnx": 0.4, "litert": 0.5}[form]
-    run = FORMATS[form].open_file(str(path))
     same = []
     for seed in range(20):
         inputs = sample_inputs(loaded, 1, 32, tf.as_dtype(DTYPES[form]), seed)

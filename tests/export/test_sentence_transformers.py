@@ -1,11 +1,8 @@
 """Models of vectors go to sentence-transformers' folders and come back with the same vectors."""
 
 import dataclasses
-import importlib.util
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +13,13 @@ from korean_bert import load_model
 from model_formats.huggingface.export import export
 from model_formats.transformers_files.sentence_modules import read_sentence_modules
 from run_scripts.conversion.export_model import main as export_model
-from tests.support.models.model_folders import write_folder
+from tests.support.libraries import needs, needs_torch
+from tests.support.models.model_folders import change_json, write_folder
+from tests.support.paths import run_python
 from tokenization import KoreanTokenizer
 
 PROGRAM = Path(__file__).with_name("sentence_vectors.py")
-LIBRARIES = ("torch", "transformers")
-ABSENT = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
-needs_libraries = pytest.mark.skipif(bool(ABSENT), reason=f"needs {', '.join(LIBRARIES)}")
-needs_sentences = pytest.mark.skipif(
-    bool(ABSENT) or importlib.util.find_spec("sentence_transformers") is None,
-    reason="needs sentence-transformers (extra bench)",
-)
+needs_sentences = needs("torch", "transformers", "sentence_transformers", extra="bench")
 
 # The last is longer than the models' rows.
 TEXTS = ["the book is red.", "나는 학교에 갔다.", "is the book reds?", "나는 the 학교에 " * 9]
@@ -48,8 +41,7 @@ def compute(folder, jobs):
         {"texts": TEXTS, **job, "outputs": str(folder / f"{i}.npy")} for i, job in enumerate(jobs)
     ]
     (folder / "jobs.json").write_text(json.dumps(jobs))
-    command = [sys.executable, str(PROGRAM), str(folder / "jobs.json")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_python(PROGRAM, folder / "jobs.json")
     assert done.returncode == 0, done.stderr[-3000:]
     return [np.load(job["outputs"]) for job in jobs]
 
@@ -74,7 +66,7 @@ def assert_lengths(vectors, normalize):
     assert np.allclose(lengths, 1, atol=1e-6) == normalize
 
 
-@needs_libraries
+@needs_torch
 def test_what_the_files_say_gives_our_vectors(folders, tmp_path):
     jobs = [{"folder": str(theirs), "library": False} for _, theirs in folders.values()]
     for name, vectors in zip(folders, compute(tmp_path, jobs), strict=True):
@@ -184,7 +176,6 @@ def test_what_would_give_other_vectors_is_refused(folders, path, values, message
 @pytest.mark.parametrize("sizes", [8, [8, 64], [0], [8.0], [True], ["8"]])
 def test_sizes_that_no_vector_has_are_refused(folders, tmp_path, sizes):
     folder = shutil.copytree(folders["mean"][1], tmp_path / "copy")
-    values = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**values, "matryoshka_dimensions": sizes}))
+    change_json(folder / "config.json", matryoshka_dimensions=sizes)
     with pytest.raises(InputError, match="matryoshka_dimensions must list whole numbers from 1 to"):
         load_model(folder)

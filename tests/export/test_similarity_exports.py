@@ -2,8 +2,6 @@
 
 import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ from korean_bert import load_model
 from run_scripts.conversion.export_model import FORMATS
 from run_scripts.conversion.export_model import main as export_model
 from tests.support.models.model_folders import write_folder
+from tests.support.paths import run_python
 
 pytestmark = pytest.mark.slow
 
@@ -51,15 +50,11 @@ def test_every_export_has_our_vectors(tmp_path, kind, pooling):
         flags += [f"--precision={precision}"] if precision else []
         assert export_model(["export_model.py", *flags]) == 0
         jobs[name] = {
-            "format": form,
-            "folder": str(folder),
-            "outputs": str(tmp_path / f"{name}.npy"),
-            "inputs": str(tmp_path / "rows.npz"),
-            "texts": TEXTS,
-        }
+            "format": form, "folder": str(folder), "outputs": str(tmp_path / f"{name}.npy"),
+            "inputs": str(tmp_path / "rows.npz"), "texts": TEXTS,
+        }  # fmt: skip
     (tmp_path / "jobs.json").write_text(json.dumps(list(jobs.values())))
-    command = [sys.executable, str(PROGRAM), str(tmp_path / "jobs.json")]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_python(PROGRAM, tmp_path / "jobs.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     expected = model.embed(TEXTS)
     np.testing.assert_allclose(np.linalg.norm(expected, axis=-1), 1, atol=1e-6)

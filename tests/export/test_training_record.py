@@ -14,6 +14,7 @@ from run_scripts.flags.begun import Begun
 from tests.support.models.model_folders import write_folder
 from tests.support.programs import NO_DROPOUT, PretrainingJob
 from tests.support.task_data import write_splits
+from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
 
 FIRST = {"program": "pre-training", "settings": {"learning_rate": 1e-4}}
 SECOND = {"program": "fine-tuning", "settings": {}}
@@ -52,15 +53,13 @@ def test_counts_of_several_data_sets():
 
 
 WORDS = [f"word{i}" for i in range(5, 60)]
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 
 
 @pytest.mark.slow
 def test_the_programs_record_what_they_do(tmp_path):
     """Pre-training, its continuation, fine-tuning; all of it stands in the model card."""
     job = PretrainingJob(tmp_path, **NO_DROPOUT)
-    (tmp_path / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
-    (tmp_path / "tokenizer_config.json").write_text('{"kind": "full"}')
+    write_tokenizer(tmp_path, [*SPECIAL, *WORDS], "full")
     assert job.run(num_train_steps=1, tokenizer_dir=tmp_path) == 0
     (first,) = read_stages(job.output)
     assert first["program"] == "pre-training" and first["corpus"] == {}  # records not described

@@ -3,30 +3,19 @@
 Shapes: B batch, T tokens, C options.
 """
 
-import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from transformers_jobs import TOLERANCE, assert_close, make_inputs, run_jobs, write_job
 
-from bert_tf.checkpoint import google_arrays, write_arrays
 from model_formats.huggingface.export import export
 from model_formats.load_folder import load_folder
-from tests.support.models.model_folders import write_folder
+from tests.support.libraries import needs_torch
+from tests.support.models.model_folders import drop_weights, write_folder
 
-LIBRARIES = ("torch", "transformers")
-ABSENT = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(bool(ABSENT), reason=f"needs {', '.join(ABSENT)} (extra bench)"),
-]
-
-PROGRAM = Path(__file__).with_name("transformers_outputs.py")
-TOLERANCE = 1e-5
+pytestmark = [pytest.mark.slow, needs_torch]
 
 ERF = {"hidden_act": "gelu_erf"}
 RELU = {"layer_norm_eps": 1e-5, "hidden_act": "relu"}
@@ -41,8 +30,7 @@ NETWORKS = {
     "albert-wide": ("albert", {"embedding_size": 32}),
 }
 
-# Head -> task, settings, prefix of the weights that its checkpoint lacks, class, outputs ->
-# ours.
+# Head -> task, settings, prefix of the weights that its checkpoint lacks, class, outputs -> ours.
 SCORES = {"task_name": "klue-sts", "labels": None}
 HEADS = {
     "pretraining": ("pretraining", {}, None, "ForPreTraining", {
@@ -70,47 +58,20 @@ LABELS = {
 }
 
 
-def make_inputs(shape):
-    """Rows of different lengths with two segments; padding is [PAD]."""
-    rng = np.random.default_rng(0)
-    lengths = rng.integers(shape[-1] // 2, shape[-1] + 1, shape[:-1])
-    mask = (np.arange(shape[-1]) < lengths[..., None]).astype(np.int32)
-    ids = rng.integers(1, 60, shape).astype(np.int32) * mask
-    segments = (np.arange(shape[-1]) >= shape[-1] // 3).astype(np.int32) * mask
-    return {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
-
-
-def drop(prefix, start):
-    """Removes the variables whose names begin so from a checkpoint."""
-    arrays = google_arrays(str(prefix))
-    kept = {n: arrays.read(n) for n in arrays.shapes if not n.startswith(start)}
-    write_arrays(str(prefix), kept)
-
-
 def prepare(case, folder):
     """Makes a model, exports it; returns it, its inputs, and the job for transformers."""
     network, head = case.split()
     (kind, sizes), (task, settings, missing, suffix, _) = NETWORKS[network], HEADS[head]
     write_folder(folder / "in", kind, task, sizes, **settings)
     if missing:
-        drop(folder / "in" / "model.ckpt-3", missing)
+        drop_weights(folder / "in" / "model.ckpt-3", missing)
     loaded = load_folder(str(folder / "in"))
     (folder / "out").mkdir()
     # Shards in one case.
     export(loaded, str(folder / "out"), max_shard_size=20_000 if case == "bert tags" else None)
     inputs = make_inputs((3, 4, 16) if task == "multiple_choice" else (4, 16))
-    given = {
-        "input_ids": inputs["input_ids"].astype(np.int64),
-        "attention_mask": inputs["input_mask"],
-        "token_type_ids": inputs["segment_ids"].astype(np.int64),
-    }
-    if head in LABELS:
-        values, dtype = LABELS[head]
-        given["labels"] = np.array(values, dtype)
-    np.savez(folder / "inputs.npz", **given)
-    paths = {name: str(folder / f"{name}.npz") for name in ("inputs", "outputs")}
-    name = {"bert": "Bert", "albert": "Albert"}[kind] + suffix
-    return loaded, inputs, {"folder": str(folder / "out"), "class": name, **paths}
+    labels = {"labels": np.array(*LABELS[head])} if head in LABELS else {}
+    return loaded, inputs, write_job(folder, kind.capitalize() + suffix, inputs, **labels)
 
 
 @pytest.fixture(scope="module")
@@ -118,17 +79,8 @@ def exported(tmp_path_factory):
     """Case -> the loaded model, its inputs, the job; transformers has computed all outputs."""
     top = tmp_path_factory.mktemp("exported")
     made = {case: prepare(case, top / case.replace(" ", "-")) for case in CASES}
-    jobs = top / "jobs.json"
-    jobs.write_text(json.dumps([job for _, _, job in made.values()]))
-    done = subprocess.run([sys.executable, PROGRAM, jobs], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_jobs(top, [job for _, _, job in made.values()])
     return made
-
-
-def assert_close(found, expected):
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert found.shape == expected.shape and np.abs(expected).max() > 0.05
-    np.testing.assert_allclose(found, expected, atol=TOLERANCE, rtol=0)
 
 
 @pytest.mark.parametrize("case", CASES)

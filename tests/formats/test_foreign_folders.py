@@ -13,7 +13,7 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint import google_arrays, google_variables, load_google_checkpoint, write_arrays
 from finetuning.ner.data import FORMATS, read_tagged
 from korean_bert import load_model
-from tests.support.models.model_folders import write_folder, write_model
+from tests.support.models.model_folders import change_json, write_folder, write_model
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 H, INNER, P = 16, 32, 64
@@ -263,23 +263,15 @@ def test_weights_of_transformers_inside_another_model(tmp_path, old, new):
         assert load_model(folder).predict("가 나다") == wanted
 
 
-def test_a_folder_of_other_names_says_what_there_is(tmp_path):
-    """Heads and the pooler may be missing, so that not every variable is needed."""
+def test_two_models_in_one_file_are_not_mixed(tmp_path):
+    """Nor if heads and the pooler may be missing, so that not every variable is needed."""
     model = write_model(tmp_path / "m")
     arrays = {name: v.numpy() for name, v in google_variables(model).items()}
     path = str(tmp_path / "m" / "model.ckpt-9")
     write_arrays(path, {f"{p}/{name}": v for p in "ab" for name, v in arrays.items()})
-    with pytest.raises(InputError, match="Received: none of the .*, but a/bert/embeddings"):
-        load_model(path)
-
-
-def test_two_models_in_one_file_are_not_mixed(tmp_path):
-    model = write_model(tmp_path / "m")
-    arrays = {name: v.numpy() for name, v in google_variables(model).items()}
-    path = str(tmp_path / "model.ckpt-1")
-    write_arrays(path, {f"{p}/{name}": v for p in "ab" for name, v in arrays.items()})
-    with pytest.raises(InputError, match="none of the .* variables, .*, but a/bert"):
-        load_google_checkpoint(model, path)
+    for load in (lambda: load_google_checkpoint(model, path), lambda: load_model(path)):
+        with pytest.raises(InputError, match="Received: none of the .*, but a/bert/embeddings"):
+            load()
 
 
 def test_the_nearest_names_of_missing_variables(tmp_path):
@@ -305,7 +297,7 @@ def test_the_nearest_names_of_missing_variables(tmp_path):
         {"vocab_size": 10**9},
         {"max_position_embeddings": 10**9},
         {"intermediate_size": 10**9},
-    ),
+    ),  # fmt: skip
 )
 def test_sizes_are_compared_before_a_model_is_built(tmp_path, sizes):
     folder = write(tmp_path / "m")
@@ -316,65 +308,50 @@ def test_sizes_are_compared_before_a_model_is_built(tmp_path, sizes):
     assert time.monotonic() - begun < 10
     google = tmp_path / "google"
     write_folder(google)
-    path = google / "bert_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **sizes}))
+    change_json(google / "bert_config.json", **sizes)
     with pytest.raises(InputError, match="must fit the model|must be at most 1000"):
         load_model(google)
 
 
-@pytest.mark.parametrize("kind", ("albert", "electra"))
-@pytest.mark.parametrize("name", ("hidden_size", "intermediate_size"))
-def test_sizes_beside_narrow_embeddings(tmp_path, kind, name):
-    """The width of the blocks is not that of the tables."""
+@pytest.mark.parametrize(
+    "kind, name, value, message",
+    (
+        *(  # the width of the blocks is not that of the tables
+            (kind, name, 10**8, "must fit the model.*: the configuration has .*100000000")
+            for kind in ("albert", "electra")
+            for name in ("hidden_size", "intermediate_size")
+        ),
+        # No wider than its discriminator.
+        ("electra", "generator_size", 10**9, "generator_size must be at most 1"),
+        # Layers that share their weights, of which files say nothing.
+        ("albert", "num_hidden_layers", 10**9, "num_hidden_layers must be at most 1000. Received"),
+    ),
+)
+def test_sizes_that_no_table_shows(tmp_path, kind, name, value, message):
     write_folder(tmp_path, kind)
-    path = tmp_path / f"{kind}_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), name: 10**8}))
-    with pytest.raises(InputError, match="must fit the model.*: the configuration has .*100000000"):
+    change_json(tmp_path / f"{kind}_config.json", **{name: value})
+    with pytest.raises(InputError, match=message):
         load_model(tmp_path)
 
 
-def test_a_generator_is_no_wider_than_its_discriminator(tmp_path):
-    write_folder(tmp_path, "electra")
-    path = tmp_path / "electra_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "generator_size": 10**9}))
-    with pytest.raises(InputError, match="generator_size must be at most 1"):
-        load_model(tmp_path)
-
-
-def test_layers_that_share_weights_are_bounded_too(tmp_path):
-    write_folder(tmp_path, "albert")
-    path = tmp_path / "albert_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "num_hidden_layers": 10**9}))
-    with pytest.raises(InputError, match="num_hidden_layers must be at most 1000. Received: "):
-        load_model(tmp_path)
-
-
-ODD_SETTINGS = [("max_seq_length", value) for value in (-5, 0, 2, "128", 1.5, True, [], 10**30)] + [
-    ("labels", 3),
-    ("task_name", None),
-    ("feature_layers", 3),
-    ("task_type", ["x"]),
+ODD_SETTINGS = [
+    *(("classification", "max_seq_length", n) for n in (-5, 0, 2, "128", 1.5, True, [], 10**30)),
+    ("classification", "labels", 3),
+    ("classification", "task_name", None),
+    ("classification", "feature_layers", 3),
+    ("classification", "task_type", ["x"]),
+    ("question_answering", "doc_stride", True),  # which may be 1
 ]
 
 
-@pytest.mark.parametrize("name, value", ODD_SETTINGS)
-def test_odd_settings_of_a_fine_tuned_folder(tmp_path, name, value):
-    write_folder(tmp_path, task="classification")
-    path = tmp_path / "finetuning.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+@pytest.mark.parametrize("task, name, value", ODD_SETTINGS)
+def test_odd_settings_of_a_fine_tuned_folder(tmp_path, task, name, value):
+    write_folder(tmp_path, task=task)
+    change_json(tmp_path / "finetuning.json", **{name: value})
     match = rf"finetuning.json(: the setting| must hold) {name}"
     with pytest.raises(InputError, match=match) as error:
         load_model(tmp_path)
     assert "\n" not in str(error.value)
-
-
-def test_true_is_no_number(tmp_path):
-    """Of a setting that may be 1."""
-    write_folder(tmp_path, task="question_answering")
-    path = tmp_path / "finetuning.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "doc_stride": True}))
-    with pytest.raises(InputError, match="the setting doc_stride must be a whole number"):
-        load_model(tmp_path)
 
 
 @pytest.mark.parametrize(

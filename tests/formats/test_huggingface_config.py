@@ -1,9 +1,6 @@
 """A config.json of transformers means the same network here, in both directions."""
 
-import importlib.util
 import json
-import subprocess
-import sys
 
 import pytest
 from transformers_models import FOLDERS
@@ -21,6 +18,8 @@ from model_formats.transformers_files.config import (
     read_config,
     to_huggingface,
 )
+from tests.support.libraries import needs_torch
+from tests.support.paths import run_python
 
 BASE = {"vocab_size": 99, "model_type": "bert"}
 
@@ -149,18 +148,16 @@ def test_a_file_given_as_ours_is_recognised(tmp_path):
 
 
 @pytest.mark.slow
+@needs_torch
 def test_defaults_are_those_of_transformers():
     """In a process of its own: torch and TensorFlow do not go together in one."""
-    if not all(map(importlib.util.find_spec, ("torch", "transformers"))):
-        pytest.skip("needs torch and transformers (the extra bench)")
     code = (
         "import json; from transformers import AutoConfig; "
         "from transformers.activations import ACT2FN; "
         f"made = {{kind: AutoConfig.for_model(kind).to_dict() for kind in {list(DEFAULTS)}}}; "
         "print(json.dumps([made, list(ACT2FN)]))"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    configs, activations = json.loads(run.stdout)
+    configs, activations = json.loads(run_python("-c", code, check=True).stdout)
     assert set(ACTIVATIONS) | set(ACTIVATIONS_BACK.values()) <= set(activations)
     for kind, defaults in DEFAULTS.items():
         assert {key: configs[kind][key] for key in defaults} == defaults

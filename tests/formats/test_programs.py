@@ -17,6 +17,7 @@ from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.given_model import GivenModel
 from run_scripts.tools import fill_masks, glue_plan
 from tests.support.models.released_models import PIECES, WRITERS
+from tests.support.programs import features
 from tests.support.task_data import WORDS, write_splits
 
 VOCABULARY = [*PIECES, *(f"[unused{i}]" for i in range(61 - len(PIECES)))]
@@ -48,24 +49,15 @@ def test_the_folder_has_the_parts_of_the_model(folder):
 
 @pytest.mark.slow
 def test_features(folder, capsys):
-    output = folder / "features.npz"
-    argv = ["extract_features", f"--input_file={folder}/text.txt", f"--output_file={output}",
-            "--layers=-1", "--max_seq_length=16"]  # fmt: skip
-
-    def features(*flags):
-        assert extract_features.main([*argv, *flags]) == 0
-        with np.load(output) as file:
-            return file["features"]
-
     model = folder / "roberta"
-    expected = features(f"--model_dir={model}")
-    single = [f"--bert_config_file={model}/config.json", f"--tokenizer_dir={model}"]
+    argv = (folder / "text.txt", folder / "x.npz", "--max_seq_length=16")
+    expected = features(*argv, f"--model_dir={model}")
+    single = (*argv, f"--bert_config_file={model}/config.json", f"--tokenizer_dir={model}")
     for weights in (model, model / "model.safetensors"):
-        np.testing.assert_array_equal(
-            features(*single, f"--init_checkpoint={weights}"), expected, err_msg=str(weights)
-        )
+        found = features(*single, f"--init_checkpoint={weights}")
+        np.testing.assert_array_equal(found, expected, err_msg=str(weights))
     assert "was trained with" not in capsys.readouterr().err
-    other = features(*single, f"--init_checkpoint={folder}/bert_erf", "--layers=-1")
+    other = features(*single, f"--init_checkpoint={folder}/bert_erf")
     shown = capsys.readouterr().err
     assert "with layer_norm_eps=1e-12, but the model has layer_norm_eps=1e-05" in shown
     assert np.abs(other - expected).max() > 0.1
@@ -146,6 +138,7 @@ def test_a_benchmark_s_flags(folder):
             "model_type must be one of bert, albert, electra, roberta",
         ),
     ),
+    ids=("short_weights", "bad_config", "no_config", "pickle", "no_weights", "another_model"),
 )
 def test_bad_folders_cost_one_line(folder, change, message, capsys):
     change(folder / "bert_erf")

@@ -1,6 +1,5 @@
 """What transformers computed with a folder is what this project computes with it."""
 
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -16,7 +15,9 @@ from bert_tf.checkpoint import load_arrays
 from model_formats.config_file import ConfigFile
 from model_formats.transformers_files.weights import open_huggingface
 from model_formats.weights import open_weights
-from tests.support.paths import PYTHONPATH, ROOT
+from tests.support.libraries import needs_torch
+from tests.support.models.model_folders import change_json
+from tests.support.paths import PYTHONPATH, run_python
 
 # Folder -> the variables that keep new weights, by what their names begin with.
 KEPT = {
@@ -41,11 +42,6 @@ PUBLISHED = (
     "monologg/koelectra-small-v3-discriminator", "klue/roberta-base", "kykim/albert-kor-base",
 )  # fmt: skip
 
-needs_torch = pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, ("torch", "transformers"))),
-    reason="needs torch and transformers (the extra bench)",
-)
-
 
 @pytest.mark.parametrize("name", KEPT)
 def test_outputs_and_losses(name):
@@ -61,14 +57,8 @@ def test_the_two_forms_of_gelu_are_told_apart():
 
 def write_fresh(folder, *names):
     """Lets transformers write models into a folder."""
-    script = FOLDERS / "write_folders.py"
-    run = subprocess.run(
-        [sys.executable, str(script), str(folder), *names],
-        env={"PYTHONPATH": PYTHONPATH, "PATH": "/usr/bin:/bin"},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    environment = {"PYTHONPATH": PYTHONPATH, "PATH": "/usr/bin:/bin"}
+    run = run_python(FOLDERS / "write_folders.py", folder, *names, env=environment)
     assert run.returncode == 0, run.stderr
 
 
@@ -188,8 +178,7 @@ def change_config(tmp_path, name, **values):
     folder = tmp_path / "config"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(FOLDERS / name, folder)
-    config = {**json.loads((folder / "config.json").read_text()), **values}
-    (folder / "config.json").write_text(json.dumps(config))
+    change_json(folder / "config.json", **values)
     return folder
 
 
@@ -257,7 +246,7 @@ def test_the_command_that_converts_a_pickle(tmp_path):
         "import sys, torch; from safetensors.torch import load_file; f = sys.argv[1]; "
         "torch.save(load_file(f + '/model.safetensors'), f + '/pytorch_model.bin')"
     )
-    subprocess.run([sys.executable, "-c", code, str(folder)], check=True)
+    run_python("-c", code, folder, check=True)
     (folder / "model.safetensors").unlink()
     with pytest.raises(InputError) as caught:
         load_model(folder)

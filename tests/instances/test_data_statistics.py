@@ -57,9 +57,7 @@ def documents_of(text):
 def rules(setting):
     """The rules that the program would have for a setting's flags."""
     tokenizer, _ = english(setting)
-    script_flags = (
-        [] if setting.startswith("bert") else ["--input_file_mode=r"]
-    )  # ALBERT's defaults
+    script_flags = [] if setting.startswith("bert") else ["--input_file_mode=r"]  # of ALBERT
     argv = ["program", "--input_file=x", *script_flags, *GOOGLE[setting]["flags"]]
     flags = parse(CreateDataFlags, argv)
     defaults = choose_objective(flags)
@@ -84,11 +82,8 @@ def _sequences(objective, passes, setting):
 
 
 def make_all(documents, tokenizer, objective, passes, length, seed=12345):
-    rng, balance, text = (
-        random.Random(seed),
-        LengthBalance(),
-        tokenize_documents(documents, tokenizer),
-    )
+    rng, balance = random.Random(seed), LengthBalance()
+    text = tokenize_documents(documents, tokenizer)
     pair_rules = PairRules(objective, length, 0.1, tokenizer.cls_id, tokenizer.sep_id)
     pairs = [
         pair

@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_tf.input.batch_plan import BatchPlan
@@ -14,10 +13,9 @@ from bert_tf.input.record_checks import check_records
 from bert_tf.training.evaluation import first_records
 from create_pretraining_data.instances.counter_based_random import derive_keys
 from create_pretraining_data.instances.dynamic_masking import mask_records
-from create_pretraining_data.instances.make_instances import InstanceSettings, make_records
+from create_pretraining_data.instances.make_instances import InstanceSettings
 from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
-from create_pretraining_data.records.reader import parsing_spec
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from run_scripts.create_data import main
 from tests.support.record_files import (
@@ -32,7 +30,15 @@ from tests.support.record_files import (
     make_files,
     workers,
 )
-from tests.support.sequences import LENGTH, PLACES, Syllables, stored_sequences, syllable_documents
+from tests.support.sequences import (
+    LENGTH,
+    PLACES,
+    Syllables,
+    all_records,
+    parsed,
+    stored_sequences,
+    syllable_documents,
+)
 from tests.support.tiny_models import tiny_model
 
 CONFIG = tiny_model().config
@@ -44,9 +50,8 @@ def stored_records(objective, packed, masking):
     record_format = RecordFormat(LENGTH, PLACES, objective != "none", False, packed, masking)
     pair_rules = PairRules(objective, LENGTH, 0.1, 1, 2)
     settings = InstanceSettings(pair_rules, masking, record_format, dupe_factor=1)
-    records = next(make_records(syllable_documents(), Syllables(), settings, seed=7))
-    parsed = tf.io.parse_example(records, parsing_spec(record_format))
-    return {name: value.numpy() for name, value in parsed.items()}, record_format
+    records, _ = all_records(syllable_documents(), Syllables(), settings)
+    return parsed(records, record_format), record_format
 
 
 @pytest.mark.parametrize("objective", ("nsp", "none"))
@@ -65,15 +70,11 @@ def test_without_masks_the_text_comes_back(objective, packed):
     changed = (masked["input_ids"] != stored["input_ids"]).sum()
     assert 0.7 * len(rows) < changed < len(rows)
     # As static records of the same pass, but for the masks.
-    settings = InstanceSettings(
-        PairRules(objective, LENGTH, 0.1, 1, 2),
-        dataclasses.replace(rules, masked_lm_prob=0.0),
-        record_format.with_masks(),
-        dupe_factor=1,
-    )
-    made = next(make_records(syllable_documents(), Syllables(), settings, seed=7))
-    static = tf.io.parse_example(made, parsing_spec(settings.record_format))
-    static = {name: value.numpy() for name, value in static.items()}
+    pair_rules = PairRules(objective, LENGTH, 0.1, 1, 2)
+    none = dataclasses.replace(rules, masked_lm_prob=0.0)
+    settings = InstanceSettings(pair_rules, none, record_format.with_masks(), dupe_factor=1)
+    made, _ = all_records(syllable_documents(), Syllables(), settings)
+    static = parsed(made, settings.record_format)
     restored |= {"masked_lm_weights": restored["masked_lm_weights"] * 0}
     assert {s[:2] + s[5:] for s in stored_sequences(restored)} == {
         s[:2] + s[5:] for s in stored_sequences(static)

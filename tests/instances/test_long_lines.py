@@ -7,20 +7,27 @@ import time
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from create_pretraining_data.instances.coverage import LONG_LINES, ROW_ENDS
 from create_pretraining_data.instances.layout_checks import find_lost_text
 from create_pretraining_data.instances.long_lines import cut_words, split_at_punctuation
-from create_pretraining_data.instances.make_instances import InstanceSettings, make_records
+from create_pretraining_data.instances.make_instances import InstanceSettings
 from create_pretraining_data.instances.packing import MAX_SEQUENCES
 from create_pretraining_data.instances.pairs import PairRules
-from create_pretraining_data.records.reader import parsing_spec
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from run_scripts.create_data import main
 from tests.support.create_data_runs import arguments, corpus, records
 from tests.support.crosses import quick_by_pairs
-from tests.support.sequences import CLS, LENGTH, MASK, PLACES, SEP, Syllables
+from tests.support.sequences import (
+    CLS,
+    LENGTH,
+    MASK,
+    PLACES,
+    SEP,
+    Syllables,
+    all_records,
+    parsed,
+)
 
 __all__ = ["corpus"]
 
@@ -36,12 +43,8 @@ def make(documents, objective, long_lines="split", packed=False, dynamic=False, 
     record_format = RecordFormat(LENGTH, PLACES, objective != "none", False, slots, kept)
     rules = PairRules(objective, LENGTH, 0.1, CLS, SEP, long_lines)
     settings = InstanceSettings(rules, masking, record_format, passes)
-    made, found = make_records(documents, Punctuated(), settings, seed=7), []
-    while True:
-        try:
-            found += next(made)
-        except StopIteration as end:
-            return found, record_format, end.value
+    found, statistics = all_records(documents, Punctuated(), settings)
+    return found, record_format, statistics
 
 
 def some_documents(words, seed=0, count=60, punctuation=0.0):
@@ -66,7 +69,7 @@ class Punctuated(Syllables):
 
 
 def count_ids(found, record_format):
-    ids = tf.io.parse_example(found, parsing_spec(record_format))["input_ids"].numpy()
+    ids = parsed(found, record_format)["input_ids"]
     return collections.Counter(ids[(ids != CLS) & (ids != SEP) & (ids != 0)].tolist())
 
 
@@ -90,7 +93,7 @@ def test_without_pairs_every_piece_is_in_one_row(words, stored):
 def test_no_row_without_pairs_has_a_few_pieces(words):
     """As the full stop that a document ends in."""
     found, record_format, statistics = make([[" ".join("가" * words)]], "none", dynamic=True)
-    ids = tf.io.parse_example(found, parsing_spec(record_format))["input_ids"].numpy()
+    ids = parsed(found, record_format)["input_ids"]
     lengths = (ids == 4).sum(axis=1)  # of "가"
     assert lengths.sum() == words and len(lengths) == -(-words // (LENGTH - 2))
     assert lengths.min() >= (LENGTH - 2) // 4
@@ -169,12 +172,8 @@ def test_sentences_by_punctuation(line, expected):
 def test_splitting_at_punctuation_takes_linear_time():
     started = time.perf_counter()
     for text in (
-        "가" * 300_000,
-        "." * 300_000,
-        '가."' * 100_000,
-        "1.,:" * 80_000 + ".",
-        "가. " * 99_999,
-    ):
+        "가" * 300_000, "." * 300_000, '가."' * 100_000, "1.,:" * 80_000 + ".", "가. " * 99_999,
+    ):  # fmt: skip
         assert "".join("".join(split_at_punctuation(text)).split()) == "".join(text.split())
     assert time.perf_counter() - started < 5
 

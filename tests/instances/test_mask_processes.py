@@ -16,6 +16,7 @@ from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.pipeline import training_dataset
 from create_pretraining_data.instances import mask_processes
 from create_pretraining_data.instances.mask_processes import MaskProcesses
+from tests.support.create_data_runs import is_alive, until
 from tests.support.paths import ROOT
 from tests.support.programs import NO_DROPOUT, PretrainingJob, arrays, spoken_lines
 from tests.support.record_files import (
@@ -38,22 +39,6 @@ COUNTS = (7, 20, 13)
 def processes():
     with MaskProcesses(2) as started:
         yield started
-
-
-def is_alive(process_id):
-    """Whether a process runs; one that nobody has waited for yet does not."""
-    try:
-        with open(f"/proc/{process_id}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def wait_until(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @QUICK_IF_PACKED
@@ -105,7 +90,7 @@ def test_they_end_with_a_killed_parent():
         time.sleep(0.5)
         assert all(map(is_alive, ids))
         parent.kill()
-    wait_until(lambda: not any(map(is_alive, ids)))
+    until(lambda: not any(map(is_alive, ids)))
 
 
 def test_a_process_that_dies_is_one_error(tmp_path):

@@ -4,12 +4,10 @@ import collections
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from create_pretraining_data.instances.make_instances import InstanceSettings, make_records
+from create_pretraining_data.instances.make_instances import InstanceSettings
 from create_pretraining_data.instances.packing import MAX_SEQUENCES, lay_out, pack, row_predictions
 from create_pretraining_data.instances.pairs import PairRules
-from create_pretraining_data.records.reader import parsing_spec
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from tests.support.sequences import (
     CLS,
@@ -18,6 +16,8 @@ from tests.support.sequences import (
     PLACES,
     SEP,
     Syllables,
+    all_records,
+    parsed,
     stored_sequences,
     syllable_documents,
 )
@@ -31,13 +31,8 @@ def make(objective, packed, boundary=False, permutation=False):
     masking = MaskingRules(0.15, PLACES, True, 3, True, permutation, MASK, Syllables.vocab_size)
     pair_rules = PairRules(objective, LENGTH, 0.1, CLS, SEP)
     settings = InstanceSettings(pair_rules, masking, record_format, dupe_factor=2)
-    passes, records = make_records(syllable_documents(), Syllables(), settings, seed=7), []
-    while True:
-        try:
-            records += next(passes)
-        except StopIteration as end:
-            parsed = tf.io.parse_example(records, parsing_spec(record_format))
-            return {name: value.numpy() for name, value in parsed.items()}, end.value
+    records, statistics = all_records(syllable_documents(), Syllables(), settings)
+    return parsed(records, record_format), statistics
 
 
 @pytest.mark.parametrize(

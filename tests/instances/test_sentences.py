@@ -144,15 +144,10 @@ def text(tmp_path):
 
 def arguments(tmp_path, *flags):
     return [
-        "create_pretraining_data.py",
-        f"--input_file={tmp_path}/text.txt",
-        f"--output_file={tmp_path}/ko.tfrecord",
-        f"--vocab_file={tmp_path}/vocab.txt",
-        "--tokenizer=korean",
-        "--max_seq_length=16",
-        "--num_workers=1",
-        *flags,
-    ]
+        "create_pretraining_data.py", f"--input_file={tmp_path}/text.txt",
+        f"--output_file={tmp_path}/ko.tfrecord", f"--vocab_file={tmp_path}/vocab.txt",
+        "--tokenizer=korean", "--max_seq_length=16", "--num_workers=1", *flags,
+    ]  # fmt: skip
 
 
 def test_the_program_splits_and_says_so(text, tmp_path, capsys, monkeypatch):

@@ -25,20 +25,13 @@ from run_scripts.planning.training import (
 from tests.support.paths import ROOT
 
 LAYOUT = Layout(
-    rows_per_megabyte=2000.0,
-    row_bytes=500.0,
-    gzip_row_bytes=250.0,
-    fill=0.98,
-    core_seconds_per_megabyte=3.6,
-    core_seconds_per_further_pass=0.4,
-)
+    rows_per_megabyte=2000.0, row_bytes=500.0, gzip_row_bytes=250.0, fill=0.98,
+    core_seconds_per_megabyte=3.6, core_seconds_per_further_pass=0.4,
+)  # fmt: skip
 TEXT = TextStatistics(
-    sentences_per_megabyte=7000.0,
-    bytes_per_piece=4.0,
-    vocabulary_core_seconds_per_megabyte=18.0,
-    vocabulary_megabytes=32.0,
-    layouts={},
-)
+    sentences_per_megabyte=7000.0, bytes_per_piece=4.0, vocabulary_core_seconds_per_megabyte=18.0,
+    vocabulary_megabytes=32.0, layouts={},
+)  # fmt: skip
 
 
 def test_text():
@@ -86,9 +79,8 @@ def test_the_fewest_microbatches_that_fit():
     small, large = (CARDS[name] for name in ("l4", "a100-80gb"))
     for card in (small, large):
         found = plan_devices(config, PHASES, card, 8, 0.35)
-        for phase, count, memory in zip(
-            PHASES, found.accumulation, found.memory_bytes, strict=True
-        ):
+        rows = zip(PHASES, found.accumulation, found.memory_bytes, strict=True)
+        for phase, count, memory in rows:
             sizes = (phase.length, phase.predictions, "bfloat16")
             rows = 512 // count
             assert memory == estimate_bytes(config, rows, *sizes)
@@ -109,9 +101,8 @@ def test_jobs(model):
     config, phases = plan.read_job(model)
     assert config.hidden_size == {"bert_large": 1024, "bert_mini": 256}.get(model, 768)
     if model == "bert_mini":
-        assert [(phase.length, phase.batch, phase.updates) for phase in phases] == [
-            (128, 32, 20_000)
-        ]
+        (phase,) = phases
+        assert (phase.length, phase.batch, phase.updates) == (128, 32, 20_000)
         return
     assert [phase.length for phase in phases] == [128, 512]
     assert phases[0].updates == 9 * phases[1].updates
@@ -254,7 +245,6 @@ def test_dropped_tokens_take_fewer_operations():
     config, phases = plan.read_job("bert_base")
     dropping = [dataclasses.replace(phase, token_dropping=0.5) for phase in phases]
     for whole, less in zip(phases, dropping, strict=True):
-        assert less.row_flops(config) == training_flops(
-            config, less.length, less.predictions, less.sequences, 0.5
-        )
+        sizes = less.length, less.predictions, less.sequences
+        assert less.row_flops(config) == training_flops(config, *sizes, 0.5)
         assert 0.7 < phase_flops(config, less) / phase_flops(config, whole) < 0.85

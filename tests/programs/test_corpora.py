@@ -3,8 +3,6 @@
 import functools
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -12,7 +10,7 @@ from bert_common.errors import InputError
 from run_scripts.build_vocab import main as build_vocab
 from run_scripts.flags.corpora import find_texts
 from run_scripts.flags.paths import expand_globs
-from tests.support.paths import ROOT
+from tests.support.paths import run_python
 
 
 def fill(folder, *names):
@@ -146,11 +144,10 @@ print(*find_texts("/dev/stdin"))
 def test_what_the_shell_opens(tmp_path):
     """A pipe cannot be read twice; a file can, under its own name."""
     fill(tmp_path, "a.txt")
-    command = [sys.executable, "-c", PROGRAM]
     with open(tmp_path / "a.txt") as file:
-        done = subprocess.run(command, stdin=file, cwd=ROOT, capture_output=True, text=True)
+        done = run_python("-c", PROGRAM, stdin=file)
     assert done.stdout == f"{tmp_path}/a.txt\n"
-    done = subprocess.run(command, input="가", cwd=ROOT, capture_output=True, text=True)
+    done = run_python("-c", PROGRAM, input="가")
     assert done.returncode == 1 and "'/dev/stdin', a pipe" in done.stderr
 
 

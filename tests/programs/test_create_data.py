@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 import tensorflow as tf
@@ -12,7 +10,8 @@ from create_pretraining_data.records.reader import read_format
 from create_pretraining_data.records.record_format import RecordFormat
 from run_scripts.create_data import main
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
-from tests.support.paths import ROOT
+from tests.support.paths import run_python
+from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
 
 SENTENCES = [
     "아침 일찍 일어나 강가를 걸었다.",
@@ -21,7 +20,6 @@ SENTENCES = [
     "나는 돌 위에 앉아 커피를 마셨다.",
     "멀리서 기차 소리가 들려왔다.",
 ]
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 @pytest.fixture
@@ -38,14 +36,10 @@ def folder(tmp_path):
 def arguments(folder, *flags):
     """A command line that works; flags given here replace those of the same name."""
     defaults = {
-        "input_file": folder / "text.txt",
-        "output_file": folder / "out.tfrecord",
-        "vocab_file": folder / "vocab.txt",
-        "tokenizer": "korean",
-        "max_seq_length": 40,
-        "dupe_factor": 2,
-        "max_predictions_per_seq": 6,
-    }
+        "input_file": folder / "text.txt", "output_file": folder / "out.tfrecord",
+        "vocab_file": folder / "vocab.txt", "tokenizer": "korean", "max_seq_length": 40,
+        "dupe_factor": 2, "max_predictions_per_seq": 6,
+    }  # fmt: skip
     names = {flag.lstrip("-").split("=")[0] for flag in flags}
     kept = [f"--{name}={value}" for name, value in defaults.items() if name not in names]
     return ["create_pretraining_data.py", *kept, *(flag for flag in flags if flag[-1] != "=")]
@@ -136,7 +130,7 @@ def test_the_same_seed_writes_the_same_bytes(folder):
     assert write("3.tfrecord", "--random_seed=1") != first
     # Another process has another hash seed.
     command = arguments(folder, f"--output_file={folder / '4.tfrecord'}", "--objective=sop")
-    subprocess.run([sys.executable, *command], cwd=ROOT, check=True, capture_output=True)
+    run_python(*command, check=True)
     assert (folder / "4.tfrecord").read_bytes() == first
 
 
@@ -190,7 +184,6 @@ def one_line(capsys):
         (["--vocab_file=gone.txt"], ["gone.txt"]),
         (["--max_seq_length=4"], ["--max_seq_length must be at least 5", "4"]),
         (["--objective=mlm"], ["objective", "nsp|sop|none"]),
-        (["--no_such_flag=1"], ["no_such_flag"]),
         (["--objective=sop", "--random_next_sentence"], ["=sop", "--random_next_sentence=true"]),
         (["--objective=nsp", "--norandom_next_sentence"], ["=nsp", "--random_next_sentence=false"]),
         (["--objective=none", "--random_next_sentence"], ["--objective=none"]),
@@ -233,9 +226,7 @@ def test_a_model_too_small_for_the_records_is_told_before_the_work(folder, capsy
 
 def test_a_vocabulary_whose_folder_describes_another_tokenizer(tmp_path, recwarn):
     """build_vocab.py's folder, of which a command names the vocabulary alone."""
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "가"]
-    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n")
-    (tmp_path / "tokenizer_config.json").write_text('{"kind": "korean", "unknown": "character"}')
+    write_tokenizer(tmp_path, [*SPECIAL, "가"], unknown="character")
     alone = TokenizerFlags(vocab_file=f"{tmp_path}/vocab.txt", tokenizer="korean")
     open_tokenizer(alone)
     open_tokenizer(TokenizerFlags(tokenizer_dir=str(tmp_path)))
@@ -329,7 +320,7 @@ def test_help_and_bad_input_come_without_tensorflow(folder):
     bad_text = arguments(folder, f"--input_file={empty}")[1:]
     for flags in (["--help"], bad, bad_text):
         program += f"print('status', main({['x', *flags]}), 'tensorflow' in sys.modules)\n"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    done = run_python("-c", program)
     lines = [line for line in done.stdout.splitlines() if line.startswith("status ")]
     assert lines == [f"status {status} False" for status in (0, 1, 1)]
     for name in ("objective", "max_seq_length", "random_next_sentence", "tokenizer_dir"):

@@ -33,13 +33,9 @@ ALBERT = {"embedding_size": 16, "num_hidden_groups": 2, "inner_group_num": 2}
 
 # google-research/bert README.md, "Using BERT to extract fixed feature vectors (like ELMo)"
 README = """extract_features.py
-  --input_file=/tmp/input.txt
-  --output_file=/tmp/output.jsonl
-  --vocab_file=$BERT_BASE_DIR/vocab.txt
-  --bert_config_file=$BERT_BASE_DIR/bert_config.json
-  --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt
-  --layers=-1,-2,-3,-4
-  --max_seq_length=128
+  --input_file=/tmp/input.txt --output_file=/tmp/output.jsonl
+  --vocab_file=$BERT_BASE_DIR/vocab.txt --bert_config_file=$BERT_BASE_DIR/bert_config.json
+  --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt --layers=-1,-2,-3,-4 --max_seq_length=128
   --batch_size=8"""
 
 
@@ -48,11 +44,8 @@ class Job:
 
     def __init__(self, folder, kind="bert", **changes):
         self.folder, self.kind = folder, kind
-        changes = {
-            "max_position_embeddings": 128,
-            **(ALBERT if kind == "albert" else {}),
-            **changes,
-        }
+        own = ALBERT if kind == "albert" else {}
+        changes = {"max_position_embeddings": 128, **own, **changes}
         self.model = tiny_model(kind, **changes)
         for variable in google_variables(self.model).values():
             if variable.ndim == 2:  # further from a normal distribution's middle
@@ -63,15 +56,11 @@ class Job:
         (folder / "text.txt").write_text(TEXT)
         save_google_checkpoint(self.model, str(folder / "model.ckpt-3"))
         self.flags = {
-            "input_file": folder / "text.txt",
-            "output_file": folder / "out.jsonl",
+            "input_file": folder / "text.txt", "output_file": folder / "out.jsonl",
             f"{kind}_config_file": folder / f"{kind}_config.json",
-            "init_checkpoint": folder / "model.ckpt-3",
-            "vocab_file": folder / "vocab.txt",
-            "layers": "-1,-2",
-            "max_seq_length": 16,
-            "batch_size": 3,
-        }
+            "init_checkpoint": folder / "model.ckpt-3", "vocab_file": folder / "vocab.txt",
+            "layers": "-1,-2", "max_seq_length": 16, "batch_size": 3,
+        }  # fmt: skip
 
     def run(self, **changes):
         flags = {**self.flags, **changes}
@@ -80,10 +69,8 @@ class Job:
 
     def rows(self, max_length=16):
         tokenizer = FullTokenizer(self.folder / "vocab.txt")
-        return [
-            encode_pair(tokenizer, *line, max_length)
-            for line in read_pairs(self.folder / "text.txt")
-        ]
+        lines = read_pairs(self.folder / "text.txt")
+        return [encode_pair(tokenizer, *line, max_length) for line in lines]
 
     def expected(self, layers, max_length=16):
         """[T, L, H] of every line in float64 from the published formulas, one line at a time.

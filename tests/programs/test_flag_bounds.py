@@ -4,8 +4,6 @@ import dataclasses
 import itertools
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -27,7 +25,7 @@ from run_scripts.flags.parser import help_text, parse, run_program
 from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.pretrain import PretrainFlags, read_bucket_boundaries
 from tests.support.bad_inputs.bad_input_programs import FLAG_CLASSES
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, run_python
 from tests.support.record_files import FORMAT
 from tokenization import load_tokenizer
 
@@ -133,12 +131,7 @@ def test_strings_that_are_not_utf8(program):
 
 
 def test_arguments_and_names_that_are_not_utf8_in_a_real_process(tmp_path):
-    run = subprocess.run(
-        [sys.executable, "create_pretraining_data.py", b"--input_file=/tmp/\xc7\xd1.txt"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    run = run_python("create_pretraining_data.py", b"--input_file=/tmp/\xc7\xd1.txt")
     assert (run.returncode, run.stdout) == (1, "")
     assert run.stderr.startswith("error: the command line must be UTF-8. Received: ")
     assert run.stderr.count("\n") == 1

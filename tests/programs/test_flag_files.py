@@ -1,8 +1,6 @@
 """Flag files: where they, and the files that they name, are looked for."""
 
 import dataclasses
-import subprocess
-import sys
 
 import pytest
 
@@ -13,7 +11,7 @@ from run_scripts.flags.parser import parse
 from run_scripts.flags.paths import expand_globs, split_list
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import given_config
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, run_python
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,10 +149,8 @@ def test_bad_flag_files_are_one_line(here):
 
 def test_a_launcher_runs_from_any_folder(tmp_path):
     """The whole program: what is missing in the end is the reader's own."""
-    run = subprocess.run(
-        [sys.executable, ROOT / "create_pretraining_data.py", "--flagfile=bert_mini_data.flags"],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
+    program = ROOT / "create_pretraining_data.py"
+    run = run_python(program, "--flagfile=bert_mini_data.flags", cwd=tmp_path)
     assert run.returncode == 1 and run.stderr == (
         "error: --tokenizer_dir must be a folder. Received: data/vocab, nothing there\n"
     )

@@ -119,6 +119,9 @@ def test_jobs_for_eight_gpus(name, monkeypatch):
     assert sum(updates) == LARGE_UPDATES[name] and updates[0] == 9 * updates[1]
 
 
+KOREAN = [task for task in BENCHMARKS["korean"] if task not in QUESTION_TASKS]
+LENGTHS = {"klue-ner": 510, "klue-re": 256}  # of others 128
+EPOCHS = {"klue-tc": 4, "klue-sts": 4, "klue-nli": 5}  # of others 3
 # Of small models: tasks with a higher rate, a longer warm-up and more epochs than the others.
 SMALL_EPOCHS = {"klue-ner": 6, "klue-nli": 8, "klue-sts": 8, "korsts": 8}
 
@@ -136,36 +139,23 @@ SETTINGS = {
     ("wnli", "albert"): (2e-5, 16, 2000, 250, 512),
     **{(task, "bert"): (2e-5, 32, 3, 0.1, 128) for task in BENCHMARKS["glue"]},
     **{
-        (task, model_type): (
-            5e-5,
-            32,
-            {"klue-tc": 4, "klue-sts": 4, "klue-nli": 5}.get(task, 3),
-            0.1,
-            {"klue-ner": 510, "klue-re": 256}.get(task, 128),
-        )
-        for task in BENCHMARKS["korean"]
-        if task not in QUESTION_TASKS
+        (task, model_type): (5e-5, 32, EPOCHS.get(task, 3), 0.1, LENGTHS.get(task, 128))
+        for task in KOREAN
         for model_type in ("bert", "albert")
     },
+    **{(task, "small"): (3e-4, 64, 3, 0.1, LENGTHS.get(task, 128)) for task in KOREAN},
     **{
-        (task, "small"): (
-            5e-4 if task in SMALL_EPOCHS else 3e-4,
-            64,
-            SMALL_EPOCHS.get(task, 3),
-            0.5 if task in SMALL_EPOCHS else 0.1,
-            {"klue-ner": 510, "klue-re": 256}.get(task, 128),
-        )
-        for task in BENCHMARKS["korean"]
-        if task not in QUESTION_TASKS
+        (task, "small"): (5e-4, 64, epochs, 0.5, LENGTHS.get(task, 128))
+        for task, epochs in SMALL_EPOCHS.items()
     },
 }
 
 
-def read_finetuning(path, model_type, *given):
+def read_finetuning(path, model_type, *given, flags_class=ClassifierFlags):
     """The flags of a fine-tuning job, after the program's own checks."""
     argv = ["run", f"--flagfile={path}", "--data_dir=a", "--output_dir=b", *given]
-    flags = NerFlags if "klue-ner" in path.stem else ClassifierFlags
-    parsed = parse(flags, [*argv, f"--{model_type}_config_file=c"])
+    flags_class = NerFlags if "klue-ner" in path.stem else flags_class
+    parsed = parse(flags_class, [*argv, f"--{model_type}_config_file=c"])
     values = resolve_model_defaults(parsed, model_type, **unused_steps(parsed))
     check_finetune_flags(values)
     return values
@@ -214,11 +204,8 @@ QUESTIONS = {
 def test_questions(name):
     first, _, task = name.replace("_small_", "_").partition("_")
     model_type = "albert" if first == "albert" else "bert"
-    flags = RaceFlags if task == "race" else SquadFlags
-    argv = ["run", f"--flagfile={FLAGFILES / name}.flags", "--data_dir=a", "--output_dir=b"]
-    parsed = parse(flags, [*argv, f"--{model_type}_config_file=c"])
-    values = resolve_model_defaults(parsed, model_type, **unused_steps(parsed))
-    check_finetune_flags(values)
+    flags_class = RaceFlags if task == "race" else SquadFlags
+    values = read_finetuning(FLAGFILES / f"{name}.flags", model_type, flags_class=flags_class)
     batch, rate, passes, length, version_2 = QUESTIONS[name]
     assert (values.train_batch_size, values.learning_rate) == (batch, rate)
     assert values.max_seq_length == length and values.do_train
@@ -275,9 +262,8 @@ def test_bad_answers_are_left_out_by_a_flag(tmp_path):
     bad["answers"][0]["text"] = "부산"
     entries = [squad_entry("good", "서울은 수도이다.", "서울"), bad]
     paragraph = {"context": "서울은 수도이다.", "qas": entries}
-    path = write_questions(
-        tmp_path / "q.json", {"data": [{"title": "t", "paragraphs": [paragraph]}]}
-    )
+    content = {"data": [{"title": "t", "paragraphs": [paragraph]}]}
+    path = write_questions(tmp_path / "q.json", content)
     argv = ["run", "--do_train", f"--train_file={path}", "--bert_config_file=c", "--output_dir=b"]
     parsed = parse(SquadFlags, argv)
     values = resolve_model_defaults(parsed, "bert", **unused_steps(parsed))

@@ -5,7 +5,6 @@ import itertools
 import re
 import runpy
 import shlex
-import subprocess
 import sys
 
 import pytest
@@ -19,7 +18,7 @@ from run_scripts.flags.parser import help_text, parse
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.tools.fill_masks import FillMasksFlags
 from tests.support.bad_inputs.bad_input_programs import FLAG_CLASSES
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, run_python
 
 
 @pytest.mark.parametrize("flags_class", FLAG_CLASSES)
@@ -52,13 +51,8 @@ def test_what_is_declared_fits_the_name_and_the_help(flags_class):
         about = field.metadata
         has_effect = group_of(field) not in (COMPATIBILITY, TPU)
         begins = (
-            "Accepted ",
-            "Has no effect ",
-            "Another name ",
-            "Refused:",
-            "Must be ",
-            "For TPUs",
-        )
+            "Accepted ", "Has no effect ", "Another name ", "Refused:", "Must be ", "For TPUs",
+        )  # fmt: skip
         assert has_effect != about["help"].startswith(begins), field.name
         says_so = "no effect" in about["help"] and field.metadata["group"] != TPU
         assert about["no_effect"] == (says_so and field.default is None), field.name
@@ -156,11 +150,6 @@ def test_a_home_folder_is_no_folder_named_tilde(flags_class, tmp_path, monkeypat
     assert parse(flags_class, ["x", "--flagfile=~/job.flags"]) is None
 
 
-def launch(*command):
-    """Runs Python in the root directory as a person would."""
-    return subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
-
-
 # Runs a launcher as Python would, then prints its status and what it imported.
 HELP = """
 import runpy, sys
@@ -176,7 +165,7 @@ print("heavy", sorted({"keras", "tensorflow"} & set(sys.modules)))
 
 
 def test_help_of_a_launcher():
-    run = launch("-c", HELP)
+    run = run_python("-c", HELP)
     assert run.stderr == ""
     *lines, status, heavy = run.stdout.splitlines()
     assert lines == help_text(PretrainFlags, "run_pretraining.py", full=False).splitlines()
@@ -189,18 +178,15 @@ def test_every_flag_is_listed_once(flags_class):
     lines = help_text(flags_class, "x.py", full=False).splitlines()
     assert lines[0] == f"x.py: {flags_class.__doc__.strip().splitlines()[0]}"
     listed = {line.split("=")[0].strip(" -"): i for i, line in enumerate(lines) if "=<" in line}
+    fields = {field.name for field in dataclasses.fields(flags_class)}
     tpu = {field.name for field in dataclasses.fields(flags_class) if is_for_tpus(field)}
-    assert set(listed) == {field.name for field in dataclasses.fields(flags_class)} - tpu | {
-        "flagfile"
-    }
+    assert set(listed) == fields - tpu | {"flagfile"}
     assert bool(tpu) == ("  --helpfull" in lines)
     for field in dataclasses.fields(flags_class):
         if field.name in tpu:
             continue
-        line = lines[listed[field.name]]
-        described = itertools.takewhile(
-            lambda line: line.startswith(" " * 8), lines[listed[field.name] + 1 :]
-        )
+        line, *after = lines[listed[field.name] :]
+        described = itertools.takewhile(lambda line: line.startswith(" " * 8), after)
         assert " ".join(map(str.strip, described)) == field.metadata["help"]
         default = field.default
         if isinstance(default, PerModel) and not default.by_encoder:
@@ -221,15 +207,7 @@ def is_for_tpus(field):
 
 
 def test_a_few_lines_of_the_help(capsys):
-    text = help_text(PretrainFlags, "run_pretraining.py", full=False)
-    assert (
-        "  --learning_rate=<float>  (default: BERT 5e-05, ALBERT 0.00176, ELECTRA 0.0005)\n" in text
-    )
-    assert "  --do_train=<bool>  (default: BERT false, ALBERT true, ELECTRA true)\n" in text
-    assert "  --optimizer=<adamw|lamb>  (default: BERT adamw, ALBERT lamb)\n" in text
-    assert "  --output_dir=<str>  (required)\n" in text
-    assert "  --allow_missing=<str>  (default: none)\n" in text
-    assert "tpu_name" not in text
+    assert "tpu_name" not in help_text(PretrainFlags, "run_pretraining.py", full=False)
     assert parse(PretrainFlags, ["run_pretraining.py", "--helpfull"]) is None
     assert "  --tpu_name=<str>" in capsys.readouterr().out
     text = help_text(FillMasksFlags, "/a/run_scripts/tools/fill_masks.py")

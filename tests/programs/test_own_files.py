@@ -23,6 +23,7 @@ TEXTS = (
 ROWS = [
     (f"{TEXTS[i % 6]} {'나' * (i // 6)}".strip(), "좋음" if i % 3 else "나쁨") for i in range(24)
 ]
+OWN = {"data_dir": None, "task_name": None}  # in place of a task's folder
 NEW = ["나는 book", "the 학교", "갔다", 'the "book"']
 TEXT_ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "cp949")
 FORMS = [
@@ -93,14 +94,17 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("job")
     job = ClassifierJob(folder)
     path = write(folder / "orders", "csv", "cp949", ("내용", "분류"), ROWS)
-    options = {"data_dir": None, "task_name": None, "data_file": path, "do_train": True}
-    assert job.run(do_eval=True, **options) == 0
+    assert job.run(**OWN, data_file=path, do_eval=True) == 0
     return job
 
 
+def predict(job, path, **flags):
+    flags = {**OWN, "predict_file": path, **flags}
+    return job.run(do_train=False, do_eval=False, do_predict=True, **flags)
+
+
 def predictions(job, path, capsys):
-    options = {"data_dir": None, "task_name": None, "predict_file": path, "do_predict": True}
-    assert job.run(do_train=False, do_eval=False, **options) == 0, capsys.readouterr().err
+    assert predict(job, path) == 0, capsys.readouterr().err
     content = (job.output / f"{path.name.removesuffix('.csv')}_predictions.csv").read_bytes()
     assert content.startswith(b"\xef\xbb\xbf")
     return list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
@@ -119,19 +123,13 @@ def test_a_file_is_predicted_beside_its_columns(trained, tmp_path, capsys):
 
 def test_predictions_are_predicted_again(trained, tmp_path, capsys):
     """By one model after the other: every column has its own name, so that the file can be read."""
-    path = write(
-        tmp_path / "a", "csv", "utf-8", ("내용", "label", " probability"), [("책", "", "")]
-    )
+    names = ("내용", "label", " probability")
+    path = write(tmp_path / "a", "csv", "utf-8", names, [("책", "", "")])
     for times in range(3):
         header, row = predictions(trained, path, capsys)
         names = [name.strip() for name in header]
         assert len(set(names)) == len(names) == len(row) == 3 + 4 * (times + 1)
         path = trained.output / f"{path.stem}_predictions.csv"
-
-
-def predict(job, path, **flags):
-    flags = {"data_dir": None, "task_name": None, "predict_file": path, **flags}
-    return job.run(do_train=False, do_eval=False, do_predict=True, **flags)
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -140,8 +138,7 @@ def test_a_file_to_predict_needs_no_ids(tmp_path, capsys):
     job = ClassifierJob(tmp_path)
     rows = [(text, label, i) for i, (text, label) in enumerate(ROWS)]
     path = write(tmp_path / "orders", "csv", "utf-8", ("내용", "분류", "번호"), rows)
-    options = {"data_dir": None, "task_name": None, "data_file": path, "id_column": "번호"}
-    assert job.run(train_step=1, **options) == 0
+    assert job.run(**OWN, data_file=path, id_column="번호", train_step=1) == 0
     new = write(tmp_path / "new", "csv", "utf-8", ("내용", "주문"), [(text, "1") for text in NEW])
     assert predict(job, new) == 0
     ids = [row[0] for row in read_table(job.output / "predictions_new.tsv")[1:]]
@@ -161,8 +158,7 @@ def test_labels_in_any_number_and_scores_have_one_column(tmp_path, capsys, kind,
     job = ClassifierJob(tmp_path)
     rows = [(text, labels[i % 2]) for i, (text, _) in enumerate(ROWS)]
     path = write(tmp_path / "orders", "csv", "utf-8", ("내용", "분류"), rows)
-    options = {"data_dir": None, "task_name": None, "data_file": path, "task_type": kind}
-    assert job.run(train_step=1, **options) == 0
+    assert job.run(**OWN, data_file=path, task_type=kind, train_step=1) == 0
     new = write(tmp_path / "new", "csv", "utf-8", ("내용", "주문"), [(text, "1") for text in NEW])
     assert predict(job, new) == 0
     table = (job.output / "new_predictions.csv").read_text("utf-8-sig").splitlines()
@@ -278,8 +274,7 @@ def test_a_model_of_a_folder_takes_a_file(tmp_path, capsys):
     write(job.data / "train", "tsv", "utf-8", ("text", "label"), ROWS)
     assert job.run(train_step=2) == 0
     path = write(tmp_path / "dev", "csv", "utf-8", ("문장", "분류"), ROWS[:5])
-    flags = {"data_dir": None, "task_name": None, "dev_file": path}
-    assert job.run(**flags, do_train=False, do_eval=True) == 0
+    assert job.run(**OWN, dev_file=path, do_train=False, do_eval=True) == 0
     out = capsys.readouterr().out
     assert "text '문장', label '분류' (--text_column and --label_column name others)" in out
     assert "dev: 5 examples" in out
@@ -306,9 +301,9 @@ def test_what_contradicts(tmp_path, capsys):
     path = write(tmp_path / "orders", "csv", "utf-8", ("text", "label"), ROWS)
     for flags, said in (
         ({"data_file": path}, "--data_file and --data_dir: only one may be given"),
-        ({"data_dir": None, "task_name": None}, "--data_dir must be given, or --data_file or"),
+        (OWN, "--data_dir must be given, or --data_file or"),
         ({"data_dir": None, "task_name": "nsmc", "data_file": path}, "and --task_name: only one"),
-        ({"data_dir": None, "task_name": None, "predict_file": path}, "--predict_file needs --do_"),
+        ({**OWN, "predict_file": path}, "--predict_file needs --do_"),
         (
             {"data_dir": None, "predict_file": path, "predict_split": "dev", "do_predict": True},
             "--predict_file and --predict_split: only one may be given",
@@ -319,8 +314,7 @@ def test_what_contradicts(tmp_path, capsys):
         assert said in one_line(capsys)
     book = tmp_path / "book.xlsx"
     book.write_bytes(b"PK")
-    flags = {"data_dir": None, "task_name": None, "data_file": book, "do_train": True}
-    assert job.run(**flags) == 1
+    assert job.run(**OWN, data_file=book) == 1
     assert "(save a workbook as CSV UTF-8)" in one_line(capsys)
 
 

@@ -125,19 +125,7 @@ def test_flagfile(tmp_path):
     assert (both.times, both.mode) == (7, "slow")
 
 
-def test_flagfile_names_a_flagfile(tmp_path):
-    inner, outer = tmp_path / "inner.txt", tmp_path / "outer.txt"
-    inner.write_text("--times=6\n")
-    outer.write_text(f"--quiet\n--flagfile={inner}\n")
-    values = read(f"--flagfile={outer}")
-    assert (values.times, values.quiet) == (6, True)
-    outer.write_text(f"--times=8\n--flagfile={inner}\n")
-    assert read(f"--flagfile={outer}").times == 8
-
-
-def test_flagfile_that_cannot_be_read_or_is_wrong(tmp_path):
-    missing = tmp_path / "missing.txt"
-    assert str(missing) in refusal("--source=a", f"--flagfile={missing}")
+def test_flagfile_that_is_wrong(tmp_path):
     wrong = tmp_path / "wrong.txt"
     wrong.write_text("--tims=3\n")
     assert "'tims'" in refusal("--source=a", f"--flagfile={wrong}")
@@ -204,11 +192,8 @@ def test_bad_input_is_one_line_with_status_1(capsys, tmp_path):
     line = "error: the file must be UTF-8. Received: bytes"
     assert status_and_output(program, capsys) == (1, [], [line])
     for arguments in (
-        [],
-        ["--source=a", "--tims=3"],
-        ["--source=a", "b"],
-        ["--source=a", "--times"],
-    ):
+        [], ["--source=a", "--tims=3"], ["--source=a", "b"], ["--source=a", "--times"],
+    ):  # fmt: skip
         status, out, err = status_and_output(program, capsys, arguments)
         assert (status, out, len(err)) == (1, [], 1) and err[0].startswith("error: ")
 

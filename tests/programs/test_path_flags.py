@@ -45,18 +45,14 @@ OTHER_REASONS = {
 }  # fmt: skip
 
 
-def path_flags(program):
-    return [f for f in dataclasses.fields(program.flags_class) if f.metadata["is_path"]]
-
-
 def cases():
     """A flag's first program with all kinds; of further programs the quick run has a kind each."""
     seen = set()
     for number, (name, program) in enumerate(PROGRAMS.items()):
         if " on " in name or "," in name:  # the same program with other files
             continue
-        for field in path_flags(program):
-            if (name, field.name) in OTHER_REASONS:
+        for field in dataclasses.fields(program.flags_class):
+            if not field.metadata["is_path"] or (name, field.name) in OTHER_REASONS:
                 continue
             for place, kind in enumerate(KINDS):
                 quick = field.name not in seen or (number + place) % len(KINDS) == 0

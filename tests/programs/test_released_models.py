@@ -5,10 +5,10 @@ import shutil
 import numpy as np
 import pytest
 
-from run_scripts import classifier, create_data, extract_features, ner, pretrain, race, squad
+from run_scripts import classifier, create_data, ner, pretrain, race, squad
 from run_scripts.tools import fill_masks
 from tests.support.models.released_models import SIZE, WORDS, WRITERS
-from tests.support.programs import results
+from tests.support.programs import features, results
 from tests.support.task_data import number_questions, write_questions, write_race, write_splits
 from tokenization import load_tokenizer
 
@@ -59,22 +59,13 @@ def released(request, tmp_path_factory):
 def test_features_and_guesses(released, capsys):
     """What the folder means is what the single flags mean."""
     folder, kind, _ = released
-    model, output = folder / "unpacked" / NAMES[kind], folder / "features.npz"
-
-    def features(*flags):
-        argv = ["extract_features.py", f"--input_file={folder}/data/text.txt", "--layers=-1"]
-        argv += [f"--output_file={output}", f"--max_seq_length={SIZE}"]
-        assert extract_features.main([*argv, *flags]) == 0
-        with np.load(output) as file:
-            return file["features"]
-
+    model = folder / "unpacked" / NAMES[kind]
+    argv = (folder / "data/text.txt", folder / "x.npz", f"--max_seq_length={SIZE}")
     flag, _, name = TOKENIZERS[kind].partition("=")
-    single = features(
-        f"--{flag}={model / name}",
-        f"--{kind}_config_file={model}/{kind}_config.json",
-        f"--init_checkpoint={model / CHECKPOINTS[kind]}",
-    )
-    np.testing.assert_array_equal(features(f"--model_dir={folder}/unpacked"), single)
+    config = f"--{kind}_config_file={model}/{kind}_config.json"
+    single = (f"--{flag}={model / name}", config, f"--init_checkpoint={model / CHECKPOINTS[kind]}")
+    found = features(*argv, f"--model_dir={folder}/unpacked")
+    np.testing.assert_array_equal(found, features(*argv, *single))
     capsys.readouterr()
     assert guess(folder / "unpacked") == 0
     shown = capsys.readouterr()
@@ -103,9 +94,8 @@ def test_pretraining_continues(released, capsys):
     weights = folder / "unpacked" / NAMES[kind] / CHECKPOINTS[kind]
     assert f"starting from --init_checkpoint: {weights}: " in shown
     assert ", 0 in the file ignored" in shown and "initial values" not in shown
-    assert (
-        load_tokenizer(folder / "pretrained").fingerprint() in (folder / "records.json").read_text()
-    )
+    tokenizer = load_tokenizer(folder / "pretrained")
+    assert tokenizer.fingerprint() in (folder / "records.json").read_text()
     assert guess(folder / "pretrained") == 0
 
 

@@ -74,12 +74,8 @@ def test_plan(tmp_path, capsys):
     cola, rte = (line.split("\t") for line in shown.out.splitlines())
     assert cola[:2] == ["cola", "run_classifier"] and rte[0] == "rte"
     assert cola[2].endswith("run_scripts/flagfiles/glue_albert_cola.flags")
-    assert cola[3:] == [
-        "--task_name=cola",
-        f"--data_dir={data}/CoLA",
-        "--output_dir=out/cola",
-        f"--model_dir={model}",
-    ]
+    folders = [f"--data_dir={data}/CoLA", "--output_dir=out/cola", f"--model_dir={model}"]
+    assert cola[3:] == ["--task_name=cola", *folders]
     assert shown.err.startswith(f"left out, no data in {data}: sst-2 (folder SST-2), mrpc (folder")
     assert "cola" not in shown.err and "rte" not in shown.err
 
@@ -103,14 +99,12 @@ def test_plan_of_korean_tasks_with_their_programs(tmp_path, capsys):
     assert [line[:2] for line in lines] == [
         ["klue-re", "run_classifier"], ["korquad", "run_squad"], ["klue-mrc", "run_squad"],
     ]  # fmt: skip
-    for (name, _, flagfile, *flags), folder in zip(
-        lines, ("klue-re-v1.1", "korquad", "klue-mrc-v1.1"), strict=True
-    ):
+    folders = ("klue-re-v1.1", "korquad", "klue-mrc-v1.1")
+    for (name, _, flagfile, *flags), folder in zip(lines, folders, strict=True):
         assert flagfile.endswith(f"/korean_{name}.flags")
         assert f"--task_name={name}" in flags and f"--data_dir={tmp_path}/{folder}" in flags
         if name != "klue-re":  # what the flag file names is there
-            argv = ["squad", flagfile, *flags]
-            values = parse(SquadFlags, argv)
+            values = parse(SquadFlags, ["squad", flagfile, *flags])
             assert (values.train_file, values.predict_file) == QUESTION_FILES[folder]
     (tmp_path / "korquad" / "KorQuAD_v1.0_train.json").unlink()
     assert show_plan("korean", model, tmp_path) == 1
@@ -204,6 +198,13 @@ def test_glue_table(tmp_path, capsys):
     )
 
 
+def table_rows(folder, capsys):
+    """What the table of Korean tasks shows, without its lines."""
+    assert table(["table", "--benchmark=korean", f"--output_dir={folder}"]) == 0
+    shown = capsys.readouterr().out
+    return [" ".join(line.replace("|", " ").split()) for line in shown.splitlines()]
+
+
 def test_korean_table(tmp_path, capsys):
     write_results(tmp_path / "korsts", eval_spearman=0.5, eval_pearson=0.25, test_spearman=0.125,
                   test_pearson=0.0)  # fmt: skip
@@ -211,15 +212,13 @@ def test_korean_table(tmp_path, capsys):
     (tmp_path / "nsmc" / "seeds.tsv").write_text(
         "name\tmean\tstandard deviation\t1\t2\neval_accuracy\t0.900000\t0.002000\t0.9\t0.9\n"
     )
-    assert table(["table", "--benchmark=korean", f"--output_dir={tmp_path}"]) == 0
-    shown = capsys.readouterr().out
-    rows = [" ".join(line.replace("|", " ").split()) for line in shown.splitlines()]
+    rows = table_rows(tmp_path, capsys)
     assert rows[2:5] == [
         "nsmc test accuracy 90.00 ± 0.20",
         "korsts dev spearman / pearson 50.00 / 25.00",
         "korsts test spearman / pearson 12.50 / 0.00",
     ]
-    assert "GLUE" not in shown
+    assert not any("GLUE" in row for row in rows)
 
 
 def test_table_of_questions_and_of_parts_of_train(tmp_path, capsys):
@@ -231,10 +230,7 @@ def test_table_of_questions_and_of_parts_of_train(tmp_path, capsys):
     write_results(tmp_path / "korsts", train_part_spearman=0.5, train_part_pearson=0.25)
     write_results(tmp_path / "klue-re", eval_relation_micro_f1=0.5, eval_auprc=0.25,
                   baseline_relation_micro_f1=0.0)  # fmt: skip
-    assert table(["table", "--benchmark=korean", f"--output_dir={tmp_path}"]) == 0
-    shown = capsys.readouterr().out
-    rows = [" ".join(line.replace("|", " ").split()) for line in shown.splitlines()]
-    assert rows[2:6] == [
+    assert table_rows(tmp_path, capsys)[2:6] == [
         "klue-re dev relation_micro_f1 / auprc 50.00 / 25.00 0.00",
         "korsts train_part spearman / pearson 50.00 / 25.00",
         "korquad dev exact / f1 52.25 / 70.50 0.00 / 12.00",

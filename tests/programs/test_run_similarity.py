@@ -13,9 +13,9 @@ from finetuning.similarity.data import Columns, SimilarityDataset, with_files
 from korean_bert import load_model
 from run_scripts import similarity
 from run_scripts.conversion.export_model import main as export_model
-from tests.support.programs import ClassifierJob, arrays, assert_same, one_line, results
+from tests.support.programs import DROPOUT, ClassifierJob, arrays, assert_same, one_line, results
 from tests.support.task_data import BAD, GOOD, read_table, sentence, squad_content, write_table
-from tests.support.tiny_models import SIZES, without_graphs
+from tests.support.tiny_models import without_graphs
 
 
 class SimilarityJob(ClassifierJob):
@@ -50,15 +50,12 @@ HEADERS = {
 }
 
 
-def write(job, train="scored", dev="scored"):
-    """The files of a job."""
-    return write_forms(job, {"train": train, "dev": dev})
-
-
-def write_forms(job, forms):
+def write(job, train="scored", dev="scored", **others):
     """The files of a job: split -> what it consists of."""
     job.data.mkdir(exist_ok=True)
-    for seed, (split, form) in enumerate(forms.items()):
+    forms = {"train": train, "dev": dev, **others}
+    given = [(split, form) for split, form in forms.items() if form]
+    for seed, (split, form) in enumerate(given):
         rows = rows_of(form, 16 if seed else 64, seed)
         write_table(job.data / f"{split}.tsv", HEADERS[form], rows)
     return job
@@ -206,8 +203,7 @@ SEVERAL = {"task_name": "files", "data_dir": None}
 @pytest.fixture
 def several(tmp_path):
     """A job on pairs, triples, scored pairs and texts, with dropout."""
-    rates = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
-    job = write(SimilarityJob(tmp_path, **rates))
+    job = write(SimilarityJob(tmp_path, **DROPOUT))
     job.files = {
         **SEVERAL,
         "train_file": write_several(job, "pairs", "triples", "scored", "texts"),
@@ -303,6 +299,11 @@ def test_the_training_split_of_a_known_set_beside_a_file(several, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        # Of the folder of the files.
+        ({"train_file": "{}/pairs.tsv"}, "--train_shares needs several files in --train_file"),
+        ({"train_file": "{}/pairs.tsv,none.tsv"}, "--train_file must be a file. Received: none"),
+        ({"train_file": "{}/pairs.tsv", "train_shares": None, "objective": "both"}, "=both needs"),
+        ({"train_file": "{0}/pairs.tsv,{0}/pairs.tsv", "train_shares": "3,1"}, "each file once"),
         ({"train_shares": "3,1"}, "--train_shares must be a number above 0 for each of the 4"),
         ({"train_shares": "3,1,0,1"}, "Received: 3,1,0,1"),
         ({"train_shares": "3,1,-1,1"}, "Received: 3,1,-1,1"),
@@ -315,20 +316,10 @@ def test_the_training_split_of_a_known_set_beside_a_file(several, capsys):
     ],
 )
 def test_what_several_files_refuse(several, capsys, flags, message):
+    if "train_file" in flags:
+        flags = {**flags, "train_file": flags["train_file"].format(several.folder)}
     assert several.run(**{**several.files, **flags}, do_train=True) == 1
     assert message in one_line(capsys)
-
-
-def test_files_that_cannot_be_several(several, capsys):
-    one = several.folder / "pairs.tsv"
-    for flags, message in (
-        ({"train_file": one}, "--train_shares needs several files in --train_file"),
-        ({"train_file": f"{one},missing.tsv"}, "--train_file must be a file. Received: missing"),
-        ({"train_file": one, "train_shares": None, "objective": "both"}, "--objective=both needs"),
-        ({"train_file": f"{one},{one}", "train_shares": "3,1"}, "must name each file once"),
-    ):
-        assert several.run(**{**several.files, **flags}, do_train=True) == 1
-        assert message in one_line(capsys)
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -359,8 +350,7 @@ def test_frozen_embeddings_stay(several):
 @pytest.mark.parametrize(("where", "step"), [("any", 5), ("index", 4)])
 def test_a_run_that_was_killed_ends_as_one_that_was_not(tmp_path, where, step):
     """kill -9 between two updates, and amid a checkpoint; ranking in parts, with dropout."""
-    rates = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
-    job = write(SimilarityJob(tmp_path, **rates), "triples", "pairs")
+    job = write(SimilarityJob(tmp_path, **DROPOUT), "triples", "pairs")
     flags = {"train_step": 9, "save_checkpoints_steps": 2, "gradient_accumulation_steps": 2}
     assert job.run(**flags, output_dir=tmp_path / "whole") == 0
     job.kill(where, step, **flags)
@@ -369,12 +359,18 @@ def test_a_run_that_was_killed_ends_as_one_that_was_not(tmp_path, where, step):
     assert_same(arrays(job.output, 9), arrays(tmp_path / "whole", 9))
 
 
-@pytest.mark.usefixtures("eagerly")
-def test_vectors_are_pooled_on_as_in_the_model_that_is_started_from(trained, tmp_path):
-    """One that run_similarity trained, and what transformers reads of it; a flag has its way."""
-    hub = tmp_path / "hub"
-    flags = (f"--model_dir={trained.output}", f"--output_dir={hub}", "--format=huggingface")
+@pytest.fixture(scope="module")
+def hub(trained, tmp_path_factory):
+    """The export of what was trained, as transformers reads it."""
+    folder = tmp_path_factory.mktemp("hub") / "hub"
+    flags = (f"--model_dir={trained.output}", f"--output_dir={folder}", "--format=huggingface")
     assert export_model(["export_model.py", *flags]) == 0
+    return folder
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_vectors_are_pooled_on_as_in_the_model_that_is_started_from(trained, hub, tmp_path):
+    """One that run_similarity trained, and what transformers reads of it; a flag has its way."""
     start = {"bert_config_file": None, "vocab_file": None, "model_dir": trained.output}
     once = {"train_step": 1, "do_train": True}
     for number, (more, pooling) in enumerate(
@@ -385,11 +381,8 @@ def test_vectors_are_pooled_on_as_in_the_model_that_is_started_from(trained, tmp
         assert json.loads((output / "finetuning.json").read_text())["pooling"] == pooling
 
 
-def test_what_was_exported_is_evaluated(trained, tmp_path, capsys):
+def test_what_was_exported_is_evaluated(trained, hub, tmp_path, capsys):
     """At the sizes that were trained, and at no others, as the folder that was exported."""
-    hub = tmp_path / "hub"
-    flags = (f"--model_dir={trained.output}", f"--output_dir={hub}", "--format=huggingface")
-    assert export_model(["export_model.py", *flags]) == 0
     job = SimilarityJob(tmp_path)
     job.data = trained.data
     flags = {"bert_config_file": None, "vocab_file": None, "model_dir": hub, "do_train": False}
@@ -410,12 +403,12 @@ def test_what_was_exported_is_evaluated(trained, tmp_path, capsys):
     [
         ({"train": "pairs", "dev": "scored"}, {"eval_on": "train_part"}, "train_part"),
         ({"train": "pairs", "dev": "texts"}, {}, "held_out"),
-        ({"train": "pairs", "test": "scored"}, {}, "held_out"),
+        ({"train": "pairs", "dev": None, "test": "scored"}, {}, "held_out"),
     ],
 )
 def test_a_part_of_train_chooses_the_best(tmp_path, capsys, files, flags, split):
     """By what its own form has, whatever dev and test are."""
-    job = write_forms(SimilarityJob(tmp_path), files)
+    job = write(SimilarityJob(tmp_path), **files)
     assert job.run(**flags, eval_every_steps=1, train_step=1) == 0
     assert f"\n{split}: " in capsys.readouterr().out
     assert (job.output / "best").exists()
@@ -423,7 +416,7 @@ def test_a_part_of_train_chooses_the_best(tmp_path, capsys, files, flags, split)
 
 @pytest.mark.parametrize("flags", [{"eval_on": "train_part"}, {"eval_every_steps": 1}])
 def test_a_part_of_single_texts_is_not_measured_on(tmp_path, capsys, flags):
-    job = write_forms(SimilarityJob(tmp_path, hidden_dropout_prob=0.1), {"train": "texts"})
+    job = write(SimilarityJob(tmp_path, hidden_dropout_prob=0.1), "texts", None)
     assert job.run(**flags, train_step=1) == 1
     assert "single texts in --train_file need --dev_file" in one_line(capsys)
 
@@ -447,4 +440,3 @@ def test_a_part_of_single_texts_is_not_measured_on(tmp_path, capsys, flags):
 def test_what_is_refused(job, capsys, flags, message):
     assert job.run(**flags) == 1
     assert message in one_line(capsys)
-    assert SIZES["hidden_size"] == 32

@@ -1,7 +1,6 @@
 """A teacher in run_pretraining and in the downstream programs, and what is refused of one."""
 
 import dataclasses
-import json
 import os
 import shutil
 import types
@@ -15,6 +14,7 @@ from bert_tf.input.record_checks import CHECKED_RECORDS
 from bert_tf.memory_estimate import RUNTIME_BYTES, estimate_bytes, teacher_bytes
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags.distillation import GivenTeacher, check_task
+from tests.support.models.model_folders import change_json
 from tests.support.programs import (
     DROPOUT,
     NO_DROPOUT,
@@ -30,10 +30,11 @@ from tests.support.programs import (
 from tests.support.record_files import PACKED, PACKED_DYNAMIC, make_files
 from tests.support.task_data import single_rows, write_splits
 from tests.support.tiny_models import without_graphs, write_config
+from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
 from tokenization import load_tokenizer
 
 WIDE = {**NO_DROPOUT, "hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": 2}
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(55))]
+PIECES = [*SPECIAL, *map(str, range(55))]
 MINILM = {"distillation": "minilm", "relation_heads": 4, "teacher_layer": 1}
 
 
@@ -75,7 +76,7 @@ def test_a_student_of_logits(job, teacher, capsys):
     ):
         assert total == pytest.approx(0.75 * (words + pairs) + 0.25 * soft, rel=0.02)
     assert not any("teacher" in name for name in arrays(job.output, 2))
-    assert_same_weights(arrays(teacher, 2), before)
+    np.testing.assert_equal(arrays(teacher, 2), before)
     recorded = ModelFolder(str(job.output)).stages[-1]["settings"]
     assert recorded["teacher_dir"] == str(teacher) and recorded["distillation_weight"] == 0.25
     assert "distillation_weight" not in ModelFolder(str(teacher)).stages[-1]["settings"]
@@ -87,11 +88,6 @@ def test_a_student_of_logits(job, teacher, capsys):
     assert f"--teacher_dir must be {teacher}, with which the training in" in one_line(capsys)
     assert job.run(**more, teacher_dir=f"{teacher}/./") == 0  # the same, spelt otherwise
     assert "already at step 2 of 2" in capsys.readouterr().out
-
-
-def assert_same_weights(one, two):
-    for name, value in two.items():
-        np.testing.assert_array_equal(one[name], value, err_msg=name)
 
 
 def test_a_teacher_is_not_added_later(tmp_path, teacher, capsys):
@@ -168,14 +164,6 @@ def test_a_teacher_is_not_written_over(job, teacher, capsys, name):
     assert f"--{name} must be another folder than the model's of --teacher_dir" in one_line(capsys)
 
 
-def tokenizer_of(folder, kind="full", pieces=PIECES, **options):
-    """Writes a tokenizer into a folder; returns the folder."""
-    folder.mkdir(exist_ok=True)
-    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
-    (folder / "tokenizer_config.json").write_text(json.dumps({"kind": kind, **options}))
-    return folder
-
-
 @pytest.mark.parametrize(
     "change, words",
     (
@@ -186,8 +174,7 @@ def tokenizer_of(folder, kind="full", pieces=PIECES, **options):
 )
 def test_a_teacher_of_fewer_positions_or_token_types(job, teacher, capsys, change, words):
     less = shutil.copytree(teacher, job.folder / "less")
-    path = less / "bert_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    change_json(less / "bert_config.json", **change)
     assert job.run(teacher_dir=less) == 1
     assert words in one_line(capsys)
     assert not list(job.output.glob("*.json"))
@@ -196,8 +183,7 @@ def test_a_teacher_of_fewer_positions_or_token_types(job, teacher, capsys, chang
 def test_a_later_record_that_the_teacher_has_no_positions_for(job, teacher, capsys):
     """Rows are packed, and only the first of a file are read before training."""
     less = shutil.copytree(teacher, job.folder / "less")
-    path = less / "bert_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "max_position_embeddings": 8}))
+    change_json(less / "bert_config.json", max_position_embeddings=8)
     weights = arrays(less, 2)
     name = "bert/embeddings/position_embeddings"
     write_arrays(str(less / "model.ckpt-2"), {**weights, name: weights[name][:8]})
@@ -217,13 +203,13 @@ def test_a_later_record_that_the_teacher_has_no_positions_for(job, teacher, caps
 
 def test_a_teacher_with_another_tokenizer(job, teacher, capsys):
     own, other = job.folder / "own", shutil.copytree(teacher, job.folder / "other")
-    tokenizer_of(own, do_lower_case=False)
-    tokenizer_of(other, pieces=[*PIECES[:-1], "x"], do_lower_case=False)
+    write_tokenizer(own, PIECES, "full", do_lower_case=False)
+    write_tokenizer(other, [*PIECES[:-1], "x"], "full", do_lower_case=False)
     assert job.run(teacher_dir=other, tokenizer_dir=own) == 1
     line = one_line(capsys)
     assert "the same vocabulary: 60 tokens" in line and "with 60, 59 of them the same" in line
     # The same tokens of text that is cut otherwise.
-    tokenizer_of(other, do_lower_case=True)
+    write_tokenizer(other, PIECES, "full", do_lower_case=True)
     values = types.SimpleNamespace(
         teacher_dir=str(other), distillation_weight=0.5, distillation_temperature=1.0
     )
@@ -241,10 +227,8 @@ def test_a_teacher_is_in_the_estimate(job, teacher):
     one, two = (teacher_bytes(config, rows, 128, 20) for rows in (1, 2))
     weights = 4 * sum(v.size for n, v in arrays(teacher, 2).items() if "adam" not in n)
     assert one > weights and one < two < 2 * one
-    arrays_of_relations = teacher_bytes(config, 8, 128, relations=12) - teacher_bytes(
-        config, 8, 128
-    )
-    assert arrays_of_relations == 3 * 4 * 8 * 12 * 128 * 128
+    plain, relations = (teacher_bytes(config, 8, 128, relations=n) for n in (0, 12))
+    assert relations - plain == 3 * 4 * 8 * 12 * 128 * 128
     assert one < RUNTIME_BYTES < estimate_bytes(config, 1, 128, 20)
 
 

@@ -1,7 +1,5 @@
 """run_pretraining --token_dropping trains, resumes, leaves a plain model."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -12,15 +10,16 @@ from tests.support.programs import (
     DROPOUT,
     HARD,
     NO_DROPOUT,
+    RECORDS_OF_EVERY_KIND,
     RUN,
-    SAVING,
+    ElectraJob,
     PretrainingJob,
     arrays,
     assert_kills_change_nothing,
     one_line,
     results,
 )
-from tests.support.record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC
+from tests.support.record_files import PACKED_DYNAMIC
 from tests.support.tiny_models import SIZES, without_graphs
 
 LAYERS = {**DROPOUT, "num_hidden_layers": 3}
@@ -64,21 +63,9 @@ def test_killed_runs_end_as_one_that_was_not(tmp_path, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "record_format, flags",
-    (
-        (PACKED_DYNAMIC, {"distribution_strategy": "mirrored"}),
-        (PACKED, {"xla": "auto"}),
-        (DYNAMIC, {"bucket_boundaries": "8,12"}),
-        (FORMAT, {"precision": "float16", "xla": "auto"}),
-    ),
-    ids=str,
-)
+@RECORDS_OF_EVERY_KIND
 def test_records_of_every_kind(tmp_path, record_format, flags):
-    """Everything that saves memory at once, on packed rows."""
     job = PretrainingJob(tmp_path, record_format, **LAYERS)
-    if record_format is PACKED_DYNAMIC:
-        flags = {**flags, **SAVING, "max_seq_length": 32, "max_predictions_per_seq": 8}
     with without_graphs(record_format is PACKED_DYNAMIC):
         assert job.run(**flags, **DROPPING, do_eval=True, num_train_steps=3) == 0
     found = arrays(job.output, 3)
@@ -87,24 +74,17 @@ def test_records_of_every_kind(tmp_path, record_format, flags):
 
 
 @pytest.mark.parametrize(
-    "kind, flags, words",
+    "job_class, layers, share, words",
     (
-        ("bert", {"token_dropping": 1}, "--token_dropping must be at least 0 and below 1"),
-        ("bert", {"num_hidden_layers": 1}, "needs a model of at least 2 layers. Received: 1"),
-        ("electra", {"objective": "rtd"}, "--token_dropping needs --objective=mlm. Received"),
+        (PretrainingJob, 4, 1, "--token_dropping must be at least 0 and below 1"),
+        (PretrainingJob, 1, 0.5, "needs a model of at least 2 layers. Received: 1"),
+        (ElectraJob, 4, 0.5, "--token_dropping needs --objective=mlm. Received"),
     ),
 )
-def test_what_does_not_fit(tmp_path, capsys, kind, flags, words):
-    layers = {"num_hidden_layers": flags.pop("num_hidden_layers", 4)}
-    job = PretrainingJob(tmp_path, **layers)
-    if kind == "electra":
-        values = json.loads((tmp_path / "bert.json").read_text())
-        config = tmp_path / "electra.json"
-        config.write_text(json.dumps({**values, "embedding_size": 16, "generator_size": 0.5}))
-        flags |= {"bert_config_file": None, "config_file": config}
-    assert job.run(**{**DROPPING, **flags}) == 1
-    line = one_line(capsys)
-    assert words in line, line
+def test_what_does_not_fit(tmp_path, capsys, job_class, layers, share, words):
+    job = job_class(tmp_path, num_hidden_layers=layers)
+    assert job.run(token_dropping=share) == 1
+    assert words in one_line(capsys)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)

@@ -13,9 +13,9 @@ from tests.support.programs import NO_DROPOUT, PretrainingJob, spoken_lines
 from tests.support.record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC, make_files
 from tests.support.task_data import write_splits
 from tests.support.tiny_models import without_graphs
+from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
 
 WORDS = [f"word{i}" for i in range(5, 60)]
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
 
 
 def noted(folder):
@@ -28,9 +28,8 @@ def noted(folder):
 def job(tmp_path_factory):
     """A model with 32 positions that was pre-trained on 16 pieces, and its export."""
     job = PretrainingJob(tmp_path_factory.mktemp("job"), **NO_DROPOUT)
-    (job.folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in PIECES))
-    (job.folder / "tokenizer_config.json").write_text('{"kind": "full"}')
-    flags = {"tokenizer_dir": job.folder, "export_dir": job.folder / "export"}
+    folder = write_tokenizer(job.folder, [*SPECIAL, *WORDS], "full")
+    flags = {"tokenizer_dir": folder, "export_dir": job.folder / "export"}
     with without_graphs():
         assert job.run(num_train_steps=1, **flags) == 0
     return job

@@ -78,19 +78,16 @@ def uneven(job):
     write_table(job.data / "train.tsv", TEXT_AND_LABEL, [rows[i] for i in rng.permutation(64)])
 
 
+ALIKE = {
+    "two": {"distribution_strategy": "mirrored"},
+    "parts": {"gradient_accumulation_steps": 2},
+}
+
+
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
     "alike",
-    (
-        {},
-        pytest.param(
-            {
-                "two": {"distribution_strategy": "mirrored"},
-                "parts": {"gradient_accumulation_steps": 2},
-            },
-            marks=pytest.mark.slow,
-        ),
-    ),
+    ({}, pytest.param(ALIKE, marks=pytest.mark.slow)),
     ids=("one device", "two devices and parts"),
 )
 def test_balanced_weights_change_the_training_alike(job, alike, capsys):
@@ -144,13 +141,8 @@ def test_scores_have_no_classes(job, capsys):
     (({}, True), ({"class_weights": "balanced"}, False), ({"task_type": "regression"}, False)),
 )
 def test_class_weights_are_advised_where_they_are_allowed(flags, advised, job, capsys):
-    write_splits(
-        job.data,
-        TEXT_AND_LABEL,
-        [("the film", "01"[i % 2]) for i in range(24)],
-        train=(0, 16),
-        dev=(16, 24),
-    )
+    rows = [("the film", "01"[i % 2]) for i in range(24)]
+    write_splits(job.data, TEXT_AND_LABEL, rows, train=(0, 16), dev=(16, 24))
     assert job.run(**flags, do_eval=True, train_step=1) == 0
     shown = capsys.readouterr().err
     assert "no better than the same prediction" in shown

@@ -21,8 +21,8 @@ from tests.support.task_data import (
     write_splits,
 )
 from tests.support.tiny_models import SIZES, tiny_model
+from tests.support.tokenizer_folders import SPECIAL
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 MARKED = ["▁나는", "▁학교", "에", "▁갔", "다", ".", "▁배우", "들의", "▁연기", "가"]
 TEXT = "나는 학교에 갔다.\n배우들의 연기가 좋았다.\n\n"
 
@@ -99,15 +99,11 @@ def test_features(tmp_path, monkeypatch, capsys, words):
     save_google_checkpoint(tiny_model(), str(tmp_path / "model.ckpt-3"))
     (tmp_path / "text.txt").write_text("나는 ||| 학교에\n\n갔다\n", encoding="utf-8")
     argv = [
-        "extract_features.py",
-        f"--input_file={tmp_path}/text.txt",
-        f"--output_file={tmp_path}/out.npz",
-        f"--bert_config_file={tmp_path}/config.json",
-        f"--init_checkpoint={tmp_path}/model.ckpt-3",
-        f"--vocab_file={write_vocabulary(tmp_path)}",
-        "--max_seq_length=16",
-        "--layers=-1",
-    ]
+        "extract_features.py", f"--input_file={tmp_path}/text.txt",
+        f"--output_file={tmp_path}/out.npz", f"--bert_config_file={tmp_path}/config.json",
+        f"--init_checkpoint={tmp_path}/model.ckpt-3", f"--vocab_file={write_vocabulary(tmp_path)}",
+        "--max_seq_length=16", "--layers=-1",
+    ]  # fmt: skip
     assert extract_features.main([*argv, *["--word_embeddings"] * words]) == 1
     (line,) = warned(capsys)
     assert "'나는', '학교에', '갔다'" in line and "--spm_model_file" in line
@@ -128,12 +124,9 @@ def test_masks(tmp_path, monkeypatch, capsys):
 def test_records(tmp_path, monkeypatch, capsys):
     (tmp_path / "text.txt").write_text(TEXT * 200, encoding="utf-8")
     argv = [
-        "create_pretraining_data.py",
-        f"--input_file={tmp_path}/text.txt",
-        f"--vocab_file={write_vocabulary(tmp_path)}",
-        "--tokenizer=korean",
-        "--num_workers=1",
-    ]
+        "create_pretraining_data.py", f"--input_file={tmp_path}/text.txt",
+        f"--vocab_file={write_vocabulary(tmp_path)}", "--tokenizer=korean", "--num_workers=1",
+    ]  # fmt: skip
     assert create_data.main([*argv, f"--output_file={tmp_path}/one.tfrecord"]) == 0
     (line,) = warned(capsys)
     assert "'나는', '학교에', '갔다.'" in line and "--spm_model_file" in line

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from create_pretraining_data.records.encoding import encode_records, encode_varints
 from create_pretraining_data.records.reader import RecordFormat
+from tests.support.record_files import tf_example
 
 FORMAT = RecordFormat(16, 4, sentence_label=True, token_boundary=True)
 FORMATS = (
@@ -32,17 +33,10 @@ def random_features(record_format, records, seed=0):
 
 
 def by_tensorflow(features, row, record_format):
-    """The row's record by `tf.train.Example`, its map in order."""
-    encoded = {}
-    for name, (_, kind) in record_format.features().items():
-        values = features[name][row]
-        if kind == "int":
-            integers = values.astype(np.int64).tolist()  # a flag, too
-            encoded[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=integers))
-        else:
-            encoded[name] = tf.train.Feature(float_list=tf.train.FloatList(value=values.tolist()))
-    example = tf.train.Example(features=tf.train.Features(feature=encoded))
-    return example.SerializeToString(deterministic=True)
+    """The row's record; flags are integers too."""
+    types = {"int": np.int64, "float": np.float32}
+    kinds = {name: types[kind] for name, (_, kind) in record_format.features().items()}
+    return tf_example({name: features[name][row].astype(kinds[name]).tolist() for name in kinds})
 
 
 @pytest.mark.parametrize("record_format", FORMATS)

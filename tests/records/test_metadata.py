@@ -17,9 +17,8 @@ from create_pretraining_data.records.reader import count_records, find_corruptio
 from run_scripts.create_data import main
 from run_scripts.flags.record_files import RecordFiles
 from tests.support.programs import PretrainingJob, one_line, results
-from tokenization import KoreanTokenizer, load_tokenizer, save_tokenizer
-
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
+from tokenization import load_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +26,8 @@ def made(tmp_path_factory):
     """A folder with records that create_pretraining_data made, and with their tokenizer."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "text.txt").write_text("가 나 다\n라 마 바\n사 아\n\n" * 40)
-    (folder / "vocab.txt").write_text("\n".join([*SPECIAL, *"가나다라마바사아"]) + "\n")
-    (folder / "other.txt").write_text("\n".join([*SPECIAL, *"가나다라마바아사"]) + "\n")
-    save_tokenizer(KoreanTokenizer(folder / "vocab.txt"), folder / "tokenizer")
-    save_tokenizer(KoreanTokenizer(folder / "other.txt"), folder / "other")
+    write_tokenizer(folder / "tokenizer", [*SPECIAL, *"가나다라마바사아"])
+    write_tokenizer(folder / "other", [*SPECIAL, *"가나다라마바아사"])
     for name, changes in {
         "plain": {},
         "packed": {"compression": "GZIP"},
@@ -38,14 +35,10 @@ def made(tmp_path_factory):
         "foreign": {"tokenizer_dir": folder / "other"},
     }.items():
         flags = {
-            "input_file": folder / "text.txt",
-            "output_file": f"{folder}/{name}.tfrecord@2",
-            "tokenizer_dir": folder / "tokenizer",
-            "max_seq_length": 14,
-            "max_predictions_per_seq": 3,
-            "dupe_factor": 1,
-            **changes,
-        }
+            "input_file": folder / "text.txt", "output_file": f"{folder}/{name}.tfrecord@2",
+            "tokenizer_dir": folder / "tokenizer", "max_seq_length": 14,
+            "max_predictions_per_seq": 3, "dupe_factor": 1, **changes,
+        }  # fmt: skip
         assert main(["create", *(f"--{key}={value}" for key, value in flags.items())]) == 0
     return folder
 
@@ -106,7 +99,7 @@ def test_held_out_records_have_their_own_lengths(made, tmp_path, capsys):
     ("flags", "parts"),
     [
         ({"tokenizer_dir": "other"}, ["--tokenizer_dir must be what the", "fingerprint", ".json"]),
-        ({"vocab_file": "other.txt"}, ["--vocab_file must be what the", "vocabulary_sha256"]),
+        ({"vocab_file": "other/vocab.txt"}, ["--vocab_file must be what the", "vocabulary_sha256"]),
         ({"max_seq_length": 128}, ["--max_seq_length=128", "has 14"]),
         ({"eval_input_file": "foreign-*"}, ["with one tokenizer", "plain-00000", "foreign-00000"]),
     ],
@@ -135,7 +128,7 @@ def test_what_the_json_file_does_not_say_is_not_known(made, tmp_path, capsys, mi
     del description[missing]
     (tmp_path / "plain.json").write_text(json.dumps(description))
     records = tmp_path / "plain-*.tfrecord"
-    flags = {**UNSAID, "vocab_file": made / "vocab.txt", "max_predictions_per_seq": 4}
+    flags = {**UNSAID, "vocab_file": made / "tokenizer/vocab.txt", "max_predictions_per_seq": 4}
     assert PretrainingJob(tmp_path).run(input_file=records, **flags) == 1
     line = one_line(capsys)
     assert ("has 14" if missing == "record_format" else "has 3") in line, line

@@ -35,10 +35,7 @@ def files_of(folder, name):
 PAIRS = (
     ("ko.train", "ko.dev", "ko.json", "ko.dev.json"),
     pytest.param(
-        "wiki.tfrecord@2",
-        "wiki.tfrecord@3",
-        "wiki.json",
-        "wiki.tfrecord@3.json",
+        *("wiki.tfrecord@2", "wiki.tfrecord@3", "wiki.json", "wiki.tfrecord@3.json"),
         marks=pytest.mark.slow,
     ),
     ("wiki.tfrecord@2", "wiki.tfrecord", "wiki.json", "wiki.tfrecord.json"),

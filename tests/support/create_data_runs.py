@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import tensorflow as tf
 
 from create_pretraining_data.engine import splitting, work_plan
 from create_pretraining_data.records.reader import find_corruption, open_records
+from run_scripts.build_vocab import main as build_vocab
 from run_scripts.create_data import main
 from tests.support.paths import ROOT
 
@@ -83,15 +85,10 @@ def make_small(patch):
 
 def arguments(corpus, output, *flags):
     given = {
-        "input_file": corpus / "text.txt",
-        "output_file": f"{output}/ko.tfrecord@{SHARDS}",
-        "vocab_file": corpus / "vocab.txt",
-        "tokenizer": "korean",
-        "max_seq_length": 32,
-        "max_predictions_per_seq": 5,
-        "dupe_factor": 2,
-        "num_workers": 1,
-    }
+        "input_file": corpus / "text.txt", "output_file": f"{output}/ko.tfrecord@{SHARDS}",
+        "vocab_file": corpus / "vocab.txt", "tokenizer": "korean", "max_seq_length": 32,
+        "max_predictions_per_seq": 5, "dupe_factor": 2, "num_workers": 1,
+    }  # fmt: skip
     given.update(flag.lstrip("-").split("=", 1) for flag in flags)
     if "engine" in given:
         del given["num_workers"]  # Spark has its own
@@ -101,6 +98,13 @@ def arguments(corpus, output, *flags):
 def run(corpus, output, *flags):
     assert main(arguments(corpus, output, *flags)) == 0
     return contents(output)
+
+
+def run_small(corpus, output, *flags):
+    """As `run`, of little text in many chunks: for fixtures that several tests share."""
+    with pytest.MonkeyPatch.context() as patch:
+        make_small(patch)
+        return run(corpus, output, *flags)
 
 
 @pytest.fixture(scope="module")
@@ -118,9 +122,7 @@ def small(monkeypatch):
 @pytest.fixture(scope="module")
 def whole(corpus, tmp_path_factory):
     """The output of one process that is not disturbed."""
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        return run(corpus, tmp_path_factory.mktemp("whole"))
+    return run_small(corpus, tmp_path_factory.mktemp("whole"))
 
 
 class RunOutput(NamedTuple):
@@ -147,6 +149,33 @@ def start(corpus, output, *flags, preparation="", **options):
     return subprocess.Popen(argv, cwd=ROOT, **{**pipes, **options})
 
 
+def chunks_in(output):
+    """The files of chunks that a run under way has made."""
+    return list((output / ".ko.tfrecord.work").glob("chunk-??????"))
+
+
+def run_and_die(corpus, output, *flags, preparation):
+    """A run that kills itself where `preparation` says."""
+    program = start(corpus, output, *flags, preparation=preparation)
+    _, errors = program.communicate()
+    assert program.returncode == -signal.SIGKILL, errors
+
+
+def run_tasks(corpus, output, *flags):
+    """Three tasks, one after the other, the first one in the middle."""
+    for index in (2, 0, 1):
+        task = "--num_tasks=3", f"--task_index={index}"
+        assert main(arguments(corpus, output, *flags, *task)) == 0
+    return contents(output)
+
+
+def learn(path, folder, *flags):
+    """The vocabulary that build_vocab makes of a text."""
+    given = [f"--input_file={path}", f"--output_dir={folder}", "--analyser=none"]
+    assert build_vocab(["build_vocab.py", *given, "--vocab_size=600", *flags]) == 0
+    return (folder / "vocab.txt").read_bytes()
+
+
 def records(output):
     files = [str(path) for path in sorted(output.glob("*.tfrecord"))]
     assert find_corruption(files) is None
@@ -167,6 +196,14 @@ def until(condition, seconds=120):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def is_alive(pid):
+    """Whether a process runs; one that nobody has waited for yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def descendants(pid):

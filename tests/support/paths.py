@@ -1,4 +1,4 @@
-"""The project's folders and Python files, test data, and what importing a module brings in."""
+"""The project's folders and Python files, test data, a Python that runs there or imports them."""
 
 import ast
 import os
@@ -31,16 +31,15 @@ OUTSIDE = (
 
 WHEEL = LAYERS[1:]
 
-MODULES = sorted(
-    path.relative_to(ROOT) for layer in LAYERS for path in (ROOT / layer).rglob("*.py")
-)
-FILES = sorted(
-    [
-        *MODULES,
-        *(path.relative_to(ROOT) for path in ROOT.glob("*.py")),
-        *(path.relative_to(ROOT) for name in OUTSIDE for path in (ROOT / name).rglob("*.py")),
-    ]
-)
+
+def _files_in(*folders, pattern="**/*.py"):
+    return sorted(
+        path.relative_to(ROOT) for name in folders for path in (ROOT / name).glob(pattern)
+    )
+
+
+MODULES = _files_in(*LAYERS)
+FILES = sorted([*MODULES, *_files_in("", pattern="*.py"), *_files_in(*OUTSIDE)])
 
 
 def source_of(path):
@@ -51,6 +50,13 @@ def source_of(path):
 def is_for_types(node):
     """Whether a statement is an `if TYPE_CHECKING:`, which never runs."""
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def run_python(*words, cwd=ROOT, **options):
+    """Runs Python in the root, or elsewhere; what `subprocess.run` returns, with text."""
+    return subprocess.run(
+        [sys.executable, *words], cwd=cwd, capture_output=True, text=True, **options
+    )
 
 
 # Imports modules one after the other, until TensorFlow or Keras is there; says after which it is.
@@ -71,6 +77,4 @@ def heavy_imports(*modules):
 
     Empty if none brings them in. "module:expression" is imported, and the expression evaluated.
     """
-    command = [sys.executable, "-c", IMPORTS, *modules]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return run.stdout.split()
+    return run_python("-c", IMPORTS, *modules, check=True).stdout.split()

@@ -10,6 +10,7 @@ As a program it is run_pretraining, or what PROGRAM names, that sends itself a s
 """
 
 import functools
+import json
 import os
 import shlex
 import signal
@@ -17,14 +18,16 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
+import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from bert_common.background import NAME as BACKGROUND
 from bert_tf.summaries.reporter import Reporter
-from run_scripts import classifier, pretrain, programs
+from run_scripts import classifier, extract_features, pretrain, programs
 from tests.support.paths import PYTHONPATH, ROOT
-from tests.support.record_files import FORMAT, make_files
+from tests.support.record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC, make_files
 from tests.support.task_data import SENTENCE_PIECES
 from tests.support.tiny_models import optimize_graphs, write_config
 
@@ -45,6 +48,18 @@ RUN = {
 }
 # What saves memory, but for a second device.
 SAVING = {"precision": "bfloat16", "recompute": "block", "gradient_accumulation_steps": 2}
+PACKED_SIZES = {"max_seq_length": 32, "max_predictions_per_seq": 8}
+# Everything that saves memory at once is on packed rows.
+RECORDS_OF_EVERY_KIND = pytest.mark.parametrize(
+    "record_format, flags",
+    (
+        (PACKED_DYNAMIC, {**SAVING, **PACKED_SIZES, "distribution_strategy": "mirrored"}),
+        (PACKED, {"xla": "auto"}),
+        (DYNAMIC, {"bucket_boundaries": "8,12"}),
+        (FORMAT, {"precision": "float16", "xla": "auto"}),
+    ),
+    ids=("packed dynamic", "packed", "dynamic", "plain"),
+)
 
 
 class Job:
@@ -133,6 +148,20 @@ class PretrainingJob(Job):
             "do_train": True,
             "xla": "off",  # compiles sooner; where XLA matters a test asks for it
         }
+
+
+class ElectraJob(PretrainingJob):
+    """run_pretraining --objective=rtd on a configuration of one layer."""
+
+    def __init__(self, folder, record_format=FORMAT, **sizes):
+        super().__init__(folder, record_format, **sizes)
+        self.config = folder / "electra.json"
+        values = json.loads((folder / "bert.json").read_text())
+        self.config.write_text(json.dumps({**values, "embedding_size": 16, "generator_size": 0.5}))
+
+    def flags(self):
+        electra = {"bert_config_file": None, "config_file": self.config, "objective": "rtd"}
+        return {**super().flags(), **electra}
 
 
 class ClassifierJob(Job):
@@ -301,6 +330,14 @@ def assert_kills_change_nothing(job, flags, steps):
     for folder in ("", "eval"):
         if (whole / folder).is_dir():
             assert_curves_continue(job.output / folder, whole / folder)
+
+
+def features(input_file, output_file, *flags):
+    """What extract_features writes of the last layer: a vector a line."""
+    argv = [f"--input_file={input_file}", f"--output_file={output_file}", "--layers=-1", *flags]
+    assert extract_features.main(["extract_features.py", *argv]) == 0
+    with np.load(output_file) as file:
+        return file["features"]
 
 
 def command(text, **paths):

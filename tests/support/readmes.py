@@ -107,13 +107,9 @@ def bring_korsts(path):
 
 
 def bring_klue_nli(path):
+    names = ("guid", "premise", "hypothesis", "gold_label")
     rows = [
-        {
-            "guid": f"{i}",
-            "premise": f"비가 {i} 온다",
-            "hypothesis": f"{word} 온다",
-            "gold_label": label,
-        }
+        dict(zip(names, (f"{i}", f"비가 {i} 온다", f"{word} 온다", label), strict=True))
         for i in range(64)
         for word, label in (("비", "entailment"), ("눈", "contradiction"))
     ]

@@ -5,10 +5,13 @@ import random
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
+from create_pretraining_data.instances.make_instances import make_records
 from create_pretraining_data.instances.pairs import make_pairs
 from create_pretraining_data.instances.sequences import Sequences, assemble
 from create_pretraining_data.instances.text import TokenizedText
+from create_pretraining_data.records.reader import parsing_spec
 
 
 class Sentence(NamedTuple):
@@ -95,6 +98,22 @@ class Syllables:
 
     def convert_tokens_to_ids(self, pieces):
         return [FIRST + ord(piece) - ord("가") for piece in pieces]
+
+
+def all_records(documents, tokenizer, settings):
+    """The records of all passes, serialized, with the `CorpusStatistics`."""
+    passes, found = make_records(documents, tokenizer, settings, seed=7), []
+    while True:
+        try:
+            found += next(passes)
+        except StopIteration as end:
+            return found, end.value
+
+
+def parsed(records, record_format):
+    """Their features as arrays."""
+    features = tf.io.parse_example(records, parsing_spec(record_format))
+    return {name: values.numpy() for name, values in features.items()}
 
 
 def syllable_documents(seed=0):

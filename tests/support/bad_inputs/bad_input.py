@@ -89,13 +89,16 @@ def bad_text(draw, program, field):
     return "\udcff\udcfe"
 
 
-def draw_case(name, seed):
-    """The case of a program that belongs to a seed."""
+def draw_case(world, name, seed):
+    """The case of a program that belongs to a seed: a flag's value, or a damaged file."""
     draw, program = random.Random(f"{name} {seed}"), PROGRAMS[name]
     if draw.random() < 0.4:
         return draw_flag(draw, program)
     path = draw.choice(list(program.files))
-    return path, draw.choice(DAMAGE[program.files[path]]), draw
+    damage = draw.choice(DAMAGE[program.files[path]])
+    what, content, must_fail = draw.choice(list(damage(draw, (world / path).read_bytes())))
+    more = (f"--flagfile={world / path}",) if path.endswith(".flags") else ()
+    return Case(f"{path}: {what}", {}, more, path, content, must_fail)
 
 
 def draw_flag(draw, program):
@@ -114,14 +117,6 @@ def draw_flag(draw, program):
     if value is None:
         value = bad_text(draw, program, field)
     return Case(f"--{field.name}={str(value)[:40]!r}", {field.name: value})
-
-
-def damaged(world, path, damage, draw):
-    """The case of a file that was damaged."""
-    found = list(damage(draw, (world / path).read_bytes()))
-    what, content, must_fail = draw.choice(found)
-    more = (f"--flagfile={world / path}",) if path.endswith(".flags") else ()
-    return Case(f"{path}: {what}", {}, more, path, content, must_fail)
 
 
 # === Running ===
@@ -154,22 +149,16 @@ def run_case(world, name, seed):
     Returns:
         Whether it was refused, and what is wrong: None, or a text with the case in it.
     """
-    case = draw_case(name, seed)
-    if not isinstance(case, Case):
-        case = damaged(world, *case)
+    case = draw_case(world, name, seed)
+    place = name, case.path, case.what.partition(": ")[2]
     status, lines, wrong = run_program(world, name, case)
     if wrong is None and status == 1:
         wrong = what_is_wrong(case, lines)
-    elif wrong is None and case.must_fail and not is_taken(name, case):
+    elif wrong is None and case.must_fail and place not in TAKEN:
         wrong = f"it was not refused: status {status} {lines}"
     if wrong:
         wrong = f"{name}, seed {seed}, {case.what}: {wrong}"
     return status == 1, wrong
-
-
-def is_taken(name, case):
-    """Whether a run may go well nevertheless."""
-    return (name, case.path, case.what.partition(": ")[2]) in TAKEN
 
 
 def what_is_wrong(case, lines):

@@ -1,8 +1,10 @@
 """Folders of tiny models with random weights, as the training programs leave them."""
 
+import json
+
 import keras
 
-from bert_tf.checkpoint import save_google_checkpoint
+from bert_tf.checkpoint import google_arrays, save_google_checkpoint, write_arrays
 from bert_tf.checkpoint_files import checkpoint_path
 from finetuning.tasks import TASKS
 from model_formats.encoders import ENCODERS
@@ -45,6 +47,17 @@ def write_folder(folder, *arguments, **settings):
     """As `write_model`, without a model to return; the second time for the same it is a copy."""
     write_kept(folder, write_model, *arguments, **settings)
     keras.utils.set_random_seed(5)  # as after the first
+
+
+def change_json(path, **values):
+    """Writes an object again with other values."""
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def drop_weights(prefix, part):
+    """Writes a checkpoint again without the variables whose names have this part."""
+    arrays = google_arrays(str(prefix))
+    write_arrays(str(prefix), {n: arrays.read(n) for n in arrays.shapes if part not in n})
 
 
 def write_model(folder, kind="bert", task="pretraining", sizes=None, names=(), **settings):
