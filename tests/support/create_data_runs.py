@@ -83,15 +83,10 @@ def make_small(patch):
 
 def arguments(corpus, output, *flags):
     given = {
-        "input_file": corpus / "text.txt",
-        "output_file": f"{output}/ko.tfrecord@{SHARDS}",
-        "vocab_file": corpus / "vocab.txt",
-        "tokenizer": "korean",
-        "max_seq_length": 32,
-        "max_predictions_per_seq": 5,
-        "dupe_factor": 2,
-        "num_workers": 1,
-    }
+        "input_file": corpus / "text.txt", "output_file": f"{output}/ko.tfrecord@{SHARDS}",
+        "vocab_file": corpus / "vocab.txt", "tokenizer": "korean", "max_seq_length": 32,
+        "max_predictions_per_seq": 5, "dupe_factor": 2, "num_workers": 1,
+    }  # fmt: skip
     given.update(flag.lstrip("-").split("=", 1) for flag in flags)
     if "engine" in given:
         del given["num_workers"]  # Spark has its own

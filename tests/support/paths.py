@@ -53,6 +53,21 @@ def is_for_types(node):
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
+def run_python(*arguments, cwd=ROOT, timeout=None, **environment):
+    """What a Python process with the arguments prints, which must end well."""
+    paths = os.pathsep.join([PYTHONPATH, os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
 # Imports modules one after the other, until TensorFlow or Keras is there; says after which it is.
 IMPORTS = """
 import importlib, sys
@@ -71,6 +86,4 @@ def heavy_imports(*modules):
 
     Empty if none brings them in. "module:expression" is imported, and the expression evaluated.
     """
-    command = [sys.executable, "-c", IMPORTS, *modules]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return run.stdout.split()
+    return run_python("-c", IMPORTS, *modules).split()

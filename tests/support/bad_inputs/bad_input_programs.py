@@ -66,8 +66,7 @@ COLUMNS = ("nothing", "7", "9" * 5000)
 
 PROGRAMS = {
     "build_vocab": Program(
-        build_vocab.main,
-        build_vocab.BuildVocabFlags,
+        build_vocab.main, build_vocab.BuildVocabFlags,
         {
             "input_file": "{}/text.txt", "output_dir": "{}/out", "analyser": "none",
             "vocab_size": 1000,
@@ -76,8 +75,7 @@ PROGRAMS = {
         {"text": ("a",), "compare": ("{}/none", "{}/text.txt", ",")},
     ),
     "build_vocab on JSON lines": Program(
-        build_vocab.main,
-        build_vocab.BuildVocabFlags,
+        build_vocab.main, build_vocab.BuildVocabFlags,
         {
             "input_file": "{}/text.jsonl", "input_format": "jsonl", "output_dir": "{}/out",
             "analyser": "none", "vocab_size": 1000,
@@ -85,15 +83,13 @@ PROGRAMS = {
         {"text.jsonl": "lines"},
     ),
     "build_vocab --compare": Program(
-        build_vocab.main,
-        build_vocab.BuildVocabFlags,
+        build_vocab.main, build_vocab.BuildVocabFlags,
         {"compare": "{}/model"},
         {"model/vocab.txt": "vocabulary", "model/tokenizer_config.json": "tokenizer"},
         {"input_file": ("a",), "output_dir": ("a",)},
     ),
     "create_pretraining_data": Program(
-        create_data.main,
-        CreateDataFlags,
+        create_data.main, CreateDataFlags,
         {
             "input_file": "{}/text.txt", "output_file": "{}/out/a.tfrecord", "num_workers": 1,
             "tokenizer_dir": "{}/model", "max_seq_length": 16, "dupe_factor": 1,
@@ -110,16 +106,13 @@ PROGRAMS = {
         },
     ),
     "run_pretraining": Program(
-        pretrain.main,
-        PretrainFlags,
+        pretrain.main, PretrainFlags,
         {
             **MODEL_FLAGS, "input_file": "{}/part-0.tfrecord", "output_dir": "{}/out",
             "do_train": True, "num_train_steps": 2, "num_warmup_steps": 1, "train_batch_size": 2,
             "xla": "off",
         },
-        {
-            **MODEL_FILES, "part-0.tfrecord": "records", "part-0.json": "sidecar", **FLAG_FILE,
-        },
+        {**MODEL_FILES, "part-0.tfrecord": "records", "part-0.json": "sidecar", **FLAG_FILE},
         {
             "bucket_boundaries": FINETUNE_TEXTS["bucket_boundaries"],
             "profile_steps": FINETUNE_TEXTS["profile_steps"],
@@ -127,8 +120,7 @@ PROGRAMS = {
         },
     ),
     "run_pretraining, masks drawn": Program(
-        pretrain.main,
-        PretrainFlags,
+        pretrain.main, PretrainFlags,
         {
             **MODEL_FLAGS, "input_file": "{}/unmasked/part-0.tfrecord", "output_dir": "{}/out",
             "do_train": True, "num_train_steps": 2, "num_warmup_steps": 1, "train_batch_size": 2,
@@ -137,12 +129,9 @@ PROGRAMS = {
         {"unmasked/part-0.tfrecord": "records", "unmasked/part-0.json": "sidecar"},
     ),
     "run_classifier": Program(
-        classifier.main,
-        classifier.ClassifierFlags,
+        classifier.main, classifier.ClassifierFlags,
         {**FINETUNE_FLAGS, "task_name": "tsv", "data_dir": "{}/tsv"},
-        {
-            **MODEL_FILES, "tsv/train.tsv": "table", "tsv/dev.tsv": "table", **FLAG_FILE,
-        },
+        {**MODEL_FILES, "tsv/train.tsv": "table", "tsv/dev.tsv": "table", **FLAG_FILE},
         {
             **FINETUNE_TEXTS, "task_name": ("x", "", "CoLA", "klue-ner"), "text_column": COLUMNS,
             "label_column": COLUMNS, "second_column": COLUMNS, "id_column": COLUMNS,
@@ -150,15 +139,13 @@ PROGRAMS = {
         },
     ),
     "run_classifier on JSON lines": Program(
-        classifier.main,
-        classifier.ClassifierFlags,
+        classifier.main, classifier.ClassifierFlags,
         {**FINETUNE_FLAGS, "task_name": "jsonl", "data_dir": "{}/tsv"},
         {"tsv/train.jsonl": "lines", "tsv/dev.jsonl": "lines"},
         {"text_column": ("nothing", "label.x"), "task_type": ("regression",)},
     ),
     "run_classifier on numbers": Program(
-        classifier.main,
-        classifier.ClassifierFlags,
+        classifier.main, classifier.ClassifierFlags,
         {
             **FINETUNE_FLAGS, "task_name": "jsonl", "data_dir": "{}/tsv", "label_column": "score",
             "task_type": "regression",
@@ -166,16 +153,12 @@ PROGRAMS = {
         {"tsv/train.jsonl": "lines", "tsv/dev.jsonl": "lines"},
     ),
     "run_classifier on KLUE's files": Program(
-        classifier.main,
-        classifier.ClassifierFlags,
+        classifier.main, classifier.ClassifierFlags,
         {**FINETUNE_FLAGS, "task_name": "klue-sts", "data_dir": "{}/klue"},
-        {
-            "klue/klue-sts-v1.1_train.json": "json", "klue/klue-sts-v1.1_dev.json": "json",
-        },
+        {"klue/klue-sts-v1.1_train.json": "json", "klue/klue-sts-v1.1_dev.json": "json"},
     ),
     "run_classifier --do_predict": Program(
-        classifier.main,
-        classifier.ClassifierFlags,
+        classifier.main, classifier.ClassifierFlags,
         {"output_dir": "{}/tuned", "data_dir": "{}/tsv", "do_predict": True, "xla": "off"},
         {
             "tuned/finetuning.json": "settings", "tuned/bert_config.json": "config",
@@ -185,8 +168,7 @@ PROGRAMS = {
         {"task_name": ("nsmc",), "predict_split": ("x", "dev ")},
     ),
     "run_ner": Program(
-        ner.main,
-        ner.NerFlags,
+        ner.main, ner.NerFlags,
         {**FINETUNE_FLAGS, "task_name": "conll", "data_dir": "{}/conll"},
         {**MODEL_FILES, "conll/train.txt": "tags", "conll/dev.txt": "tags", **FLAG_FILE},
         {
@@ -195,14 +177,12 @@ PROGRAMS = {
         },
     ),
     "run_ner on KLUE's files": Program(
-        ner.main,
-        ner.NerFlags,
+        ner.main, ner.NerFlags,
         {**FINETUNE_FLAGS, "task_name": "klue-ner", "data_dir": "{}/klue"},
         {"klue/klue-ner-v1.1_train.tsv": "tags", "klue/klue-ner-v1.1_dev.tsv": "tags"},
     ),
     "run_squad": Program(
-        squad.main,
-        squad.SquadFlags,
+        squad.main, squad.SquadFlags,
         {
             **FINETUNE_FLAGS, "train_file": "{}/train.json", "predict_file": "{}/dev.json",
             "max_query_length": 5, "version_2_with_negative": True,
@@ -215,8 +195,7 @@ PROGRAMS = {
         },
     ),
     "run_race": Program(
-        race.main,
-        race.RaceFlags,
+        race.main, race.RaceFlags,
         {**FINETUNE_FLAGS, "data_dir": "{}/race", "max_qa_length": 8},
         {
             **MODEL_FILES, "race/train/middle/0.txt": "json", "race/dev/high/1.txt": "json",
@@ -225,18 +204,14 @@ PROGRAMS = {
         {**FINETUNE_TEXTS, "max_qa_length": ("14",), "high_only": ("x",)},
     ),
     "run_race on JSON lines": Program(
-        race.main,
-        race.RaceFlags,
+        race.main, race.RaceFlags,
         {**FINETUNE_FLAGS, "data_dir": "{}/race", "max_qa_length": 8, "task_name": "jsonl"},
         {"race/train.jsonl": "lines", "race/dev.jsonl": "lines"},
     ),
     "run_similarity": Program(
-        similarity.main,
-        similarity.SimilarityFlags,
+        similarity.main, similarity.SimilarityFlags,
         {**FINETUNE_FLAGS, "task_name": "tsv", "data_dir": "{}/pairs"},
-        {
-            **MODEL_FILES, "pairs/train.tsv": "table", "pairs/dev.tsv": "table", **FLAG_FILE,
-        },
+        {**MODEL_FILES, "pairs/train.tsv": "table", "pairs/dev.tsv": "table", **FLAG_FILE},
         {
             "bucket_boundaries": FINETUNE_TEXTS["bucket_boundaries"],
             "profile_steps": FINETUNE_TEXTS["profile_steps"],
@@ -249,23 +224,17 @@ PROGRAMS = {
         },
     ),
     "run_similarity on JSON lines": Program(
-        similarity.main,
-        similarity.SimilarityFlags,
-        {
-            **FINETUNE_FLAGS, "train_file": "{}/pairs/train.jsonl",
-            "dev_file": "{}/pairs/dev.jsonl",
-        },
+        similarity.main, similarity.SimilarityFlags,
+        {**FINETUNE_FLAGS, "train_file": "{}/pairs/train.jsonl", "dev_file": "{}/pairs/dev.jsonl"},
         {"pairs/train.jsonl": "lines", "pairs/dev.jsonl": "lines"},
     ),
     "run_similarity on KLUE's files": Program(
-        similarity.main,
-        similarity.SimilarityFlags,
+        similarity.main, similarity.SimilarityFlags,
         {**FINETUNE_FLAGS, "task_name": "klue-sts", "data_dir": "{}/klue"},
         {"klue/klue-sts-v1.1_train.json": "json", "klue/klue-sts-v1.1_dev.json": "json"},
     ),
     "search": Program(
-        search.main,
-        search.SearchFlags,
+        search.main, search.SearchFlags,
         {"model_dir": "{}/model", "corpus": "{}/tsv/train.tsv", "query": "the film"},
         {**MODEL_FILES, "tsv/train.tsv": "table", **FLAG_FILE},
         {
@@ -274,15 +243,13 @@ PROGRAMS = {
         },
     ),
     "search in lines": Program(
-        search.main,
-        search.SearchFlags,
+        search.main, search.SearchFlags,
         {"model_dir": "{}/model", "corpus": "{}/text.txt", "query": "the film"},
         {"text.txt": "text"},
         {"text_column": ("text",), "show_column": ("text",)},
     ),
     "retrieval": Program(
-        retrieval.main,
-        retrieval.RetrievalFlags,
+        retrieval.main, retrieval.RetrievalFlags,
         {"model_dir": "{}/model", "questions": "{}/dev.json", "max_seq_length": 16},
         {**MODEL_FILES, "dev.json": "questions", **FLAG_FILE},
         {
@@ -291,8 +258,7 @@ PROGRAMS = {
         },
     ),
     "retrieval of a collection": Program(
-        retrieval.main,
-        retrieval.RetrievalFlags,
+        retrieval.main, retrieval.RetrievalFlags,
         {"model_dir": "{}/model", "data_dir": "{}/beir", "max_seq_length": 16},
         {
             "beir/queries.jsonl": "lines", "beir/corpus.jsonl": "lines",
@@ -301,8 +267,7 @@ PROGRAMS = {
         {"data_dir": ("{}/none", "{}/tsv"), "split": ("x", "../x")},
     ),
     "extract_features": Program(
-        extract_features.main,
-        extract_features.ExtractFeaturesFlags,
+        extract_features.main, extract_features.ExtractFeaturesFlags,
         {
             **MODEL_FLAGS, "input_file": "{}/sentences.txt", "output_file": "{}/out.jsonl",
             "max_seq_length": 16, "layers": "-1",
@@ -311,8 +276,7 @@ PROGRAMS = {
         {"layers": NO_LAYERS, "pooling": ("mean",), "output_file": ("{}/model", "{}/text.txt/a")},
     ),
     "adapt_checkpoint": Program(
-        adapt_checkpoint.main,
-        adapt_checkpoint.AdaptFlags,
+        adapt_checkpoint.main, adapt_checkpoint.AdaptFlags,
         {
             "model_dir": "{}/model", "output_dir": "{}/out", "add_tokens": "{}/words.txt",
             "max_position_embeddings": 40,
@@ -325,8 +289,7 @@ PROGRAMS = {
         },
     ),
     "average_models": Program(
-        average_models.main,
-        average_models.AverageFlags,
+        average_models.main, average_models.AverageFlags,
         {"models": "{}/model,{}/model/model.ckpt-3", "output_dir": "{}/out"},
         {**MODEL_FILES, **FLAG_FILE},
         {
@@ -335,8 +298,7 @@ PROGRAMS = {
         },
     ),
     "export_model": Program(
-        export_model.main,
-        export_model.ExportFlags,
+        export_model.main, export_model.ExportFlags,
         {
             "model_dir": "{}/model", "output_dir": "{}/out", "format": "huggingface",
             "init_checkpoint": "{}/model/model.ckpt-3", "max_shard_size": "1MB",
@@ -350,15 +312,13 @@ PROGRAMS = {
         },
     ),
     "fill_masks": Program(
-        fill_masks.main,
-        fill_masks.FillMasksFlags,
+        fill_masks.main, fill_masks.FillMasksFlags,
         {"model_dir": "{}/model", "text": "the [MASK]"},
         {**MODEL_FILES, **FLAG_FILE},
         {"text": ("the", "[MASK]|", "[MASK]" * 99), "model_dir": ("{}/none", "{}/text.txt")},
     ),
     "explore": Program(
-        explore.main,
-        explore.ExploreFlags,
+        explore.main, explore.ExploreFlags,
         {"model_dir": "{}/model", "tokenizers": "{}/model", "port": 0},
         {**MODEL_FILES, **FLAG_FILE},
         {
@@ -367,37 +327,27 @@ PROGRAMS = {
         },
     ),
     "glue_plan": Program(
-        glue_plan.main,
-        glue_plan.PlanFlags,
-        {
-            "benchmark": "glue", "model": "{}/model", "data_dir": "{}/glue",
-            "output_dir": "{}/out",
-        },
+        glue_plan.main, glue_plan.PlanFlags,
+        {"benchmark": "glue", "model": "{}/model", "data_dir": "{}/glue", "output_dir": "{}/out"},
         {"model/bert_config.json": "there", "glue/CoLA/dev.tsv": "there", **FLAG_FILE},
         {"model": ("{}/none", "{}/tsv", "{}/text.txt"), "data_dir": ("{}/none", "{}/text.txt")},
     ),
     "plan": Program(
-        plan.main,
-        plan.CorpusPlanFlags,
+        plan.main, plan.CorpusPlanFlags,
         {"corpus_gb": "1", "model": "bert_base"},
         FLAG_FILE,
         {"corpus_gb": ("x", "0", "-1", "1,,2", "nan", "inf", "9" * 5000, "1,2,3,4,5,6,7")},
     ),
     "plan of models": Program(
-        plan.main,
-        plan.CorpusPlanFlags,
+        plan.main, plan.CorpusPlanFlags,
         {"config_file": "{}/model/bert_config.json", "lengths": "16"},
         {"model/bert_config.json": "config alone", **FLAG_FILE},
         {"lengths": ("x", "0", "1", "1,,2", "-1", "9" * 5000, "2,3,4,5,6")},
     ),
     "benchmark_table": Program(
-        benchmark_table.main,
-        benchmark_table.TableFlags,
+        benchmark_table.main, benchmark_table.TableFlags,
         {"benchmark": "glue", "output_dir": "{}/results"},
-        {
-            "results/cola/eval_results.txt": "results", "results/rte/seeds.tsv": "seeds",
-            **FLAG_FILE,
-        },
+        {"results/cola/eval_results.txt": "results", "results/rte/seeds.tsv": "seeds", **FLAG_FILE},
         {"output_dir": ("{}/none", "{}/text.txt", "{}/model")},
     ),
 }  # fmt: skip

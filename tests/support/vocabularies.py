@@ -1,0 +1,17 @@
+"""Writes small vocabularies."""
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+INITIALS = [chr(code) for code in range(0x1100, 0x1113)]
+LATER_JAMO = [chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))]
+JAMO = [*INITIALS, *("##" + jamo for jamo in INITIALS + LATER_JAMO)]
+
+
+def write_lines(path, lines):
+    """Writes a file of these lines; returns its path."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def write_pieces(folder, pieces):
+    """Writes vocab.txt with the special tokens and these; returns its path."""
+    return write_lines(folder / "vocab.txt", [*SPECIAL, *pieces])
