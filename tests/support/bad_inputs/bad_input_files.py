@@ -17,8 +17,8 @@ from tests.support.task_data import (
     write_table,
 )
 from tests.support.tiny_models import tiny_model, write_config
+from tests.support.vocabularies import write_pieces
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = ["나", "##는", "학교", "##에", "갔", "##다", ".", "good", "bad", "the", "film", "red", "?"]
 SENTENCES = "나는 학교에 갔다.\nthe film is good\n\n학교는 bad\n나는 red film\n" * 4
 
@@ -31,8 +31,7 @@ def make_world(folder):
     model = folder / "model"
     for path in (model, folder / "tsv", folder / "conll", folder / "klue", folder / "race"):
         path.mkdir()
-    pieces = [*SPECIAL, *WORDS]
-    (model / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    write_pieces(model, WORDS)
     (model / "tokenizer_config.json").write_text('{"kind": "korean"}')
     (model / "pretraining.json").write_text('{"trained_positions": 32}')
     write_config(model / "bert_config.json")
@@ -76,17 +75,13 @@ def make_world(folder):
         for i in range(4)
     ]  # fmt: skip
     for split in ("train", "dev"):
-        path = folder / "klue" / f"klue-sts-v1.1_{split}.json"
-        path.write_text(json.dumps(similar))
+        (folder / "klue" / f"klue-sts-v1.1_{split}.json").write_text(json.dumps(similar))
     write_pairs(folder)
     shutil.copytree(model, folder / "tuned", ignore=shutil.ignore_patterns("*ckpt*"))
     classifier_model = SequenceClassifier(tiny_model(num_hidden_layers=1).encoder, 2)
     save_google_checkpoint(classifier_model, str(folder / "tuned" / "model.ckpt-1"))
-    remembered = dict.fromkeys(TASKS["classification"].settings) | {
-        "task_name": "tsv",
-        "max_seq_length": 16,
-    }
-    remembered["task"] = "classification"
+    remembered = dict.fromkeys(TASKS["classification"].settings)
+    remembered |= {"task": "classification", "task_name": "tsv", "max_seq_length": 16}
     (folder / "tuned" / "finetuning.json").write_text(json.dumps(remembered))
     (folder / "job.flags").write_text("--random_seed=1\n")
     return folder

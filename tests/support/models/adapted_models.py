@@ -10,9 +10,9 @@ from model_formats.model_folder import ModelFolder
 from run_scripts.conversion.adapt_checkpoint import main
 from tests.support.models.kept_folders import write_kept
 from tests.support.tiny_models import tiny_model, write_config
+from tests.support.vocabularies import SPECIAL, write_lines
 from tokenization import load_tokenizer
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 OLD = [*SPECIAL, "[unused1]", "대", "##출", "금리", "##는", "학교", "##에", "갔", "##다", "."]
 NEW = ["[MASK]", "##다", "갔", "대출", "학교", "예금", "##에", ".", *SPECIAL[:4], "상환", "##는"]
 TEXT = "학교에 갔다."  # the same pieces in both
@@ -23,7 +23,7 @@ POSITIONS = "bert/embeddings/position_embeddings"
 
 def write_tokenizer(folder, pieces, **options):
     folder.mkdir(exist_ok=True)
-    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in pieces))
+    write_lines(folder / "vocab.txt", pieces)
     (folder / "tokenizer_config.json").write_text(json.dumps({"kind": "korean", **options}))
     return folder
 
