@@ -116,19 +116,19 @@ def test_blank_lines_count_in_messages(tmp_path):
     "header, labels",
     (
         # The names that a published data set has.
-        (("comments", "bias", "hate"), ("none", "hate")),
+        (("hate", "bias", "comments"), ("none", "hate")),
         # Any name, where all labels are numbers.
-        (("리뷰내용", "주문", "만족도"), ("1", "5")),
-        (("reviewText", "n", "overall"), ("1.0", "5.0")),
-        (("text", "id", "label"), ("0", "1")),
+        (("만족도", "주문", "리뷰내용"), ("1", "5")),
+        (("overall", "n", "reviewText"), ("1.0", "5.0")),
+        (("label", "id", "text"), ("0", "1")),
     ),
 )
 def test_headers_of_numbered_columns(tmp_path, kind, separator, header, labels):
-    rows = [("가", "x", labels[0]), ("나", "x", labels[1]), ("다", "x", labels[0])]
-    columns = Columns("0", None, "2")
+    rows = [(labels[0], "x", "가"), (labels[1], "x", "나"), (labels[0], "x", "다")]
+    columns = Columns("2", None, "0")
     text = "".join(separator.join(row) + "\n" for row in rows)
     write(tmp_path, f"train.{kind}", separator.join(header) + "\n" + text)
-    said = f"line 1 must be an example, .* --text_column={header[0]}. Received: {header[0]}, "
+    said = f"line 1 must be an example, .* --text_column={header[2]}. Received: {header[2]}, "
     with pytest.raises(InputError, match=said):
         read(tmp_path, kind, columns=columns)
     write(tmp_path, f"train.{kind}", text)
