@@ -1,6 +1,5 @@
 """run_squad: questions in, answers out, with the smallest models that can learn."""
 
-import dataclasses
 import json
 
 import numpy as np
@@ -13,7 +12,7 @@ from finetuning.question_answering.task import answer_positions, nearest_sentenc
 from finetuning.question_answering.windows import encode_questions, make_windows
 from run_scripts import squad
 from tests.support.paths import ROOT
-from tests.support.programs import NO_DROPOUT, results
+from tests.support.programs import NO_DROPOUT, one_line, results
 from tests.support.task_data import (
     NUMBERS,
     WORDS,
@@ -23,14 +22,7 @@ from tests.support.task_data import (
     write_tokenizer,
 )
 from tests.support.tiny_models import write_config
-
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-
-
-def write_vocabulary(folder):
-    path = folder / "words.txt"
-    path.write_text("\n".join([*SPECIAL, *WORDS, *NUMBERS, "what", "number", "?", "."]) + "\n")
-    return path
+from tests.support.vocabularies import write_pieces
 
 
 def write_squad_config(folder, kind, **changes):
@@ -50,7 +42,7 @@ def train(folder, kind="bert", version_2=False, *flags):
     return run(
         folder,
         f"--{kind}_config_file={write_squad_config(folder, kind)}",
-        f"--vocab_file={write_vocabulary(folder)}",
+        f"--vocab_file={write_pieces(folder, [*WORDS, *NUMBERS, 'what', 'number', '?', '.'])}",
         f"--data_dir={folder}",
         "--train_file=train.json",
         "--predict_file=dev.json",
@@ -130,9 +122,7 @@ def check_again(folder, capsys):
     assert run(folder, f"--predict_file={folder}/dev.json", "--do_predict") == 0
     assert "tokens from" in capsys.readouterr().out
     assert written(folder) == answers
-    assert results(folder / "output") == {
-        name: value for name, value in before.items() if name != "global_step"
-    } | {"global_step": 48}
+    assert results(folder / "output") == before | {"global_step": 48}
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -207,42 +197,18 @@ def test_answers_that_are_not_known(trained, capsys):
     assert "--do_eval needs a split with labels" in one_line(capsys)
 
 
-def one_line(capsys):
-    error = capsys.readouterr().err
-    lines = [line for line in error.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1 and "Traceback" not in error
-    return lines[0]
-
-
-def broken(**changes):
-    """Two questions, one of them other than it should be."""
-    questions = number_questions(2, 7)
-    questions["data"][0]["paragraphs"][1]["qas"][0].update(changes)
-    return questions
-
-
-BROKEN = {
-    "twice": (broken(id="7-0"), "the id must be unique"),
-    "elsewhere": (broken(answers=[{"text": "zebra", "answer_start": 3}]), "must be in its text"),
-    "version 2": (broken(answers=[], is_impossible=True), "without --version_2_with_negative"),
-    "no answer": (broken(answers=[]), "must have an answer"),
-    "KorQuAD 2": ({"data": [{"context": "<html>"}]}, "must have 'paragraphs'"),
-    "a list": ([1], "format of SQuAD"),
-}
-
-
-@pytest.mark.parametrize("questions, message", BROKEN.values(), ids=BROKEN)
-def test_a_broken_file_is_one_line(questions, message, trained, capsys):
-    path = write_questions(trained / "broken.json", questions)
+@pytest.mark.parametrize(
+    "text, message",
+    (("[1]", "format of SQuAD"), ("[" * 100_000, "must hold JSON")),
+    ids=("a list", "endless brackets"),
+)
+def test_a_broken_file_is_one_line(text, message, trained, capsys):
+    """What may be wrong in questions is in test_question_data.py."""
+    path = trained / "broken.json"
+    path.write_text(text)
     assert run(trained, f"--predict_file={path}", "--do_predict") == 1
-    assert message in one_line(capsys)
-
-
-def test_endless_brackets_are_one_line(trained, capsys):
-    path = trained / "brackets.json"
-    path.write_text("[" * 100_000)
-    assert run(trained, f"--predict_file={path}", "--do_predict") == 1
-    assert f"{path} must hold JSON" in one_line(capsys)
+    line = one_line(capsys)
+    assert str(path) in line and message in line
 
 
 REFUSED = {
@@ -300,14 +266,6 @@ def test_korquad(tmp_path):
     assert found["eval_reachable_exact"] == 100
 
 
-@dataclasses.dataclass
-class FakeContextWindow:
-    """What `answer_positions` reads of one."""
-
-    spans: np.ndarray
-    first: int
-
-
 def test_answer_positions_is_in_the_window_or_at_cls(tmp_path):
     tokenizer = write_tokenizer(tmp_path)
     question = Question("a", "누구가?", "서울 임종석은 끝", (Answer("임종석은", 3),), False)
@@ -316,7 +274,7 @@ def test_answer_positions_is_in_the_window_or_at_cls(tmp_path):
     (window,), _ = make_windows([question], encoded, tokenizer, 16, 4)
     place = answer_positions(window, encoded[0], question)
     assert place == (known.start_position, known.end_position) != (0, 0)
-    half = FakeContextWindow(window.spans[:2], window.first)  # 서울 임종석
+    half = window._replace(spans=window.spans[:2])  # 서울 임종석
     assert answer_positions(half, encoded[0], question) == (0, 0)
     assert answer_positions(window, encoded[0], question._replace(answers=())) == (0, 0)
     # Of an answer that --skip_bad_answers keeps for the score, which is not in the text.
