@@ -75,6 +75,7 @@ def plainly(model, files, record_format=FORMAT):
         pytest.param(30, "bert", FORMAT, marks=pytest.mark.slow),
         (8, "bert", WITHOUT_LABELS),
     ),
+    ids=("a part of the batch left", "one batch", "no sentence labels"),
 )
 def test_every_record_counts_once(tmp_path, batch_size, kind, record_format):
     """Whatever the batches are, and with labels of sentences or without."""
