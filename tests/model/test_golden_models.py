@@ -35,10 +35,12 @@ def assert_near(found, expected):
 def test_every_layer(golden):
     _, model, inputs, expected = golden
     out = model.encoder(inputs, return_all_layers=True)
-    layers = {f"encoder_layer_{i}": layer for i, layer in enumerate(out.pop("encoder_outputs"))}
+    for name in ("embedding_output", "sequence_output", "pooled_output"):
+        assert_near(out[name], expected[name])
+    layers = {f"encoder_layer_{i}": layer for i, layer in enumerate(out["encoder_outputs"])}
     assert set(layers) == {name for name in expected if name.startswith("encoder_layer_")}
-    for name, found in {**out, **layers}.items():
-        assert_near(found, expected[name])
+    for name, layer in layers.items():
+        assert_near(layer, expected[name])
 
 
 def test_logits_and_losses(golden):
