@@ -178,6 +178,7 @@ def test_google_s_way_to_cut_answers(trained, capsys):
     assert found == [(number, 100), (f"{number},한", 0)]
     flags = ["--google_answers", "--start_n_top=2"]
     (trained / "beams").mkdir()
+    capsys.readouterr()  # warnings of the text's [UNK]
     assert train(trained / "beams", "bert", False, *flags) == 1
     assert "--google_answers requires BERT's head" in one_line(capsys)
 
