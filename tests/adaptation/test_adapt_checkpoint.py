@@ -33,7 +33,7 @@ from tests.support.paths import TEST_DATA
 from tests.support.programs import NO_DROPOUT, PretrainingJob
 from tests.support.task_data import write_splits
 from tests.support.tiny_models import SIZES
-from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
+from tests.support.vocabularies import SPECIAL, write_tokenizer
 from tokenization import load_tokenizer
 
 

@@ -5,7 +5,7 @@ import pytest
 from bert_common.errors import InputError
 from model_formats.adaptation.added_tokens import add_tokens, plan_added_rows, read_tokens
 from tests.support.models.released_models import SPM_MODEL
-from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
+from tests.support.vocabularies import SPECIAL, write_tokenizer
 from tokenization import SentencePieceTokenizer, load_tokenizer
 
 PIECES = ["[PAD]", "[unused1]", "[unused2]", *SPECIAL[1:], "금", "##리", "##는", "bank", "##s"]

@@ -17,7 +17,7 @@ from model_formats.adaptation.positions import interpolate, repeat
 from model_formats.adaptation.spelling import Piece, spelling_of
 from tests.support.models.released_models import SPM_MODEL
 from tests.support.paths import TEST_DATA
-from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
+from tests.support.vocabularies import SPECIAL, write_tokenizer
 from tokenization import FullTokenizer, SentencePieceTokenizer, load_tokenizer
 
 OLD = [*SPECIAL, "[unused1]", "대", "##대", "##출", "금리", "##금리", "학교", "는", "##는"]

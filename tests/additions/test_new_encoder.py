@@ -33,7 +33,7 @@ from tests.support.models.model_folders import PIECES, write_folder, write_model
 from tests.support.programs import ClassifierJob, PretrainingJob, results
 from tests.support.task_data import single_rows, write_splits
 from tests.support.tiny_models import ONE_LAYER, SIZES, random_batch, tensors
-from tests.support.tokenizer_folders import write_tokenizer
+from tests.support.vocabularies import write_tokenizer
 
 
 @dataclasses.dataclass(frozen=True)

@@ -44,11 +44,6 @@ def write(browser, name, text):
     field.send_keys(Keys.CONTROL, "a")
     field.send_keys(Keys.DELETE)
     field.send_keys(text)
-    settle(browser)
-
-
-def settle(browser):
-    """Waits until the page has asked what was typed or chosen, and has shown the answers."""
     wait_until_ready(browser)
 
 
@@ -72,7 +67,7 @@ def percent(share):
 
 def open_tab(browser, name):
     browser.find_element(By.ID, f"tab-{name}").click()
-    settle(browser)
+    wait_until_ready(browser)
 
 
 def check_console(browser):

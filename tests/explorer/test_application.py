@@ -37,6 +37,12 @@ def port(model):
         yield port
 
 
+def head(port, path, length):
+    """The first lines of a request, as a browser sends them before the body."""
+    lines = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Ticket: gone\r\n"
+    return f"{lines}Content-Type: application/json\r\n{length}\r\n\r\n".encode()
+
+
 @pytest.mark.parametrize("part", ["", "/model.ckpt-3"])
 def test_the_program_shows_a_folder_or_a_checkpoint(model, part, monkeypatch):
     shown = []
@@ -149,14 +155,12 @@ def test_names_of_this_machine(port):
 
 def test_a_large_body_is_refused_unread(port):
     """Before it is sent, or, where its length is not told, after a little of it."""
-    head = f"POST /api/pieces HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
-    head += "Content-Type: application/json\r\n"
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-        connection.sendall(f"{head}Content-Length: 10000000\r\n\r\n".encode())
+        connection.sendall(head(port, "/api/pieces", "Content-Length: 10000000"))
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
     sent, answered = 0, b""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-        connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        connection.sendall(head(port, "/api/pieces", "Transfer-Encoding: chunked"))
         connection.settimeout(0.2)
         while not answered and sent < 10_000_000:
             connection.sendall(b"4000\r\n" + b" " * 0x4000 + b"\r\n")
@@ -273,9 +277,7 @@ def test_a_search_ends_when_its_asker_has_left(port, model, monkeypatch):
     monkeypatch.setattr(model, "fill_mask", fill_mask)
     body = json.dumps({"text": "[MASK]"}).encode()
     with socket.create_connection(("127.0.0.1", port)) as connection:
-        head = f"POST /api/guesses HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: "
-        head += f"application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        connection.sendall(head.encode() + body)
+        connection.sendall(head(port, "/api/guesses", f"Content-Length: {len(body)}") + body)
         assert begun.wait(60)
     wait_for(lambda: send(port, "GET", "/api/queue").values["length"] == 0)
     assert len(searched) < 100
@@ -290,13 +292,12 @@ def test_too_many_masks(port):
 def test_who_has_gone_is_not_waited_for(port, slow):
     go_on, started, most = slow
     body = json.dumps({"word": "나"}).encode()
-    head = f"POST /api/neighbours HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Ticket: gone\r\n"
-    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    asked = head(port, "/api/neighbours", f"Content-Length: {len(body)}") + body
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         first = pool.submit(ask, port, "neighbours", word="나")
         assert started.wait(60)
         with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-            connection.sendall(head.encode() + body)
+            connection.sendall(asked)
             wait_for(lambda: position(port, "gone") == 1)
         wait_for(lambda: position(port, "gone") is None)
         go_on.set()
@@ -307,9 +308,8 @@ def test_who_goes_before_the_end_of_a_request_is_no_error(port, caplog, monkeypa
     """Nothing is printed, as of a browser that leaves the page while it sends."""
     log = logging.getLogger("uvicorn.error")
     monkeypatch.setattr(log, "handlers", [caplog.handler])
-    head = f"POST /api/pieces HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 100\r\n"
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-        connection.sendall(f"{head}Content-Type: application/json\r\n\r\n{{".encode())
+        connection.sendall(head(port, "/api/pieces", "Content-Length: 100") + b"{")
         time.sleep(0.2)  # until the server waits for the rest
     assert ask(port, "pieces", text="나는").status == 200
     time.sleep(0.3)  # a traceback is printed after the answer

@@ -19,7 +19,6 @@ from explore_browser import (  # noqa: E402
     open_tab,
     percent,
     pieces,
-    settle,
     value,
     wait_until_ready,
     write,
@@ -32,6 +31,10 @@ from selenium.webdriver.support.ui import Select  # noqa: E402
 
 pytestmark = pytest.mark.slow
 TEXT, MASKED = "나는 학교에 갔다.", "나는 학교[MASK] 갔다."
+SET_TEXT = (
+    "const field = document.getElementById('text'); field.value = arguments[0];"
+    "field.dispatchEvent(new Event('input', {bubbles: true}))"
+)
 
 
 @pytest.fixture(scope="module")
@@ -61,61 +64,53 @@ def test_masked_by_a_click_and_filled_in(page, model):
     hues = [each.get_attribute("class") for each in find(page, "#pieces .word")]
     assert hues == [f"word hue-{i}" for i in range(4)]
     find(page, "#pieces .piece")[3].click()
-    settle(page)
+    wait_until_ready(page)
     assert value(page, "text") == MASKED and pieces(page)[3] == "[MASK]"
     (expected,) = model.fill_mask(MASKED, 8)
     assert bars(page, "guesses") == [(g.text, percent(g.probability)) for g in expected]
     assert "에" in find(page, "#guesses h3")[0].text
     find(page, "#guesses button")[1].click()
-    settle(page)
+    wait_until_ready(page)
     assert value(page, "text") == MASKED.replace("[MASK]", expected[1].text)
     write(page, "text", TEXT)
     for number, text in ((0, "[MASK]는 학교에 갔다."), (4, "[MASK]는 학교에 [MASK]다.")):
         find(page, "#pieces .piece")[number].click()
-        settle(page)
+        wait_until_ready(page)
         assert value(page, "text") == text
     page.find_element(By.ID, "text").send_keys(Keys.END, " 나")  # typing keeps what masks hide
-    settle(page)
+    wait_until_ready(page)
     for number in (0, 4):
         find(page, "#pieces .piece")[number].click()
-        settle(page)
+        wait_until_ready(page)
     assert value(page, "text") == f"{TEXT} 나"
     check_console(page)
 
 
 def test_every_tab_reads_the_text_as_it_stands(page):
     find(page, "#pieces .piece")[3].click()
-    settle(page)
+    wait_until_ready(page)
     open_tab(page, "cuts")
     shown = find(page, "#cuts .cut")[0].find_elements(By.CSS_SELECTOR, ".piece")
     assert [each.text for each in shown] == ["나", "##는", "학교", "[MASK]", "갔", "##다", "."]
 
 
 def test_a_long_text_leaves_the_answers_in_sight(page):
-    page.execute_script(
-        "const field = document.getElementById('text'); field.value = arguments[0];"
-        "field.dispatchEvent(new Event('input', {bubbles: true}))",
-        "나는 학교에 갔다.\n" * 200,
-    )
-    settle(page)
+    page.execute_script(SET_TEXT, "나는 학교에 갔다.\n" * 200)
+    wait_until_ready(page)
     field = page.find_element(By.ID, "text")
     assert field.size["height"] <= 0.45 * page.execute_script("return innerHeight")
 
 
 def test_characters_of_two_units_and_whole_words(page):
-    page.execute_script(
-        "const field = document.getElementById('text'); field.value = arguments[0];"
-        "field.dispatchEvent(new Event('input', {bubbles: true}))",
-        "😀😀 나는 학교에 갔다.",
-    )
-    settle(page)
+    page.execute_script(SET_TEXT, "😀😀 나는 학교에 갔다.")
+    wait_until_ready(page)
     find(page, "[name=unit][value=word]")[0].click()
     find(page, "#pieces .piece")[pieces(page).index("학교")].click()
-    settle(page)
+    wait_until_ready(page)
     assert value(page, "text") == "😀😀 나는 [MASK] 갔다."
     assert len(find(page, "#guesses .bars")) == 1
     find(page, "#pieces .masked")[0].click()
-    settle(page)
+    wait_until_ready(page)
     assert value(page, "text") == "😀😀 나는 학교에 갔다."
 
 
@@ -123,19 +118,19 @@ def test_the_keyboard_alone(page, model):
     keys = ActionChains(page)
     find(page, "#pieces .piece")[0].send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
     keys.send_keys(Keys.ENTER).perform()
-    settle(page)
+    wait_until_ready(page)
     assert value(page, "text") == MASKED
     assert page.switch_to.active_element.text.startswith("[MASK]")  # the focus stays there
     ActionChains(page).send_keys(Keys.ENTER).perform()
-    settle(page)
+    wait_until_ready(page)
     assert value(page, "text") == TEXT
     page.find_element(By.ID, "tab-pieces").send_keys(Keys.ARROW_RIGHT)
-    settle(page)
+    wait_until_ready(page)
     assert page.find_element(By.ID, "panel-attention").is_displayed()
     assert not page.find_element(By.ID, "panel-pieces").is_displayed()
     ActionChains(page).send_keys(Keys.END).perform()
     assert page.switch_to.active_element.get_attribute("id") == "tab-cuts"
-    settle(page)
+    wait_until_ready(page)
     assert [each.text.split("\n")[0] for each in find(page, "#cuts h3")][1].startswith("letters")
     check_console(page)
 
@@ -145,7 +140,7 @@ def test_attention_of_chosen_heads(page, model):
     expected = model.attention(TEXT)
     Select(page.find_element(By.ID, "layer")).select_by_value("2")
     Select(page.find_element(By.ID, "head")).select_by_value("3")
-    settle(page)
+    wait_until_ready(page)
     rows = find(page, "#attention .left .row")
     assert [row.text for row in rows] == list(expected.pieces)
     shares = expected.probabilities[1, 2].round(4)  # [T, T]
@@ -160,7 +155,7 @@ def test_attention_of_chosen_heads(page, model):
     assert find(page, "#attention .row[aria-pressed=true]")[0].text == expected.pieces[4]
     assert 0 < shown <= len(rows)
     find(page, "#heads button")[5].click()  # the second of layer 2
-    settle(page)
+    wait_until_ready(page)
     assert (value(page, "layer"), value(page, "head")) == ("2", "2")
     find(page, "[name=view][value=grid]")[0].click()
     canvas = find(page, "#attention canvas")[0]
@@ -183,7 +178,7 @@ def test_words_and_texts(page, model):
     write(page, "other-text", "the red book")
     for pooling in ("mean", "cls"):
         Select(page.find_element(By.ID, "pooling")).select_by_value(pooling)
-        settle(page)
+        wait_until_ready(page)
         first, second = model.embed([TEXT, "the red book"], pooling, (0, 1, 2))
         lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
         expected = (first * second).sum(axis=1) / lengths
@@ -207,7 +202,7 @@ def test_words_and_texts(page, model):
     assert len(find(page, "#senses .scatter text")) == 6 + 4
     assert covered_labels(page) == []
     Select(page.find_element(By.ID, "sense-layer")).select_by_value("0")
-    settle(page)
+    wait_until_ready(page)
     assert "층 0" in find(page, "#senses .big")[0].text
     refused = [each["message"] for each in page.get_log("browser") if "400" not in each["message"]]
     assert refused == []
@@ -252,7 +247,7 @@ def test_a_narrow_screen_and_nothing_from_elsewhere(browser, port):
     open_page(browser, port, width=400)
     for button in find(browser, "[role=tab]"):
         button.click()
-        settle(browser)
+        wait_until_ready(browser)
         assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
     addresses = browser.execute_script(
         "return performance.getEntriesByType('resource').map(each => each.name)"
@@ -280,7 +275,7 @@ def test_refusals_in_the_page_s_language(page, model, monkeypatch):
     assert "ZeroDivisionError" in shown.text
     monkeypatch.setattr(model, "nearest", nearest)
     find(page, "#neighbours .error button")[0].click()
-    settle(page)
+    wait_until_ready(page)
     assert len(bars(page, "neighbours")) > 9 and find(page, "#neighbours .error") == []
 
 

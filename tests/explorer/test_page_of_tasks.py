@@ -1,5 +1,7 @@
 """The page of fine-tuned models in a browser without a screen: a model of each kind."""
 
+import contextlib
+
 import pytest
 from explore_page import served
 
@@ -21,74 +23,65 @@ pytestmark = pytest.mark.slow
 TEXT = "나는 학교에 갔다."
 
 
-def fine_tuned(folder, task, **settings):
-    write_strong_folder(folder, task, **settings)
-    return load_model(folder)
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Opens the page of a fine-tuned model for a task, and writes into it; the model."""
+    with contextlib.ExitStack() as stack:
 
+        def open_with(task, **fields):
+            write_strong_folder(tmp_path, task)
+            model = load_model(tmp_path)
+            open_page(browser, stack.enter_context(served(model)))
+            for name, text in fields.items():
+                write(browser, name, text)
+            return model
 
-def test_a_classifier(browser, tmp_path):
-    model = fine_tuned(tmp_path, "classification")
-    with served(model) as port:
-        open_page(browser, port)
-        write(browser, "text", TEXT)
-        expected = model.predict(TEXT)
-        assert find(browser, "#prediction .big")[0].text == expected.label
-        best = percent(expected.probabilities[expected.label])
-        assert bars(browser, "prediction")[0] == (expected.label, best)
-        find(browser, "#second-field summary")[0].click()
-        write(browser, "second", "the book is red")
-        expected = model.predict((TEXT, "the book is red"))
-        best = percent(expected.probabilities[expected.label])
-        assert bars(browser, "prediction")[0] == (expected.label, best)
-        open_tab(browser, "pieces")
-        assert find(browser, "#pieces button") == [] and len(find(browser, "#pieces .piece")) == 11
+        yield open_with
         check_console(browser)
 
 
-def test_entities(browser, tmp_path):
-    model = fine_tuned(tmp_path, "ner")
+def test_a_classifier(browser, opened):
+    model = opened("classification", text=TEXT)
+    expected = model.predict(TEXT)
+    assert find(browser, "#prediction .big")[0].text == expected.label
+    best = percent(expected.probabilities[expected.label])
+    assert bars(browser, "prediction")[0] == (expected.label, best)
+    find(browser, "#second-field summary")[0].click()
+    write(browser, "second", "the book is red")
+    expected = model.predict((TEXT, "the book is red"))
+    best = percent(expected.probabilities[expected.label])
+    assert bars(browser, "prediction")[0] == (expected.label, best)
+    open_tab(browser, "pieces")
+    assert find(browser, "#pieces button") == [] and len(find(browser, "#pieces .piece")) == 11
+
+
+def test_entities(browser, opened):
     text = "나는 학교에 갔다. the book is red"
-    with served(model) as port:
-        open_page(browser, port)
-        write(browser, "text", text)
-        expected = model.predict(text).entities
-        assert expected
-        shown = find(browser, "#prediction .shown-text")[0].get_property("textContent")
-        marks = [each.text for each in find(browser, "#prediction mark")]
-        assert [
-            mark.replace(each.kind, "").strip() for mark, each in zip(marks, expected, strict=True)
-        ] == [each.text for each in expected]
-        for each in expected:
-            shown = shown.replace(each.kind, "")
-        assert shown == text
-        check_console(browser)
+    expected = opened("ner", text=text).predict(text).entities
+    assert expected
+    shown = find(browser, "#prediction .shown-text")[0].get_property("textContent")
+    marks = zip(find(browser, "#prediction mark"), expected, strict=True)
+    found = [mark.text.replace(each.kind, "").strip() for mark, each in marks]
+    assert found == [each.text for each in expected]
+    for each in expected:
+        shown = shown.replace(each.kind, "")
+    assert shown == text
 
 
-def test_answers(browser, tmp_path):
-    model = fine_tuned(tmp_path, "question_answering")
+def test_answers(browser, opened):
     text, question = "나는 학교에 갔다. the book is red", "the book ?"
-    with served(model) as port:
-        open_page(browser, port)
-        write(browser, "text", text)
-        write(browser, "second", question)
-        expected = model.predict((question, text)).answer
-        assert find(browser, "#prediction .big")[0].text == expected.text
-        assert find(browser, "#prediction mark")[0].text == expected.text
-        open_tab(browser, "attention")
-        rows = [row.text for row in find(browser, "#attention .left .row")]
-        assert rows == list(model.attention(question, text).pieces)
-        check_console(browser)
+    model = opened("question_answering", text=text, second=question)
+    expected = model.predict((question, text)).answer
+    assert find(browser, "#prediction .big")[0].text == expected.text
+    assert find(browser, "#prediction mark")[0].text == expected.text
+    open_tab(browser, "attention")
+    rows = [row.text for row in find(browser, "#attention .left .row")]
+    assert rows == list(model.attention(question, text).pieces)
 
 
-def test_choices(browser, tmp_path):
-    model = fine_tuned(tmp_path, "multiple_choice")
+def test_choices(browser, opened):
     options = ("red", "book", "학교")
-    with served(model) as port:
-        open_page(browser, port)
-        write(browser, "text", TEXT)
-        write(browser, "second", "the _ ?")
-        write(browser, "options", "\n".join(options))
-        expected = model.predict(("the _ ?", TEXT, options))
-        assert find(browser, "#prediction .big")[0].text == expected.option
-        assert [label for label, _ in bars(browser, "prediction")] == list(options)
-        check_console(browser)
+    fields = {"text": TEXT, "second": "the _ ?", "options": "\n".join(options)}
+    expected = opened("multiple_choice", **fields).predict(("the _ ?", TEXT, options))
+    assert find(browser, "#prediction .big")[0].text == expected.option
+    assert [label for label, _ in bars(browser, "prediction")] == list(options)

@@ -14,7 +14,7 @@ from run_scripts.flags.begun import Begun
 from tests.support.models.model_folders import write_folder
 from tests.support.programs import NO_DROPOUT, PretrainingJob
 from tests.support.task_data import write_splits
-from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
+from tests.support.vocabularies import SPECIAL, write_tokenizer
 
 FIRST = {"program": "pre-training", "settings": {"learning_rate": 1e-4}}
 SECOND = {"program": "fine-tuning", "settings": {}}

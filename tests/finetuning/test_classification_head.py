@@ -7,18 +7,14 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_tf import load_google_checkpoint
-from bert_tf.checkpoint import google_variables, save_google_checkpoint
+from bert_tf.checkpoint import save_google_checkpoint
 from finetuning.classification.head import SequenceClassifier
 from tests.support.task_heads import labelled_batch
-from tests.support.tiny_models import assert_close, computing_in, tiny_model
+from tests.support.tiny_models import assert_close, computing_in, tiny_model, weights_of
 
 
 def classifier(kind="bert", classes=3, dropout=0.0, **changes):
     return SequenceClassifier(tiny_model(kind, **changes).encoder, classes, dropout)
-
-
-def weights_of(model):
-    return {name: variable.numpy() for name, variable in google_variables(model).items()}
 
 
 def test_a_head_of_another_task_is_left_out_or_does_not_fit(tmp_path):

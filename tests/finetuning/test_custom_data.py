@@ -8,6 +8,7 @@ from bert_common.errors import InputError
 from finetuning.classification.columns import Columns
 from finetuning.classification.custom_data import DEFAULT_METRICS, custom_dataset
 from finetuning.readers import read_split
+from tests.support.refusals import refused
 from tests.support.task_data import write_table
 
 
@@ -91,9 +92,9 @@ def test_several_labels(tmp_path):
     rows = [("A", "joy, fear"), ("B", ""), ("C", "anger")]
     write_table(tmp_path / "train.tsv", ["text", "label"], rows)
     for none in ([], None, "", "tsv"):
-        lists = [["joy", "fear"], none, ["anger"]]
+        lists = zip("ABC", [["joy", "fear"], none, ["anger"]], strict=True)
         (tmp_path / "train.jsonl").write_text(
-            objects(*({"text": t, "label": each} for t, each in zip("ABC", lists, strict=True)))
+            objects(*({"text": text, "label": each} for text, each in lists))
         )
         kind = "jsonl" if none != "tsv" else none
         made = dataset(tmp_path, kind, "multi_label")
@@ -150,10 +151,8 @@ LINES = "text\tlabel\nA\tx\nB\ty\n"
 def test_one_line_for_a_table(tmp_path, content, changes, words):
     if content is not None:
         (tmp_path / "train.tsv").write_text(content)
-    with pytest.raises(InputError) as error:
+    with refused(*words):
         examples(dataset(tmp_path, **changes), tmp_path)
-    message = str(error.value)
-    assert "\n" not in message and all(word in message for word in words), message
 
 
 @pytest.mark.parametrize(
@@ -171,20 +170,15 @@ def test_one_line_for_a_table(tmp_path, content, changes, words):
 )
 def test_one_line_for_objects(tmp_path, content, task_type, words):
     (tmp_path / "train.jsonl").write_text(content)
-    with pytest.raises(InputError) as error:
+    with refused(*words):
         examples(dataset(tmp_path, "jsonl", task_type), tmp_path)
-    message = str(error.value)
-    assert "\n" not in message and all(word in message for word in words), message
 
 
 def test_labels_that_training_does_not_have(tmp_path):
     """Those of training are all that there are; a label that is null is none."""
-    (tmp_path / "train.jsonl").write_text(
-        objects({"text": "A", "label": "x"}, {"text": "B", "label": "y"})
-    )
+    known = {"text": "A", "label": "x"}
+    (tmp_path / "train.jsonl").write_text(objects(known, {"text": "B", "label": "y"}))
     for label, word in (("z", "'z'"), (None, "None")):
-        (tmp_path / "dev.jsonl").write_text(
-            objects({"text": "A", "label": "x"}, {"text": "B", "label": label})
-        )
+        (tmp_path / "dev.jsonl").write_text(objects(known, {"text": "B", "label": label}))
         with pytest.raises(InputError, match=f"dev.jsonl line 2.*{word}"):
             examples(dataset(tmp_path, "jsonl"), tmp_path, "dev")

@@ -1,7 +1,5 @@
 """Fine-tuning on several devices gives the results, weights and predictions of one."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -9,10 +7,10 @@ from bert_tf.training.evaluation import read_results
 from run_scripts.classifier import main
 from tests.support.paths import ROOT
 from tests.support.programs import NO_DROPOUT, arrays, spoken_lines
-from tests.support.tiny_models import SIZES
+from tests.support.tiny_models import write_config
+from tests.support.vocabularies import write_lines, write_pieces
 from tests.support.workers import start_workers, wait_for
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "very", "so"]
 STEPS = 6
 
 
@@ -25,10 +23,9 @@ def flags(tmp_path):
         words = rng.choice(["film", "very", "so"], rng.integers(1, 12)).tolist()
         lines.append(f"{' '.join([*words, ('bad', 'good')[i % 2]])}\t{i % 2}")
     for split in ("train", "dev"):
-        (tmp_path / f"{split}.tsv").write_text("\n".join(lines) + "\n")
-    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
-    config = {**SIZES, **NO_DROPOUT, "num_hidden_layers": 1}
-    (tmp_path / "bert.json").write_text(json.dumps(config))
+        write_lines(tmp_path / f"{split}.tsv", lines)
+    write_pieces(tmp_path, ["good", "bad", "film", "very", "so"])
+    write_config(tmp_path / "bert.json", **NO_DROPOUT)
     return [
         "--task_name=tsv", f"--data_dir={tmp_path}", f"--bert_config_file={tmp_path}/bert.json",
         f"--vocab_file={tmp_path}/vocab.txt", "--do_train", "--do_eval", "--do_predict",

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from bert_tf import load_google_checkpoint
-from bert_tf.checkpoint import google_variables, save_google_checkpoint
+from bert_tf.checkpoint import save_google_checkpoint
 from tests.support.task_heads import HEADS
-from tests.support.tiny_models import ONE_LAYER, assert_close, tiny_model
+from tests.support.tiny_models import ONE_LAYER, assert_close, tiny_model, weights_of
 from tests.support.training_checks import (
     assert_split_changes_nothing,
     assert_xla_and_recomputation_change_nothing,
@@ -23,10 +23,6 @@ ON_BOTH = pytest.mark.parametrize(
         for j, kind in enumerate(("bert", "albert"))
     ],
 )
-
-
-def weights_of(model):
-    return {name: variable.numpy() for name, variable in google_variables(model).items()}
 
 
 @ON_BOTH

@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import load_google_checkpoint
-from bert_tf.checkpoint import google_variables
 from bert_tf.objective import total_loss
 from bert_tf.optimization import AdamWeightDecay, WarmupPolynomialDecay
 from bert_tf.training.evaluation import EvaluationStep
@@ -14,14 +13,13 @@ from finetuning.heads import classification_losses
 from tests.support.golden import (
     FORWARD,
     GOLDEN,
-    GRADIENT,
-    GRADIENT_FLOOR,
     TRAJECTORY,
     arrays,
+    check_gradients,
     encoder,
     facts,
 )
-from tests.support.tiny_models import step_of
+from tests.support.tiny_models import step_of, tensors, weights_of
 
 CLASSIFIERS = ("head_bert_classifier", "head_albert_classifier")
 REGRESSION = "head_albert_regression_stsb"
@@ -70,17 +68,7 @@ def test_logits_and_losses(golden):
 
 def test_every_gradient(golden):
     folder, model, batch = golden
-    variables = google_variables(model)
-    with tf.GradientTape() as tape:
-        loss = loss_of(model, batch)
-    gradients = tape.gradient(loss, [v.value for v in variables.values()])
-    expected = arrays(folder, "grads.npz")
-    assert set(variables) == set(expected) - {"__global_norm_google__"}
-    for name, gradient in zip(variables, gradients, strict=True):
-        bound = max(GRADIENT * np.abs(expected[name]).max(), GRADIENT_FLOOR)
-        np.testing.assert_allclose(
-            tf.convert_to_tensor(gradient), expected[name], atol=bound, rtol=0, err_msg=name
-        )
+    check_gradients(model, lambda: loss_of(model, batch), folder)
 
 
 def test_accuracy_counts_the_right_classes(golden):
@@ -104,7 +92,7 @@ def test_five_steps_of_fine_tuning(folder):
     optimizer = AdamWeightDecay(WarmupPolynomialDecay(RATE, STEPS, WARMUP))
     optimizer.build(model.trainable_variables)
     step = step_of(model, optimizer)
-    batch = {name: tf.constant(value) for name, value in google_batch(folder).items()}
+    batch = tensors(google_batch(folder))
     googles = facts(folder, "info.json")["finetune"]["onehot"]
     for i in range(5):
         metrics = {name: float(value) for name, value in step(batch).items()}
@@ -112,10 +100,7 @@ def test_five_steps_of_fine_tuning(folder):
         norm = googles["global_norm_of_dense_grads"][i]
         assert metrics["gradient_norm"] == pytest.approx(norm, rel=1e-4)
         assert metrics["learning_rate"] == pytest.approx(googles["learning_rate"][i], rel=1e-6)
-    expected = arrays(folder, "finetune_variables_step5_onehot.npz")
-    variables = google_variables(model)
-    assert set(variables) == set(expected)
-    for name, variable in variables.items():
-        np.testing.assert_allclose(
-            variable.numpy(), expected[name], atol=TRAJECTORY, rtol=0, err_msg=name
-        )
+    found, expected = weights_of(model), arrays(folder, "finetune_variables_step5_onehot.npz")
+    assert set(found) == set(expected)
+    for name, value in found.items():
+        np.testing.assert_allclose(value, expected[name], atol=TRAJECTORY, rtol=0, err_msg=name)

@@ -13,6 +13,7 @@ from finetuning.ner.data import (
 )
 from finetuning.ner.untagged import read_dataset_split
 from tests.support.paths import SHARED
+from tests.support.refusals import refused
 from tests.support.task_data import KLUE_HEADER, klue_sentence
 
 
@@ -49,12 +50,8 @@ FILES = {
 EXPECTED = {
     ("klue-ner", "dev"): (
         [
-            (
-                "klue-ner-v1_dev_00000-wikitree",
-                "서울 역에서#",
-                "서 울 역 에 서 #",
-                "B-LC I-LC I-LC O O O",
-            ),
+            ("klue-ner-v1_dev_00000-wikitree", "서울 역에서#",
+             "서 울 역 에 서 #", "B-LC I-LC I-LC O O O"),
             # As published: the entity began with the space.
             ("klue-ner-v1_dev_00001-nsmc", " 김 2살", "김 2 살", "B-PS I-QT I-QT"),
         ],
@@ -76,7 +73,7 @@ EXPECTED = {
     ),
     ("conll-2003", "test"): ([(3, "London", "London", "B-LOC")], 0),
     ("conll", "dev"): ([(2, "B-1 나무", "B-1 나무", "O B-식물"), (5, "##", "##", "O")], 0),
-}
+}  # fmt: skip
 
 
 def write(folder, form, split, content):
@@ -165,10 +162,8 @@ KLUE_NAME = "klue-ner-v1.1_train.tsv"
 )
 def test_what_is_broken(tmp_path, form, content, words):
     write(tmp_path, form, "train", content)
-    with pytest.raises(InputError) as error:
+    with refused(*words):
         read_tagged(FORMATS[form], "train", str(tmp_path))
-    message = str(error.value)
-    assert "\n" not in message and all(word in message for word in words), message
 
 
 def test_a_file_that_is_not_there(tmp_path):
@@ -195,9 +190,7 @@ def test_the_real_file():
     assert sum(len(sentence.units) for sentence in sentences) == 225_550
     slips = [s for s in sentences if to_iob2(s.tags) != list(s.tags)]
     assert len(slips) == 2
-    split, told = read_dataset_split(
-        make_ner_dataset(form, str(SHARED / "data/klue")), "dev", SHARED / "data/klue"
-    )
-    assert split == sentences and told == {
-        "I- tags without an entity to continue, not counted as entities": 2
-    }
+    folder = str(SHARED / "data/klue")
+    split, told = read_dataset_split(make_ner_dataset(form, folder), "dev", folder)
+    said = "I- tags without an entity to continue, not counted as entities"
+    assert split == sentences and told == {said: 2}

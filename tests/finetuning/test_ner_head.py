@@ -6,22 +6,24 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import BertConfig, BertModel
-from bert_tf.checkpoint import google_variables
 from bert_tf.encoder import run_inside
 from bert_tf.layers import call_block
 from bert_tf.optimization import OPTIMIZERS
 from finetuning.ner.head import TokenClassifier
 from tests.support import oracle
 from tests.support.task_heads import TAGS, tagged_batch
-from tests.support.tiny_models import SIZES, computing_in, step_of, tensors, tiny_model
+from tests.support.tiny_models import (
+    SIZES,
+    computing_in,
+    step_of,
+    tensors,
+    tiny_model,
+    weights_of,
+)
 
 
 def classifier(kind="bert", dropout=0.0, **changes):
     return TokenClassifier(tiny_model(kind, **changes).encoder, TAGS, dropout)
-
-
-def weights_of(model):
-    return {name: v.numpy().astype(np.float64) for name, v in google_variables(model).items()}
 
 
 @pytest.mark.parametrize("kind", ("bert", "albert"))
@@ -70,8 +72,7 @@ def test_the_pooler_stays():
     before = weights_of(model)
     optimizer = OPTIMIZERS["adamw"](1e-2)
     optimizer.build(model.trainable_variables)
-    step = step_of(model, optimizer)
-    step(tensors(tagged_batch()))
+    step_of(model, optimizer)(tensors(tagged_batch()))
     for name, value in weights_of(model).items():
         assert (value == before[name]).all() == name.startswith("bert/pooler/"), name
 

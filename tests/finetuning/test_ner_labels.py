@@ -22,7 +22,8 @@ from finetuning.ner.labels import (
 )
 from finetuning.ner.task import predict_tags
 from tests.support.paths import SHARED
-from tests.support.tokenizer_cases import SPECIAL, TEXTS, full_tokenizers, korean_tokenizers
+from tests.support.tokenizer_cases import TEXTS, full_tokenizers, korean_tokenizers
+from tests.support.vocabularies import JAMO, write_pieces
 from tokenization import FullTokenizer, KoreanTokenizer
 
 TAGS = FORMATS["klue-ner"].tags
@@ -48,21 +49,13 @@ def by_words(text, tags):
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
-    return made(tmp_path_factory, PIECES)
+    return KoreanTokenizer(write_pieces(tmp_path_factory.mktemp("plain"), PIECES))
 
 
 @pytest.fixture(scope="module")
 def with_jamo(tmp_path_factory):
-    initials = [chr(code) for code in range(0x1100, 0x1113)]
-    later = [chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))]
-    pieces = [*PIECES, *initials, *("##" + jamo for jamo in initials + later)]
-    return made(tmp_path_factory, pieces, jamo_fallback=True)
-
-
-def made(tmp_path_factory, pieces, **switches):
-    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
-    path.write_text("\n".join([*SPECIAL, *pieces]) + "\n", encoding="utf-8")
-    return KoreanTokenizer(path, **switches)
+    path = write_pieces(tmp_path_factory.mktemp("jamo"), [*PIECES, *JAMO])
+    return KoreanTokenizer(path, jamo_fallback=True)
 
 
 # text, the tags of its characters (or words); the pieces; their tags; what comes back where that
@@ -159,9 +152,8 @@ def test_decomposed_text(tokenizer):
 
 
 def test_a_tokenizer_that_takes_syllables_apart(tmp_path):
-    path = tmp_path / "vocab.txt"
     pieces = [unicodedata.normalize("NFD", piece) for piece in ("서울", "##에", "##서", "은", "x")]
-    path.write_text("\n".join([*SPECIAL, *pieces]) + "\n", encoding="utf-8")
+    path = write_pieces(tmp_path, pieces)
     sentence = by_characters("서울에서 은X", "B-LC I-LC O O B-PS I-PS")
     alignment = align(FullTokenizer(path, do_lower_case=True), sentence)
     assert piece_tags(alignment, sentence.tags) == ["B-LC", "O", "O", "B-PS"]
@@ -230,11 +222,8 @@ def test_windows_and_back(tokenizer, max_length, overlap):
     windows = make_windows(tokenizer, alignments, sentences, TAGS, max_length, overlap)
     batch = pad_labels(windows, max_length)
     rows = pad_rows([window.row for window in windows], max_length, tokenizer.pad_id)
-    assert (
-        batch["token_label_ids"].shape
-        == batch["token_label_weights"].shape
-        == rows["input_ids"].shape
-    )
+    shapes = {batch[name].shape for name in ("token_label_ids", "token_label_weights")}
+    assert shapes == {rows["input_ids"].shape}
     assert batch["token_label_weights"].sum() == sum(len(each.ids) for each in alignments)
     special = np.isin(rows["input_ids"], [tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id])
     assert not batch["token_label_weights"][special].any()
@@ -248,8 +237,7 @@ def test_windows_and_back(tokenizer, max_length, overlap):
 
 
 def test_a_marker_of_a_words_end_has_no_weight_and_no_say(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join([*SPECIAL, "김", "철", "_"]) + "\n", encoding="utf-8")
+    path = write_pieces(tmp_path, "김철_")
     each = KoreanTokenizer(path, continuation_prefix="", word_end_marker="_")
     sentence = by_characters("김 철", "B-PS I-PS")
     alignment = align(each, sentence)
@@ -293,15 +281,12 @@ def test_decoding(scores, expected):
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4))
 def test_decoding_finds_the_best_of_all_valid_sequences(seed, length):
     scores = np.random.default_rng(seed).normal(size=(length, len(FEW)))
-    paths = itertools.product(range(len(FEW)), repeat=length)
-    valid = [path for path in paths if is_iob2([FEW[number] for number in path])]
+    paths = list(itertools.product(range(len(FEW)), repeat=length))
+    tags = {path: [FEW[number] for number in path] for path in paths}
+    valid = [path for path in paths if to_iob2(tags[path]) == tags[path]]
     best = max(valid, key=lambda path: scores[np.arange(length), path].sum())
     assert tuple(decode(scores, FEW)) == best
     assert tuple(decode(scores + 7.0, FEW)) == best
-
-
-def is_iob2(tags):
-    return to_iob2(tags) == tags
 
 
 def reachable_scores(tokenizer, sentences):

@@ -11,7 +11,7 @@ from finetuning.ner.data import FORMATS, NerDataset, Sentence, tags_of_kinds, un
 from finetuning.ner.task import NamedEntityRecognition, entities, kind_report
 from run_scripts import ner
 from tests.support.programs import ClassifierJob, one_line
-from tests.support.tokenizer_cases import SPECIAL
+from tests.support.vocabularies import write_pieces
 from tokenization import KoreanTokenizer
 
 TAGS = tags_of_kinds("AB")  # B-A, I-A, B-B, I-B, O
@@ -19,10 +19,8 @@ TAGS = tags_of_kinds("AB")  # B-A, I-A, B-B, I-B, O
 
 @pytest.fixture
 def task(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join([*SPECIAL, "김철", "수"]) + "\n", encoding="utf-8")
-    dataset = NerDataset(FORMATS["conll"], TAGS, {"dev": True})
-    return NamedEntityRecognition(dataset, KoreanTokenizer(path), 16)
+    tokenizer = KoreanTokenizer(write_pieces(tmp_path, ["김철", "수"]))
+    return NamedEntityRecognition(NerDataset(FORMATS["conll"], TAGS, {"dev": True}), tokenizer, 16)
 
 
 def sentence(text, tags):

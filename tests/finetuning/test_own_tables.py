@@ -12,6 +12,8 @@ from finetuning.classification.custom_data import custom_dataset
 from finetuning.datasets import DATASETS
 from finetuning.readers import STRAY_TAB, find_file, read_split
 from finetuning.tables import read_text
+from tests.support.task_data import as_table
+from tests.support.vocabularies import write_lines
 
 ROWS = [
     ("배송이 빨라요", "긍정"),
@@ -24,17 +26,6 @@ HEADER_NAMES = [*((n, "label") for n in TEXT_NAMES), *(("text", n) for n in LABE
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp949")
 
 
-def as_csv(rows, separator=",", end="\r\n"):
-    """As Excel writes: quotes where they are needed, doubled inside."""
-
-    def cell(text):
-        needs = any(character in text for character in f'{separator}"\r\n')
-        return '"' + text.replace('"', '""') + '"' if needs else text
-
-    lines = [("text", "label"), *rows]
-    return "".join(separator.join(map(cell, line)) + end for line in lines)
-
-
 def read(folder, kind="csv", split="train", columns=None, **options):
     dataset = custom_dataset(kind, str(folder), "single_label", columns or Columns(), **options)
     examples, left_out = read_split(dataset, split, str(folder))
@@ -44,12 +35,12 @@ def read(folder, kind="csv", split="train", columns=None, **options):
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("separator", (",", ";", "\t"))
 def test_csv_in_every_encoding(tmp_path, separator, encoding):
-    (tmp_path / "train.csv").write_bytes(as_csv(ROWS, separator).encode(encoding))
+    (tmp_path / "train.csv").write_bytes(as_table(ROWS, separator).encode(encoding))
     assert read(tmp_path)[1] == ROWS
 
 
 def test_an_encoding_is_said_once_by_whatever_path(tmp_path, monkeypatch, capsys):
-    (tmp_path / "리뷰.csv").write_bytes(as_csv(ROWS).encode("cp949"))
+    (tmp_path / "리뷰.csv").write_bytes(as_table(ROWS).encode("cp949"))
     monkeypatch.chdir(tmp_path)
     for path in ("리뷰.csv", str(tmp_path / "리뷰.csv"), "./리뷰.csv"):
         read_text(path)
@@ -76,7 +67,7 @@ def test_a_file_of_excels_own(tmp_path):
         book.active.append(row)
     book.save(tmp_path / "book.xlsx")
     rows = list(openpyxl.load_workbook(tmp_path / "book.xlsx").active.values)
-    (tmp_path / "train.csv").write_bytes(as_csv(rows[1:]).encode("utf-8-sig"))
+    (tmp_path / "train.csv").write_bytes(as_table(rows[1:]).encode("utf-8-sig"))
     assert read(tmp_path)[1] == ROWS
 
 
@@ -93,13 +84,12 @@ def test_a_stray_column_is_named(tmp_path, kind, separator, row, count):
     """It would shift the label without a word."""
     lines = [separator.join(("text", "label")), separator.join("가1"), separator.join("나0")]
     lines.append(row.format(s=separator))
-    (tmp_path / f"train.{kind}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_lines(tmp_path / f"train.{kind}", lines)
     name = {"tsv": "tabs", "csv": "commas"}[kind]
     match = f"line 4 must have 2 columns, as the first line, separated by {name}. Received: {count}"
     with pytest.raises(InputError, match=match):
         read(tmp_path, kind)
-    lines = lines[1:]
-    (tmp_path / f"train.{kind}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_lines(tmp_path / f"train.{kind}", lines[1:])
     with pytest.raises(InputError, match=f"line 3 must have 2 columns.* Received: {count}"):
         read(tmp_path, kind, columns=Columns("0", None, "1"))
 
@@ -124,7 +114,7 @@ def test_a_header_that_names_a_column_twice(tmp_path):
 def test_labels_that_are_none(tmp_path, value):
     lines = ['{"text": "가", "label": 1}', '{"text": "나", "label": 0}']
     lines.append(f'{{"text": "다", "label": {value}}}')
-    (tmp_path / "train.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    write_lines(tmp_path / "train.jsonl", lines)
     with pytest.raises(InputError, match="train.jsonl line 3: a label must be text or a number"):
         read(tmp_path, "jsonl")
 
@@ -142,28 +132,10 @@ def test_whole_numbers_are_one_label_however_they_are_written(tmp_path):
     assert read(tmp_path, "jsonl", "dev")[1] == [("라", "1")]
 
 
-@pytest.mark.parametrize("kind, separator", (("tsv", "\t"), ("csv", ",")))
-@pytest.mark.parametrize("header", (("id", "label", "text"), ("번호", "분류", "내용")))
-def test_a_header_of_numbered_columns(tmp_path, kind, separator, header):
-    lines = [
-        separator.join(header),
-        *(separator.join((str(i), "01"[i % 2], "가")) for i in range(6)),
-    ]
-    path = tmp_path / f"train.{kind}"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    columns = Columns("2", None, "1")
-    match = f"line 1 must be an example, .* --text_column={header[2]}. Received: {header[2]}, "
-    with pytest.raises(InputError, match=match):
-        read(tmp_path, kind, columns=columns)
-    path.write_text("\n".join(lines[1:]) + "\n", encoding="utf-8")
-    assert len(read(tmp_path, kind, columns=columns)[1]) == 6
-
-
 def test_messages_name_the_way_out(tmp_path):
     (tmp_path / "train.tsv").write_text("문장\t분류\n가\t1\n", encoding="utf-8")
-    with pytest.raises(
-        InputError, match="columns text, label. .* .--text_column, --label_column and"
-    ):
+    said = "columns text, label. .* .--text_column, --label_column and"
+    with pytest.raises(InputError, match=said):
         read(tmp_path, "tsv")
     (tmp_path / "train.csv").write_text("text,label\n가,1\n", encoding="utf-8")
     with pytest.raises(InputError, match="train.jsonl. Received: train.csv, train.tsv, whose end"):
@@ -182,7 +154,7 @@ def test_labels_are_checked_row_by_row(tmp_path, monkeypatch):
     found = custom_data.label_texts
     monkeypatch.setattr(custom_data, "label_texts", lambda *a: [Label(x) for x in found(*a)])
     rows = [(f"글 {i}", f"l{i % 50}") for i in range(200)]
-    (tmp_path / "train.csv").write_text(as_csv(rows), "utf-8")
+    (tmp_path / "train.csv").write_text(as_table(rows), "utf-8")
     assert len(read(tmp_path)[0].labels) == 50 and len(checks) == len(rows)
 
 
@@ -223,9 +195,8 @@ def unlabelled(tmp_path, labels, kind="csv", task_type="single_label"):
 def as_file(kind, rows):
     if kind == "jsonl":
         rows = [{"text": t} if v is MISSING else {"text": t, "label": v} for t, v in rows]
-        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-        return "\n".join(lines) + "\n"
-    return as_csv(rows, {"tsv": "\t", "csv": ","}[kind], "\n")
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    return as_table(rows, {"tsv": "\t", "csv": ","}[kind], lineterminator="\n")
 
 
 @pytest.mark.parametrize("task_type", ("single_label", "multi_label", "regression"))
@@ -246,28 +217,24 @@ def test_a_test_file_whose_labels_are_empty(tmp_path, kind, task_type):
 
 
 def test_a_wrong_label_names_its_column(tmp_path):
-    (tmp_path / "train.csv").write_text(as_csv([("가", "1"), ("나", "0")]), "utf-8")
-    (tmp_path / "dev.csv").write_text(as_csv([("가", "별점")]), "utf-8")
-    match = (
-        r"line 2, column 'label' \(--label_column names another\): the label must be one of 0, 1"
-    )
-    with pytest.raises(InputError, match=match):
+    (tmp_path / "train.csv").write_text(as_table([("가", "1"), ("나", "0")]), "utf-8")
+    (tmp_path / "dev.csv").write_text(as_table([("가", "별점")]), "utf-8")
+    said = r"line 2, column 'label' \(--label_column names another\): the label must be one of 0, 1"
+    with pytest.raises(InputError, match=said):
         read(tmp_path, split="dev")
 
 
 def test_a_message_lists_some_of_many_labels(tmp_path):
     rows = [(f"글 {i}", f"c{i:02}") for i in range(25)]
-    (tmp_path / "train.csv").write_text(as_csv(rows), "utf-8")
-    (tmp_path / "dev.csv").write_text(as_csv([("가", "별점")]), "utf-8")
+    (tmp_path / "train.csv").write_text(as_table(rows), "utf-8")
+    (tmp_path / "dev.csv").write_text(as_table([("가", "별점")]), "utf-8")
     with pytest.raises(InputError, match="one of c00, .*c19 and 5 more. Received: '별점'"):
         read(tmp_path, split="dev")
 
 
 @pytest.mark.parametrize("words", HEADER_NAMES)
 def test_every_name_that_is_guessed_is_known_in_a_header(tmp_path, words):
-    lines = [words, ("가", "x"), ("나", "y")]
-    text = "".join(",".join(line) + "\n" for line in lines)
-    (tmp_path / "train.csv").write_text(text, "utf-8")
+    write_lines(tmp_path / "train.csv", map(",".join, [words, ("가", "x"), ("나", "y")]))
     with pytest.raises(InputError, match="line 1 must be an example"):
         read(tmp_path, columns=Columns("0", None, "1"))
 

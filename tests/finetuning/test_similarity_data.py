@@ -34,6 +34,7 @@ from tests.support.task_data import (
     write_table,
     write_tokenizer,
 )
+from tests.support.vocabularies import write_lines
 
 EMPTY, NONE_GIVEN = SimilarityDataset("files", {}), Columns()
 
@@ -61,9 +62,8 @@ def test_forms_of_own_files(tmp_path, capsys):
     )
     (tmp_path / "b.csv").write_text('Question,answer,other\n"가, 나",다,1\n')
     assert read(tmp_path / "b.csv") == ("pairs", [("가, 나", "다", None)])
-    (tmp_path / "c.jsonl").write_text(
-        json.dumps({"query": "가", "positive": "나", "negative": "다"}) + "\n"
-    )
+    triple = {"query": "가", "positive": "나", "negative": "다"}
+    (tmp_path / "c.jsonl").write_text(json.dumps(triple) + "\n")
     assert read(tmp_path / "c.jsonl") == ("triples", [("가", "나", "다", None)])
     write_table(tmp_path / "d.tsv", ["document", "label"], [["가", "좋다"]])
     columns = Columns(text="document")
@@ -76,12 +76,7 @@ def test_forms_of_own_files(tmp_path, capsys):
         (["a", "b"], ["x", "y"], Columns(), "--text_column must name a column"),
         (["text", "query"], ["x", "y"], Columns(), "--text_column must name a column"),
         (["text", "b"], ["x", "y"], Columns(second="c"), "--second_column must name a column"),
-        (
-            ["text", "second", "third", "score"],
-            ["x", "y", "z", "1"],
-            Columns(),
-            "either a score or a third text",
-        ),
+        (["text", "second", "third", "score"], "xyz1", Columns(), "a score or a third text"),
         (["text", "negative"], ["x", "y"], Columns(), "must have a second one"),
         (["question", "answer"], ["x", "y"], Columns("answer"), "must name different columns"),
         (["text", "second"], ["x", ""], Columns(), "a text must be a string that is not empty"),
@@ -220,10 +215,8 @@ def test_search_is_a_stable_sort(monkeypatch, top):
 
 
 def test_search_of_nothing():
-    assert search(np.zeros((0, 4), np.float32), np.zeros((3, 4), np.float32), 2).places.shape == (
-        0,
-        2,
-    )
+    found = search(np.zeros((0, 4), np.float32), np.zeros((3, 4), np.float32), 2)
+    assert found.places.shape == (0, 2)
 
 
 def test_bm25_is_its_formula():
@@ -288,9 +281,9 @@ def beir(folder, qrels="query-id\tcorpus-id\tscore\nq1\td2\t2\nq1\td1\t0\nq2\td1
         {"_id": "d1", "title": "제목", "text": "본문"},
         {"_id": "d2", "title": "", "text": "글"},
     ]
-    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(folder / "corpus.jsonl", map(json.dumps, rows))
     rows = [{"_id": name, "text": f"{name}?"} for name in ("q0", "q1", "q2")]
-    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(folder / "queries.jsonl", map(json.dumps, rows))
     (folder / "qrels" / "test.tsv").write_text(qrels)
     return read_beir(*beir_files(str(folder), "test"))
 

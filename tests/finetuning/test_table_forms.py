@@ -1,7 +1,6 @@
 """A user's own tables, as programs write them: quotes, blank rows, odd headers, spellings."""
 
 import csv
-import io
 import json
 
 import pytest
@@ -12,6 +11,7 @@ from finetuning.classification.custom_data import custom_dataset
 from finetuning.datasets import SplitSource
 from finetuning.readers import read_label, read_rows, read_split
 from finetuning.tables import read_table
+from tests.support.task_data import as_table
 
 ROWS = [
     ("배송이 빨라요", "긍정"),
@@ -31,12 +31,6 @@ def read(folder, kind, split="train", columns=None, task_type="single_label", **
 
 def write(folder, name, text):
     (folder / name).write_text(text, encoding="utf-8", newline="")
-
-
-def as_table(rows, **options):
-    text = io.StringIO(newline="")
-    csv.writer(text, **options).writerows([("text", "label"), *rows])
-    return text.getvalue()
 
 
 @pytest.mark.parametrize("quoting", (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
@@ -122,18 +116,20 @@ def test_blank_lines_count_in_messages(tmp_path):
     "header, labels",
     (
         # The names that a published data set has.
-        (("comments", "bias", "hate"), ("none", "hate")),
+        (("hate", "bias", "comments"), ("none", "hate")),
         # Any name, where all labels are numbers.
-        (("리뷰내용", "주문", "만족도"), ("1", "5")),
-        (("reviewText", "n", "overall"), ("1.0", "5.0")),
+        (("만족도", "주문", "리뷰내용"), ("1", "5")),
+        (("overall", "n", "reviewText"), ("1.0", "5.0")),
+        (("label", "id", "text"), ("0", "1")),
     ),
 )
 def test_headers_of_numbered_columns(tmp_path, kind, separator, header, labels):
-    rows = [("가", "x", labels[0]), ("나", "x", labels[1]), ("다", "x", labels[0])]
-    columns = Columns("0", None, "2")
+    rows = [(labels[0], "x", "가"), (labels[1], "x", "나"), (labels[0], "x", "다")]
+    columns = Columns("2", None, "0")
     text = "".join(separator.join(row) + "\n" for row in rows)
     write(tmp_path, f"train.{kind}", separator.join(header) + "\n" + text)
-    with pytest.raises(InputError, match=f"line 1 must be .* --text_column={header[0]}"):
+    said = f"line 1 must be an example, .* --text_column={header[2]}. Received: {header[2]}, "
+    with pytest.raises(InputError, match=said):
         read(tmp_path, kind, columns=columns)
     write(tmp_path, f"train.{kind}", text)
     assert len(read(tmp_path, kind, columns=columns)[1]) == 3
@@ -174,9 +170,8 @@ def test_labels_of_the_flag_as_the_file_may_write_them(tmp_path):
 def test_a_truth_value_is_no_score(tmp_path):
     write(tmp_path, "train.jsonl", '{"text": "가", "label": true}\n')
     dataset = custom_dataset("jsonl", str(tmp_path), "regression", Columns())
-    with pytest.raises(
-        InputError, match="line 1, column .label.* must be a number. Received: True"
-    ):
+    said = "line 1, column .label.* must be a number. Received: True"
+    with pytest.raises(InputError, match=said):
         read_split(dataset, "train", str(tmp_path))
     with pytest.raises(InputError):
         read_label(dataset, False, "line 1")

@@ -20,6 +20,7 @@ from tests.support.record_files import (
     flip_a_byte,
     make_files,
 )
+from tests.support.refusals import refused
 from tests.support.tiny_models import tiny_model
 
 CONFIG = tiny_model().config
@@ -43,58 +44,38 @@ def test_good_records_pass(tmp_path):
 )
 def test_shapes_that_disagree_name_both(tmp_path, arguments, words):
     files = make_files(tmp_path, (3,))
-    with pytest.raises(InputError) as error:
+    with refused(*words, files[0]):
         check(files, **arguments)
-    assert all(word in str(error.value) for word in (*words, files[0]))
 
 
 @pytest.mark.parametrize(
-    "name, value",
+    "record_format, name, value",
     (
-        ("input_ids", 60),
-        ("input_ids", -1),
-        ("masked_lm_ids", 60),
-        ("masked_lm_positions", 16),
-        ("segment_ids", 2),
-        ("next_sentence_labels", 2),
+        (FORMAT, "input_ids", 60),
+        (FORMAT, "input_ids", -1),
+        (FORMAT, "masked_lm_ids", 60),
+        (FORMAT, "masked_lm_positions", 16),
+        (FORMAT, "segment_ids", 2),
+        (FORMAT, "next_sentence_labels", 2),
+        (PACKED, "segment_index", 4),
+        (PACKED, "position_ids", 32),
+        pytest.param(PACKED, "sequence_starts", 16, marks=pytest.mark.slow),
+        (PACKED, "sequence_starts", -1),
+        pytest.param(PACKED, "next_sentence_labels", 2, marks=pytest.mark.slow),
     ),
+    ids=lambda each: "packed" if each is PACKED else "ordinary" if each is FORMAT else None,
 )
-def test_values_out_of_range_name_the_record(tmp_path, name, value):
+def test_values_out_of_range_name_the_record(tmp_path, record_format, name, value):
     def change(number, row):
         if number == 8:
             row[name][-1] = value
 
-    files = make_files(tmp_path, (5, 6), change=change)
-    with pytest.raises(InputError) as error:
+    files = make_files(tmp_path, (5, 6), record_format, change=change)
+    with refused(files[1], "record 4", name, value) as error:
         check(files)
-    for word in (files[1], "record 4", name, str(value)):
-        assert word in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "name, value",
-    (
-        ("segment_index", 4),
-        ("position_ids", 32),
-        pytest.param("sequence_starts", 16, marks=pytest.mark.slow),
-        ("sequence_starts", -1),
-        pytest.param("next_sentence_labels", 2, marks=pytest.mark.slow),
-    ),
-)
-def test_values_out_of_range_in_a_packed_row(tmp_path, name, value):
-    def change(number, row):
-        if number == 8:
-            row[name][-1] = value
-
-    files = make_files(tmp_path, (5, 6), PACKED, change=change)
-    with pytest.raises(InputError) as error:
-        check(files)
-    for word in (files[1], "record 4", name, str(value)):
-        assert word in str(error.value)
-    assert "\n" not in str(error.value)
     with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name} must be in"):
-        list(evaluation_dataset(files, PACKED, CONFIG, 4, 10))
-    assert str(explain_failure(files, PACKED, CONFIG)) == str(error.value)
+        list(evaluation_dataset(files, record_format, CONFIG, 4, 10))
+    assert str(explain_failure(files, record_format, CONFIG)) == str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -110,11 +91,9 @@ def test_what_drawing_masks_would_bring_out_of_range(tmp_path, record_format, si
     files = make_files(tmp_path, (12,), record_format)
     config = dataclasses.replace(CONFIG, **size)
     shape = record_format.max_seq_length, record_format.max_predictions_per_seq
-    with pytest.raises(InputError) as error:
-        check(files, *shape, config)
     name = "segment_ids" if "type_vocab_size" in size else "position_ids"
-    for word in (files[0], name, *size):
-        assert word in str(error.value)
+    with refused(files[0], name, *size):
+        check(files, *shape, config)
     with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name} must be in"):
         list(evaluation_dataset(files, record_format, config, 4, 10))
     # A sequence that ends with the last position is in order.
@@ -148,27 +127,23 @@ def test_damage_further_on_is_found_while_reading(tmp_path):
 def test_damage_at_the_beginning_is_found_at_once(tmp_path):
     files = make_files(tmp_path, (60, 60))
     flip_a_byte(files[1], 60, damaged=5)
-    with pytest.raises(InputError) as error:
+    with refused(files[1], "after 5 good ones"):
         check(files)
-    assert files[1] in str(error.value) and "after 5 good ones" in str(error.value)
 
 
 @pytest.mark.parametrize("missing", (1, 5, 13, 100))
 def test_a_file_that_ends_within_a_record_is_found_at_once(tmp_path, missing):
     files = make_files(tmp_path, (60, 60))
     os.truncate(files[1], os.path.getsize(files[1]) - missing)
-    with pytest.raises(InputError) as error:
+    with refused(files[1], "ends within record 60"):
         check(files)
-    assert files[1] in str(error.value) and "ends within record 60" in str(error.value)
 
 
 def test_a_file_that_ends_within_a_length_is_found_at_once(tmp_path):
     """TensorFlow reads such a file without a word."""
     files = make_files(tmp_path, (60,))
-    size = os.path.getsize(files[0])
     with open(files[0], "ab") as file:
         file.write(bytes(7))
-    assert os.path.getsize(files[0]) == size + 7
     with pytest.raises(InputError, match="after record 60 with the beginning of another"):
         check(files)
 
@@ -203,10 +178,8 @@ def test_files_must_agree_about_packing(tmp_path, sequences):
     (tmp_path / "other").mkdir()
     other = dataclasses.replace(FORMAT, packed_sequences=sequences)
     files = make_files(tmp_path, (3,), PACKED) + make_files(tmp_path / "other", (3,), other)
-    with pytest.raises(InputError) as error:
+    with refused(f"3 in {files[0]}, {sequences} in {files[1]}"):
         check(files)
-    message = str(error.value)
-    assert f"3 in {files[0]}, {sequences} in {files[1]}" in message and "\n" not in message
     assert check(files[:1]) == (PACKED, 3)
 
 

@@ -1,14 +1,12 @@
 """The front door: quick, without TensorFlow, with every name of its table."""
 
 import importlib
-import subprocess
-import sys
 
 import pytest
 
 import korean_bert
 from korean_bert import InputError, load_model
-from tests.support.paths import ROOT
+from tests.support.paths import printed_by
 
 # Name -> the module that defines it.
 NAMES = {
@@ -47,9 +45,8 @@ print(time.perf_counter() - start, "tensorflow" in __import__("sys").modules)
 
 
 def test_the_import_is_quick():
-    run = subprocess.run([sys.executable, "-c", IMPORT], cwd=ROOT, capture_output=True, text=True)
-    seconds, tensorflow = run.stdout.split()
-    assert float(seconds) < 0.2 and tensorflow == "False", run.stderr
+    seconds, tensorflow = printed_by("-c", IMPORT).split()
+    assert float(seconds) < 0.2 and tensorflow == "False"
 
 
 def test_what_is_no_model(tmp_path):

@@ -15,16 +15,11 @@ from run_scripts.tools import fill_masks
 from tests.support import oracle
 from tests.support.models.model_folders import PIECES, write_folder, write_model
 from tests.support.models.released_models import write_albert
+from tests.support.tiny_models import weights_of
+from tests.support.vocabularies import write_pieces
 from tokenization import KoreanTokenizer
 
 TEXT = "나는 학교[MASK] 갔다 [MASK] the book[MASK]."
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    write_folder(folder, sizes={"initializer_range": 0.4})
-    return load_model(folder)
 
 
 def test_single_pieces_are_those_of_fill_masks(model, capsys):
@@ -40,9 +35,9 @@ def test_single_pieces_are_those_of_fill_masks(model, capsys):
     assert lines == shown and len(lines) == 3
 
 
-def pretrained(model):
-    variables = google_variables(model.loaded.model).items()
-    weights = {k: v.numpy().astype(np.float64) for k, v in variables}
+def exhaustively(model, ids, place, count):
+    """The probability of every word of `count` pieces, by their ids."""
+    weights = {k: v.astype(np.float64) for k, v in weights_of(model.loaded.model).items()}
 
     def shares(ids, position):
         """The probabilities of all pieces, by the formulas in float64."""
@@ -53,12 +48,7 @@ def pretrained(model):
         logits = outputs["masked_lm_logits"][0, 0, : len(PIECES)]
         return np.exp(oracle.log_softmax(logits))
 
-    return shares
-
-
-def exhaustively(model, ids, place, count):
-    """The probability of every word of `count` pieces, by their ids."""
-    shares, kinds = pretrained(model), PieceKinds(model.tokenizer)
+    kinds = PieceKinds(model.tokenizer)
     first = np.flatnonzero(kinds.inside if place.continues else kinds.begin)
     words = {(): 1.0}
     for number in range(count):
@@ -83,20 +73,16 @@ def test_words_are_the_best_of_all(model):
     """The beam is as wide as the first pieces are many, so that nothing is lost."""
     tokenizer = model.tokenizer
     ids, places = encode_with_masks(tokenizer, TEXT), row_places(tokenizer, TEXT)
-    assert [(p.continues, p.followed) for p in places] == [
-        (True, False),
-        (False, False),
-        (True, False),
-    ]
+    assert [p.continues for p in places] == [True, False, True]
+    assert not any(p.followed for p in places)
     found = model.fill_mask(TEXT, top=20, max_pieces=2)
     for place, guesses in list(zip(places, found, strict=True))[:2]:
         words = exhaustively(model, ids, place, 1) | exhaustively(model, ids, place, 2)
         best = sorted(words, key=words.get, reverse=True)[:20]
         pieces = [tuple(tokenizer.convert_tokens_to_ids(guess.pieces)) for guess in guesses]
         assert pieces == best
-        np.testing.assert_allclose(
-            [g.probability for g in guesses], [words[w] for w in best], rtol=1e-3
-        )
+        shares = [guess.probability for guess in guesses]
+        np.testing.assert_allclose(shares, [words[word] for word in best], rtol=1e-3)
         assert {len(word) for word in pieces} == {1, 2}
 
 
@@ -146,14 +132,12 @@ def test_pieces_with_other_marks(tmp_path):
     spm = load_model(write_albert(tmp_path / "uncased"))
     kinds = PieceKinds(spm.tokenizer)
     tokens = spm.tokenizer.convert_ids_to_tokens(kinds.ids)
-    assert all(
-        t.startswith("\u2581") for t, begin in zip(tokens, kinds.begin, strict=True) if begin
-    )
+    begins = [token for token, begin in zip(tokens, kinds.begin, strict=True) if begin]
+    assert all(token.startswith("\u2581") for token in begins)
     for guess in spm.fill_mask("the [MASK] book", top=12)[0]:
         assert guess.pieces[0].startswith("\u2581") and "\u2581" not in guess.text
         assert guess.text == "".join(guess.pieces)[1:]
-    path = tmp_path / "marked.txt"
-    path.write_text("\n".join([*PIECES[:5], "학교_", "학", "교_", "에_", "\u1112", "\u1161"]))
+    path = write_pieces(tmp_path, ["학교_", "학", "교_", "에_", "\u1112", "\u1161"])
     options = {"continuation_prefix": "", "word_end_marker": "_", "strict_vocabulary": False}
     tokenizer = KoreanTokenizer(path, **options)
     kinds = PieceKinds(tokenizer)
@@ -165,7 +149,6 @@ def test_pieces_with_other_marks(tmp_path):
 def test_what_is_refused(model, tmp_path):
     for arguments, message in (
         (("나는 갔다",), "a text must hold \\[MASK\\]. Received: '나는 갔다'"),
-        (("[MASK]", 0), "top must be a whole number, at least 1. Received: 0"),
         (("[MASK]" + " 나" * 40,), "at most 32 tokens .* Received: 43"),
     ):
         with pytest.raises(InputError, match=message):
@@ -194,9 +177,8 @@ def test_nearest_pieces(model):
     expected = sorted(cosines, key=cosines.get, reverse=True)
     found = model.nearest("books", top=50)
     assert [neighbour.piece for neighbour in found] == expected
-    np.testing.assert_allclose(
-        [n.similarity for n in found], [cosines[piece] for piece in expected], atol=1e-6
-    )
+    similarities = [neighbour.similarity for neighbour in found]
+    np.testing.assert_allclose(similarities, [cosines[piece] for piece in expected], atol=1e-6)
     assert [n.piece for n in model.nearest("books", 3)] == expected[:3]
     with pytest.raises(InputError, match="a word must have a token. Received: ' '"):
         model.nearest(" ")

@@ -85,8 +85,7 @@ def test_a_folder_of_transformers_and_a_tokenizer(tmp_path):
     write_folder(tmp_path / "ours")
     given = load_model(folder, tokenizer=FullTokenizer(tmp_path / "ours" / "vocab.txt", False))
     vectors = given.embed(TEXT)
-    np.testing.assert_array_equal(
-        load_model(folder, tokenizer=tmp_path / "ours").embed(TEXT), vectors
-    )
+    by_path = load_model(folder, tokenizer=tmp_path / "ours")
+    np.testing.assert_array_equal(by_path.embed(TEXT), vectors)
     shutil.copy(tmp_path / "ours" / "vocab.txt", folder)
     np.testing.assert_array_equal(load_model(folder).embed(TEXT), vectors)

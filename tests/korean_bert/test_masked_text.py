@@ -6,20 +6,18 @@ import unicodedata
 import pytest
 
 from korean_bert.masked_text import encode_masked, encode_with_masks
-from tests.support.models.model_folders import PIECES
-from tests.support.paths import ROOT
+from tests.support.paths import TEST_DATA
+from tests.support.vocabularies import write_pieces
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 from tokenization.huggingface.tokenizer import HuggingFaceTokenizer
 
-SPM = ROOT / "tests" / "data" / "tokenization" / "spm_small.model"
+SPM = TEST_DATA / "tokenization" / "spm_small.model"
 WORDS = ["나", "##는", "학교", "##에", "갔", "##갔", "##다", ".", "##.", "가", "##가"]
 
 
 @pytest.fixture(scope="module")
 def vocabulary(tmp_path_factory):
-    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
-    path.write_text("\n".join(dict.fromkeys([*PIECES[:5], *WORDS])) + "\n", encoding="utf-8")
-    return path
+    return write_pieces(tmp_path_factory.mktemp("vocabulary"), WORDS)
 
 
 KINDS = {
@@ -38,24 +36,13 @@ def tokenizer(request, vocabulary):
     return KINDS[request.param](vocabulary)
 
 
-def dropped_characters(tokenizer):
-    """Assigned characters that are no whitespace and leave no piece."""
-    assigned = (
-        chr(code)
-        for code in range(sys.maxunicode + 1)
-        if unicodedata.category(chr(code)) not in ("Cn", "Co", "Cs", "Lo")
-    )
-    return [
-        character
-        for character in assigned
-        if not character.isspace()
-        and not tokenizer.tokenize(character)
-        and tokenizer.tokenize(f"가{character}가") == tokenizer.tokenize("가가")
-    ]
-
-
 def test_a_dropped_character_changes_nothing(tokenizer):
-    dropped = dropped_characters(tokenizer)
+    """One that is assigned, no whitespace, and leaves no piece."""
+    characters = map(chr, range(sys.maxunicode + 1))
+    assigned = [c for c in characters if unicodedata.category(c) not in ("Cn", "Co", "Cs", "Lo")]
+    dropped = [c for c in assigned if not c.isspace() and not tokenizer.tokenize(c)]
+    together = tokenizer.tokenize("가가")
+    dropped = [c for c in dropped if tokenizer.tokenize(f"가{c}가") == together]
     if hasattr(tokenizer, "basic_tokens"):
         assert {"\u00ad", "\u200c", "\ufeff", "\x00"} <= set(dropped)
     wanted = {
@@ -128,15 +115,9 @@ MARKED = ["학교_", "학교", "에", "에_", "갔", "다_", "다", "나", "는_
 
 @pytest.mark.parametrize("marks_last", (True, False))
 def test_marks_of_a_words_end_beside_a_mask(tmp_path, marks_last):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join([*PIECES[:5], *MARKED]) + "\n", encoding="utf-8")
-    tokenizer = KoreanTokenizer(
-        path,
-        continuation_prefix="",
-        word_end_marker="_",
-        mark_final_word=marks_last,
-        strict_vocabulary=False,
-    )
+    options = {"continuation_prefix": "", "word_end_marker": "_", "strict_vocabulary": False}
+    path = write_pieces(tmp_path, MARKED)
+    tokenizer = KoreanTokenizer(path, mark_final_word=marks_last, **options)
     last = "다_" if marks_last else "다"
     for text, pieces in {
         "학교[MASK] 갔다": ["학교", "[MASK]", "갔", last],

@@ -59,11 +59,9 @@ def test_classes(task_type, tmp_path):
     rows = "".join(f"{text}\tthe book\n" for text in TEXTS)
     (tmp_path / "test.tsv").write_text(f"text\tsecond\n{rows}", encoding="utf-8")
     columns = ("--text_column=text", "--second_column=second")
-    path = model.loaded.folder.path + "/finetuning.json"
-    with open(path, encoding="utf-8") as file:
-        settings = json.load(file)
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({**settings, "text_column": "text", "second_column": "second"}, file)
+    path = tmp_path / "m" / "finetuning.json"
+    named = {"text_column": "text", "second_column": "second"}
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | named), encoding="utf-8")
     header, *rows = table(run(classifier, model, tmp_path, *columns) / "predictions_test.tsv")
     assert header[-3:] == ["나쁨", "보통", "좋음"] and len(rows) == len(found)
     for row, each in zip(rows, found, strict=True):
@@ -88,10 +86,8 @@ def test_tags_and_entities(tmp_path):
             sentence.append(row)
     by_name = zip(sentences.items(), TEXTS, found, strict=False)
     for (name, rows), text, tagged in by_name:
-        shown = [
-            [text[slice(*unit)], "O", tag]
-            for unit, tag in zip(tagged.units, tagged.tags, strict=True)
-        ]
+        pairs = zip(tagged.units, tagged.tags, strict=True)
+        shown = [[text[slice(*unit)], "O", tag] for unit, tag in pairs]
         assert shown == [row[:3] for row in rows]
         assert_close(tagged.probabilities, [row[3] for row in rows])
         written = [row for row in entities if row[0] == name]

@@ -35,12 +35,9 @@ def vectors(model):
     return model.embed(TEXTS)
 
 
-def cosine(one, other):
-    return one @ other / np.linalg.norm(one) / np.linalg.norm(other)
-
-
 def test_similarity(model, vectors, tmp_path):
-    expected = [[cosine(a, b) for b in vectors] for a in vectors[:2]]
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    expected = (units[:2] @ units.T).tolist()
     np.testing.assert_allclose(model.similarity(TEXTS[:2], TEXTS), expected, atol=1e-6)
     np.testing.assert_allclose(model.similarity(TEXTS[0], vectors), expected[0], atol=1e-6)
     np.testing.assert_allclose(model.similarity(vectors, TEXTS[1]), expected[1], atol=1e-6)
@@ -55,12 +52,9 @@ def test_similarity(model, vectors, tmp_path):
 def test_search_of_every_kind_of_corpus(model, vectors, tmp_path, kind):
     path = tmp_path / "v.npy"
     np.save(path, 3 * vectors)  # lengths do not matter
-    corpus = {
-        "texts": TEXTS,
-        "array": 3 * vectors,
-        "path": path,
-        "map": np.load(path, mmap_mode="r"),
-    }[kind]
+    corpora = {"texts": TEXTS, "array": 3 * vectors, "path": path}
+    corpora["map"] = np.load(path, mmap_mode="r")
+    corpus = corpora[kind]
     hits = model.search(TEXTS[0], corpus, top=3)
     assert [hit.place for hit in hits[:2]] == [0, 3]
     assert hits[0].score == pytest.approx(1, abs=1e-6)

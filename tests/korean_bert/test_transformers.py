@@ -2,9 +2,6 @@
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +13,7 @@ from model_formats.load_folder import load_folder
 from model_formats.model_folder import REFERENCE_MODEL
 from tests.support.models.model_folders import write_folder
 from tests.support.models.served_models import write_strong_folder
+from tests.support.paths import printed_by
 
 ABSENT = [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]
 pytestmark = [
@@ -43,11 +41,9 @@ CASES = {
     "tags": ("tags", "ner", {"text": f"{TINY} {ABOUT}", "starts": [0, 3, 7, 11, 15, 20, 23]}),
     "span": ("spans", "question_answering", {"pair": [QUESTION, f"{ABOUT} 나는"], "longest": 6}),
     "options": (
-        "options",
-        "multiple_choice",
-        {"text": TINY, "question": "the book ?", "options": OPTIONS},
+        "options", "multiple_choice", {"text": TINY, "question": "the book ?", "options": OPTIONS},
     ),
-}
+}  # fmt: skip
 
 
 def make_folder(task, folder):
@@ -76,10 +72,7 @@ def computed(tmp_path_factory):
         made[case] = model, asked, output
     path = top / "jobs.json"
     path.write_text(json.dumps(jobs), encoding="utf-8")
-    environment = {**os.environ, "HF_HOME": str(top), "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, PROGRAM, path]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    printed_by(PROGRAM, path, HF_HOME=str(top), HF_HUB_OFFLINE="1")
     found = {}
     for case, (model, asked, output) in made.items():
         with np.load(output) as file:

@@ -1,9 +1,6 @@
 """The fused block of inference: equal to the plain block, its layer norm to float64."""
 
-import os
 import platform
-import subprocess
-import sys
 import types
 
 import keras
@@ -17,7 +14,7 @@ from bert_tf.encoder import run_inside
 from bert_tf.fused_block import has_one_layer_norm, one_layer_norm
 from bert_tf.layers import LayerNorm, TransformerBlock, infer_block
 from tests.support.crosses import quick_by_pairs
-from tests.support.paths import ROOT
+from tests.support.paths import printed_by
 from tests.support.tiny_models import random_batch, tensors, tiny_model
 
 
@@ -104,14 +101,7 @@ def onednn_of_process(**environment):
         "from bert_tf.fused_block import onednn_is_on\n"
         "print(test_util.IsMklEnabled(), onednn_is_on())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.split()
+    return printed_by("-c", program, **environment).split()
 
 
 @pytest.mark.slow

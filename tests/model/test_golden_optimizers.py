@@ -7,7 +7,16 @@ import tensorflow as tf
 
 from bert_tf.checkpoint import google_variables
 from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
-from tests.support.golden import GOLDEN, TRAJECTORY, arrays, facts, pretraining_model, set_weights
+from tests.support.golden import (
+    GOLDEN,
+    TRAJECTORY,
+    arrays,
+    batch_of,
+    facts,
+    optimizer_of,
+    pretraining_model,
+    set_weights,
+)
 from tests.support.tiny_models import step_of
 
 # The folder with the results, the one with start weights and batches, the optimizer.
@@ -21,14 +30,6 @@ QUICK = ((0, True), (1, False))  # a trajectory by its number, XLA
 
 # Of a tensor's largest entry, after ten free-running steps in float32.
 MOMENTS = 1e-4
-
-
-def batch(stored, step):
-    """The features of one stored step."""
-    prefix = f"step{step}/"
-    features = {k[len(prefix) :]: v for k, v in stored.items() if k.startswith(prefix)}
-    features["next_sentence_weights"] = np.ones(len(features["input_ids"]), np.float32)
-    return {name: tf.constant(value) for name, value in features.items()}
 
 
 def expected_state(folder, step):
@@ -51,17 +52,11 @@ def expected_state(folder, step):
 def test_ten_steps(folder, start, optimizer_name, xla):
     model = pretraining_model(start)
     set_weights(model, arrays(start, "start_variables.npz"))
-    trajectory = facts(folder, "trajectory.json")
-    schedule = WarmupPolynomialDecay(
-        trajectory["init_lr"], trajectory["num_train_steps"], trajectory["num_warmup_steps"]
-    )
-    optimizer = OPTIMIZERS[optimizer_name](schedule)
-    optimizer.build(model.trainable_variables)
+    googles = facts(folder, "trajectory.json")["per_step"]
+    optimizer = optimizer_of(folder, optimizer_name, model)
     step = step_of(model, optimizer, xla=xla, xla_update=True)
-    batches = arrays(start, "batches.npz")
-    googles = trajectory["per_step"]
     for i in range(10):
-        metrics = {k: float(v) for k, v in step(batch(batches, i + 1)).items()}
+        metrics = {k: float(v) for k, v in step(batch_of(start, i + 1)).items()}
         assert metrics["loss"] == pytest.approx(googles["total_loss"][i], abs=TRAJECTORY)
         # The true norm and that without duplicates differ by 0.6 %.
         assert metrics["gradient_norm"] == pytest.approx(googles["global_norm"][i], rel=1e-5)
@@ -92,13 +87,10 @@ def compare(model, optimizer, expected, has_moments):
 @pytest.mark.parametrize("folder", ("bert_optim_adamw", "albert_optim_lamb"))
 def test_learning_rates(folder):
     for stored in facts(folder, "learning_rate_schedules.json"):
-        schedule = WarmupPolynomialDecay(
-            stored["init_lr"],
-            stored["steps"],
-            stored["warm"],
-            power=stored.get("poly_power", 1.0),
-            start_warmup_step=stored.get("start_warmup_step", 0),
-        )
+        options = {"power": stored.get("poly_power", 1.0)}
+        options["start_warmup_step"] = stored.get("start_warmup_step", 0)
+        sizes = (stored["init_lr"], stored["steps"], stored["warm"])
+        schedule = WarmupPolynomialDecay(*sizes, **options)
         for step, rate in enumerate(stored["lr_by_global_step"]):
             # Google's rate is negative before the warm-up begins, which is not kept.
             assert float(schedule(step)) == pytest.approx(max(rate, 0.0), rel=1e-5, abs=1e-12)

@@ -5,9 +5,16 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoint import google_variables, write_arrays
-from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
 from bert_tf.training.state import TrainingState, restore
-from tests.support.golden import GOLDEN, TRAJECTORY, arrays, facts, pretraining_model
+from tests.support.golden import (
+    GOLDEN,
+    TRAJECTORY,
+    arrays,
+    batch_of,
+    facts,
+    optimizer_of,
+    pretraining_model,
+)
 from tests.support.tiny_models import step_of
 
 ADAMW = "bert_optim_adamw"
@@ -15,24 +22,11 @@ ADAMW = "bert_optim_adamw"
 
 def resume(folder, start, optimizer_name, output_dir):
     """A new state, resumed from the checkpoints in a folder, and its optimizer."""
-    model, trajectory = pretraining_model(start), facts(folder, "trajectory.json")
-    schedule = WarmupPolynomialDecay(
-        trajectory["init_lr"], trajectory["num_train_steps"], trajectory["num_warmup_steps"]
-    )
-    optimizer = OPTIMIZERS[optimizer_name](schedule)
-    optimizer.build(model.trainable_variables)
+    model = pretraining_model(start)
+    optimizer = optimizer_of(folder, optimizer_name, model)
     state = TrainingState(model, optimizer)
-    line = restore(state, str(output_dir))
-    assert "resuming from" in line
+    assert "resuming from" in restore(state, str(output_dir))
     return state
-
-
-def batch_of(step):
-    """The features of Google's batch of one update."""
-    prefix = f"step{step}/"
-    stored = {k: v for k, v in arrays(ADAMW, "batches.npz").items() if k.startswith(prefix)}
-    batch = {key.removeprefix(prefix): tf.constant(value) for key, value in stored.items()}
-    return {**batch, "next_sentence_weights": tf.ones(len(batch["input_ids"]))}
 
 
 def losses_from(stored, output_dir, last):
@@ -41,7 +35,7 @@ def losses_from(stored, output_dir, last):
     state = resume(ADAMW, ADAMW, "adamw", output_dir)
     assert state.step == state.optimizer.iterations.numpy() == 1
     step = step_of(state.model, state.optimizer, xla=False)
-    return [float(step(batch_of(i))["loss"]) for i in range(2, last + 1)], state
+    return [float(step(batch_of(ADAMW, i))["loss"]) for i in range(2, last + 1)], state
 
 
 @pytest.mark.usefixtures("eagerly")

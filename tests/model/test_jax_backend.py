@@ -1,15 +1,11 @@
 """The layers on Keras's JAX backend give the outputs and gradients of TensorFlow's."""
 
-import os
-import subprocess
-import sys
-
 import jax_layers
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.support.paths import PYTHONPATH, ROOT
+from tests.support.paths import ROOT, printed_by
 from tests.support.tiny_models import assert_close, random_batch
 
 CLOSE = 1e-5
@@ -35,16 +31,8 @@ def packed(batch, per_row=4):
 def run_on_jax(folder, kind, arrays):
     """What the model returns on JAX, in a process of its own, as Keras has one backend in each."""
     np.savez(folder / "in.npz", **arrays)
-    command = [sys.executable, str(ROOT / "tests" / "model" / "jax_layers.py"), kind]
-    paths = [PYTHONPATH, os.environ.get("PYTHONPATH", "")]
-    environment = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(
-        [*command, str(folder / "in.npz"), str(folder / "out.npz")],
-        env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(paths)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    program, files = ROOT / "tests/model/jax_layers.py", (folder / "in.npz", folder / "out.npz")
+    printed_by(program, kind, *files, KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
     return dict(np.load(folder / "out.npz"))
 
 

@@ -11,7 +11,7 @@ from create_pretraining_data.records.record_format import RecordFormat
 from run_scripts.create_data import main
 from run_scripts.flags.tokenizer import TokenizerFlags, open_tokenizer
 from tests.support.paths import run_python
-from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
+from tests.support.vocabularies import SPECIAL, write_tokenizer
 
 SENTENCES = [
     "아침 일찍 일어나 강가를 걸었다.",

@@ -12,7 +12,7 @@ from korean_bert.masked_text import encode_with_masks
 from run_scripts.tools.fill_masks import main
 from tests.support.programs import one_line
 from tests.support.tiny_models import SIZES, tiny_model
-from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
+from tests.support.vocabularies import SPECIAL, write_tokenizer
 from tokenization import load_tokenizer
 
 PIECES = [*SPECIAL, "나", "##는", "학교", "##에", "갔", "##다", "."]

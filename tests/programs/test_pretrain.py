@@ -29,7 +29,7 @@ from tests.support.programs import (
 )
 from tests.support.record_files import FORMAT, PACKED, make_files
 from tests.support.tiny_models import write_config
-from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
+from tests.support.vocabularies import SPECIAL, write_tokenizer
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tests.support.paths import ROOT
 from tests.support.programs import command, results
 from tests.support.task_data import number_questions, write_race
 from tests.support.tiny_models import ONE_LAYER, tiny_model, write_config
-from tests.support.tokenizer_folders import SPECIAL
+from tests.support.vocabularies import SPECIAL
 from tokenization import SentencePieceTokenizer
 
 WITHOUT_XLA = "--xla=off"  # which compiles longer than these models train

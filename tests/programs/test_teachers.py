@@ -30,7 +30,7 @@ from tests.support.programs import (
 from tests.support.record_files import PACKED, PACKED_DYNAMIC, make_files
 from tests.support.task_data import single_rows, write_splits
 from tests.support.tiny_models import without_graphs, write_config
-from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
+from tests.support.vocabularies import SPECIAL, write_tokenizer
 from tokenization import load_tokenizer
 
 WIDE = {**NO_DROPOUT, "hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": 2}

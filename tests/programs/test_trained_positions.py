@@ -13,7 +13,7 @@ from tests.support.programs import NO_DROPOUT, PretrainingJob, spoken_lines
 from tests.support.record_files import DYNAMIC, FORMAT, PACKED, PACKED_DYNAMIC, make_files
 from tests.support.task_data import write_splits
 from tests.support.tiny_models import without_graphs
-from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
+from tests.support.vocabularies import SPECIAL, write_tokenizer
 
 WORDS = [f"word{i}" for i in range(5, 60)]
 

@@ -21,7 +21,7 @@ from tests.support.task_data import (
     write_splits,
 )
 from tests.support.tiny_models import SIZES, tiny_model
-from tests.support.tokenizer_folders import SPECIAL
+from tests.support.vocabularies import SPECIAL
 
 MARKED = ["▁나는", "▁학교", "에", "▁갔", "다", ".", "▁배우", "들의", "▁연기", "가"]
 TEXT = "나는 학교에 갔다.\n배우들의 연기가 좋았다.\n\n"

@@ -10,6 +10,7 @@ from finetuning.question_answering.data import read_questions
 from finetuning.question_answering.google_answers import answer_as_google
 from finetuning.question_answering.windows import encode_questions, make_windows
 from tests.support.paths import TEST_DATA
+from tests.support.vocabularies import write_lines
 from tokenization import FullTokenizer
 
 GOLDEN = json.loads((TEST_DATA / "questions" / "google_answers.json").read_text("utf-8"))
@@ -19,7 +20,7 @@ GOLDEN = json.loads((TEST_DATA / "questions" / "google_answers.json").read_text(
 def read(tmp_path_factory):
     """The questions, and the vocabulary's file."""
     folder = tmp_path_factory.mktemp("questions")
-    (folder / "vocab.txt").write_text("\n".join(GOLDEN["vocabulary"]) + "\n", encoding="utf-8")
+    write_lines(folder / "vocab.txt", GOLDEN["vocabulary"])
     (folder / "questions.json").write_text(json.dumps(GOLDEN["questions"]))
     questions, _ = read_questions(folder / "questions.json", with_answers=False)
     return questions, folder / "vocab.txt"

@@ -16,6 +16,7 @@ from finetuning.multiple_choice.data import (
     read_race,
 )
 from tests.support.task_data import write_tokenizer
+from tests.support.vocabularies import write_lines
 
 ARTICLE = {
     "article": "It rained.",
@@ -55,10 +56,7 @@ def test_race(tmp_path, inside):
     "changes, said",
     (
         ({"answers": ["A"]}, "questions, options and answers must be equal. Received: 2, 2, 1"),
-        (
-            {"answers": ["A", "E"]},
-            "question 2: the label must be 0 to 3, or a letter from A. Received: 'E'",
-        ),
+        ({"answers": ["A", "E"]}, "question 2: the label must be 0 to 3, .* A. Received: 'E'"),
         ({"article": None}, "'article' must be a string. Received: None"),
         ({"options": [["x", "y"], ["x", "y"]], "answers": ["A", "A"]}, "Received: 2 and 4"),
         ({"options": [["x"], ["y"]], "answers": ["A", "A"]}, "at least two strings"),
@@ -75,7 +73,7 @@ def test_race_with_an_article_a_line(tmp_path):
     write_race(tmp_path)
     path = tmp_path / "train" / "high" / "all.txt"
     lines = [{**ARTICLE, "id": "high7.txt"}, ARTICLE, {k: ARTICLE[k] for k in ARTICLE if k != "id"}]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(path, map(json.dumps, lines))
     choices = read_race(tmp_path, "train", ("high",))
     assert [c.id for c in choices] == [
         "high7.txt-0", "high7.txt-1", "high3.txt-0", "high3.txt-1", "3-0", "3-1",
@@ -97,7 +95,7 @@ def test_missing_race(tmp_path):
 def test_json_lines(tmp_path):
     path = tmp_path / "c.jsonl"
     lines = [LINE, {**LINE, "label": "B", "id": "n"}, {**LINE, "label": None}]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_lines(path, map(json.dumps, lines))
     choices = read_choices(path)
     assert [(c.id, c.label) for c in choices] == [("1", 2), ("n", 1), ("3", None)]
     assert choices[0].options == ("x", "y", "z")
@@ -106,9 +104,8 @@ def test_json_lines(tmp_path):
 @pytest.mark.parametrize("encoding", ("utf-8-sig", "utf-16", "utf-16-le", "cp949"))
 def test_lines_in_other_encodings(encoding, tmp_path):
     context, options = "한국어로 쓴 본문입니다.", ["예", "아니요"]
-    line = json.dumps(
-        {**LINE, "context": context, "options": options, "label": 1}, ensure_ascii=False
-    )
+    entry = {**LINE, "context": context, "options": options, "label": 1}
+    line = json.dumps(entry, ensure_ascii=False)
     path = tmp_path / "c.jsonl"
     path.write_bytes(f"{line}\r\n{line}\r\n".encode(encoding))
     found = [(choice.context, choice.options) for choice in read_choices(path)]
@@ -120,10 +117,7 @@ def test_lines_in_other_encodings(encoding, tmp_path):
     (
         ("{\n", "line 1 must hold JSON"),
         ("3\n", "line 1 must be an object. Received: 3"),
-        (
-            json.dumps({**LINE, "label": 3}),
-            "line 1: the label must be 0 to 2, or a letter from A. Received: 3",
-        ),
+        (json.dumps({**LINE, "label": 3}), "line 1: the label must be 0 to 2, or a letter .* 3"),
         (json.dumps({**LINE, "label": True}), "Received: True"),
         (json.dumps({**LINE, "options": "xy"}), "'options' must be a list. Received: 'xy'"),
         (json.dumps({**LINE, "options": ["x", 3]}), "at least two strings"),
@@ -141,9 +135,8 @@ def test_broken_lines(tmp_path, text, said):
 def test_rows(tmp_path):
     assert fill_in("그는 _ 있다.", "집에") == "그는 집에 있다."
     tokenizer = write_tokenizer(tmp_path)
-    choice = ChoiceQuestion(
-        "x", "임종석은 서울에서 체포됐다.", "누구가", ("그", "학생은 누구가"), 0
-    )
+    context, options = "임종석은 서울에서 체포됐다.", ("그", "학생은 누구가")
+    choice = ChoiceQuestion("x", context, "누구가", options, 0)
 
     def rows(*lengths):
         made = make_rows(tokenizer, *encode_choices(tokenizer, [choice], lengths[1]), lengths[0])

@@ -4,23 +4,24 @@ import pytest
 
 from finetuning.multiple_choice.data import read_choices
 from run_scripts import race
-from tests.support.programs import NO_DROPOUT, results
+from tests.support.programs import NO_DROPOUT, one_line, results
 from tests.support.task_data import RACE_WORDS, write_race, write_race_lines
 from tests.support.tiny_models import write_config
-
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+from tests.support.vocabularies import write_pieces
 
 
 def model_flags(folder, kind):
     write_config(folder / "config.json", kind, **NO_DROPOUT)
-    (folder / "vocab.txt").write_text(
-        "\n".join([*SPECIAL, *RACE_WORDS, "yes", "which", "what", "?"]) + "\n"
-    )
+    write_pieces(folder, [*RACE_WORDS, "yes", "which", "what", "?"])
     return [
         f"--{kind}_config_file={folder}/config.json", f"--vocab_file={folder}/vocab.txt",
         "--max_seq_length=32", "--max_qa_length=8", "--train_batch_size=8",
         "--learning_rate=3e-3", "--train_step=120", "--warmup_step=4", "--dropout_prob=0",
     ]  # fmt: skip
+
+
+def line_flags(folder):
+    return [*model_flags(folder, "bert"), "--task_name=jsonl", "--bucket_boundaries=none"]
 
 
 def run(folder, *flags):
@@ -54,9 +55,8 @@ def test_own_lines(tmp_path, capsys):
     write_race_lines(tmp_path / "train.jsonl", 24)
     write_race_lines(tmp_path / "dev.jsonl", 6)
     write_race_lines(tmp_path / "test.jsonl", 3, labelled=False)
-    flags = [*model_flags(tmp_path, "bert"), "--task_name=jsonl", "--bucket_boundaries=none"]
-    flags += ["--do_train", "--do_eval", "--do_predict", "--train_step=1"]
-    assert run(tmp_path, *flags) == 0
+    flags = ["--do_train", "--do_eval", "--do_predict", "--train_step=1"]
+    assert run(tmp_path, *line_flags(tmp_path), *flags) == 0
     found = results(tmp_path / "output")
     assert found["examples"] == 6 and "test_accuracy" not in found
     lines = (tmp_path / "output" / "predictions_test.tsv").read_text().splitlines()
@@ -82,8 +82,8 @@ def test_a_part_of_train_is_measured_on(labelled, flags, part, tmp_path, capsys)
     write_race_lines(tmp_path / "train.jsonl", 24)
     write_race_lines(tmp_path / "dev.jsonl", 3, labelled)
     write_race_lines(tmp_path / "test.jsonl", 3)
-    given = [*model_flags(tmp_path, "bert"), "--task_name=jsonl", "--bucket_boundaries=none"]
-    assert run(tmp_path, *given, "--train_step=1", "--do_train", *flags.split()) == 0
+    given = [*line_flags(tmp_path), "--train_step=1", "--do_train"]
+    assert run(tmp_path, *given, *flags.split()) == 0
     assert f"\n{part}: " in capsys.readouterr().out
     if "--do_predict" in flags:
         path = tmp_path / "output" / "predictions_train_part.tsv"
@@ -101,8 +101,8 @@ def test_any_split_is_predicted(tmp_path):
         assert run(tmp_path, "--do_predict", f"--predict_split={split}", *flags) == 0
         return len((tmp_path / "output" / f"predictions_{split}.tsv").read_text().splitlines()) - 1
 
-    given = [*model_flags(tmp_path, "bert"), "--task_name=jsonl", "--bucket_boundaries=none"]
-    given += ["--train_step=1", "--do_train", "--do_eval", "--eval_on=train_part"]
+    given = [*line_flags(tmp_path), "--train_step=1", "--do_train", "--do_eval"]
+    given += ["--eval_on=train_part"]
     assert rows("test", *given) == 4
     assert rows("train") == 24 and rows("dev") == 3
 
@@ -144,7 +144,5 @@ REFUSED = {
 @pytest.mark.parametrize("flags", REFUSED)
 def test_refused(flags, tmp_path, capsys):
     write_race(tmp_path, dev=2)
-    given = [flag for flag in model_flags(tmp_path, "bert")]
-    assert run(tmp_path, *given, *flags.split()) == 1
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1 and REFUSED[flags] in lines[0]
+    assert run(tmp_path, *model_flags(tmp_path, "bert"), *flags.split()) == 1
+    assert REFUSED[flags] in one_line(capsys)

@@ -8,10 +8,8 @@ from run_scripts import squad
 from tests.support.programs import NO_DROPOUT, one_line, results
 from tests.support.task_data import NUMBERS, WORDS, number_questions, write_questions
 from tests.support.tiny_models import write_config
+from tests.support.vocabularies import write_pieces
 
-PIECES = [
-    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *NUMBERS, "what", "number", "?", ".",
-]  # fmt: skip
 ARTICLES = 40
 
 
@@ -25,28 +23,18 @@ def folder(tmp_path):
         for number, paragraph in enumerate(paragraphs)
     ]
     write_questions(tmp_path / "all.json", content)
-    (tmp_path / "words.txt").write_text("\n".join(PIECES) + "\n")
+    write_pieces(tmp_path, [*WORDS, *NUMBERS, "what", "number", "?", "."])
     write_config(tmp_path / "config.json", "bert", **NO_DROPOUT)
     return tmp_path
 
 
 def run(folder, **flags):
     given = {
-        "output_dir": folder / "output",
-        "bert_config_file": folder / "config.json",
-        "vocab_file": folder / "words.txt",
-        "data_dir": folder,
-        "train_file": "all.json",
-        "predict_file": "all.json",
-        "do_train": True,
-        "do_predict": True,
-        "max_seq_length": 16,
-        "max_query_length": 5,
-        "train_batch_size": 8,
-        "train_step": 1,
-        "xla": "off",
-        **flags,
-    }
+        "output_dir": folder / "output", "bert_config_file": folder / "config.json",
+        "vocab_file": folder / "vocab.txt", "data_dir": folder, "train_file": "all.json",
+        "predict_file": "all.json", "do_train": True, "do_predict": True, "max_seq_length": 16,
+        "max_query_length": 5, "train_batch_size": 8, "train_step": 1, "xla": "off", **flags,
+    }  # fmt: skip
     argv = [f"--{name}={value}" for name, value in given.items() if value is not None]
     return squad.main(["run_squad.py", *argv])
 

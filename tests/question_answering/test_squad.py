@@ -12,7 +12,7 @@ from finetuning.question_answering.task import nearest_sentence, span_loss
 from finetuning.question_answering.windows import encode_questions, make_windows
 from run_scripts import squad
 from tests.support.paths import ROOT
-from tests.support.programs import NO_DROPOUT, results
+from tests.support.programs import NO_DROPOUT, one_line, results
 from tests.support.task_data import (
     NUMBERS,
     WORDS,
@@ -22,14 +22,7 @@ from tests.support.task_data import (
     write_tokenizer,
 )
 from tests.support.tiny_models import write_config
-
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-
-
-def write_vocabulary(folder):
-    path = folder / "words.txt"
-    path.write_text("\n".join([*SPECIAL, *WORDS, *NUMBERS, "what", "number", "?", "."]) + "\n")
-    return path
+from tests.support.vocabularies import write_pieces
 
 
 def write_squad_config(folder, kind, **changes):
@@ -49,7 +42,7 @@ def train(folder, kind="bert", version_2=False, *flags):
     return run(
         folder,
         f"--{kind}_config_file={write_squad_config(folder, kind)}",
-        f"--vocab_file={write_vocabulary(folder)}",
+        f"--vocab_file={write_pieces(folder, [*WORDS, *NUMBERS, 'what', 'number', '?', '.'])}",
         f"--data_dir={folder}",
         "--train_file=train.json",
         "--predict_file=dev.json",
@@ -129,9 +122,7 @@ def check_again(folder, capsys):
     assert run(folder, f"--predict_file={folder}/dev.json", "--do_predict") == 0
     assert "tokens from" in capsys.readouterr().out
     assert written(folder) == answers
-    assert results(folder / "output") == {
-        name: value for name, value in before.items() if name != "global_step"
-    } | {"global_step": 48}
+    assert results(folder / "output") == before | {"global_step": 48}
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -187,6 +178,7 @@ def test_google_s_way_to_cut_answers(trained, capsys):
     assert found == [(number, 100), (f"{number},한", 0)]
     flags = ["--google_answers", "--start_n_top=2"]
     (trained / "beams").mkdir()
+    capsys.readouterr()  # warnings of the text's [UNK]
     assert train(trained / "beams", "bert", False, *flags) == 1
     assert "--google_answers requires BERT's head" in one_line(capsys)
 
@@ -206,42 +198,18 @@ def test_answers_that_are_not_known(trained, capsys):
     assert "--do_eval needs a split with labels" in one_line(capsys)
 
 
-def one_line(capsys):
-    error = capsys.readouterr().err
-    lines = [line for line in error.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1 and "Traceback" not in error
-    return lines[0]
-
-
-def broken(**changes):
-    """Two questions, one of them other than it should be."""
-    questions = number_questions(2, 7)
-    questions["data"][0]["paragraphs"][1]["qas"][0].update(changes)
-    return questions
-
-
-BROKEN = {
-    "twice": (broken(id="7-0"), "the id must be unique"),
-    "elsewhere": (broken(answers=[{"text": "zebra", "answer_start": 3}]), "must be in its text"),
-    "version 2": (broken(answers=[], is_impossible=True), "without --version_2_with_negative"),
-    "no answer": (broken(answers=[]), "must have an answer"),
-    "KorQuAD 2": ({"data": [{"context": "<html>"}]}, "must have 'paragraphs'"),
-    "a list": ([1], "format of SQuAD"),
-}
-
-
-@pytest.mark.parametrize("questions, message", BROKEN.values(), ids=BROKEN)
-def test_a_broken_file_is_one_line(questions, message, trained, capsys):
-    path = write_questions(trained / "broken.json", questions)
+@pytest.mark.parametrize(
+    "text, message",
+    (("[1]", "format of SQuAD"), ("[" * 100_000, "must hold JSON")),
+    ids=("a list", "endless brackets"),
+)
+def test_a_broken_file_is_one_line(text, message, trained, capsys):
+    """What may be wrong in questions is in test_question_data.py."""
+    path = trained / "broken.json"
+    path.write_text(text)
     assert run(trained, f"--predict_file={path}", "--do_predict") == 1
-    assert message in one_line(capsys)
-
-
-def test_endless_brackets_are_one_line(trained, capsys):
-    path = trained / "brackets.json"
-    path.write_text("[" * 100_000)
-    assert run(trained, f"--predict_file={path}", "--do_predict") == 1
-    assert f"{path} must hold JSON" in one_line(capsys)
+    line = one_line(capsys)
+    assert str(path) in line and message in line
 
 
 REFUSED = {

@@ -29,16 +29,14 @@ def windows_of(context, ends, length, doc_stride):
     return make_windows([question], [encoded], Ids, length + 3, doc_stride)[0]
 
 
-def every_answer(windows, context, longest):
-    for window in windows:
-        for first in np.flatnonzero(window.is_max_context):
-            for last in range(first, min(first + longest, len(window.spans))):
-                yield context[slice(*answer_span(context, window.spans, first, last))]
-
-
 def tried(question, windows, longest, benchmark, null):
     """The best scores, by trying all answers."""
-    texts = [text for text in every_answer(windows, question.context, longest) if text]
+    texts = {
+        question.context[slice(*answer_span(question.context, window.spans, first, last))]
+        for window in windows
+        for first in np.flatnonzero(window.is_max_context)
+        for last in range(first, min(first + longest, len(window.spans)))
+    } - {""}
     scores = [
         [found["x"] for found in score_each([question], {"x": text}, benchmark, null)]
         for text in {*texts, *([""] if null or not texts else [])}
@@ -65,12 +63,8 @@ def cases(draw):
         end = draw(st.integers(start, min(len(context), start + 5)))
         if context[start:end].strip():  # at its place or not: where it is looked for first
             golds.append(Answer(context[start:end], draw(places)))
-    windows = windows_of(
-        context,
-        sorted(draw(st.sets(places, max_size=6))),
-        draw(st.integers(1, 7)),
-        draw(st.integers(1, 5)),
-    )
+    ends = sorted(draw(st.sets(places, max_size=6)))
+    windows = windows_of(context, ends, draw(st.integers(1, 7)), draw(st.integers(1, 5)))
     question = Question("x", "", context, tuple(golds), not golds)
     return question, windows, draw(st.integers(1, 6))
 
@@ -128,8 +122,5 @@ def test_what_becomes_of_a_segment_is_allowed_for(benchmark, context, ends, gold
     question = Question("x", "", context, (Answer(gold, ends[1]),), False)
     ((exact,), (overlap,)) = best_scores([question], windows, 1, benchmark, False)
     assert [exact, overlap] == tried(question, windows, 1, benchmark, False)
-    assert text_score(question, context[: ends[0]], benchmark) == [exact, overlap]
-
-
-def text_score(question, text, benchmark):
-    return [found["x"] for found in score_each([question], {"x": text}, benchmark, False)]
+    scores = score_each([question], {"x": context[: ends[0]]}, benchmark, False)
+    assert [found["x"] for found in scores] == [exact, overlap]

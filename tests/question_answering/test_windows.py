@@ -16,6 +16,7 @@ from finetuning.question_answering.windows import (
 )
 from tests.support.paths import SHARED
 from tests.support.task_data import CONTEXTS, squad_content, write_questions, write_tokenizer
+from tests.support.vocabularies import write_pieces
 from tokenization import FullTokenizer, KoreanTokenizer
 
 
@@ -82,9 +83,8 @@ def test_a_short_last_window_counts_for_less():
 
 def test_an_empty_context_has_a_window(tokenizer):
     question = Question("a", "누구가?", "", (), True)
-    [window], _ = make_windows(
-        [question], encode_questions(tokenizer, [question], 64), tokenizer, 16, 4, training=True
-    )
+    encoded = encode_questions(tokenizer, [question], 64)
+    [window], _ = make_windows([question], encoded, tokenizer, 16, 4, training=True)
     tokens = tokenizer.convert_ids_to_tokens(window.ids.tolist())
     assert tokens == ["[CLS]", "누구", "##가", "?", "[SEP]", "[SEP]"]
     assert window.spans.shape == (0, 2) and window.is_impossible
@@ -168,8 +168,8 @@ def test_every_answer_is_cut_out_as_it_stands(tmp_path, questions):
 
 
 def test_a_piece_that_is_longer_than_the_answer(tmp_path):
-    path = tmp_path / "words.txt"
-    path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n서울에서\n만났다\n그\n##를\n")
+    (tmp_path / "words").mkdir()
+    path = write_pieces(tmp_path / "words", ["서울에서", "만났다", "그", "##를"])
     context = "서울에서 그를 만났다"
     questions = [
         Question("long", "그", context, (Answer("서울", 0),), False),
@@ -192,11 +192,9 @@ def test_an_answer_without_a_piece_is_left_out_of_training(tokenizer):
 
 def test_markers_belong_to_no_answer(tmp_path):
     """A piece that is nothing but the mark of a word's end has no characters."""
-    path = tmp_path / "marked.txt"
-    path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n서울\n##역\n##\u2581\n\u2581\n", "utf-8")
-    tokenizer = KoreanTokenizer(
-        path, unknown="character", word_end_marker="\u2581", word_end_marker_at="eojeol"
-    )
+    path = write_pieces(tmp_path, ["서울", "##역", "##\u2581", "\u2581"])
+    options = {"word_end_marker": "\u2581", "word_end_marker_at": "eojeol"}
+    tokenizer = KoreanTokenizer(path, unknown="character", **options)
     _, spans = tokenizer.encode_with_offsets("서울역 서울")
     assert len(spans) == 5
     assert answer_pieces(np.array(spans), Answer("서울역", 0)) == (0, 1)

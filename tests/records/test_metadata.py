@@ -17,7 +17,7 @@ from create_pretraining_data.records.reader import count_records, find_corruptio
 from run_scripts.create_data import main
 from run_scripts.flags.record_files import RecordFiles
 from tests.support.programs import PretrainingJob, one_line, results
-from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
+from tests.support.vocabularies import SPECIAL, write_tokenizer
 from tokenization import load_tokenizer
 
 

@@ -20,7 +20,6 @@ from finetuning.question_answering.span_head import SpanModel
 from korean_bert.model import Model
 from model_formats.saved_model import pretraining
 from tests.support.models.served_models import call_signature, loaded_model, strong_head
-from tests.support.task_data import write_tokenizer
 
 LENGTH = 16
 BLANKS = ([""], [" \n"], ["\u200b"], ["", " ", "\u200b\ufeff"], [])
@@ -36,18 +35,9 @@ QUESTIONS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory):
-    return write_tokenizer(tmp_path_factory.mktemp("vocabulary"))
-
-
 def make(head, task, tokenizer, **settings):
-    return loaded_model(
-        lambda encoder: strong_head(head(encoder), 2.0),
-        task,
-        tokenizer,
-        {"max_seq_length": LENGTH, **settings},
-    )
+    settings = {"max_seq_length": LENGTH, **settings}
+    return loaded_model(lambda encoder: strong_head(head(encoder), 2.0), task, tokenizer, settings)
 
 
 @pytest.mark.parametrize("task", ("klue-ner", pytest.param("conll", marks=pytest.mark.slow)))
@@ -60,11 +50,8 @@ def test_entities(tokenizer, task):
         for i, tagged in enumerate(model.predict(texts)):
             kept = found["starts"][i] >= 0
             assert list(found["entities"][i][kept]) == [each.text for each in tagged.entities]
-            np.testing.assert_allclose(
-                found["probabilities"][i][kept],
-                [each.probability for each in tagged.entities],
-                atol=1e-5,
-            )
+            shares = [each.probability for each in tagged.entities]
+            np.testing.assert_allclose(found["probabilities"][i][kept], shares, atol=1e-5)
         assert len(found["starts"]) == len(texts)
 
 
@@ -100,24 +87,20 @@ def test_answers(tokenizer, head, negative):
     made, model = question_answering.signatures(loaded), Model(loaded)
     for contexts in (*BLANKS, *MIXED):
         asked = ["누구가?", "", "\u200b"][: len(contexts)]
-        found = call_signature(
-            made, question=np.array(asked, object), context=np.array(contexts, object)
-        )
+        given = {"question": np.array(asked, object), "context": np.array(contexts, object)}
+        found = call_signature(made, **given)
         answers = model.predict(list(zip(asked, contexts, strict=True)))
         assert len(answers) == len(found["answer"]) == len(contexts)
         for i, answered in enumerate(answers):
             assert found["answer"][i] == answered.answer.text
-            texts = [each for each in answered.candidates if each.text]
-            np.testing.assert_allclose(
-                found["candidate_probabilities"][i, : len(texts)],
-                [each.probability for each in texts],
-                atol=1e-5,
-            )
-            best = texts[0].probability if texts else 0.0
-            if not texts and negative and head is SpanModel:
+            shares = [each.probability for each in answered.candidates if each.text]
+            candidates = found["candidate_probabilities"][i, : len(shares)]
+            np.testing.assert_allclose(candidates, shares, atol=1e-5)
+            best = shares[0] if shares else 0.0
+            if not shares and negative and head is SpanModel:
                 best = 1.0  # of "no answer"
             np.testing.assert_allclose(found["probability"][i], best, atol=1e-5)
-            if not texts:
+            if not shares:
                 assert answered.answer.probability == best
 
 

@@ -2,10 +2,7 @@
 
 import dataclasses
 import json
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -20,8 +17,8 @@ from finetuning.ner.head import TokenClassifier
 from finetuning.question_answering.span_head import SpanModel
 from model_formats.saved_model.export import check, export, make_signatures
 from tests.support.models.served_models import call_signature, loaded_model, strong_head
-from tests.support.paths import LAYERS, ROOT
-from tests.support.task_data import CONTEXTS, write_tokenizer
+from tests.support.paths import LAYERS, ROOT, printed_by
+from tests.support.task_data import CONTEXTS
 
 SETTINGS = {"task_name": "tsv", "labels": "negative,positive", "max_seq_length": 24}
 DOCUMENTS = ("docs/serving.md", "docs/serving.ko.md")
@@ -39,11 +36,6 @@ for name, texts in json.loads(sys.argv[2]).items():
 packages = sorted({module.split(".")[0] for module in sys.modules})
 print(json.dumps([outputs, packages]))
 """
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory):
-    return write_tokenizer(tmp_path_factory.mktemp("vocabulary"))
 
 
 def make_classifier(encoder):
@@ -72,13 +64,9 @@ def test_in_a_process_without_this_project(exported, made, tmp_path):
     texts["many"] = [" ".join(CONTEXTS[i % 2].split()[: i % 9]) for i in range(64)]
     texts["long"] = [" ".join(CONTEXTS) * 75, "서울"]
     assert len(texts["long"][0]) > 5000
-    environment = {**os.environ, "PYTHONPATH": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    run = subprocess.run(
-        [sys.executable, "-c", CLIENT, folder, json.dumps(texts)],
-        cwd=tmp_path, env=environment, capture_output=True, text=True,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    outputs, packages = json.loads(run.stdout.splitlines()[-1])
+    environment = {"PYTHONPATH": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    out = printed_by("-c", CLIENT, folder, json.dumps(texts), cwd=tmp_path, **environment)
+    outputs, packages = json.loads(out.splitlines()[-1])
     assert not {*LAYERS, "tests"} & set(packages) and "tensorflow_text" in packages
     for name, batch in texts.items():
         expected = call_signature(made, text=np.array(batch, object))["probabilities"]
@@ -95,10 +83,9 @@ TASKS = {
     "question_answering": (SpanModel, QUESTIONS),
     "pretraining": (PretrainingModel, {}),
     "ner": (
-        lambda encoder: TokenClassifier(encoder, 3),
-        {"task_name": "conll", "labels": "O,B-X,I-X"},
+        lambda encoder: TokenClassifier(encoder, 3), {"task_name": "conll", "labels": "O,B-X,I-X"},
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -125,15 +112,9 @@ def test_every_task_is_saved(task, tokenizer, tmp_path):
 @pytest.mark.slow
 def test_documented_listing(exported):
     _, folder = exported
-    command = (
-        "import sys; from tensorflow.python.tools.saved_model_cli import main; sys.exit(main())"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", command, "show", "--dir", folder, "--tag_set", "serve", "--all"],
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    (listed,) = re.findall(r"signature_def\['serving_default'\]:\n(?:  .*\n)+", run.stdout)
+    command = ("-m", "tensorflow.python.tools.saved_model_cli", "show", "--dir", folder)
+    out = printed_by(*command, "--tag_set", "serve", "--all", TF_CPP_MIN_LOG_LEVEL="3")
+    (listed,) = re.findall(r"signature_def\['serving_default'\]:\n(?:  .*\n)+", out)
     names = re.findall(r"(?:inputs|outputs)\['(\w+)'\] tensor_info", listed)
     assert set(names) == {"text", "label", "labels", "probabilities"}
     for path in DOCUMENTS:

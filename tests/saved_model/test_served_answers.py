@@ -17,14 +17,9 @@ from tests.support.task_data import CONTEXTS, write_tokenizer
 from tests.support.tiny_models import tensors
 
 SETTINGS = {
-    "max_seq_length": 24,
-    "doc_stride": 6,
-    "max_query_length": 5,
-    "n_best_size": 4,
-    "max_answer_length": 5,
-    "version_2_with_negative": False,
-    "null_score_diff_threshold": 0.0,
-}
+    "max_seq_length": 24, "doc_stride": 6, "max_query_length": 5, "n_best_size": 4,
+    "max_answer_length": 5, "version_2_with_negative": False, "null_score_diff_threshold": 0.0,
+}  # fmt: skip
 ASKED = ["누구가?", "언제 어디에서 누구가 연주했다?", "어디?", ""]
 
 
@@ -94,33 +89,24 @@ def case(head, marked, negative, slow=True):
 )
 def test_answers_of_run_squad(tokenizers, head, marked, negative, tmp_path):
     settings = {**SETTINGS, "version_2_with_negative": negative, "null_score_diff_threshold": 0.1}
-    loaded = loaded_model(
-        lambda encoder: strong_head(head(encoder)),
-        "question_answering",
-        tokenizers[marked],
-        settings,
-        "albert" if marked else "bert",
-    )
-    asked = questions()
+    options = (tokenizers[marked], settings, "albert" if marked else "bert")
+    make_head = lambda encoder: strong_head(head(encoder))  # noqa: E731
+    loaded, asked = loaded_model(make_head, "question_answering", *options), questions()
     answers, nbest, *odds = run_squads_answers(loaded, asked, tmp_path)
     made = question_answering.signatures(loaded)
-    found = call_signature(
-        made, question=[q.question for q in asked], context=[q.context for q in asked]
-    )
+    given = {"question": [q.question for q in asked], "context": [q.context for q in asked]}
+    found = call_signature(made, **given)
     assert found["answer"].tolist() == list(answers.values())
     assert len(set(answers.values())) > len(asked) / 4
     if negative:
         assert 0.1 < np.mean([not text for text in answers.values()]) < 0.9
     for i, question in enumerate(asked):
         candidates = [candidate for candidate in nbest[question.id] if candidate["text"]]
-        count = len(candidates)
+        count, shares = len(candidates), [candidate["probability"] for candidate in candidates]
         assert found["candidates"][i, :count].tolist() == [c["text"] for c in candidates]
         assert (found["candidates"][i, count:] == "").all()
-        np.testing.assert_allclose(
-            found["candidate_probabilities"][i, :count],
-            [candidate["probability"] for candidate in candidates],
-            atol=1e-5,
-        )
+        served = found["candidate_probabilities"][i, :count]
+        np.testing.assert_allclose(served, shares, atol=1e-5)
         for j in range(count):
             start, end = found["candidate_starts"][i, j], found["candidate_ends"][i, j]
             assert question.context[start:end] == candidates[j]["text"]

@@ -41,6 +41,13 @@ def texts():
     return [*made, *(" ".join(rng.choice(words, size)) for size in (2, 5, 20, 60))]
 
 
+def tagger(tokenizer, task):
+    """A model of the tags, with random weights that tell texts apart."""
+    settings = {"task_name": task, "labels": ",".join(TAGS), "max_seq_length": LENGTH}
+    make_head = lambda encoder: strong_head(TokenClassifier(encoder, len(TAGS)), 3.0)  # noqa: E731
+    return loaded_model(make_head, "ner", tokenizer, settings)
+
+
 def sentences(by_character):
     """The texts as run_ner reads them: characters, or words."""
     made = []
@@ -63,13 +70,7 @@ def sentences(by_character):
 )
 def test_entities_of_run_ner(tokenizers, name, task, tmp_path):
     tokenizer = tokenizers[name]
-    settings = {"task_name": task, "labels": ",".join(TAGS), "max_seq_length": LENGTH}
-    loaded = loaded_model(
-        lambda encoder: strong_head(TokenClassifier(encoder, len(TAGS)), 3.0),
-        "ner",
-        tokenizer,
-        settings,
-    )
+    loaded = tagger(tokenizer, task)
     raw = sentences(by_character=not FORMATS[task].glue)
     recognition = NamedEntityRecognition(NerDataset(FORMATS[task], TAGS, {}), tokenizer, LENGTH)
     examples = recognition.encode(raw, False)
@@ -91,19 +92,12 @@ def test_entities_of_run_ner(tokenizers, name, task, tmp_path):
                 assert entity == text[start:end]
                 rows.append([str(i), str(start), str(end), kind, " ".join(entity.split()), share])
     assert [row[:5] for row in rows] == [row[:5] for row in expected]
-    np.testing.assert_allclose(
-        [row[5] for row in rows], [float(row[5]) for row in expected], atol=2e-6
-    )
+    shares = [float(row[5]) for row in expected]
+    np.testing.assert_allclose([row[5] for row in rows], shares, atol=2e-6)
 
 
 def test_ids(tokenizers):
-    settings = {"task_name": "klue-ner", "labels": ",".join(TAGS), "max_seq_length": LENGTH}
-    loaded = loaded_model(
-        lambda encoder: strong_head(TokenClassifier(encoder, len(TAGS)), 3.0),
-        "ner",
-        tokenizers["plain"],
-        settings,
-    )
+    loaded = tagger(tokenizers["plain"], "klue-ner")
     ids = np.array([[2, 5, 6, 7, 3]], np.int32)
     batch = {"input_ids": ids, "input_mask": ids**0, "segment_ids": ids * 0}
     found = call_signature(ner.signatures(loaded), "ids", **batch)

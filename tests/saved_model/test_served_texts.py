@@ -19,17 +19,12 @@ from tests.support.models.served_models import (
     row_outputs,
     strong_head,
 )
-from tests.support.task_data import CONTEXTS, write_tokenizer
+from tests.support.task_data import CONTEXTS
 from tests.support.tiny_models import tensors
 
 LENGTH = 24
 KINDS = ["bert", pytest.param("albert", marks=pytest.mark.slow)]
 WORDS = (CONTEXTS[0] + CONTEXTS[1]).split()
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory):
-    return write_tokenizer(tmp_path_factory.mktemp("vocabulary"))
 
 
 def texts(count):
@@ -44,13 +39,11 @@ def texts(count):
 
 def classifier(tokenizer, labels="good,bad,odd", classes=3, kind="bert", **options):
     settings = {"task_name": "tsv", "labels": labels, "max_seq_length": LENGTH}
-    return loaded_model(
-        lambda encoder: strong_head(SequenceClassifier(encoder, classes, **options)),
-        "classification",
-        tokenizer,
-        settings,
-        kind,
-    )
+
+    def make_head(encoder):
+        return strong_head(SequenceClassifier(encoder, classes, **options))
+
+    return loaded_model(make_head, "classification", tokenizer, settings, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -137,12 +130,8 @@ def test_vectors_and_masked_words(tokenizer, kind):
 @pytest.mark.slow
 def test_options(tokenizer):
     settings = {"max_seq_length": LENGTH, "max_qa_length": 8}
-    loaded = loaded_model(
-        lambda encoder: strong_head(MultipleChoiceModel(encoder)),
-        "multiple_choice",
-        tokenizer,
-        settings,
-    )
+    make_head = lambda encoder: strong_head(MultipleChoiceModel(encoder))  # noqa: E731
+    loaded = loaded_model(make_head, "multiple_choice", tokenizer, settings)
     made = multiple_choice.signatures(loaded)
     questions = ["누구가 _ 는 _ 다?", "언제", "", "_", "어디에서 누구가 언제 연주했다 체포됐다 ?"]
     options = [[word, "서울에서", ""] for word in WORDS[: len(questions)]]

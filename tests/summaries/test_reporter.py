@@ -18,6 +18,15 @@ from tests.support.programs import curves, texts
 from tests.support.reporters import BATCH, make_reporter, metrics
 
 
+@pytest.fixture
+def now(monkeypatch):
+    """The time, in a list, of clocks that stand still."""
+    now = [0.0]
+    for place, name in ((time, "perf_counter"), (progress, "monotonic")):
+        monkeypatch.setattr(place, name, lambda: now[0])
+    return now
+
+
 def test_a_point_is_about_all_updates_since_the_last_one(tmp_path):
     with make_reporter(tmp_path, weight_norm=lambda: tf.constant(7.0)) as reporter:
         reporter.steps(2, metrics([4, 3]))
@@ -47,9 +56,7 @@ def test_a_point_is_about_all_updates_since_the_last_one(tmp_path):
         assert 0.01 < found[f"memory/{kind}_gib"][0][1] < 1000
 
 
-def test_rates_are_of_the_updates_that_the_clock_saw(tmp_path, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+def test_rates_are_of_the_updates_that_the_clock_saw(tmp_path, now):
     with make_reporter(tmp_path) as reporter:
 
         def run(last_step, count, seconds, **changes):
@@ -73,10 +80,8 @@ def test_rates_are_of_the_updates_that_the_clock_saw(tmp_path, monkeypatch):
 def test_skipped_updates_count_but_say_nothing(tmp_path):
     nan = math.nan
     with make_reporter(tmp_path, skipped_before=5) as reporter:
-        reporter.steps(
-            4,
-            metrics([2, nan, 4, nan], skipped=[0, 1, 0, 1], learning_rate=np.float32([1, 2, 3, 4])),
-        )
+        rates = np.float32([1, 2, 3, 4])
+        reporter.steps(4, metrics([2, nan, 4, nan], [0, 1, 0, 1], learning_rate=rates))
         reporter.steps(8, metrics([nan] * 4, skipped=[1] * 4))
         assert reporter.skipped == 11
     found = curves(tmp_path)
@@ -88,11 +93,8 @@ def test_skipped_updates_count_but_say_nothing(tmp_path):
     assert found["data/padding_share"] == [(4, 0.25), (8, 0.25)]
 
 
-def test_a_line_a_minute_where_there_is_no_terminal(tmp_path, monkeypatch, capsys):
+def test_a_line_a_minute_where_there_is_no_terminal(tmp_path, now, capsys):
     """Its rate and the time left do not follow from the calls that compile."""
-    now = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
     with make_reporter(tmp_path, num_train_steps=1000, summary_steps=100) as reporter:
 
         def run(last_step, count, seconds, **changes):
@@ -145,9 +147,7 @@ class OnTheDevice:
         return np.array(self.values, dtype)
 
 
-def test_waits_for_the_device_only_for_a_point_or_a_line(tmp_path, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+def test_waits_for_the_device_only_for_a_point_or_a_line(tmp_path, now):
     names = list(metrics([1]))
     idle = {name: OnTheDevice([float(name == "positions")]) for name in names}
     with make_reporter(tmp_path, summary_steps=100) as reporter:

@@ -3,10 +3,12 @@
 import json
 
 import numpy as np
+import tensorflow as tf
 
 from albert_tf import AlbertConfig, AlbertModel
 from bert_tf import BertConfig, BertModel, PretrainingModel
 from bert_tf.checkpoint import google_variables
+from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
 from model_formats.transformers_files.names import BERT_NAMES, TIED_NAMES, translate
 from tests.support.paths import TEST_DATA
 
@@ -50,6 +52,39 @@ def set_weights(model, values):
         variable.assign(values[name])
 
 
+def check_gradients(model, compute, folder):
+    """The gradients of what `compute()` returns are Google's; None where Google trains nothing."""
+    variables, expected = google_variables(model), arrays(folder, "grads.npz")
+    with tf.GradientTape() as tape:
+        loss = compute()
+    gradients = tape.gradient(loss, [v.value for v in variables.values()])
+    assert len(variables) == len(expected) - 1  # the other entry is the global norm
+    for name, gradient in zip(variables, gradients, strict=True):
+        if gradient is None:
+            assert name.startswith("bert/pooler/") and not expected[name].any()
+            continue
+        bound = max(GRADIENT * np.abs(expected[name]).max(), GRADIENT_FLOOR)
+        found = tf.convert_to_tensor(gradient)
+        np.testing.assert_allclose(found, expected[name], atol=bound, rtol=0, err_msg=name)
+
+
+def batch_of(folder, step):
+    """The features of Google's batch of one update."""
+    prefix = f"step{step}/"
+    stored = {k: v for k, v in arrays(folder, "batches.npz").items() if k.startswith(prefix)}
+    batch = {key.removeprefix(prefix): tf.constant(value) for key, value in stored.items()}
+    return {**batch, "next_sentence_weights": tf.ones(len(batch["input_ids"]))}
+
+
+def optimizer_of(folder, name, model):
+    """The named optimizer with the schedule of Google's training in the folder, built."""
+    stored = facts(folder, "trajectory.json")
+    sizes = (stored["init_lr"], stored["num_train_steps"], stored["num_warmup_steps"])
+    optimizer = OPTIMIZERS[name](WarmupPolynomialDecay(*sizes))
+    optimizer.build(model.trainable_variables)
+    return optimizer
+
+
 SAMPLE = TEST_DATA / "tokenization"
 WORDPIECE_FILES = ("bert_wordpiece_general", "bert_wordpiece_korean", "albert_wordpiece_general")
 
@@ -59,6 +94,12 @@ def read_records(path):
     assert len(records) > 30
     assert {record["lower"] for record in records} == {True, False}
     return records
+
+
+def inputs_of(arrays, prefix="input/"):
+    """The features among the arrays, which have the prefix; integers as int32."""
+    batch = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+    return {k: v if v.dtype == np.float64 else v.astype(np.int32) for k, v in batch.items()}
 
 
 def by_google_names(arrays, prefix):

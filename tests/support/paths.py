@@ -59,6 +59,21 @@ def run_python(*words, cwd=ROOT, **options):
     )
 
 
+def printed_by(*arguments, cwd=ROOT, timeout=None, **environment):
+    """What a Python process with the arguments prints, which must end well."""
+    paths = os.pathsep.join([PYTHONPATH, os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
 # Imports modules one after the other, until TensorFlow or Keras is there; says after which it is.
 IMPORTS = """
 import importlib, sys
@@ -77,4 +92,4 @@ def heavy_imports(*modules):
 
     Empty if none brings them in. "module:expression" is imported, and the expression evaluated.
     """
-    return run_python("-c", IMPORTS, *modules, check=True).stdout.split()
+    return printed_by("-c", IMPORTS, *modules).split()

@@ -133,6 +133,13 @@ class PretrainingJob(Job):
         super().__init__(folder, **sizes)
         self.files = make_files(folder, (20, 20), record_format)
 
+    def make_held_out(self):
+        """Writes other records; returns their path."""
+        folder = self.folder / "held_out"
+        folder.mkdir()
+        (path,) = make_files(folder, (16,), seed=7)
+        return path
+
     def flags(self):
         return {
             "input_file": self.folder / "part-*.tfrecord",

@@ -18,15 +18,9 @@ FORMAT = RecordFormat(
 )
 PACKED = dataclasses.replace(FORMAT, packed_sequences=3)
 RULES = MaskingRules(
-    masked_lm_prob=0.25,
-    max_predictions_per_seq=4,
-    do_whole_word_mask=True,
-    ngram=2,
-    favor_shorter_ngram=True,
-    do_permutation=False,
-    mask_id=4,
-    vocab_size=60,
-)
+    masked_lm_prob=0.25, max_predictions_per_seq=4, do_whole_word_mask=True, ngram=2,
+    favor_shorter_ngram=True, do_permutation=False, mask_id=4, vocab_size=60,
+)  # fmt: skip
 DYNAMIC = dataclasses.replace(FORMAT, masking=RULES)
 PACKED_DYNAMIC = dataclasses.replace(
     PACKED,

@@ -1,5 +1,7 @@
 """Small data sets of the downstream tasks, and tokenizers for them."""
 
+import csv
+import io
 import json
 import random
 
@@ -161,6 +163,13 @@ def write_table(path, header, rows):
     """A .tsv; without a header where that is empty."""
     lines = [header] * bool(header) + list(rows)
     path.write_text("".join("\t".join(map(str, line)) + "\n" for line in lines), encoding="utf-8")
+
+
+def as_table(rows, delimiter=",", **options):
+    """The text of a table of texts and labels, as pandas and spreadsheets write it."""
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter, **options).writerows([("text", "label"), *rows])
+    return text.getvalue()
 
 
 def write_splits(folder, header, rows, **splits):

@@ -18,14 +18,9 @@ from bert_tf.training.xla import Compilation
 from finetuning.examples import Examples
 
 SIZES = {
-    "vocab_size": 60,
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 48,
-    "max_position_embeddings": 32,
-    "type_vocab_size": 2,
-}
+    "vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "intermediate_size": 48, "max_position_embeddings": 32, "type_vocab_size": 2,
+}  # fmt: skip
 ONE_LAYER = {"num_hidden_layers": 1}  # traced and compiled sooner, where the second adds nothing
 
 
@@ -192,6 +187,11 @@ def training_config(output_dir="", size=8, **fields):
     return TrainingConfig(output_dir=str(output_dir), **{**sizes, **fields})
 
 
+def weights_of(model):
+    """Its weights as arrays by Google's names."""
+    return {name: variable.numpy() for name, variable in google_variables(model).items()}
+
+
 def trained_variables(step):
     """Weights and the optimizer's slots by their names in a checkpoint."""
     variables = {}
@@ -208,6 +208,11 @@ def training_state(step):
         name: [value.numpy() for value in step.strategy.experimental_local_results(variable.value)]
         for name, variable in trained_variables(step).items()
     }
+
+
+def first_state(step):
+    """Those of the first replica alone: name -> an array."""
+    return {name: values[0] for name, values in training_state(step).items()}
 
 
 def set_training_state(step, state, iterations):

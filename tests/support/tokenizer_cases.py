@@ -5,14 +5,12 @@ import unicodedata
 import warnings
 
 import numpy as np
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.vocabularies import INITIALS, LATER_JAMO, SPECIAL, write_lines
 from tokenization import FullTokenizer, KoreanTokenizer
 from tokenization.byte_pieces import byte_vocabulary
-
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-INITIALS = [chr(code) for code in range(0x1100, 0x1113)]
-LATER_JAMO = [chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))]
 
 # What can begin a word, then what can stand inside one; some stand in one of them only.
 BEGIN = [
@@ -38,8 +36,7 @@ def write_vocabulary(path, marker, prefix="##", unknown="word"):
     if spelled:  # of ASCII no bytes are marked
         inside += map(chr, range(33, 127))
     lines = dict.fromkeys([*SPECIAL, *spelled, *begin, *(prefix + piece for piece in inside)])
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return path
+    return write_lines(path, lines)
 
 
 def korean_tokenizers(folder):
@@ -146,6 +143,17 @@ ANY_TEXT = st.one_of(
     st.text(_CLOSE, max_size=30),
     st.text(st.one_of(_CLOSE, st.characters()), max_size=30),
 )
+
+
+def check_any(check, examples, at_once):
+    """Calls a check with lists of so many texts, as often as there shall be examples."""
+
+    @settings(max_examples=examples, derandomize=True, deadline=None, database=None)
+    @given(st.lists(ANY_TEXT, min_size=at_once, max_size=at_once))
+    def any_texts(texts):
+        check(texts)
+
+    any_texts()
 
 
 def check_graph(tokenizer, texts):

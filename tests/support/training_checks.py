@@ -7,13 +7,13 @@ from bert_tf.optimization import OPTIMIZERS
 from bert_tf.training.replicas import local_values
 from tests.support.tiny_models import (
     assert_close,
+    first_state,
     make_step,
     random_batch,
     split_batch,
     step_of,
     strategy_of,
     trained_variables,
-    training_state,
     without_graphs,
 )
 
@@ -44,7 +44,7 @@ def train(make_model, batch, steps, devices=1, **options):
         optimizer.build(model.trainable_variables)
     step = step_of(model, optimizer, strategy, **options)
     metrics = [step(split_batch(batch, strategy)) for _ in range(steps)]
-    return {name: values[0] for name, values in training_state(step).items()}, metrics
+    return first_state(step), metrics
 
 
 def assert_split_changes_nothing(make_model, batch, weight, floor=1e-6):
@@ -94,7 +94,7 @@ def run_steps(kind, optimizer_name, **options):
         # The norm too: clipping hides how long a gradient was.
         numbers.append([float(metrics["loss"]), float(metrics["gradient_norm"])])
     assert unequal_copies(step.strategy, trained_variables(step).values()) == []
-    return np.array(numbers), {name: values[0] for name, values in training_state(step).items()}
+    return np.array(numbers), first_state(step)
 
 
 def assert_same_training(found, expected):

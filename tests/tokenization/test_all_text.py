@@ -8,10 +8,8 @@ pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed"
 from hypothesis import Phase, given, settings  # noqa: E402
 
 from tests.support.paths import SHARED  # noqa: E402
-from tests.support.tokenizer_cases import (  # noqa: E402  # noqa: E402
+from tests.support.tokenizer_cases import (  # noqa: E402
     ANY_TEXT,
-    INITIALS,
-    LATER_JAMO,
     TEXTS,
     check_graph,
     check_offsets,
@@ -19,6 +17,7 @@ from tests.support.tokenizer_cases import (  # noqa: E402  # noqa: E402
     full_tokenizers,
     korean_tokenizers,
 )
+from tests.support.vocabularies import JAMO, write_lines  # noqa: E402
 from tokenization import FullTokenizer, KoreanTokenizer  # noqa: E402
 
 pytestmark = [
@@ -128,13 +127,12 @@ def real_tokenizers(tmp_path_factory):
     if not source.is_file():
         pytest.skip("the real vocabularies are not on this machine")
     lines = source.read_text(encoding="utf-8").splitlines()
-    jamo = [*INITIALS, *("##" + jamo for jamo in (*INITIALS, *LATER_JAMO))]
-    lines = list(dict.fromkeys([*lines, *jamo, "\u2581", "##\u2581", "##다\u2581", "##다_"]))
+    lines = list(dict.fromkeys([*lines, *JAMO, "\u2581", "##\u2581", "##다\u2581", "##다_"]))
     made = {}
     for prefix in ("##", ""):
-        path = tmp_path_factory.mktemp("real") / "vocab.txt"
         pieces = dict.fromkeys(prefix + p[2:] if p.startswith("##") else p for p in lines)
-        path.write_text("\n".join(filter(None, pieces)), encoding="utf-8")
+        path = tmp_path_factory.mktemp("real") / "vocab.txt"
+        write_lines(path, filter(None, pieces))
         for name, switches in REAL.items():
             if switches.get("continuation_prefix", "##") == prefix:
                 made[name] = KoreanTokenizer(path, **switches)

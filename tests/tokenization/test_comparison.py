@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.support.paths import ROOT, TEST_DATA
+from tests.support.vocabularies import JAMO, SPECIAL, write_lines
 from tokenization import InputError
 from tokenization.comparison import boundaries, open_vocabulary
 
@@ -99,10 +100,7 @@ def test_wordpiece(path):
     ),
 )
 def test_the_vocabulary_of_a_folder_cuts_as_the_folder_does(tmp_path, file, config, pieces):
-    jamo = [*map(chr, range(0x1100, 0x1113)), *map(chr, range(0x1161, 0x1176))]
-    jamo += map(chr, range(0x11A8, 0x11C3))
-    lines = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *jamo, *("##" + each for each in jamo)]
-    (tmp_path / file).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_lines(tmp_path / file, [*SPECIAL, *JAMO])
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     opened = open_vocabulary(tmp_path / file)
     assert (opened.name, opened.pieces("가")) == (file, pieces)

@@ -15,6 +15,7 @@ from tests.support.tokenizer_cases import (
     korean_tokenizers,
     write_vocabulary,
 )
+from tests.support.vocabularies import write_pieces
 from tokenization import (
     FullTokenizer,
     HuggingFaceTokenizer,
@@ -58,27 +59,20 @@ def test_the_exported_code_joins_pieces(tmp_path):
     path = write_vocabulary(tmp_path / "vocab.txt", "\u2581")
     options = {"unknown": "character", "jamo_fallback": True}
     marked = {"word_end_marker": "\u2581", "word_end_marker_at": "eojeol"}
-    for more, joined in (({}, "뷁 재미 있다 !"), (marked, "뷁 재미있다!")):
+    for more, joined in (({}, "뷁 재미있다 !"), (marked, "뷁 재미있다!")):
         tokenizer = KoreanTokenizer(path, **options, **more)
         core = KoreanWordPiece(tokenizer.vocab, tokenizer.config())
-        joined = "뷁 재미있다 !" if not more else joined
         assert core.join(core.tokenize("뷁 재미있다!")) == joined
 
 
 def test_python_files_are_written_for_jamo_and_markers(tmp_path):
     path = write_vocabulary(tmp_path / "vocab.txt", "_")
-    for number, options in enumerate(
-        (
-            {"unknown": "character"},
-            {"jamo_fallback": True},
-            {"word_end_marker": "_"},
-            {"fold_width": True},
-            {"shorten_runs": 3},
-            {"split_punctuation": False},
-        )
-    ):
-        tokenizer = KoreanTokenizer(path, **options)
-        said, names, config = written(tokenizer, tmp_path / str(number))
+    for name, value in {
+        "unknown": "character", "jamo_fallback": True, "word_end_marker": "_", "fold_width": True,
+        "shorten_runs": 3, "split_punctuation": False,
+    }.items():  # fmt: skip
+        tokenizer = KoreanTokenizer(path, **{name: value})
+        said, names, config = written(tokenizer, tmp_path / name)
         assert "trust_remote_code=True" in said and "\n" not in said
         assert names == [
             "korean_wordpiece.py", "special_tokens_map.json", "tokenization_korean.py",
@@ -87,7 +81,7 @@ def test_python_files_are_written_for_jamo_and_markers(tmp_path):
         assert config["auto_map"] == {
             "AutoTokenizer": ["tokenization_korean.KoreanWordPieceTokenizer", None]
         }
-        assert load_tokenizer(tmp_path / str(number)).fingerprint() == tokenizer.fingerprint()
+        assert load_tokenizer(tmp_path / name).fingerprint() == tokenizer.fingerprint()
 
 
 def test_the_python_files_import_nothing_of_this_project(tmp_path):
@@ -142,8 +136,8 @@ def test_character_classes_are_ours(tmp_path):
 def test_a_vocabulary_of_a_later_unicode(tmp_path):
     """A character that Python does not know yet, such as a new emoji, has a token."""
     library = pytest.importorskip("tokenizers")
-    path, new = tmp_path / "vocab.txt", "\U000e0fff"  # in no version of Unicode
-    path.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", f"##{new}", new]))
+    new = "\U000e0fff"  # in no version of Unicode
+    path = write_pieces(tmp_path, ["a", f"##{new}", new])
     for tokenizer in (FullTokenizer(path), KoreanTokenizer(path)):
         write_tokenizer(tokenizer, tmp_path / "out", 64)
         theirs = library.Tokenizer.from_file(str(tmp_path / "out" / "tokenizer.json"))
@@ -155,10 +149,8 @@ def test_a_vocabulary_of_a_later_unicode(tmp_path):
 def test_tokenizer_json(tmp_path):
     tokenizer = FullTokenizer(write_vocabulary(tmp_path / "vocab.txt", ""))
     said, names, config = written(tokenizer, tmp_path / "out", 128)
-    assert (
-        said
-        == "the tokenizer is a tokenizer.json (PreTrainedTokenizerFast) that gives the same ids"
-    )
+    kind = "a tokenizer.json (PreTrainedTokenizerFast)"
+    assert said == f"the tokenizer is {kind} that gives the same ids"
     assert names == [
         "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt",
     ]  # fmt: skip

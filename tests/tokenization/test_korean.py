@@ -5,20 +5,16 @@ import warnings
 
 import pytest
 
-from tokenization import FullTokenizer, InputError, KoreanTokenizer
+from tests.support.refusals import refused
+from tests.support.vocabularies import JAMO, write_pieces
+from tokenization import FullTokenizer, KoreanTokenizer
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-INITIALS = [chr(code) for code in range(0x1100, 0x1113)]
-JAMO = [*INITIALS, *("##" + jamo for jamo in INITIALS)]
-JAMO += ["##" + chr(code) for code in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))]
 SYLLABLES = [*"가나다라마바사아자차", "영화", "##가", "##다", "##화"]
 PIECES = [*SYLLABLES, "ㅋ", "##ㅋ", "A", "##A", "!", "!!", "##!", "▁", "##▁", "##다▁", "♥", "##♥"]
 
 
 def made(tmp_path, pieces=PIECES, **switches):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join([*SPECIAL, *pieces]), encoding="utf-8")
-    return KoreanTokenizer(path, **switches)
+    return KoreanTokenizer(write_pieces(tmp_path, pieces), **switches)
 
 
 def test_jamo_fallback(tmp_path):
@@ -97,10 +93,7 @@ def test_lone_surrogates_are_dropped(tmp_path):
         ({"word_end_marker": "♣", "unknown": "character"}, "Received: no '##♣'"),
         ({"jamo_fallback": True}, "86 missing, such as"),
         ({"jamo_fallback": True, "normalization": None}, 'normalization "NFC"'),
-        (
-            {"shorten_runs": -1},
-            "shorten_runs must be a whole number from 0 to 2147483647. Received",
-        ),
+        ({"shorten_runs": -1}, "shorten_runs must be a whole number from 0 to 2147483647. Rec"),
         ({"shorten_runs": 2**32}, "must be a whole number from 0 to 2147483647"),
         ({"shorten_runs": int("9" * 4000)}, "must be a whole number from 0 to 2147483647"),
         ({"word_end_marker": "\ud800"}, "word_end_marker must be a string without lone surrogates"),
@@ -110,10 +103,8 @@ def test_lone_surrogates_are_dropped(tmp_path):
     ],
 )
 def test_refused(tmp_path, switches, message):
-    with pytest.raises(InputError) as error:
+    with refused(message, "Received: "):
         made(tmp_path, **switches)
-    assert message in str(error.value) and "Received: " in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_warns_of_the_other_form_once(tmp_path):
@@ -124,8 +115,7 @@ def test_warns_of_the_other_form_once(tmp_path):
         warnings.simplefilter("error")
         tokenizer.tokenize(unicodedata.normalize("NFD", "영화가"))
         made(tmp_path, normalization=None).tokenize("나랏말\u110a\u119e미")  # cannot be composed
-    path = tmp_path / "jamo.txt"
-    path.write_text("\n".join([*SPECIAL, *JAMO]), encoding="utf-8")
+    path = write_pieces(tmp_path, JAMO)
     with pytest.warns(UserWarning, match="text holds Hangul syllables"):
         FullTokenizer(path, do_lower_case=False).tokenize("영화")
 

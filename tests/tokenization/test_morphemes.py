@@ -17,43 +17,35 @@ CORPUS = ROOT / "sample_corpus" / "train.txt"
 Token = namedtuple("Token", "form tag start len")
 
 
-def mark(sentence, *tokens):
-    return mark_places(sentence, [Token(*token) for token in tokens])
+# What it shows -> a sentence, the form, tag, start and length of its tokens, the marks.
+MARKS = {
+    "between morphemes": (
+        "학교에서는", [("학교", "NNG", 0, 2), ("에서", "JKB", 2, 2), ("는", "JX", 4, 1)], "101011",
+    ),
+    # A contraction may be cut off or not: 내려가 + ㄴ share 간; 하 + 았 share 했 whole, so only the
+    # place after it is a boundary.
+    "a shared end": ("내려간", [("내려가", "VV", 0, 3), ("ㄴ", "ETM", 2, 1)], "10?1"),
+    "a shared whole": ("했다", [("하", "VV", 0, 1), ("었", "EP", 0, 1), ("다", "EF", 1, 1)], "111"),
+    "a shared beginning": ("간다", [("가", "VV", 0, 1), ("ㄴ다", "EF", 0, 2)], "1?1"),
+    "grammars disagree": ("우리나라", [("우리", "NP", 0, 2), ("나라", "NNG", 2, 2)], "10?01"),
+    # Affixes that derive words are inside them.
+    "a suffix": ("전문성", [("전문", "NNG", 0, 2), ("성", "XSN", 2, 1)], "1001"),
+    "a prefix": ("비합법", [("비", "XPN", 0, 1), ("합법", "NNG", 1, 2)], "1001"),
+    "plural": ("친구들", [("친구", "NNG", 0, 2), ("들", "XSN", 2, 1)], "1011"),
+    "each": ("하나씩", [("하나", "NR", 0, 2), ("씩", "XSN", 2, 1)], "1011"),
+    # May be cut.
+    "a name": ("서울은", [("서울", "NNP", 0, 2), ("은", "JX", 2, 1)], "1~11"),
+    "a number": ("2019년", [("2019", "SN", 0, 4), ("년", "NNB", 4, 1)], "1~~~11"),
+    # Particles that the analyser leaves together.
+    "two particles": ("서울로부터", [("서울", "NNG", 0, 2), ("로부터", "JKB", 2, 3)], "101101"),
+    "an ending": ("한다고", [("하", "VV", 0, 1), ("ᆫ다고", "EC", 0, 3)], "1?11"),
+    "a particle alone": ("부터", [("부터", "JX", 0, 2)], "101"),
+}  # fmt: skip
 
 
-def test_marks_between_morphemes():
-    tokens = [("학교", "NNG", 0, 2), ("에서", "JKB", 2, 2), ("는", "JX", 4, 1)]
-    assert mark("학교에서는", *tokens) == "101011"
-
-
-def test_a_contraction_may_be_cut_off_or_not():
-    # 내려가 + ㄴ share 간; 하 + 았 share 했 whole, so that only the place after it is a boundary.
-    assert mark("내려간", ("내려가", "VV", 0, 3), ("ㄴ", "ETM", 2, 1)) == "10?1"
-    tokens = [("하", "VV", 0, 1), ("었", "EP", 0, 1), ("다", "EF", 1, 1)]
-    assert mark("했다", *tokens) == "111"
-    assert mark("간다", ("가", "VV", 0, 1), ("ㄴ다", "EF", 0, 2)) == "1?1"
-
-
-def test_where_grammars_disagree_both_are_right():
-    assert mark("우리나라", ("우리", "NP", 0, 2), ("나라", "NNG", 2, 2)) == "10?01"
-
-
-def test_affixes_that_derive_words_are_inside_them():
-    assert mark("전문성", ("전문", "NNG", 0, 2), ("성", "XSN", 2, 1)) == "1001"
-    assert mark("비합법", ("비", "XPN", 0, 1), ("합법", "NNG", 1, 2)) == "1001"
-    assert mark("친구들", ("친구", "NNG", 0, 2), ("들", "XSN", 2, 1)) == "1011"
-    assert mark("하나씩", ("하나", "NR", 0, 2), ("씩", "XSN", 2, 1)) == "1011"
-
-
-def test_names_and_numbers_may_be_cut():
-    assert mark("서울은", ("서울", "NNP", 0, 2), ("은", "JX", 2, 1)) == "1~11"
-    assert mark("2019년", ("2019", "SN", 0, 4), ("년", "NNB", 4, 1)) == "1~~~11"
-
-
-def test_particles_that_the_analyser_leaves_together():
-    assert mark("서울로부터", ("서울", "NNG", 0, 2), ("로부터", "JKB", 2, 3)) == "101101"
-    assert mark("한다고", ("하", "VV", 0, 1), ("ᆫ다고", "EC", 0, 3)) == "1?11"
-    assert mark("부터", ("부터", "JX", 0, 2)) == "101"
+@pytest.mark.parametrize("sentence, tokens, marks", MARKS.values(), ids=MARKS)
+def test_marks(sentence, tokens, marks):
+    assert mark_places(sentence, [Token(*token) for token in tokens]) == marks
 
 
 @pytest.mark.parametrize("limit", [1_000_000_000, 1_599_999_999])

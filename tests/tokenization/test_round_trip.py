@@ -10,15 +10,15 @@ hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not install
 
 from hypothesis import given, settings  # noqa: E402
 
-from tests.support.tokenizer_cases import (  # noqa: E402  # noqa: E402
+from tests.support.tokenizer_cases import (  # noqa: E402
     ANY_TEXT,
-    SPECIAL,
     TEXTS,
     check_offsets,
     check_round_trip,
     full_tokenizers,
     korean_tokenizers,
 )
+from tests.support.vocabularies import write_pieces  # noqa: E402
 from tokenization import KoreanTokenizer, SentencePieceTokenizer  # noqa: E402
 
 DATA = TEST_DATA / "tokenization"
@@ -53,8 +53,7 @@ def test_any_text(tokenizers, check):
 
 @pytest.mark.parametrize("mark_final_word", (True, False))
 def test_markers_that_a_text_spells(tmp_path, mark_final_word):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join([*SPECIAL, "a", "##a", "_", "##_", "a_", "##__"]) + "\n")
+    path = write_pieces(tmp_path, ["a", "##a", "_", "##_", "a_", "##__"])
     for unknown, split in itertools.product(("word", "character"), (True, False)):
         tokenizer = KoreanTokenizer(
             path, word_end_marker="_", unknown=unknown, split_punctuation=split,
@@ -69,15 +68,12 @@ def test_markers_that_a_text_spells(tmp_path, mark_final_word):
 
 MODELS = [("spm_small.model", True), ("spm_small.model", None), ("spm_digits.model", False)]
 SPM_TEXTS = [
-    "영화가 재미있다!",
-    " 1999,  2,345,678 ①, ",
-    "韓國 Café\u0301 ﾊﾞ",
-    "\ud800 😁😁 a\u200b",
-]
+    "영화가 재미있다!", " 1999,  2,345,678 ①, ", "韓國 Café\u0301 ﾊﾞ", "\ud800 😁😁 a\u200b",
+]  # fmt: skip
 
 
 def spm_tokenizers():
-    return [(name, SentencePieceTokenizer(DATA / name, lower)) for name, lower in MODELS]
+    return [SentencePieceTokenizer(DATA / name, lower) for name, lower in MODELS]
 
 
 @pytest.mark.parametrize(
@@ -87,11 +83,11 @@ def test_sentencepiece(check):
     @EXAMPLES
     @given(ANY_TEXT)
     def every_model(text):
-        for _, tokenizer in tokenizers:
+        for tokenizer in tokenizers:
             check(tokenizer, text)
 
     tokenizers = spm_tokenizers()
-    for _, tokenizer in tokenizers:
+    for tokenizer in tokenizers:
         for text in [*SPM_TEXTS, *TEXTS]:
             if len(text) < 100:  # of one character repeated, equal cuts are many
                 check(tokenizer, text)
@@ -99,14 +95,14 @@ def test_sentencepiece(check):
 
 
 def test_sentencepiece_offsets():
-    _, tokenizer = spm_tokenizers()[2]
+    tokenizer = spm_tokenizers()[2]
     assert spans_of(tokenizer, "  1999, ①") == [
         ("▁199", "199"), ("9", "9"), (",", ","), ("▁", " "), ("1", "①"),
     ]  # fmt: skip
 
 
 def test_sentencepiece_batches():
-    for _, tokenizer in spm_tokenizers():
+    for tokenizer in spm_tokenizers():
         rows = tokenizer.encode_batch(SPM_TEXTS).to_list()
         assert rows == [tokenizer.encode(text) for text in SPM_TEXTS]
         words = tokenizer.encode_words(SPM_TEXTS).to_list()
@@ -155,7 +151,6 @@ def test_decoding(tokenizers, every_switch):
     # Without a prefix, only the jamo of a syllable are put together.
     assert there_and_back("character---word-True", "싸😁 싸가 싹") == "싸 ⊡ 싸 가 싹"
     text = "뷁쀍 뷁, 영화!! (가)나"
-    assert every_switch.decode(every_switch.encode(text)) == text.replace("(", "⁂").replace(
-        ")", "⁂"
-    )
+    expected = text.replace("(", "⁂").replace(")", "⁂")
+    assert every_switch.decode(every_switch.encode(text)) == expected
     assert every_switch.decode([]) == ""

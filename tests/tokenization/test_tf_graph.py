@@ -1,21 +1,22 @@
 """The graph form against the Python tokenizers, piece for piece."""
 
+import functools
+
 import pytest
 
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
 
 import tensorflow as tf  # noqa: E402
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
 
 from tests.support.tokenizer_cases import (  # noqa: E402
-    ANY_TEXT,
     TEXTS,
-    check_graph,  # noqa: E402
+    check_any,
+    check_graph,
     full_tokenizers,
     korean_tokenizers,
 )
+from tests.support.vocabularies import write_lines  # noqa: E402
 from tokenization import FullTokenizer, InputError  # noqa: E402
 from tokenization.tf_graph.graph import GraphTokenizer  # noqa: E402
 
@@ -34,15 +35,6 @@ def tokenizers(tmp_path_factory):
     return dict([*korean_tokenizers(folder), *full_tokenizers(folder)])
 
 
-def check_many(tokenizer, examples, at_once):
-    @settings(max_examples=examples, derandomize=True, deadline=None, database=None)
-    @given(st.lists(ANY_TEXT, min_size=at_once, max_size=at_once))
-    def any_texts(texts):
-        check_graph(tokenizer, texts)
-
-    any_texts()
-
-
 def every_code_point(step):
     """Each in the middle of a word, at an end, alone, between marks."""
     for code in range(0, 0x110000, step):
@@ -55,7 +47,7 @@ def every_code_point(step):
 def test_equal_to_python(tokenizers, name):
     check_graph(tokenizers[name], TEXTS)
     check_graph(tokenizers[name], list(every_code_point(1021)))
-    check_many(tokenizers[name], 10, 20)
+    check_any(functools.partial(check_graph, tokenizers[name]), 10, 20)
 
 
 def test_batches(tokenizers):
@@ -109,10 +101,10 @@ def test_length_is_no_obstacle(tokenizers, text):
 
 
 def test_refused(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("a\nb\n")
-    with pytest.raises(InputError, match="must hold .UNK. for the graph form"):
-        GraphTokenizer(FullTokenizer(path, False))
-    path.write_text("[UNK]\n" + "가" * 100)
-    with pytest.raises(InputError, match="at most 256 bytes .* Received: '가+', 300 bytes"):
-        GraphTokenizer(FullTokenizer(path, False))
+    for lines, message in (
+        (["a", "b"], "must hold .UNK. for the graph form"),
+        (["[UNK]", "가" * 100], "at most 256 bytes .* Received: '가+', 300 bytes"),
+    ):
+        tokenizer = FullTokenizer(write_lines(tmp_path / "vocab.txt", lines), False)
+        with pytest.raises(InputError, match=message):
+            GraphTokenizer(tokenizer)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.golden import SAMPLE, WORDPIECE_FILES, read_records
 from tests.support.paths import SHARED
+from tests.support.vocabularies import write_lines
 from tokenization import FullTokenizer, KoreanTokenizer, SentencePieceTokenizer
 from tokenization.characters import is_chinese, is_control, is_punctuation, is_whitespace
 from tokenization.sentencepiece import preprocess_text
@@ -20,13 +21,9 @@ needs_full_records = pytest.mark.skipif(
 )
 
 END_MARKER = {
-    "continuation_prefix": "",
-    "word_end_marker": "_",
-    "mark_final_word": False,
-    "split_punctuation": False,
-    "normalization": None,
-    "strict_vocabulary": False,
-}
+    "continuation_prefix": "", "word_end_marker": "_", "mark_final_word": False,
+    "split_punctuation": False, "normalization": None, "strict_vocabulary": False,
+}  # fmt: skip
 KOREAN_SWITCHES = {
     "kor_nsmc_vocab": END_MARKER,
     "kor_test_vocab": END_MARKER,
@@ -94,9 +91,7 @@ def test_korean_sample(name, tmp_path):
     records = read_records(SAMPLE / f"{name}.jsonl")
     # The pieces that occur are vocabulary enough: what was longest stays longest.
     pieces = sorted({piece for record in records for piece in record["tokens"]})
-    vocab_file = tmp_path / "vocab.txt"
-    vocab_file.write_text("\n".join(pieces), encoding="utf-8")
-    check_korean(name, records, vocab_file)
+    check_korean(name, records, write_lines(tmp_path / "vocab.txt", pieces))
 
 
 @needs_full_records

@@ -3,8 +3,6 @@
 import dataclasses
 import json
 import os
-import subprocess
-import sys
 import unicodedata
 from collections import Counter
 
@@ -12,7 +10,7 @@ import pytest
 
 from create_pretraining_data.engine.plain_lines import open_texts
 from tests.support.benchmark_programs import output_of
-from tests.support.paths import ROOT, SHARED
+from tests.support.paths import ROOT, SHARED, printed_by
 from tokenization import InputError, load_tokenizer
 from tokenization.vocab_learning.learn import (
     JAMO,
@@ -198,12 +196,7 @@ def test_the_same_bytes_whatever_the_hash_seed(tmp_path):
     text.write_text(CORPUS.read_text(encoding="utf-8")[:20000], encoding="utf-8")
     outputs = []
     for seed in ("1", "2"):
-        subprocess.run(
-            [sys.executable, "-c", code, str(text), str(tmp_path / seed)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            check=True,
-        )
+        printed_by("-c", code, text, tmp_path / seed, PYTHONHASHSEED=seed)
         outputs.append([path.read_bytes() for path in sorted((tmp_path / seed).iterdir())])
     assert outputs[0] == outputs[1]
 

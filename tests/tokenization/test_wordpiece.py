@@ -3,15 +3,14 @@
 import dataclasses
 import os
 import pickle
-import subprocess
-import sys
 import unicodedata
 import warnings
 from typing import Literal
 
 import pytest
 
-from tests.support.paths import ROOT, TEST_DATA
+from tests.support.paths import TEST_DATA, printed_by
+from tests.support.vocabularies import JAMO, SPECIAL, write_lines
 from tokenization import (
     FullTokenizer,
     InputError,
@@ -24,14 +23,10 @@ from tokenization import (
 from tokenization.loading import KINDS
 
 DATA = TEST_DATA / "tokenization"
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PIECES = [
     "영화", "##가", "##는", "재미", "##있", "##다", "진짜", "ㅋ", "##ㅋ", "ㅠㅠ", "큐", "韓", "國",
     "!", ".", ",", "good", "##s", "GOOD", "é", "3", "##8",
 ]  # fmt: skip
-JAMO = [chr(code) for code in range(0x1100, 0x1113)]
-JAMO += ["##" + chr(c) for c in (*range(0x1100, 0x1113), *range(0x1161, 0x1176))]
-JAMO += ["##" + chr(code) for code in range(0x11A8, 0x11C3)]
 TEXTS = [
     "", " \t\n", "영화가 재미있다!", "ㅋㅋㅋ 진짜ㅠㅠ", "韓國 영화는 good.", "3,888 é 😀", "!!.,",
 ]  # fmt: skip
@@ -39,12 +34,7 @@ TEXTS = [
 
 @pytest.fixture
 def vocab_file(tmp_path):
-    return write_vocab(tmp_path / "source.txt", SPECIAL + PIECES)
-
-
-def write_vocab(path, lines):
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return path
+    return write_lines(tmp_path / "source.txt", SPECIAL + PIECES)
 
 
 @pytest.fixture
@@ -88,19 +78,17 @@ def test_lower_casing_changes_nothing_else(vocab_file):
 
 
 def test_korean_switches(vocab_file):
-    text = "韓國, 영화 !"
-    assert KoreanTokenizer(vocab_file).basic_tokens(text) == ["韓", "國", ",", "영화", "!"]
-    assert KoreanTokenizer(vocab_file, split_chinese_characters=False).basic_tokens(text) == [
-        "韓國", ",", "영화", "!",
-    ]  # fmt: skip
     text = "韓國, 영화!"
-    assert KoreanTokenizer(vocab_file, split_punctuation=False).basic_tokens(text) == [
-        "韓", "國", ",", "영화!",
-    ]  # fmt: skip
+    for switches, words in (
+        ({}, ["韓", "國", ",", "영화", "!"]),
+        ({"split_chinese_characters": False}, ["韓國", ",", "영화", "!"]),
+        ({"split_punctuation": False}, ["韓", "國", ",", "영화!"]),
+    ):
+        assert KoreanTokenizer(vocab_file, **switches).basic_tokens(text) == words
 
 
 def test_word_end_marker(tmp_path):
-    vocab_file = write_vocab(tmp_path / "marked.txt", [*SPECIAL, "영화", "가", "가_", "._", "."])
+    vocab_file = write_lines(tmp_path / "marked.txt", [*SPECIAL, "영화", "가", "가_", "._", "."])
     switches = {"continuation_prefix": "", "word_end_marker": "_"}
     tokenizer = KoreanTokenizer(vocab_file, **switches)
     assert tokenizer.tokenize_words("영화가 영화가.") == [["영화", "가_"], ["영화", "가_"], ["._"]]
@@ -123,7 +111,7 @@ def test_full_tokenizer_takes_hangul_apart_and_says_so(vocab_file):
 
 
 def test_korean_tokenizer_warns_of_a_jamo_vocabulary(tmp_path):
-    vocab_file = write_vocab(tmp_path / "jamo.txt", [*SPECIAL, "\u1100\u1161", "##\u11a8"])
+    vocab_file = write_lines(tmp_path / "jamo.txt", [*SPECIAL, "\u1100\u1161", "##\u11a8"])
     with pytest.warns(UserWarning, match="made for decomposed text"):
         KoreanTokenizer(vocab_file)
 
@@ -208,16 +196,16 @@ def test_words_tokens_and_ids_agree(vocab_file):
 
 def test_special_ids_follow_the_vocabulary(tmp_path, digits):
     lines = ["[CLS]", "a", "[MASK]", "[SEP]", "[PAD]", "[UNK]"]
-    vocab_file = write_vocab(tmp_path / "shuffled.txt", lines)
+    vocab_file = write_lines(tmp_path / "shuffled.txt", lines)
     for tokenizer in (KoreanTokenizer(vocab_file), FullTokenizer(vocab_file)):
         assert (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id) == (4, 5, 0)
         assert (tokenizer.sep_id, tokenizer.mask_id, tokenizer.vocab_size) == (3, 2, 6)
     assert (digits.pad_id, digits.unk_id, digits.cls_id) == (0, 1, 2)
     assert (digits.sep_id, digits.mask_id, digits.vocab_size) == (3, 4, 400)
-    bare = FullTokenizer(write_vocab(tmp_path / "bare.txt", ["a", "b"]))
+    bare = FullTokenizer(write_lines(tmp_path / "bare.txt", ["a", "b"]))
     assert bare.pad_id is None and bare.mask_id is None
     with pytest.warns(UserWarning, match="repeat"):
-        gap = FullTokenizer(write_vocab(tmp_path / "gap.txt", ["a", "b", "a"]))
+        gap = FullTokenizer(write_lines(tmp_path / "gap.txt", ["a", "b", "a"]))
     assert gap.vocab_size == 3 and gap.encode("a") == [2]
     with pytest.raises(KeyError, match="id must belong to a token, below 3. Received: 0"):
         gap.convert_ids_to_tokens([0])
@@ -243,10 +231,7 @@ def test_import_is_cheap():
         "import sys, tokenization; "
         "print([m for m in ('tensorflow', 'sentencepiece', 'numpy') if m in sys.modules])"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert result.stdout.strip() == "[]"
+    assert printed_by("-c", program).strip() == "[]"
 
 
 @pytest.mark.parametrize(
@@ -292,7 +277,7 @@ def test_every_option_is_in_the_fingerprint(vocab_file, tmp_path):
         "jamo_fallback": {},
         "word_end_marker_at": {"word_end_marker": "_", "unknown": "character"},
     }
-    write_vocab(vocab_file, [*SPECIAL, *PIECES, *JAMO, "##_"])
+    write_lines(vocab_file, [*SPECIAL, *PIECES, *JAMO, "##_"])
     plain = KoreanTokenizer(vocab_file)
     prints = {plain.fingerprint(), FullTokenizer(vocab_file, False).fingerprint()}
     options = dataclasses.fields(KoreanTokenizer.options_type)
@@ -303,7 +288,7 @@ def test_every_option_is_in_the_fingerprint(vocab_file, tmp_path):
             other = not option.default if option.type is bool else others[option.type]
         values = needs.get(option.name, {}) | {option.name: other}
         prints.add(KoreanTokenizer(vocab_file, **values).fingerprint())
-    other_vocab = write_vocab(tmp_path / "other.txt", [*SPECIAL, *PIECES, "새"])
+    other_vocab = write_lines(tmp_path / "other.txt", [*SPECIAL, *PIECES, "새"])
     prints.add(KoreanTokenizer(other_vocab).fingerprint())
     assert len(prints) == 3 + len(options) == 17
     assert all(len(print_) == 64 for print_ in prints)

@@ -39,12 +39,8 @@ def train(dtype, monkeypatch, strategy=None, steps=8, **options):
 @pytest.mark.slow
 @pytest.mark.parametrize("parts, xla", ((1, False), (2, True)))
 def test_bfloat16_sums(monkeypatch, parts, xla):
-    options = {
-        "strategy": two_devices(),
-        "gradient_accumulation_steps": parts,
-        "xla": xla,
-        "xla_update": xla,
-    }
+    options = {"strategy": two_devices(), "xla": xla, "xla_update": xla}
+    options["gradient_accumulation_steps"] = parts
     expected, sent = train("float32", monkeypatch, **options)
     assert sent == {"float32"}
     losses, sent = train("bfloat16", monkeypatch, **options)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -15,7 +14,7 @@ from run_scripts.tools.check_devices import processes, steps, tasks
 from run_scripts.tools.check_devices.processes import run_group, worker_environments
 from run_scripts.tools.check_devices.steps import ON_ONE_DEVICE, ON_SEVERAL, check_step
 from run_scripts.tools.check_devices.worker import answer_to, first_line
-from tests.support.workers import ROOT
+from tests.support.paths import PYTHONPATH, printed_by
 
 MODULE = "run_scripts.tools.check_devices"
 
@@ -24,27 +23,15 @@ DEADLINE = 1200
 
 
 def task(strategy="one_device", device="CPU:0", xla=False, precision="float32"):
-    return {
-        "kind": tasks.CHECK,
-        "strategy": strategy,
-        "device": device,
-        "xla": xla,
-        "precision": precision,
-    }
+    places = {"strategy": strategy, "device": device}
+    return {"kind": tasks.CHECK, **places, "xla": xla, "precision": precision}
 
 
 @pytest.mark.slow
 def test_this_machine_is_all_right(tmp_path):
     report = tmp_path / "report.json"
-    run = subprocess.run(
-        [sys.executable, "-m", MODULE, f"--report={report}"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    rows = [re.split(r" {2,}", line) for line in run.stdout.splitlines()]
+    out = printed_by("-m", MODULE, f"--report={report}", timeout=DEADLINE)
+    rows = [re.split(r" {2,}", line) for line in out.splitlines()]
     steps = [row for row in rows if row[1:2] in (["on"], ["off"])]
     checks = {tuple(row[:3]): row[3:] for row in steps if len(row) == 5}
     assert sorted(checks) == sorted(
@@ -64,7 +51,7 @@ def test_this_machine_is_all_right(tmp_path):
         ("multi_worker", "three steps"): "ok",
     }
     count = len(checks) + len(options)
-    assert run.stdout.endswith(f"\nAll {count} checks passed.\n")
+    assert out.endswith(f"\nAll {count} checks passed.\n")
     written = json.loads(report.read_text(encoding="utf-8"))
     assert len(written["checks"]["results"]) == count
     assert written["machine"]["tensorflow"] == tf.__version__
@@ -89,10 +76,8 @@ class NoStep(step.TrainingStep):
 def test_wrong_numbers_are_noticed(monkeypatch):
     steps.reference("plain", 8)  # right, and kept
     monkeypatch.setattr(step, "TrainingStep", LongerStep)
-    assert check_step(task()) == {
-        "result": "wrong: weights by 1.0e-01",
-        "difference": pytest.approx(0.1, rel=1e-3),
-    }
+    wrong = {"result": "wrong: weights by 1.0e-01", "difference": pytest.approx(0.1, rel=1e-3)}
+    assert check_step(task()) == wrong
     monkeypatch.setattr(step, "TrainingStep", NoStep)
     assert answer_to(task()) == {"result": "failed: InternalError: no such kernel"}
 
@@ -152,7 +137,7 @@ NAMES = (
 @pytest.fixture
 def pretended(monkeypatch):
     """Tasks are done by `PRETENDED`."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", PYTHONPATH)
     monkeypatch.setattr(processes, "COMMAND", (sys.executable, "-c", PRETENDED))
 
 
@@ -225,12 +210,8 @@ def test_first_line(name):
 def test_tasks_of_machines_with_gpus():
     listed = tasks.check_tasks(2)
     places = {(t["strategy"], t["device"]) for t in listed}
-    assert places == {
-        ("one_device", "GPU:0"),
-        ("one_device", "GPU:1"),
-        ("mirrored", None),
-        ("multi_worker", None),
-    }
+    one = {("one_device", "GPU:0"), ("one_device", "GPU:1")}
+    assert places == one | {("mirrored", None), ("multi_worker", None)}
     assert {t["precision"] for t in listed} == {"float32", "bfloat16", "float16"}
     assert len(listed) == len(places) * 3 * 2
 

@@ -1,9 +1,6 @@
 """XLA compiles what --xla asks for; on CPUs auto chooses what is fastest there."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,7 +8,7 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 from bert_tf.training.xla import Compiled, choose_compilation, compiled_by_all
-from tests.support.paths import PYTHONPATH
+from tests.support.paths import printed_by
 from tests.support.workers import start_workers, wait_for
 
 # Trains a tiny model; prints the losses. With an argument, XLA clusters operations.
@@ -91,19 +88,10 @@ def test_between_the_products(tmp_path):
 
     def run(*arguments):
         dump = tmp_path / f"dump{len(arguments)}"
-        environment = {
-            **os.environ,
-            "PYTHONPATH": PYTHONPATH,
-            "XLA_FLAGS": f"--xla_dump_to={dump} --xla_dump_hlo_as_text",
-        }
-        command = [sys.executable, "-c", PROGRAM, *arguments]
-        result = subprocess.run(command, env=environment, capture_output=True, text=True)
-        assert result.returncode == 0, result.stderr[-2000:]
-        texts = [
-            path.read_text(encoding="utf-8")
-            for path in dump.glob("*cluster_*cpu_after_optimizations.txt")
-        ]
-        return np.array(json.loads(result.stdout)), texts
+        flags = f"--xla_dump_to={dump} --xla_dump_hlo_as_text"
+        losses = json.loads(printed_by("-c", PROGRAM, *arguments, XLA_FLAGS=flags))
+        paths = dump.glob("*cluster_*cpu_after_optimizations.txt")
+        return np.array(losses), [path.read_text(encoding="utf-8") for path in paths]
 
     plain, none = run()
     losses, parts = run("between")

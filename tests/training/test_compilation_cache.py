@@ -2,8 +2,6 @@
 
 import dataclasses
 import os
-import subprocess
-import sys
 
 import pytest
 import tensorflow as tf
@@ -12,7 +10,7 @@ from bert_common.errors import InputError
 from bert_tf.training import xla
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import compilation_cache
-from tests.support.paths import PYTHONPATH
+from tests.support.paths import printed_by
 from tests.support.programs import PretrainingJob, arrays, assert_same
 
 
@@ -81,18 +79,13 @@ print(len([*pathlib.Path(sys.argv[1]).rglob("*.pb")]))
 @pytest.mark.slow
 def test_a_folder_with_spaces_and_quotes(tmp_path):
     """TensorFlow splits the flags in the environment at spaces, unless they are quoted."""
-    command = [sys.executable, "-c", KEEP, str(tmp_path / 'my "own" \\ folder')]
-    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["1"]
+    assert printed_by("-c", KEEP, tmp_path / 'my "own" \\ folder').split() == ["1"]
 
 
 def run(job, **flags):
     """Runs the program in a process of its own."""
     program = "import sys; from run_scripts import pretrain; sys.exit(pretrain.main(sys.argv))"
-    done = job.run_apart("-c", program, *job.argv(**flags)[1:])
-    assert done.returncode == 0, done.stderr
+    printed_by("-c", program, *job.argv(**flags)[1:])
 
 
 def kept(folder):

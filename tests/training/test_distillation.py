@@ -17,11 +17,13 @@ from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.ner.head import TokenClassifier
 from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.question_answering.span_head import SpanModel
-from tests.support.golden import by_google_names
+from tests.support.golden import by_google_names, inputs_of
 from tests.support.paths import TEST_DATA
+from tests.support.programs import NO_DROPOUT
 from tests.support.tiny_models import (
     SIZES,
     assert_close,
+    first_state,
     forward_backward,
     make_optimizer,
     random_batch,
@@ -35,7 +37,6 @@ from tests.support.tiny_models import (
 
 # As tests/data/distillation/write_arrays.py.
 TEMPERATURE, WEIGHT, HEADS, TEACHER_LAYER = 2.5, 0.3, 4, 1
-RATES = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 WIDTHS = {
     "teacher": {"hidden_size": 16, "num_hidden_layers": 2, "intermediate_size": 10},
     "student": {"hidden_size": 8, "num_hidden_layers": 2, "intermediate_size": 12},
@@ -65,14 +66,8 @@ def theirs():
 
 def model_of(theirs, task, who):
     """Our model of a task with the weights of transformers' one."""
-    config = BertConfig(
-        vocab_size=31,
-        num_attention_heads=2,
-        max_position_embeddings=12,
-        type_vocab_size=2,
-        **RATES,
-        **WIDTHS[who],
-    )
+    sizes = {"vocab_size": 31, "num_attention_heads": 2, "max_position_embeddings": 12}
+    config = BertConfig(**sizes, type_vocab_size=2, **NO_DROPOUT, **WIDTHS[who])
     model = HEADS_OF_TASKS[task](BertModel(config, name=f"bert_{who}"))
     weights = by_google_names(theirs, f"{task}/{who}")
     for name, variable in google_variables(model).items():
@@ -90,9 +85,8 @@ def step_with(model, teacher, strategy=None, xla=False, dropped=None, **config):
         dropping = None if dropped is None else TokenDropping(dropped, model.config.vocab_size)
     compilation = Compilation(whole=xla, auto_clustering=False, update=xla)
     own = {"teacher": teacher, "token_dropping": dropping}
-    return TrainingStep(
-        model, optimizer, strategy, StepConfig(seed=0, **config), compilation, **own
-    )
+    config = StepConfig(seed=0, **config)
+    return TrainingStep(model, optimizer, strategy, config, compilation, **own)
 
 
 def sums_and_gradients(step, batch):
@@ -114,8 +108,7 @@ def test_losses_and_gradients(float64, theirs, case):
         teacher = relation_teacher(model, student, RELATIONS[case])
     else:
         teacher = OutputTeacher(model, WEIGHT, TEMPERATURE)
-    batch = {k.removeprefix("input/"): v for k, v in theirs.items() if k.startswith("input/")}
-    batch = {k: v if v.dtype == np.float64 else v.astype(np.int32) for k, v in batch.items()}
+    batch = inputs_of(theirs)
     if task == "choices":  # the rows are the options of one question
         rows = ("input_ids", "input_mask", "segment_ids")
         batch = {k: v[None] if k in rows else v[:1] for k, v in batch.items()}
@@ -169,11 +162,11 @@ def test_independent_classes_and_scores_and_beams(float64):
     found = soft_loss(score, *one, {"label_weights": weights})
     assert found == pytest.approx((own[:, 0] - theirs[:, 0]) ** 2 @ weights, rel=1e-12)
     beams = BeamSpanModel(encoder)
+    masked = np.full((5, 1), -1e30)
     spans = [
-        {"start_logits": x, "end_logits": x[::-1], "cls_logits": x[:, 0]} for x in (own, theirs)
+        {"start_logits": np.hstack([x, masked]), "end_logits": x[::-1], "cls_logits": x[:, 0]}
+        for x in (own, theirs)
     ]
-    spans[0]["start_logits"] = np.concatenate([own, np.full((5, 1), -1e30)], axis=1)  # masked
-    spans[1]["start_logits"] = np.concatenate([theirs, np.full((5, 1), -1e30)], axis=1)
     q, p = (scipy_special.softmax(x / 3.0, axis=1) for x in (own, theirs))
     classes = 9 * scipy_special.rel_entr(p, q).sum(1)
     expected = 0.5 * (classes + classes[::-1] + entropies(3.0)[:, 0]) @ weights
@@ -272,7 +265,7 @@ def trained(kind, devices=1, *, steps, dropout=0.0, **options):
     for old, variable in zip(before, teacher.weights, strict=True):
         np.testing.assert_array_equal(variable.numpy(), old)
     assert not any("teacher" in name for name in training_state(step))
-    return np.array(numbers), {name: values[0] for name, values in training_state(step).items()}
+    return np.array(numbers), first_state(step)
 
 
 @pytest.mark.usefixtures("eagerly")

@@ -20,16 +20,14 @@ from bert_tf.training.evaluation import (
     read_results,
     write_results,
 )
+from tests.support.programs import SENTENCE
 from tests.support.record_files import FORMAT, PACKED, flip_a_byte, make_files, padded
 from tests.support.tiny_models import tiny_model, two_devices
+from tests.support.vocabularies import SPECIAL, write_lines, write_pieces
 from tokenization import KoreanTokenizer
 from tokenization.base import TokenizerInterface
 
 WITHOUT_LABELS = dataclasses.replace(FORMAT, sentence_label=False)
-
-
-# What each model calls the objective of its sentence pairs.
-SENTENCE = {"bert": "next_sentence", "albert": "sentence_order"}
 
 
 def make_model(strategy=None, dropout=0.3, kind="bert"):
@@ -71,14 +69,23 @@ def plainly(model, files, record_format=FORMAT):
 
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
-    "batch_size, kind", ((7, "albert"), pytest.param(30, "bert", marks=pytest.mark.slow))
+    "batch_size, kind, record_format",
+    (
+        (7, "albert", FORMAT),
+        pytest.param(30, "bert", FORMAT, marks=pytest.mark.slow),
+        (8, "bert", WITHOUT_LABELS),
+    ),
+    ids=("a part of the batch left", "one batch", "no sentence labels"),
 )
-def test_every_record_counts_once_whatever_the_batches(tmp_path, batch_size, kind):
-    files = make_files(tmp_path, (9, 11))
-    evaluator = make_evaluator(files, make_model(kind=kind), batch_size=batch_size)
+def test_every_record_counts_once(tmp_path, batch_size, kind, record_format):
+    """Whatever the batches are, and with labels of sentences or without."""
+    files = make_files(tmp_path, (9, 11), record_format)
+    options = {"record_format": record_format, "batch_size": batch_size}
+    evaluator = make_evaluator(files, make_model(kind=kind), **options)
     results = evaluator.run()
     assert results.pop("examples") == 20
-    assert results == pytest.approx(plainly(evaluator.model, files), rel=1e-4)
+    assert results == pytest.approx(plainly(evaluator.model, files, record_format), rel=1e-4)
+    assert len(results) == (5 if record_format.sentence_label else 3)
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -90,21 +97,10 @@ def test_two_devices_measure_the_same(tmp_path):
     assert results.pop("examples") == 20
     assert results == pytest.approx(plainly(model, files), rel=1e-4)
     # The guesses are made by the first device's copy.
-    shown = guesses_as_markdown(model, Pieces(), first_records(files, FORMAT, model.config, 2))
+    records = first_records(files, FORMAT, model.config, 2)
+    shown = guesses_as_markdown(model, Pieces(), records)
     assert shown.count("| true |") == 2
-    assert shown == guesses_as_markdown(
-        make_model(), Pieces(), first_records(files, FORMAT, model.config, 2)
-    )
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_without_sentence_labels(tmp_path):
-    files = make_files(tmp_path, (9, 11), WITHOUT_LABELS)
-    evaluator = make_evaluator(files, record_format=WITHOUT_LABELS)
-    results = evaluator.run()
-    assert results.pop("examples") == 20
-    assert set(results) == {"loss", "masked_lm_loss", "masked_lm_accuracy"}
-    assert results == pytest.approx(plainly(evaluator.model, files, WITHOUT_LABELS), rel=1e-4)
+    assert shown == guesses_as_markdown(make_model(), Pieces(), records)
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -155,9 +151,8 @@ def test_training_is_left_as_it_is(tmp_path):
     evaluator = make_evaluator(files)
     before = [np.array(v) for v in evaluator.model.variables]
     evaluator.run()
-    guesses_as_markdown(
-        evaluator.model, Pieces(), first_records(files, FORMAT, evaluator.model.config, 2)
-    )
+    records = first_records(files, FORMAT, evaluator.model.config, 2)
+    guesses_as_markdown(evaluator.model, Pieces(), records)
     for value, variable in zip(before, evaluator.model.variables, strict=True):
         np.testing.assert_array_equal(value, variable)
 
@@ -192,14 +187,12 @@ class Pieces(TokenizerInterface):
         self._use_vocabulary({f"p{i}": i for i in range(60)}, b"")
 
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "나", "##는", "학교", "##에", "갔", "##다",
-         ".", "*", "|"]  # fmt: skip
+WORDS = [*SPECIAL, "나", "##는", "학교", "##에", "갔", "##다", ".", "*", "|"]
 
 
 @pytest.fixture
 def tokenizer(tmp_path):
-    (tmp_path / "vocab.txt").write_text("\n".join(WORDS) + "\n")
-    return KoreanTokenizer(tmp_path / "vocab.txt")
+    return KoreanTokenizer(write_lines(tmp_path / "vocab.txt", WORDS))
 
 
 def record(tokenizer, first, second, masked, length=16, places=4):
@@ -328,8 +321,7 @@ def test_what_has_nothing_to_show_is_left_out(tokenizer):
     ),
 )
 def test_words_are_put_together_as_the_tokenizer_marks_them(tmp_path, switches, pieces, text):
-    (tmp_path / "vocab.txt").write_text("\n".join([*WORDS[:5], *pieces]) + "\n")
-    tokenizer = KoreanTokenizer(tmp_path / "vocab.txt", **switches)
+    tokenizer = KoreanTokenizer(write_pieces(tmp_path, pieces), **switches)
     row = record(tokenizer, pieces, ["나"], [len(pieces) + 2])
     page = html_of(guesses_as_markdown(make_model(), tokenizer, [row]))
     assert page.startswith(f"<p>{text}<br")

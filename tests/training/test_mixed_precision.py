@@ -13,7 +13,6 @@ from bert_tf import layers
 from bert_tf.input.training_records import TrainingRecords
 from bert_tf.pretraining import example_losses, loss_sums
 from bert_tf.training import mixed_precision
-from bert_tf.training import mixed_precision as precision
 from bert_tf.training.interruptions.nonfinite_steps import SKIPPED_FILE
 from bert_tf.training.mixed_precision import (
     INITIAL_SCALE,
@@ -85,9 +84,8 @@ def test_what_is_computed_in_float32(monkeypatch, precision):
     # in, and neither their sum nor what goes out is rounded to it.
     assert [output for _, output in seen["norm"]] == ["float32"] * 6
     for x, y in norms:
-        expected = (
-            (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-12) * SCALE
-        )
+        deviation = np.sqrt(x.var(-1, keepdims=True) + 1e-12)
+        expected = (x - x.mean(-1, keepdims=True)) / deviation * SCALE
         np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
     assert len(seen["dense"]) == 2 * 6 + 2
     # The embeddings: one-hot rows of the token types times their table.
@@ -256,7 +254,7 @@ def test_choice_of_precision(monkeypatch):
 def test_bfloat16_is_for_cpus_that_multiply_it_faster(
     monkeypatch, vendor, flags, onednn, expected, found
 ):
-    monkeypatch.setattr(precision, "this_cpu", lambda: CPU("a CPU", vendor, frozenset(flags)))
+    monkeypatch.setattr(mixed_precision, "this_cpu", lambda: CPU("a CPU", vendor, frozenset(flags)))
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", onednn)
     assert choose_precision("auto") == expected
     with warnings.catch_warnings(record=True) as caught:
@@ -269,7 +267,7 @@ def test_bfloat16_is_for_cpus_that_multiply_it_faster(
 @pytest.mark.slow
 @pytest.mark.parametrize("how", (None, "float32"))
 def test_a_run_that_named_no_precision_is_told_of_bfloat16(tmp_path, monkeypatch, capsys, how):
-    monkeypatch.setattr(precision, "this_cpu", lambda: CPU("", "", frozenset({"amx_bf16"})))
+    monkeypatch.setattr(mixed_precision, "this_cpu", lambda: CPU("", "", frozenset({"amx_bf16"})))
     job = PretrainingJob(tmp_path)
     assert job.run(num_train_steps=1, precision=how) == 0
     out = capsys.readouterr().out

@@ -26,13 +26,11 @@ SIZES = {"num_hidden_layers": 2}
 
 def both(kind, sizes=SIZES, **options):
     """Sums and gradients of the same model with everything kept, and with recomputation."""
-    return [
-        gradients_of(
-            make_step(kind, recompute=recompute, sizes=sizes, dropout=RATE, **options),
-            random_batch(0),
-        )
+    steps = (
+        make_step(kind, recompute=recompute, sizes=sizes, dropout=RATE, **options)
         for recompute in ("none", "block")
-    ]
+    )
+    return [gradients_of(step, random_batch(0)) for step in steps]
 
 
 @pytest.mark.parametrize(
@@ -50,13 +48,14 @@ def test_equal_gradients_in_float64(float64, kind, parts):
     assert_close(again[1], kept[1], 1e-10, floor=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, layers, policy, share",
     (
-        pytest.param("albert", 2, "float32", 1e-5, marks=pytest.mark.slow),
-        pytest.param("bert", 3, "float32", 1e-5, marks=pytest.mark.slow),
-        pytest.param("albert", 3, "float32", 1e-5, marks=pytest.mark.slow),
-        pytest.param("albert", 3, "mixed_bfloat16", 0.02, marks=pytest.mark.slow),
+        ("albert", 2, "float32", 1e-5),
+        ("bert", 3, "float32", 1e-5),
+        ("albert", 3, "float32", 1e-5),
+        ("albert", 3, "mixed_bfloat16", 0.02),
     ),
 )
 def test_equal_gradients_under_xla(kind, layers, policy, share):
@@ -148,14 +147,8 @@ def test_whole_steps_on_two_devices():
     """Everything at once: parts, devices, a shared block, dropout."""
     states = []
     for recompute in ("none", "block"):
-        step = make_step(
-            "albert",
-            "lamb",
-            strategy=two_devices(),
-            recompute=recompute,
-            gradient_accumulation_steps=2,
-            dropout=RATE,
-        )
+        options = {"recompute": recompute, "gradient_accumulation_steps": 2, "dropout": RATE}
+        step = make_step("albert", "lamb", strategy=two_devices(), **options)
         for i in range(2):
             step(split_batch(random_batch(i, size=16), step.strategy))
         states.append({name: values[1] for name, values in training_state(step).items()})

@@ -1,14 +1,10 @@
 """Other reductions than the one that logical CPUs use train the same."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from bert_tf.training.replicas import local_values
-from tests.support.paths import PYTHONPATH
+from tests.support.paths import printed_by
 from tests.support.tiny_models import make_step, trained_variables, two_devices
 from tests.support.training_checks import (
     CASES,
@@ -56,20 +52,9 @@ print("unequal:", unequal_copies(strategy, trained_variables(step).values()))
 def test_collective_operations_of_one_machine(float64, tmp_path, kind, optimizer_name, xla):
     program, path = tmp_path / "program.py", tmp_path / "state.npz"
     program.write_text(PROGRAM, encoding="utf-8")
-    command = [sys.executable, program, path, kind, optimizer_name, str(xla)]
-    run = subprocess.run(
-        command,
-        env={**os.environ, "PYTHONPATH": PYTHONPATH},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert run.returncode == 0, run.stderr[-2000:]
-    assert run.stdout.splitlines() == [
-        "reduction: CollectiveAllReduce",
-        "losses: (3,) True",
-        "unequal: []",
-    ]
+    out = printed_by(program, path, kind, optimizer_name, xla, timeout=600)
+    said = ["reduction: CollectiveAllReduce", "losses: (3,) True", "unequal: []"]
+    assert out.splitlines() == said
     state = dict(np.load(path))
     assert_same_training((state.pop("numbers"), state), run_steps(kind, optimizer_name))
 

@@ -11,10 +11,12 @@ from bert_tf.training.step import TrainingStep
 from electra_tf import ElectraConfig, ElectraModel, ReplacedTokensModel, replaced_tokens
 from electra_tf.replaced_tokens import corrupt, row_numbers, sample
 from model_formats.transformers_files.names import ELECTRA_NAMES, translate
+from tests.support.golden import inputs_of
 from tests.support.paths import TEST_DATA
 from tests.support.tiny_models import (
     SIZES,
     assert_close,
+    first_state,
     gradients_of,
     make_optimizer,
     random_batch,
@@ -22,7 +24,6 @@ from tests.support.tiny_models import (
     step_of,
     strategy_of,
     tensors,
-    training_state,
 )
 
 CONFIG = ElectraConfig(
@@ -71,8 +72,7 @@ def test_losses_and_gradients(float64, theirs, monkeypatch):
     for name, variable in variables.items():
         variable.assign(weights[name])
     monkeypatch.setattr(replaced_tokens, "sample", lambda *_: tf.constant(theirs["drawn"]))
-    batch = {k.removeprefix("input/"): v for k, v in theirs.items() if k.startswith("input/")}
-    batch = {k: v if v.dtype == np.float64 else v.astype(np.int32) for k, v in batch.items()}
+    batch = inputs_of(theirs)
     outputs = model(tensors(batch), training=True)
     for name in ("replaced", "masked_lm_logits"):
         np.testing.assert_allclose(outputs[name], theirs[name], atol=1e-10, err_msg=name)
@@ -186,7 +186,7 @@ def test_one_device_and_two(float64, parts):
             metrics = step(split_batch(random_batch(i), strategy))
             numbers.append([float(metrics[name]) for name in ("loss", "gradient_norm")])
             assert 0 < float(metrics["discriminator_replaced_weight"]) < 32
-        state = {name: values[0] for name, values in training_state(step).items()}
+        state = first_state(step)
         found.append((np.array(numbers), state))
     (one, state), (two, other) = found
     np.testing.assert_allclose(two, one, atol=0, rtol=1e-9)
@@ -226,5 +226,5 @@ def test_xla_and_recomputation_change_nothing(float64, options):
         step = step_of(model, make_optimizer("adamw", model), **each)
         for i in range(3):
             step(tensors(random_batch(i)))
-        states.append({name: values[0] for name, values in training_state(step).items()})
+        states.append(first_state(step))
     assert_close(states[1], states[0], 1e-9, floor=1e-4)

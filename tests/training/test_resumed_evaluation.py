@@ -32,7 +32,7 @@ from tests.support.programs import (
     curves,
     results,
 )
-from tests.support.record_files import FORMAT, features, make_files, write_records
+from tests.support.record_files import FORMAT, features, write_records
 from tests.support.tiny_models import tiny_model
 
 
@@ -49,11 +49,8 @@ class Killed(BaseException):
 @pytest.mark.slow
 def test_a_kill_beside_an_evaluation_loses_none(job, monkeypatch):
     """However near to a checkpoint of the same step: its evaluation is made, and drawn once."""
-    folder = job.folder / "held_out"
-    folder.mkdir()
-    (held_out,) = make_files(folder, (16,), seed=7)
     flags = {"num_train_steps": 8, "save_checkpoints_steps": 4, "eval_every_steps": 2}
-    flags |= {"eval_input_file": held_out, "save_summary_steps": 2, "xla": "off"}
+    flags |= {"eval_input_file": job.make_held_out(), "save_summary_steps": 2, "xla": "off"}
 
     def killed(calls, before):
         """Saving that is killed at a call: before the checkpoint is there, or after."""
@@ -85,11 +82,8 @@ def test_a_kill_beside_an_evaluation_loses_none(job, monkeypatch):
 @pytest.fixture
 def held_out(job):
     """The flags of a run of six steps with three evaluations on held-out records."""
-    folder = job.folder / "held_out"
-    folder.mkdir()
-    (held_out,) = make_files(folder, (16,), seed=7)
     job.configure(**NO_DROPOUT)
-    return {"eval_input_file": held_out, "eval_every_steps": 2, "xla": "off"}
+    return {"eval_input_file": job.make_held_out(), "eval_every_steps": 2, "xla": "off"}
 
 
 @pytest.fixture
@@ -205,9 +199,7 @@ def test_the_best_of_a_run_that_was_removed(job, held_out):
 @pytest.mark.slow
 def test_the_best_checkpoint_survives_a_resume(job, monkeypatch):
     """best/ has the lowest held-out loss of all evaluations, those before the resume included."""
-    folder = job.folder / "held_out"
-    folder.mkdir()
-    (held_out,) = make_files(folder, (16,), seed=7)
+    held_out = job.make_held_out()
     # The rate grows all the way, so that the loss falls first and rises then.
     flags = {**RUN, "eval_input_file": held_out, "eval_every_steps": 4}
     flags |= {"learning_rate": 0.5, "num_warmup_steps": RUN["num_train_steps"]}
@@ -256,54 +248,48 @@ def test_without_masked_words_the_pairs_choose_the_best_checkpoint(tmp_path):
     assert resumed.step == 2
 
 
-def test_results_on_other_data_are_not_compared(tmp_path):
-    """A run that resumes with a harder --eval_input_file would never have a better checkpoint."""
+@pytest.fixture
+def saved(tmp_path):
+    """Saves after a step of a run that began at another, if the results are better."""
     model, folder = tiny_model("bert", num_hidden_layers=1), str(tmp_path / "best")
 
-    def save(start, step, loss, examples):
-        best = BestCheckpoint(folder, lambda results: -results["loss"], start, writes=True)
-        state = types.SimpleNamespace(model=model, step=step)
-        best.save_if_better(state, {"loss": loss, "examples": examples})
+    def save(start, step, score=lambda results: -results["loss"], **results):
+        best = BestCheckpoint(folder, score, start, writes=True)
+        best.save_if_better(types.SimpleNamespace(model=model, step=step), results)
         return list_checkpoints(folder)
 
-    assert save(0, 2, 1.0, 5) == [2]
-    assert save(2, 4, 2.0, 5) == [2]
+    return save
+
+
+def test_results_on_other_data_are_not_compared(saved):
+    """A run that resumes with a harder --eval_input_file would never have a better checkpoint."""
+    assert saved(0, 2, loss=1.0, examples=5) == [2]
+    assert saved(2, 4, loss=2.0, examples=5) == [2]
     with pytest.warns(UserWarning, match="evaluated on 5 examples, this one on 1,000: the best"):
-        assert save(4, 6, 3.0, 1000) == [6]
-    assert save(6, 8, 4.0, 1000) == [6]
-    assert save(8, 10, 2.5, 1000) == [10]
+        assert saved(4, 6, loss=3.0, examples=1000) == [6]
+    assert saved(6, 8, loss=4.0, examples=1000) == [6]
+    assert saved(8, 10, loss=2.5, examples=1000) == [10]
 
 
-def test_results_without_the_score_are_not_compared(tmp_path):
+def test_results_without_the_score_are_not_compared(saved):
     """The dev file had scored pairs before the resume; now it has pairs, which are ranked."""
-    model, folder = tiny_model("bert", num_hidden_layers=1), str(tmp_path / "best")
 
     def save(start, step, **results):
-        task = types.SimpleNamespace(best_by=(f"eval_{next(iter(results))}", True))
-        evaluator = TaskEvaluator(task, None, None, 8, (16,))
-        best = BestCheckpoint(folder, evaluator.score, start, writes=True)
-        named = {f"eval_{name}": value for name, value in results.items()}
-        best.save_if_better(types.SimpleNamespace(model=model, step=step), named)
-        return list_checkpoints(folder)
+        ((name, _),) = results.items()
+        task = types.SimpleNamespace(best_by=(name, True))
+        return saved(start, step, TaskEvaluator(task, None, None, 8, (16,)).score, **results)
 
-    assert save(0, 2, spearman=0.9) == [2]
-    assert save(2, 4, mrr_at_10=0.3) == [4]
-    assert save(4, 6, mrr_at_10=0.2) == [4]
+    assert save(0, 2, eval_spearman=0.9) == [2]
+    assert save(2, 4, eval_mrr_at_10=0.3) == [4]
+    assert save(4, 6, eval_mrr_at_10=0.2) == [4]
 
 
-def test_results_without_their_checkpoint_are_not_compared(tmp_path):
+def test_results_without_their_checkpoint_are_not_compared(saved, tmp_path):
     """The folder was copied without the weights: none would be saved that is not better."""
-    model, folder = tiny_model("bert", num_hidden_layers=1), str(tmp_path / "best")
-
-    def save(start, step, loss):
-        best = BestCheckpoint(folder, lambda results: -results["loss"], start, writes=True)
-        best.save_if_better(types.SimpleNamespace(model=model, step=step), {"loss": loss})
-        return list_checkpoints(folder)
-
-    assert save(0, 2, 1.0) == [2]
-    remove_checkpoint(checkpoint_path(folder, 2))
-    assert save(2, 4, 2.0) == [4]
-    assert save(4, 6, 3.0) == [4]
+    assert saved(0, 2, loss=1.0) == [2]
+    remove_checkpoint(checkpoint_path(tmp_path / "best", 2))
+    assert saved(2, 4, loss=2.0) == [4]
+    assert saved(4, 6, loss=3.0) == [4]
 
 
 def test_the_best_checkpoint_is_that_of_the_results(tmp_path):
@@ -323,24 +309,18 @@ def test_the_best_checkpoint_is_that_of_the_results(tmp_path):
 
 
 @pytest.mark.parametrize("killed_at", ("write_results", "remove_checkpoint", "note_checkpoints"))
-def test_a_kill_while_the_best_is_replaced(tmp_path, monkeypatch, killed_at):
+def test_a_kill_while_the_best_is_replaced(saved, tmp_path, monkeypatch, killed_at):
     """The run before had gone on to step 9; this one resumed from 2 and is better at 4."""
-    model, folder = tiny_model("bert", num_hidden_layers=1), str(tmp_path / "best")
-
-    def save(start, step, loss):
-        best = BestCheckpoint(folder, lambda results: -results["loss"], start, writes=True)
-        best.save_if_better(types.SimpleNamespace(model=model, step=step), {"loss": loss})
-
-    save(0, 9, 1.0)
+    folder = str(tmp_path / "best")
+    saved(0, 9, loss=1.0)
     with monkeypatch.context() as context:
         context.setattr(f"bert_tf.training.state.{killed_at}", stop)
         with pytest.raises(KeyboardInterrupt):
-            save(2, 4, 0.5)
+            saved(2, 4, loss=0.5)
     step = 9 if killed_at == "write_results" else 4
     assert best_checkpoint(folder) == checkpoint_path(folder, step)
-    save(2, 4, 0.5)  # resumed
+    assert saved(2, 4, loss=0.5) == [4]  # resumed
     assert best_checkpoint(folder) == checkpoint_path(folder, 4)
-    assert list_checkpoints(folder) == [4]
 
 
 def stop(*arguments):

@@ -5,7 +5,6 @@ from statistics import median
 import pytest
 
 from tests.support.programs import DROPOUT, PretrainingJob, curves
-from tests.support.record_files import make_files
 
 STEPS, SAVE_EVERY = 2000, 50
 
@@ -22,24 +21,13 @@ MOST_GROWTH = 1.05
 @pytest.mark.parametrize("kind, xla", (("bert", "auto"), ("albert", "off")))
 def test_memory_stays(tmp_path, kind, xla):
     """With all that a long run does on the way: checkpoints, evaluations, points on TensorBoard."""
-    folder = tmp_path / "held_out"
-    folder.mkdir()
-    (held_out,) = make_files(folder, (16,), seed=7)
     # Wider than the other tests' models: a copy that is kept would show beside the libraries.
     sizes = {"hidden_size": 128, "intermediate_size": 512, "vocab_size": 8192}
     job = PretrainingJob(tmp_path, **DROPOUT, **sizes)
-    run = job.run_apart(
-        *job.argv(
-            kind,
-            num_train_steps=STEPS,
-            save_checkpoints_steps=SAVE_EVERY,
-            save_summary_steps=50,
-            eval_input_file=held_out,
-            eval_every_steps=100,
-            learning_rate=1e-4,
-            xla=xla,
-        )
-    )
+    flags = {"num_train_steps": STEPS, "save_checkpoints_steps": SAVE_EVERY}
+    flags |= {"save_summary_steps": 50, "eval_input_file": job.make_held_out()}
+    flags |= {"eval_every_steps": 100, "learning_rate": 1e-4, "xla": xla}
+    run = job.run_apart(*job.argv(kind, **flags))
     assert run.returncode == 0, run.stderr
     memory = dict(curves(job.output)["memory/process_gib"])
     settled = median(memory[step] for step in range(SETTLED, SETTLED + 500, 50))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoint import google_variables
 from bert_tf.pretraining import loss_sums
 from bert_tf.training.evaluation import EvaluationStep
 from bert_tf.training.step import TrainingStep
@@ -24,6 +23,7 @@ from tests.support.tiny_models import (
     tiny_model,
     training_state,
     two_devices,
+    weights_of,
 )
 from tests.support.training_checks import CASES, STEPS, assert_same_training, run_steps
 from tests.support.workers import start_workers, wait_for
@@ -156,15 +156,15 @@ def test_the_comparison_notices_a_wrong_step(float64, kind, optimizer_name, wron
 def test_weights_without_a_gradient_stay(kind, xla):
     """Without sentence labels the pooler and its head are neither updated nor decayed."""
     step = make_step(kind, xla=xla, xla_update=xla)
-    before = {name: v.numpy() for name, v in google_variables(step.model).items()}
+    before = weights_of(step.model)
     for i in range(2):
         batch = random_batch(i)
         del batch["next_sentence_labels"], batch["next_sentence_weights"]
         metrics = step(tensors(batch))
     assert not any(name.startswith("next_sentence") for name in metrics)
-    for name, variable in google_variables(step.model).items():
+    for name, value in weights_of(step.model).items():
         untouched = name.startswith(("bert/pooler", "cls/seq_relationship"))
-        assert np.array_equal(before[name], variable.numpy()) == untouched, name
+        assert np.array_equal(before[name], value) == untouched, name
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -218,20 +218,17 @@ def test_loop_equals_calls_bit_for_bit(devices, xla):
 
 @pytest.mark.slow
 def test_loop_measures_how_long_it_waits():
-    fields = tensors(random_batch(0))
+    fields, pause = tensors(random_batch(0)), 0.2
+
+    def wait(i):
+        time.sleep(pause)
+        return i
+
     slow = tf.data.Dataset.range(3).map(lambda i: tf.py_function(wait, [i], tf.int64))
     batches = slow.map(lambda i: {**fields, "number": i})
     step = make_step(sizes=ONE_LAYER)
     waited = step.loop(iter(batches), 3)["input_seconds"].numpy()
-    assert (waited > WAIT / 2).all()
-
-
-WAIT = 0.2
-
-
-def wait(i):
-    time.sleep(WAIT)
-    return i
+    assert (waited > pause / 2).all()
 
 
 def assert_bits_equal(found, expected):

@@ -1,11 +1,8 @@
 """The flag --num_threads, in a process of its own, as TensorFlow takes it before it begins."""
 
-import subprocess
-import sys
-
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.paths import printed_by
 
 PROGRAM = """
 from run_scripts.flags.devices import DeviceFlags, start_tensorflow
@@ -19,6 +16,4 @@ print(threading.get_intra_op_parallelism_threads(), threading.get_inter_op_paral
 
 @pytest.mark.slow
 def test_tensorflow_computes_with_as_many_threads_as_are_allowed():
-    command = [sys.executable, "-c", PROGRAM]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["1", "1"]
+    assert printed_by("-c", PROGRAM).split() == ["1", "1"]

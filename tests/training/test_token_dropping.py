@@ -14,11 +14,12 @@ from bert_tf.memory_estimate import estimate_bytes
 from bert_tf.training.mixed_precision import LossScale
 from bert_tf.training.state import TrainingState
 from bert_tf.training.token_dropping import FEATURE, SUMS, TokenDropping, is_special, most_important
-from tests.support.golden import by_google_names
+from tests.support.golden import by_google_names, inputs_of
 from tests.support.paths import TEST_DATA
 from tests.support.tiny_models import (
     assert_close,
     computing_in,
+    first_state,
     forward_backward,
     make_optimizer,
     random_batch,
@@ -27,7 +28,6 @@ from tests.support.tiny_models import (
     strategy_of,
     tensors,
     tiny_model,
-    training_state,
 )
 
 CONFIG = BertConfig(
@@ -44,13 +44,6 @@ def theirs():
     """The arrays of tests/data/token_dropping/write_steps.py."""
     with np.load(TEST_DATA / "token_dropping" / "arrays.npz") as file:
         return dict(file)
-
-
-def batch_of(theirs, case):
-    """The features of a case; the sentence pairs have no label."""
-    start = f"{case}/input/"
-    batch = {k.removeprefix(start): v for k, v in theirs.items() if k.startswith(start)}
-    return {k: v if v.dtype == np.float64 else v.astype(np.int32) for k, v in batch.items()}
 
 
 def dropping_step(share=0.5, kind="bert", strategy=None, policy=None, scale=None, **options):
@@ -79,7 +72,8 @@ def test_loss_and_gradients(float64, theirs, case, recompute):
     dropping.losses.assign(theirs["average"])
     optimizer = make_optimizer("adamw", model)
     step = step_of(model, optimizer, token_dropping=dropping, recompute=recompute)
-    batch = {**tensors(batch_of(theirs, case)), FEATURE: tf.constant(theirs["average"])}
+    batch = inputs_of(theirs, f"{case}/input/")
+    batch = {**tensors(batch), FEATURE: tf.constant(theirs["average"])}
     kept = most_important(batch, KEPT)
     np.testing.assert_array_equal(kept, theirs[f"{case}/kept"])
     assert kept_tokens(16, SHARE, 3, 2) == KEPT and first_short_call(5) == 1
@@ -105,13 +99,13 @@ def test_with_nothing_dropped_it_is_the_plain_step(float64, kind):
         step = dropping_step(share, kind, dropout=0.1)
         for i in range(2):
             step(tensors(random_batch(i)))
-        states.append({name: values[0] for name, values in training_state(step).items()})
+        states.append(first_state(step))
     assert_close(states[1], states[0], 1e-12, floor=1e-4)
 
 
 def state_of(step):
     """Weights, moments and the average, of the first replica."""
-    state = {name: values[0] for name, values in training_state(step).items()}
+    state = first_state(step)
     copies = step.strategy.experimental_local_results(step.token_dropping.losses)
     for copy in copies:
         np.testing.assert_array_equal(copy.numpy(), copies[0].numpy())

@@ -29,13 +29,9 @@ PROGRAM = ROOT / "run_pretraining.py"
 NOTICED_AFTER = 60
 
 RUN = {
-    "distribution_strategy": "multi_worker",
-    "num_train_steps": 12,
-    "save_checkpoints_steps": 4,
-    "save_summary_steps": 4,
-    "keep_checkpoint_max": 0,
-    "xla": "off",
-}
+    **programs.RUN, "distribution_strategy": "multi_worker", "num_train_steps": 12,
+    "save_checkpoints_steps": 4, "save_summary_steps": 4,
+}  # fmt: skip
 
 
 # run_pretraining whose losses go by way of text, which XLA does not know.

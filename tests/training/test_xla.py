@@ -133,14 +133,9 @@ def test_every_replica_has_its_own(tmp_path, strategy, processes, each):
         assert [count_products(text) for text in modules(dump)] == [products(1)] * each
 
 
-@pytest.fixture
-def job(tmp_path):
-    """Records, configurations, and a function that runs the program on them."""
-    return PretrainingJob(tmp_path)
-
-
 @pytest.mark.slow
-def test_where_xla_cannot_compile_the_run_continues_without(job, capsys, monkeypatch):
+def test_where_xla_cannot_compile_the_run_continues_without(tmp_path, capsys, monkeypatch):
+    job = PretrainingJob(tmp_path)
     sums = pretraining.loss_sums
 
     def with_text(outputs, batch):

@@ -17,7 +17,7 @@ from tests.support.task_data import (
     write_table,
 )
 from tests.support.tiny_models import tiny_model, write_config
-from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
+from tests.support.vocabularies import SPECIAL, write_tokenizer
 
 WORDS = ["나", "##는", "학교", "##에", "갔", "##다", ".", "good", "bad", "the", "film", "red", "?"]
 SENTENCES = "나는 학교에 갔다.\nthe film is good\n\n학교는 bad\n나는 red film\n" * 4

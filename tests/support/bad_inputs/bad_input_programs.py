@@ -317,10 +317,7 @@ PROGRAMS = {
     ),
     "glue_plan": Program(
         glue_plan.main, glue_plan.PlanFlags,
-        {
-            "benchmark": "glue", "model": "{}/model", "data_dir": "{}/glue",
-            "output_dir": "{}/out",
-        },
+        {"benchmark": "glue", "model": "{}/model", "data_dir": "{}/glue", "output_dir": "{}/out"},
         {"model/bert_config.json": "there", "glue/CoLA/dev.tsv": "there", **FLAG_FILE},
         {"model": ("{}/none", "{}/tsv", "{}/text.txt"), "data_dir": ("{}/none", "{}/text.txt")},
     ),
@@ -339,10 +336,7 @@ PROGRAMS = {
     "benchmark_table": Program(
         benchmark_table.main, benchmark_table.TableFlags,
         {"benchmark": "glue", "output_dir": "{}/results"},
-        {
-            "results/cola/eval_results.txt": "results", "results/rte/seeds.tsv": "seeds",
-            **FLAG_FILE,
-        },
+        {"results/cola/eval_results.txt": "results", "results/rte/seeds.tsv": "seeds", **FLAG_FILE},
         {"output_dir": ("{}/none", "{}/text.txt", "{}/model")},
     ),
 }  # fmt: skip

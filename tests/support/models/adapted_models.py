@@ -10,7 +10,7 @@ from model_formats.model_folder import ModelFolder
 from run_scripts.conversion.adapt_checkpoint import main
 from tests.support.models.kept_folders import write_kept
 from tests.support.tiny_models import tiny_model, write_config
-from tests.support.tokenizer_folders import SPECIAL, write_tokenizer
+from tests.support.vocabularies import SPECIAL, write_tokenizer
 from tokenization import load_tokenizer
 
 OLD = [*SPECIAL, "[unused1]", "대", "##출", "금리", "##는", "학교", "##에", "갔", "##다", "."]

@@ -33,18 +33,10 @@ def loaded_model(make_head, task, tokenizer, settings, kind="bert", positions=No
     model = make_head(encoder)
     labels = settings.get("labels") or ""
     return LoadedModel(
-        model=model,
-        task=task,
-        model_type=kind,
-        config=config,
-        tokenizer=tokenizer,
-        labels=tuple(labels.split(",")) if labels else (),
-        missing=(),
-        settings=settings,
-        trained_positions=positions,
-        source="a test",
-        folder=ModelFolder(""),
-    )
+        model=model, task=task, model_type=kind, config=config, tokenizer=tokenizer,
+        labels=tuple(labels.split(",")) if labels else (), missing=(), settings=settings,
+        trained_positions=positions, source="a test", folder=ModelFolder(""),
+    )  # fmt: skip
 
 
 def strong_head(model, deviation=0.5):
