@@ -124,21 +124,6 @@ def test_genuine_saver_checkpoints(folder):
     assert_loaded(model, arrays(folder, "variables.npz"))
 
 
-def test_google_s_optimizer_state_is_continued(tmp_path):
-    """The ten-step checkpoint of Google's own LAMB run, moments and step included."""
-    model = pretraining_model("albert_optim_lamb")
-    optimizer = make_optimizer("lamb", model)
-    prefix = str(GOLDEN / "albert_optim_lamb_onehot" / "model.ckpt-10")
-    state = TrainingState(model, optimizer)
-    state.load(prefix)
-    assert state.step == 10 and state.order is None
-    reader = tf.train.load_checkpoint(prefix)
-    for name, variable in google_variables(model).items():
-        first, second = optimizer.slot_variables(variable)
-        np.testing.assert_array_equal(first.numpy(), reader.get_tensor(f"{name}/adam_m"))
-        np.testing.assert_array_equal(second.numpy(), reader.get_tensor(f"{name}/adam_v"))
-
-
 def test_the_encoder_alone_takes_its_part():
     encoder = pretraining_model("bert_relu").encoder
     report = load_google_checkpoint(encoder, str(GOLDEN / "bert_relu" / "model.ckpt-5"))
