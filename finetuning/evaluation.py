@@ -18,7 +18,9 @@ class TaskEvaluator:
     examples: Examples  # of the split
     batch_size: int  # examples per batch, over all devices
     boundaries: tuple[int, ...]  # the lengths that batches may have
-    outputs: Outputs = dataclasses.field(init=False)  # the model's, in the last evaluation
+    outputs: Outputs = dataclasses.field(
+        init=False, repr=False
+    )  # the model's, in the last evaluation
 
     def run(self) -> dict[str, float]:
         """Computes the metrics as "eval_NAME", with "loss" if the task has one, and "examples"."""

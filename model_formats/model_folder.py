@@ -200,18 +200,26 @@ class ModelFolder(Described):
         return os.path.exists(os.path.join(self.path, SETTINGS_FILE))
 
     @functools.cached_property
+    def transformers_settings(self) -> dict[str, Any]:
+        """The task that the files of transformers describe, beside Google's too; {} of none."""
+        file = self.transformers_config
+        if file is None or self.difference is not None:
+            return {}
+        try:
+            modules = read_sentence_modules(self.path)
+        except InputError:  # what asks for vectors says it; the encoder can be read
+            modules = None
+        return settings_of(file.values, file.config, file.path, modules)
+
+    @functools.cached_property
     def record(self) -> tuple[str, dict[str, Any]]:
         """The file that records the task, and what it holds; {} of a pre-trained model."""
         path, file = os.path.join(self.path, SETTINGS_FILE), self.transformers_config
         if self.is_fine_tuned:
             return path, read_settings_file(path)
-        if file not in self.config_files:
-            return path, {}
-        try:
-            modules = read_sentence_modules(self.path)
-        except InputError:  # what asks for vectors says it; the encoder can be read
-            modules = None
-        return file.path, settings_of(file.values, file.config, file.path, modules)
+        if file in self.config_files:
+            return file.path, self.transformers_settings
+        return path, {}
 
     @property
     def settings(self) -> dict[str, Any]:

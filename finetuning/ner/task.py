@@ -207,7 +207,7 @@ def kind_report(
     """The report of the kinds of entities; `true` and `predicted` are the tags of each sentence."""
     kinds = tuple(dict.fromkeys(tag[2:] for tag in tags if tag != "O"))
     counters = count_entities(true, predicted)
-    counts = [np.array([counter[kind] for kind in kinds]) for counter in counters]  # [K] each
+    counts = [np.array([each[kind] for kind in kinds], np.int64) for each in counters]  # [K] each
     return report_of_counts(kinds, None, *counts)
 
 

@@ -104,6 +104,8 @@ def make_windows(
     Returns:
         Windows in the order of the questions, and how many questions were left out.
     """
+    if doc_stride < 1:  # windows would never reach the end
+        raise InputError(f"--doc_stride must be at least 1. Received: {doc_stride}")
     windows, left_out = [], 0
     for number, (question, pieces) in enumerate(zip(questions, encoded, strict=True)):
         room = max_seq_length - len(pieces.question_ids) - SPECIALS
@@ -115,7 +117,8 @@ def make_windows(
             )
         answer = None
         # -1: `read_questions` kept one that is not in the text.
-        if question.answers and question.answers[0].start >= 0:
+        known = question.answers and not question.is_impossible
+        if known and question.answers[0].start >= 0:
             answer = answer_pieces(pieces.spans, question.answers[0])
             if training and answer is None:
                 left_out += 1

@@ -67,11 +67,12 @@ def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = 
         InputError: a vector has NaN or infinity.
     """
     top, rows = min(top, len(corpus)), max(1, min(BLOCK_ROWS, len(corpus)))
+    if not len(queries) or not top:
+        return Found(*(np.zeros((len(queries), top), kind) for kind in (np.int64, np.float32)))
     count = max(1, BLOCK_VALUES // rows)  # queries at once
     parts = []
-    for first in range(0, max(1, len(queries)), count):
-        block = queries[first : first + count]
-        best = Found(np.zeros((len(block), 0), np.int64), np.zeros((len(block), 0), np.float32))
+    for first in range(0, len(queries), count):
+        block, best = queries[first : first + count], None
         for start in range(0, len(corpus), rows):
             vectors = np.asarray(corpus[start : start + rows])
             vectors = unit_vectors(vectors) if normalize else np.asarray(vectors, block.dtype)
@@ -84,9 +85,10 @@ def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = 
                     "vectors must be finite numbers. Received: NaN or infinity in a query, or in "
                     f"one of the vectors {start} to {start + len(vectors) - 1}"
                 )
-            if best.scores.shape[1] < top:
+            if best is None or best.scores.shape[1] < top:
                 found = best_of(products, top)
-                best = _merge(best, Found(found.places + start, found.scores), top)
+                found = Found(found.places + start, found.scores)
+                best = found if best is None else _merge(best, found, top)
             else:
                 _put_better(best, products, start)
         parts.append(best)

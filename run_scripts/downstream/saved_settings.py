@@ -106,17 +106,18 @@ def _labels_of_transformers(given, model):
     """
     if given.do_train or not model.checkpoint or getattr(given, "labels", "") is not None:
         return {}
-    labels = model.checkpoint_folder.settings.get("labels")
+    folder = model.checkpoint_folder
+    labels = folder.transformers_settings.get("labels")
     if not labels or re.fullmatch(r"LABEL_\d+(,LABEL_\d+)*", labels):
         return {}
     names, dataset = tuple(labels.split(",")), DATASETS.get(given.task_name)
     if dataset is None:
         return {"labels": labels}
     if names != dataset.labels and set(names) == set(dataset.labels):
-        path, _ = model.checkpoint_folder.record
         raise InputError(
             f"a model for --task_name={given.task_name} must have the classes "
-            f"{', '.join(dataset.labels)} in this order. Received: {path} with {', '.join(names)}"
+            f"{', '.join(dataset.labels)} in this order. Received: "
+            f"{folder.transformers_config.path} with {', '.join(names)}"
         )
     return {}
 
