@@ -61,6 +61,10 @@ class ModelFolder(Described):
     named: str | None = None  # the folder that the user named, if that is the one around this one
     chosen: str | None = None  # the checkpoint that stands for the model; None: its best, or newest
 
+    def __fspath__(self) -> str:
+        """The path, so that `os.path.join` takes the folder of a loaded model."""
+        return self.path
+
     @classmethod
     def open(
         cls,

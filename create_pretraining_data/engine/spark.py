@@ -48,8 +48,10 @@ def start_executors(plan: WorkPlan, tokenizer: TokenizerInterface, master: str) 
     address, in Spark's notation.
 
     Raises:
-        InputError: a task raised it, Java is missing, or the cluster does not answer or gives up.
+        InputError: a task raised it, pyspark or Java is missing, or the cluster does not answer or
+            gives up.
     """
+    check_installed()
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException

@@ -75,6 +75,7 @@ def read_dataset_split(
                 return read_untagged(file.path, file.form, file_format), {}
             folder, name = os.path.split(file.path)
             data_dir, file_format = folder or ".", file_format._replace(files={split: name})
+            break
     sentences, loose = read_tagged(file_format, split, data_dir, dataset.tags)
     outcome = "not counted as entities" if file_format.strict else "changed to B-"
     return sentences, {f"I- tags without an entity to continue, {outcome}": loose} if loose else {}

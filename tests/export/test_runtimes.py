@@ -286,6 +286,13 @@ def test_what_a_runtime_refuses_is_one_line(tmp_path, monkeypatch):
         assert "\n" not in str(error.value)
 
 
+def test_masked_values_hide_no_difference():
+    wanted = {"x": np.array([-1e30, 3.0, 1.0], np.float32)}
+    assert largest_differences({"x": wanted["x"] + np.float32(1)}, wanted)["x"] == np.float32(1 / 3)
+    assert largest_differences({"x": wanted["x"] * [2, 1, 1]}, wanted)["x"] == 0  # masked in both
+    assert largest_differences({"x": wanted["x"] * [0, 1, 1]}, wanted)["x"] == np.inf
+
+
 SMALL = {"vocab_size": 6000, "hidden_size": 128, "intermediate_size": 512}
 
 

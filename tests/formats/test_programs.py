@@ -112,7 +112,13 @@ def test_the_order_of_the_classes_in_an_evaluation(tmp_path):
     assert labels(("good", "bad"), "tsv", do_train=True) is None
     assert labels(("LABEL_0", "LABEL_1"), "tsv") is None
     assert labels(("0", "1"), "nsmc") is None
-    with pytest.raises(InputError, match="the classes 0, 1 in this order. Received: .* with 1, 0"):
+    other_order = "the classes 0, 1 in this order. Received: .* with 1, 0"
+    with pytest.raises(InputError, match=other_order):
+        labels(("1", "0"), "nsmc")
+    # Google's configuration beside it says nothing of classes.
+    (tmp_path / "m" / "bert_config.json").write_text(json.dumps(config))
+    assert labels(("good", "bad"), "tsv") == "good,bad"
+    with pytest.raises(InputError, match=other_order):
         labels(("1", "0"), "nsmc")
 
 

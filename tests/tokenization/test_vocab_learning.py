@@ -202,6 +202,10 @@ def test_the_same_bytes_whatever_the_hash_seed(tmp_path):
 
 
 BAD_SETTINGS = {
+    "vocab_size must be at least 1": {"vocab_size": 0},
+    "num_unused must be at least 0": {"num_unused": -1},
+    "character_coverage must be above 0": {"character_coverage": 1.5},
+    "analyser must be one of": {"analyser": "mecab"},
     "hold no space": {"user_symbols": ("a b",)},
     "on another line too": {"user_symbols": ("[UNK]",)},
 }

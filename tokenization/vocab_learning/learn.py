@@ -52,15 +52,20 @@ EMOJI_JOINTS = ("\u200d", "\ufe0f")
 
 UNUSED = "[unused{}]"  # as google-research/bert names its reserved lines
 
+ANALYSERS = ("kiwi", "none")
+
+NORMALIZATIONS = ("NFC", "NFKC")
+
+# What becomes of a character without a piece: [UNK], or the pieces of its UTF-8 bytes.
+UNKNOWNS = ("character", "bytes")
+
 
 @dataclasses.dataclass(frozen=True)
 class LearningSettings:
     """The settings that, with the text, determine a vocabulary.
 
-    The flags of build_vocab have checked their ranges.
-
     Raises:
-        InputError: no vocabulary can hold a symbol, or this one is too small for reserved lines.
+        InputError: a value is out of range, or no vocabulary can hold a symbol.
     """
 
     vocab_size: int = 32000  # the maximum number of lines of the vocabulary
@@ -71,15 +76,31 @@ class LearningSettings:
     # The share of the text's characters that get pieces, or are syllables, which jamo can spell.
     character_coverage: float = 0.9995
     do_lower_case: bool = False  # whether to lower-case the text, here and in the tokenizer
-    normalization: str = "NFC"  # "NFC" or "NFKC", as KoreanTokenizer has them
-    # What becomes of a character without a piece: "character" [UNK]; "bytes" pieces of its UTF-8.
-    unknown: str = "character"
+    normalization: str = "NFC"  # one of NORMALIZATIONS, as KoreanTokenizer has them
+    unknown: str = "character"  # one of UNKNOWNS
     most_megabytes: int = 32  # a larger text is sampled down to about this size
     random_seed: int = 12345  # determines which lines are in the sample
     strict_utf8: bool = False  # whether to refuse text that is not UTF-8, not skip such bytes
     num_threads: int = 2  # the analyser's threads; the vocabulary does not depend on it
 
     def __post_init__(self) -> None:
+        least = {"vocab_size": 1, "num_unused": 0, "most_megabytes": 1, "num_threads": 1}
+        for name, bound in least.items():
+            if getattr(self, name) < bound:
+                raise InputError(
+                    f"{name} must be at least {bound}. Received: {getattr(self, name)}"
+                )
+        if not 0 < self.character_coverage <= 1:
+            raise InputError(
+                "character_coverage must be above 0 and at most 1. "
+                f"Received: {self.character_coverage}"
+            )
+        choices = {"analyser": ANALYSERS, "normalization": NORMALIZATIONS, "unknown": UNKNOWNS}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(
+                    f"{name} must be one of {', '.join(allowed)}. Received: {getattr(self, name)!r}"
+                )
         reserved = {*SPECIAL_TOKENS, *map(UNUSED.format, range(self.num_unused))}
         reserved |= set(self.byte_pieces)
         for symbol in self.user_symbols:
