@@ -262,8 +262,7 @@ class Session:
         if not state.is_finished(config.num_train_steps):  # else a last evaluation alone is left
             self._announce(job, state, config, workload)
         data = data.in_order(state, config)
-        options["teacher"] = teacher
-        stopped = train(state, self.strategy, data, config, evaluator, **options)
+        stopped = train(state, self.strategy, data, config, evaluator, teacher=teacher, **options)
         if stopped:
             self.print(
                 f"stopped by {stopped} after step {state.step}{of_all}, saved in "

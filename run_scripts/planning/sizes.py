@@ -136,17 +136,15 @@ def memory_rows(
             if length > config.max_position_embeddings:
                 cells.append(NONE)
                 continue
+            sizes = (batch, length, predictions_of(length), precision)
+            block = is_blockwise("auto", length)
             if recompute is None:
                 size = inference_bytes(config, batch, length, precision)
+            elif both:
+                size = costs_of_both.estimate_bytes(both, *sizes, recompute, blockwise=block)
             else:
-                sizes = (batch, length, predictions_of(length), precision, recompute)
-                block = is_blockwise("auto", length)
-                size = (
-                    costs_of_both.estimate_bytes(both, *sizes, blockwise=block)
-                    if both
-                    else estimate_bytes(
-                        config, *sizes, blockwise=block, token_dropping=token_dropping
-                    )
+                size = estimate_bytes(
+                    config, *sizes, recompute, blockwise=block, token_dropping=token_dropping
                 )
             cells.append(f"{size / GIB:.1f}")
         rows.append([name, *cells])

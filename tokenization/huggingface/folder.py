@@ -53,8 +53,8 @@ def exported_vocabulary(directory: Path, name: str) -> Iterator[Path]:
     if (directory / name).exists() or not saved:
         yield directory / name
         return
-    path = directory / TOKENIZER_FILE
-    tokens = _tokens(_object(_read_object(path).get("model")), path)
+    saved_file = directory / TOKENIZER_FILE
+    tokens = _tokens(_object(_read_object(saved_file).get("model")), saved_file)
     with _as_file(tokens) as path:
         yield path
 
