@@ -231,13 +231,13 @@ class SelfAttention(keras.layers.Layer):
         self,
         queries: Any,
         x: Any,
-        bias: Any,
+        inputs: "BlockInputs",
         training: bool | None = None,
         return_probabilities: bool = False,
     ) -> Any:
         """Attends from the queries [B, Q, H], all or some rows of x, to all tokens of x [B, T, H].
 
-        The bias has the queries' rows of the `attention_bias`, [B, 1, 1 or Q, T].
+        The bias of the inputs has the queries' rows of the `attention_bias`, [B, 1, 1 or Q, T].
 
         Returns:
             [B, Q, H]; with the probabilities [B, N, Q, T] if asked for.
@@ -249,11 +249,14 @@ class SelfAttention(keras.layers.Layer):
             y = ops.reshape(y, (batch, length, self.num_heads, self.head_size))
             return ops.transpose(y, (0, 2, 1, 3))
 
+        query, key = self.place(
+            heads(self.query(queries), count), heads(self.key(x), length), inputs
+        )
         context = self.attention_function(
-            heads(self.query(queries), count),
-            heads(self.key(x), length),
+            query,
+            key,
             heads(self.value(x), length),
-            bias,
+            inputs.bias,
             self.dropout.rate,
             self.dropout.next_seed(training),
             **({"return_probabilities": True} if return_probabilities else {}),
@@ -262,6 +265,13 @@ class SelfAttention(keras.layers.Layer):
         context = ops.transpose(context, (0, 2, 1, 3))  # [B, Q, N, D]
         context = ops.reshape(context, (batch, count, self.hidden_size))  # [B, Q, H]
         return (context, probabilities) if return_probabilities else context
+
+    def place(self, query: Any, key: Any, inputs: "BlockInputs") -> tuple[Any, Any]:
+        """Tells queries [B, N, Q, D] and keys [B, N, T, D] where they are: rotary positions do.
+
+        Here the embeddings have told it already.
+        """
+        return query, key
 
 
 class BlockInputs(NamedTuple):
@@ -278,6 +288,8 @@ class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
     Takes the arguments of `SelfAttention`.
     """
 
+    attention_class = SelfAttention
+
     def __init__(
         self,
         config: EncoderConfig,
@@ -287,7 +299,9 @@ class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
         super().__init__(**kwargs)
         policy, rate = self.dtype_policy, config.hidden_dropout_prob
         self.config = config
-        self.attention = SelfAttention(config, attention_function, name="attention", dtype=policy)
+        self.attention = self.attention_class(
+            config, attention_function, name="attention", dtype=policy
+        )
         self.attention_output = dense(config.hidden_size, config, "attention_output", dtype=policy)
         self.attention_dropout = Dropout(rate, name="attention_dropout", dtype=policy)
         epsilon = config.layer_norm_eps
@@ -326,16 +340,21 @@ class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
             queries = gather_positions(x, positions)  # [B, Q, H]
             if bias.shape[2] != 1:
                 bias = gather_positions(bias[:, 0], positions)[:, None]  # [B, 1, Q, T]
+                inputs = inputs._replace(bias=bias)
         options = {"training": training, "return_probabilities": return_probabilities}
-        context = self.attention(queries, x, bias, **options)  # [B, Q, H]
+        context = self.attention(queries, x, inputs, **options)  # [B, Q, H]
         context, probabilities = context if return_probabilities else (context, None)
         y = self.attention_output(context)  # [B, Q, H]
         x = self.attention_layer_norm(self.attention_dropout(y, training=training), queries)
         x = ops.cast(x, self.compute_dtype)
-        y = self.output_dense(self.intermediate(x))  # [B, Q, H], over [B, Q, I]
+        y = self.feed_forward(x)  # [B, Q, H]
         x = self.output_layer_norm(self.output_dropout(y, training=training), x)
         x = ops.cast(x, self.compute_dtype)
         return (x, probabilities) if return_probabilities else x
+
+    def feed_forward(self, x: Any) -> Any:
+        """[B, Q, H] -> [B, Q, H]."""
+        return self.output_dense(self.intermediate(x))  # over [B, Q, I]
 
     def infer(self, x: Any, inputs: BlockInputs) -> Any:
         """The output of `call` without dropout, in operations that TensorFlow fuses on a CPU."""

@@ -52,6 +52,7 @@ class BertModel(keras.Model):
     """
 
     config_class: type[EncoderConfig] = BertConfig
+    block_class: type[TransformerBlock] = TransformerBlock
     google_names = GOOGLE_NAMES
     # What its pre-training predicts of two segments: whether the second one follows the first.
     sentence_objective: str | None = "next_sentence"
@@ -73,7 +74,7 @@ class BertModel(keras.Model):
         self.projection = None
         if config.embedding_size != hidden:
             self.projection = dense(hidden, config, "embedding_projection", dtype=policy)
-        block = functools.partial(TransformerBlock, config, attention_function, dtype=policy)
+        block = functools.partial(self.block_class, config, attention_function, dtype=policy)
         self.make_blocks(block)
         self.pooler = None
         if config.has_pooler:

@@ -12,7 +12,7 @@ from bert_common.errors import InputError
 from bert_tf import BertConfig, BertModel
 from bert_tf.block_costs import TransformerBlockCosts
 from bert_tf.checkpoint import google_arrays, write_arrays
-from bert_tf.layers import TransformerBlock, dense
+from bert_tf.layers import SelfAttention, TransformerBlock, dense
 from bert_tf.memory_estimate import count_parts
 from bert_tf.model import GOOGLE_NAMES
 from korean_bert import load_model
@@ -54,29 +54,48 @@ class DummyBlock(TransformerBlock):
 class DummyModel(BertModel):
     """BERT with other blocks, whose variables have other names in checkpoints."""
 
+    block_class = DummyBlock
     google_names = {
         ours: google.replace("bert/", "turned/core/") for ours, google in GOOGLE_NAMES.items()
     }
 
-    def __init__(self, config, attention_function=None, **options):
-        super().__init__(config, **options)
 
-    def build(self, input_shape=None):
-        self.blocks = [
-            DummyBlock(self.config, name=block.name, dtype=self.dtype_policy)
-            for block in self.blocks
-        ]
-        super().build(input_shape)
+class RotaryAttention(SelfAttention):
+    """Attention with rotary positions (arXiv:2104.09864)."""
+
+    def place(self, query, key, inputs):
+        places = inputs.position_ids  # [B, T]
+        if places is None:
+            places = tf.tile(tf.range(key.shape[2])[None], [key.shape[0], 1])
+        of_queries = places
+        if inputs.positions is not None:
+            of_queries = tf.gather(places, inputs.positions, batch_dims=1)  # [B, Q]
+        return rotate(query, of_queries), rotate(key, places)
+
+
+def rotate(x, places):
+    """[B, N, T, D] at [B, T] -> [B, N, T, D]."""
+    half = x.shape[-1] // 2
+    rates = np.float32(10_000) ** -(np.arange(half, dtype=np.float32) / half)
+    angles = tf.cast(places, tf.float32)[:, None, :, None] * rates  # [B, 1, T, D / 2]
+    cos, sin = (tf.cast(wave, x.dtype) for wave in (tf.cos(angles), tf.sin(angles)))
+    one, two = x[..., :half], x[..., half:]
+    return tf.concat([one * cos - two * sin, two * cos + one * sin], axis=-1)
 
 
 class GatedBlock(TransformerBlock):
-    """A block with the weights of a gate (arXiv:2002.05202)."""
+    """A block with a gate (GeGLU, arXiv:2002.05202) and rotary positions."""
+
+    attention_class = RotaryAttention
 
     def build(self, input_shape=None):
         super().build()
         config, hidden = self.config, self.config.hidden_size
         self.gate = dense(config.intermediate_size, config, "gate", dtype=self.dtype_policy)
         self.gate.build((None, None, hidden))
+
+    def feed_forward(self, x):
+        return self.output_dense(self.intermediate(x) * self.gate(x))
 
 
 class GatedCosts(TransformerBlockCosts):
@@ -106,15 +125,15 @@ class GatedConfig(BertConfig):
 
 
 class GatedModel(BertModel):
-    """An encoder with gated blocks and without a table of positions."""
+    """An encoder with gated blocks, whose table of positions stays zero."""
 
-    def make_blocks(self, block):
-        sizes = range(self.config.num_hidden_layers)
-        self.blocks = [GatedBlock(self.config, name=f"layer_{i}") for i in sizes]
+    block_class = GatedBlock
 
     def build(self, input_shape=None):
         super().build()
-        self.embeddings.position_embeddings.trainable = False
+        table = self.embeddings.position_embeddings
+        table.assign(tf.zeros_like(table))
+        table.trainable = False
 
 
 @pytest.fixture(autouse=True)
@@ -252,6 +271,31 @@ def test_a_configuration_must_count_the_weights_of_its_model():
     assert sum(parts.values()) - parts["heads"] == weights
 
 
+def test_rotary_positions():
+    """They are relative, known at chosen rows too, and those of packed rows."""
+    model, random = GatedModel(GatedConfig(**SIZES)), np.random.default_rng(1)
+    for variable in model.trainable_variables:
+        if len(variable.shape) > 1:
+            variable.assign(random.normal(0, 0.5, variable.shape))
+    ids = random.integers(5, SIZES["vocab_size"], [2, 9])
+    output = model({"input_ids": ids})["sequence_output"]
+    backwards = model({"input_ids": ids[:, ::-1]})["sequence_output"]
+    assert np.abs(output - backwards[:, ::-1]).max() > 0.01
+    places = np.tile(np.arange(9), (2, 1))
+    packed = {"segment_index": np.ones_like(ids), "sequence_starts": np.zeros((2, 1), int)}
+    moved = model({"input_ids": ids, "position_ids": places + 3, **packed})["sequence_output"]
+    np.testing.assert_allclose(moved, output, atol=1e-5)
+    rows = np.array([[2, 7], [0, 1]])
+    some = model({"input_ids": ids}, positions=rows)["sequence_output"]
+    np.testing.assert_allclose(some, tf.gather(output, rows, batch_dims=1), atol=1e-5)
+
+
+def test_its_blocks_are_made_as_the_model_is():
+    model = GatedModel(GatedConfig(**SIZES), attention_function=print, dtype="mixed_bfloat16")
+    assert {block.attention.attention_function for block in model.blocks} == {print}
+    assert {block.compute_dtype for block in model.blocks} == {"bfloat16"}
+
+
 def test_it_is_pre_trained_then_fine_tuned(tmp_path):
     """By its configuration alone; then by the folder that the pre-training wrote."""
     sizes = tmp_path / "sizes.json"
@@ -264,7 +308,7 @@ def test_it_is_pre_trained_then_fine_tuned(tmp_path):
     tuned = ClassifierJob(tmp_path)
     tuned.output = tmp_path / "tuned"
     write_splits(tuned.data, ["text", "label"], single_rows(80), train=(0, 64), dev=(64, 80))
-    assert tuned.run(bert_config_file=None, model_dir=job.output, do_eval=True) == 0
+    assert tuned.run(bert_config_file=None, model_dir=job.output, do_eval=True, train_step=80) == 0
     assert results(tuned.output)["eval_accuracy"] > 0.9
     model = load_model(tuned.output)
     assert type(model.encoder) is DummyModel

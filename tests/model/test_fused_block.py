@@ -13,6 +13,7 @@ from bert_tf import fused_block
 from bert_tf.encoder import run_inside
 from bert_tf.fused_block import has_one_layer_norm, one_layer_norm
 from bert_tf.layers import LayerNorm, TransformerBlock, infer_block
+from bert_tf.model import BertModel
 from tests.support.crosses import quick_by_pairs
 from tests.support.paths import printed_by
 from tests.support.tiny_models import random_batch, tensors, tiny_model
@@ -43,7 +44,7 @@ class DoubledBlock(TransformerBlock):
 
 
 def test_a_block_of_another_kind_is_computed_by_its_own_call(monkeypatch):
-    monkeypatch.setattr("bert_tf.model.TransformerBlock", DoubledBlock)
+    monkeypatch.setattr(BertModel, "block_class", DoubledBlock)
     model = tiny_model().encoder
     batch = tensors(random_batch(0))
     plain, inferred = (
