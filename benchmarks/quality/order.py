@@ -159,6 +159,7 @@ def compare(rows, beginnings, scores):
 def main(arguments):
     """Writes eval_results.txt, and prints it."""
     import_tensorflow()
+    from bert_tf.input.record_checks import check_records
     from create_pretraining_data.records.reader import read_format
 
     make_writable(arguments.output_dir, "--output_dir must be a directory that can be written")
@@ -168,13 +169,21 @@ def main(arguments):
     if objective != "sop" or record_format.packed_sequences or record_format.masking:
         raise InputError(
             "--input_file must hold records of create_pretraining_data.py --objective=sop "
-            f"--masking=static --packing=false. Received: {path}, others"
+            f"--masking=static --packing=false. Received: {path}, --objective={objective}, "
+            f"{record_format}"
         )
     folder = tokenizer_beside(path)
     if folder is None:
         raise InputError(f"a tokenizer must lie beside the records. Received: none at {path}")
     tokenizer = load_tokenizer(folder)
     model = load_pretrained(arguments.model_dir, tokenizer)
+    length, predictions = record_format.max_seq_length, record_format.max_predictions_per_seq
+    if length > model.config.max_position_embeddings:
+        raise InputError(
+            f"rows must fit into the model's {model.config.max_position_embeddings} positions. "
+            f"Received: {path}, rows of {length}"
+        )
+    check_records([path], length, predictions, model.config)
     beginnings = beginnings_of(arguments.held_out, tokenizer)
     rows = read_rows(path, record_format)
     write_results(arguments.output_dir, compare(rows, beginnings, model_scores(rows, model)))

@@ -166,13 +166,16 @@ def cost_texts(runs, letters):
 
 
 def commands(runs):
-    """Prints the commands of runs, each below its name; one seed's commands stand for all."""
+    """Yields the commands of runs, each below its name; one seed's commands stand for all."""
     for name, members in by_seed(runs).items():
-        command = runs[members[0]].command
+        run = runs[members[0]]
+        command = run.command
         for old, new in MOVED.items():
             command = command.replace(old, new)
+        # All that moved are modules now; a program that is a file is no more.
+        gone = f" (with the code of {run.code})" if "python benchmarks/" in command else ""
         seeds = f" (seeds {', '.join(SEED.search(m)[1] for m in members)})" if members[1:] else ""
-        yield f"# {name}{seeds}\n{command}"
+        yield f"# {name}{seeds}{gone}\n{command}"
 
 
 def by_seed(names):

@@ -117,8 +117,9 @@ POOLER = "bert/pooler/dense/bias"
             "the same tokenizer",
         ),
         (lambda m: drop_weights(m / "model.ckpt-3", POOLER), f"which differ in {POOLER}"),
+        (lambda m: drop_weights(m / "model.ckpt-3", "output_weights"), "output_weights"),
     ),
-    ids=("task", "settings", "config", "tokenizer", "weights"),
+    ids=("task", "settings", "config", "tokenizer", "weights", "head"),
 )
 def test_models_that_differ(change, message, models, tmp_path, capsys):
     change(Path(models[1]))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import types
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.input.batch_plan import BatchPlan
 from bert_tf.input.pipeline import evaluation_dataset, most_frequent_share, training_dataset
+from bert_tf.input.training_records import TrainingRecords
 from tests.support.record_files import (
     FORMAT,
     LAYOUTS,
@@ -97,9 +99,10 @@ def test_a_strategy_hands_every_device_its_part(tmp_path):
     """The iterator is used as training uses it: several steps in one call."""
     files, start_step = make_files(tmp_path, COUNTS), 9
     expected = first_ids(training(files, start_step=start_step), 7)
+    records = TrainingRecords(files, FORMAT, sum(COUNTS), CONFIG)
+    config = types.SimpleNamespace(train_batch_size=4, seed=1, bucket_boundaries=())
     for strategy, devices in ((tf.distribute.get_strategy(), 1), (two_devices(), 2)):
-        dataset_of = functools.partial(training, files, start_step)
-        iterator = iter(strategy.distribute_datasets_from_function(dataset_of))
+        iterator = iter(records.batches(strategy, config, start_step))
 
         @tf.function
         def several_steps(iterator, steps, strategy=strategy, devices=devices):

@@ -64,4 +64,4 @@ def test_training_is_near_the_usual_six_operations_a_weight_and_token():
     }.items(),
 )
 def test_cards(name, key):
-    assert find_card(name) is CARDS.get(key)
+    assert find_card(name) is (CARDS[key] if key else None)

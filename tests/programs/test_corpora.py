@@ -118,13 +118,13 @@ def pipe(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("find", FINDERS)
+@pytest.mark.parametrize("find", FINDERS, ids=("find_texts", "expand_globs"))
 def test_a_pipe_is_said_to_be_one(pipe, find):
     with pytest.raises(InputError, match=r"read more than once: write .*'.*pipe', a pipe"):
         find(str(pipe))
 
 
-@pytest.mark.parametrize("find", FINDERS)
+@pytest.mark.parametrize("find", FINDERS, ids=("find_texts", "expand_globs"))
 def test_what_is_missing_is_said_to_be(tmp_path, find):
     with pytest.raises(InputError, match="must match a file. Received: .*none', no file"):
         find(f"{tmp_path}/none")

@@ -209,7 +209,11 @@ def is_for_tpus(field):
 
 
 def test_a_few_lines_of_the_help(capsys):
-    assert "tpu_name" not in help_text(PretrainFlags, "run_pretraining.py", full=False)
+    text = help_text(PretrainFlags, "run_pretraining.py", full=False)
+    assert "tpu_name" not in text
+    rates = "BERT 5e-05, ALBERT 0.00176, ELECTRA 0.0005"
+    assert f"  --learning_rate=<float>  (default: {rates})\n" in text
+    assert "  --output_dir=<str>  (required)\n" in text
     assert parse(PretrainFlags, ["run_pretraining.py", "--helpfull"]) is None
     assert "  --tpu_name=<str>" in capsys.readouterr().out
     text = help_text(FillMasksFlags, "/a/run_scripts/tools/fill_masks.py")

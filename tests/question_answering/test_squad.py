@@ -282,6 +282,7 @@ def test_the_answer_is_in_the_window_or_at_cls(tmp_path):
     length = window.first + 2 + 1  # the first window has 서울 임종석
     assert place_of(question, length) == (0, 0)
     assert place_of(question._replace(answers=())) == (0, 0)
+    assert place_of(question._replace(is_impossible=True)) == (0, 0)
     # Of an answer that --skip_bad_answers keeps for the score, which is not in the text.
     assert place_of(question._replace(answers=(Answer("nowhere", -1),))) == (0, 0)
     logits = np.zeros(16, np.float32)

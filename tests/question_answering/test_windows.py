@@ -232,6 +232,8 @@ def test_no_room(tokenizer, questions):
     encoded = encode_questions(tokenizer, questions, 64)
     with pytest.raises(InputError, match="Received: 6, a question of 3"):
         make_windows(questions, encoded, tokenizer, 6, 4)
+    with pytest.raises(InputError, match="at least 1. Received: 0"):
+        make_windows(questions, encoded, tokenizer, 32, 0)
 
 
 @pytest.mark.parametrize(

@@ -59,17 +59,11 @@ def run_python(*words, cwd=ROOT, **options):
     )
 
 
-def printed_by(*arguments, cwd=ROOT, timeout=None, **environment):
-    """What a Python process with the arguments prints, which must end well."""
+def printed_by(*words, cwd=ROOT, timeout=None, **environment):
+    """What Python prints, which finds the project and must end well."""
     paths = os.pathsep.join([PYTHONPATH, os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": paths, **environment},
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    environment = {**os.environ, "PYTHONPATH": paths, **environment}
+    done = run_python(*map(str, words), cwd=cwd, env=environment, timeout=timeout)
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
     return done.stdout
 

@@ -52,6 +52,9 @@ def test_commands_have_the_present_names():
     assert list(commands(runs)) == [
         "# linear (seeds 1, 2)\npython -m benchmarks.quality.linear --task_name=nsmc"
     ]
+    gone = "python benchmarks/choices/cut_tasks.py --tasks_dir=data"
+    runs = runs_of(make_run("tasks", {}, command=gone))
+    assert list(commands(runs)) == [f"# tasks (with the code of 0123456789ab)\n{gone}"]
 
 
 def test_the_projects_ledger(tmp_path):
