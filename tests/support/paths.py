@@ -1,4 +1,4 @@
-"""The project's folders and Python files, test data, a Python that runs there or imports them."""
+"""The project's folders as tests see them: Python files, test data, a Python that runs there."""
 
 import ast
 import os

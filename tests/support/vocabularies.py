@@ -1,4 +1,4 @@
-"""Writes small vocabularies and tokenizers."""
+"""Writes the files of small tokenizers."""
 
 import json
 
