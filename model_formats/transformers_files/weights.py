@@ -10,6 +10,7 @@ import numpy as np
 from bert_common.errors import InputError
 from bert_tf.checkpoint import CheckpointArrays
 from model_formats.transformers_files.config import (
+    ACTIVATIONS_BACK,
     CONFIG_FILE,
     KINDS,
     HuggingFaceModel,
@@ -189,6 +190,6 @@ def _check_head(shapes, model, path):
     has_head = any(name.startswith("cls/predictions/") for name in shapes)
     if model.kind in ("roberta", "electra") and has_head and model.config.hidden_act != "gelu_erf":
         raise InputError(
-            f"{path}: the head for masked words needs hidden_act gelu in {CONFIG_FILE}. Received: "
-            f"another form, {model.config.hidden_act!r} here"
+            f"{path}: hidden_act in {CONFIG_FILE} must be gelu, which transformers always uses in "
+            f"this head for masked words. Received: {ACTIVATIONS_BACK[model.config.hidden_act]}"
         )
