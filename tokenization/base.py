@@ -164,7 +164,8 @@ class TokenizerInterface:
         Args:
             text: the part.
             follows_mask: whether a mask is directly before the part: then a part that does not
-                begin with a space begins inside a word, as "는" does in "[MASK]는 갔다".
+                begin with a space, or a character that is always a word, begins inside a word, as
+                "는" does in "[MASK]는 갔다".
             precedes_mask: whether a mask is directly after the part: then no mark of a word's end
                 is put where the part does not end with a space.
         """
@@ -179,7 +180,7 @@ class TokenizerInterface:
         """Cuts `AlignedText` words by WordPiece; returns the tokens' ids and spans.
 
         With `continues` the first word is the rest of a word, if the vocabulary can continue one
-        with it: punctuation it cannot.
+        with it.
         """
         pieces, spans = [], []
         for word in words:

@@ -126,14 +126,14 @@ class KoreanTokenizer(TokenizerInterface):
             if not options.marks_eojeols:
                 words = [[word] for eojeol in words for word in eojeol]
             marked = self._count_marked(words)
-            if precedes_mask:  # the last word is not the text's last, and may go on in the mask
-                marked = len(words) - (edges[1] != " ")
+            if precedes_mask and words:  # the last one is not the text's last, and may go on
+                ends = edges[1] == " " or (not options.marks_eojeols and self._isolates(edges[1]))
+                marked = len(words) - (not ends)
             for number, eojeol in enumerate(words[:marked], 1):
                 following = words[number][0].spans[0][0] if number < len(words) else None
                 eojeol[-1] = eojeol[-1].with_end(options.word_end_marker, following)
         continues = follows_mask and edges[0] not in ("", " ")
-        if continues and options.unknown == "bytes" and self._isolating is not None:
-            continues = self._isolating[ord(edges[0])] == edges[0]  # else its bytes begin a word
+        continues = continues and not self._isolates(edges[0])
         words = [word for eojeol in words for word in eojeol]
         return EncodedPart(*self._cut_words(words, continues), edges)
 
@@ -167,6 +167,10 @@ class KoreanTokenizer(TokenizerInterface):
     def _count_marked(self, words: list[Any]) -> int:
         """Counts the words, from the first on, that end with the marker."""
         return len(words) if self.options.mark_final_word else max(0, len(words) - 1)
+
+    def _isolates(self, character: str) -> bool:
+        """Whether a character is a word wherever it is: by default punctuation and Hanja."""
+        return self._isolating is not None and self._isolating[ord(character)] != character
 
     def _check_vocabulary(self, path: str) -> None:
         """Raises InputError if the vocabulary lacks tokens that the options need."""

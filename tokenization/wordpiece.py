@@ -184,6 +184,8 @@ class WordTokenizer(TokenizerInterface):
         edges = aligned.edges()
         words = aligned.translate(self.space_punctuation).split()
         continues = follows_mask and edges[0] not in ("", " ")
+        if continues:  # a punctuation mark is a word wherever it is
+            continues = self.space_punctuation[ord(edges[0])] == edges[0]
         return EncodedPart(*self._cut_words(words, continues), edges)
 
     def decode(self, ids: Iterable[int]) -> str:
