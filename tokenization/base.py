@@ -25,7 +25,8 @@ class EncodedPart(NamedTuple):
     ids: list[int]
     spans: list[tuple[int, int]]  # (start, end) of each piece in the part
     # The part's first and last character as the tokenizer reads them: dropped characters do not
-    # count, whitespace is a space. "" where nothing is left.
+    # count; whitespace is a space, and so is a character that WordPiece gets as a word. "" where
+    # nothing is left.
     edges: tuple[str, str]
 
 

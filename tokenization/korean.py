@@ -117,7 +117,8 @@ class KoreanTokenizer(TokenizerInterface):
         """
         options = self.options
         aligned = self._normalize(AlignedText(text))
-        edges, words = aligned.edges(), []
+        raw, words = aligned.edges(), []
+        first, last = (" " if self._isolates(character) else character for character in raw)
         for eojeol in aligned.split():
             if self._isolating is not None:
                 eojeol = eojeol.translate(self._isolating)
@@ -126,16 +127,14 @@ class KoreanTokenizer(TokenizerInterface):
             if not options.marks_eojeols:
                 words = [[word] for eojeol in words for word in eojeol]
             marked = self._count_marked(words)
-            if precedes_mask and words:  # the last one is not the text's last, and may go on
-                ends = edges[1] == " " or (not options.marks_eojeols and self._isolates(edges[1]))
-                marked = len(words) - (not ends)
+            if precedes_mask:  # the last word is not the text's last, and may go on in the mask
+                marked = len(words) - ((raw[1] if options.marks_eojeols else last) != " ")
             for number, eojeol in enumerate(words[:marked], 1):
                 following = words[number][0].spans[0][0] if number < len(words) else None
                 eojeol[-1] = eojeol[-1].with_end(options.word_end_marker, following)
-        continues = follows_mask and edges[0] not in ("", " ")
-        continues = continues and not self._isolates(edges[0])
+        continues = follows_mask and first not in ("", " ")
         words = [word for eojeol in words for word in eojeol]
-        return EncodedPart(*self._cut_words(words, continues), edges)
+        return EncodedPart(*self._cut_words(words, continues), (first, last))
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns a text that `encode` turns into the same ids, if any text does.
@@ -170,7 +169,8 @@ class KoreanTokenizer(TokenizerInterface):
 
     def _isolates(self, character: str) -> bool:
         """Whether a character is a word wherever it is: by default punctuation and Hanja."""
-        return self._isolating is not None and self._isolating[ord(character)] != character
+        isolating = self._isolating
+        return isolating is not None and character.translate(isolating) != character
 
     def _check_vocabulary(self, path: str) -> None:
         """Raises InputError if the vocabulary lacks tokens that the options need."""

@@ -115,8 +115,9 @@ def test_a_mark_or_a_hanja_after_a_mask_is_a_word(tmp_path, kind):
     """Released vocabularies have "##." too, as which no text is cut."""
     tokenizer = KINDS[kind](write_pieces(tmp_path, [*WORDS, "大", "##大"]))
     for mark in (".", "大"):
-        ids = encode_masked(tokenizer, f"[MASK]{mark} [MASK]{mark}").ids
-        assert tokenizer.convert_ids_to_tokens(ids) == ["[MASK]", mark, "[MASK]", mark]
+        found = encode_masked(tokenizer, f"[MASK]{mark}[MASK]{mark}")
+        assert tokenizer.convert_ids_to_tokens(found.ids) == ["[MASK]", mark, "[MASK]", mark]
+        assert found.places == [(0, False, False), (2, False, False)]
 
 
 def test_a_mark_that_is_not_split_off_continues_a_word(vocabulary):
