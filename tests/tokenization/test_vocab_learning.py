@@ -234,8 +234,11 @@ def test_too_small_a_vocabulary_names_the_size_that_would_do(tmp_path):
 
 
 def test_a_symbol_that_the_tokenizer_takes_apart_is_named():
-    with pytest.warns(UserWarning, match="<name>"):
-        learn_vocabulary(open_texts([CORPUS], "text"), settings(user_symbols=("<name>",)))
+    symbols = ("<name>", "##!", "!!", "##大", "##가나", "大", "!")
+    with pytest.warns(UserWarning, match="text never becomes") as warned:
+        learn_vocabulary(open_texts([CORPUS], "text"), settings(user_symbols=symbols))
+    named = [str(warning.message).split()[3] for warning in warned]
+    assert named == ["<name>", "##!", "!!", "##大"]
 
 
 @pytest.mark.slow

@@ -208,6 +208,7 @@ TEXT_COUNTS = (
 def _warn_of_unreachable_symbols(symbols, splitter):
     for symbol in symbols:
         text = symbol.removeprefix(PREFIX)
+        text = text if text == symbol else "0" + text  # inside a word, where no punctuation is
         if splitter.basic_tokens(text) != [text]:
             warnings.warn(
                 f"the user symbol {symbol} has a line, but the tokenizer splits it before it "
