@@ -207,6 +207,7 @@ BAD_SETTINGS = {
     "character_coverage must be above 0": {"character_coverage": 1.5},
     "analyser must be one of": {"analyser": "mecab"},
     "hold no space": {"user_symbols": ("a b",)},
+    "text after ##. Received: '##'": {"user_symbols": ("##",)},
     "on another line too": {"user_symbols": ("[UNK]",)},
 }
 

@@ -105,7 +105,9 @@ class LearningSettings:
         reserved |= set(self.byte_pieces)
         for symbol in self.user_symbols:
             if symbol.split() != [symbol] or symbol == PREFIX:
-                raise InputError(f"a user symbol must hold no space. Received: {symbol!r}")
+                raise InputError(
+                    f"a user symbol must hold no space, and text after ##. Received: {symbol!r}"
+                )
             if symbol in reserved or self.user_symbols.count(symbol) > 1:
                 raise InputError(
                     f"a user symbol must not be on another line too. Received: {symbol!r}"
