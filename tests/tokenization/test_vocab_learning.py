@@ -142,6 +142,12 @@ def test_the_vocabulary_begins_with_what_is_reserved(learned):
     assert set(learned.pieces) >= {"<", "Q", "##Q", "##7"}  # the corpus has no <
 
 
+def test_a_vocabulary_of_lower_case_has_no_capitals():
+    learned = learn_vocabulary(open_texts([CORPUS], "text"), settings(do_lower_case=True))
+    assert not [piece for piece in learned.pieces[5:] if piece != piece.lower()]
+    assert {"q", "##q", "7"} < set(learned.pieces)
+
+
 def test_every_modern_syllable_can_be_spelled_with_the_jamo():
     spelled = {
         jamo for code in range(0xAC00, 0xD7A4) for jamo in unicodedata.normalize("NFD", chr(code))

@@ -249,7 +249,8 @@ def _given_pieces(characters: Counter[str], settings: LearningSettings) -> _Give
     unused = map(UNUSED.format, range(settings.num_unused))
     reserved = [*SPECIAL_TOKENS, *unused, *settings.byte_pieces, *settings.user_symbols]
     jamo = [piece for piece in _both_forms(JAMO) if piece not in reserved]
-    ascii_pieces = [*ASCII_PUNCTUATION, *_both_forms(ASCII_LETTERS)]
+    letters = ASCII_LETTERS.lower() if settings.do_lower_case else ASCII_LETTERS
+    ascii_pieces = [*ASCII_PUNCTUATION, *_both_forms(letters)]
     joints = [PREFIX + joint for joint in EMOJI_JOINTS] if settings.byte_pieces else []
     covered = sorted({*covered, *ascii_pieces, *joints} - {*reserved, *jamo})
     needed = len(reserved) + len(jamo) + len(covered)
