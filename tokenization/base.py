@@ -25,7 +25,8 @@ class EncodedPart(NamedTuple):
     ids: list[int]
     spans: list[tuple[int, int]]  # (start, end) of each piece in the part
     # The part's first and last character as the tokenizer reads them: dropped characters do not
-    # count, whitespace is a space. "" where nothing is left.
+    # count; whitespace is a space, and so is a character that WordPiece gets as a word. "" where
+    # nothing is left.
     edges: tuple[str, str]
 
 
@@ -164,7 +165,8 @@ class TokenizerInterface:
         Args:
             text: the part.
             follows_mask: whether a mask is directly before the part: then a part that does not
-                begin with a space begins inside a word, as "는" does in "[MASK]는 갔다".
+                begin with a space, or a character that is always a word, begins inside a word, as
+                "는" does in "[MASK]는 갔다".
             precedes_mask: whether a mask is directly after the part: then no mark of a word's end
                 is put where the part does not end with a space.
         """
@@ -179,7 +181,7 @@ class TokenizerInterface:
         """Cuts `AlignedText` words by WordPiece; returns the tokens' ids and spans.
 
         With `continues` the first word is the rest of a word, if the vocabulary can continue one
-        with it: punctuation it cannot.
+        with it.
         """
         pieces, spans = [], []
         for word in words:

@@ -117,7 +117,8 @@ class KoreanTokenizer(TokenizerInterface):
         """
         options = self.options
         aligned = self._normalize(AlignedText(text))
-        edges, words = aligned.edges(), []
+        raw, words = aligned.edges(), []
+        first, last = (" " if self._isolates(character) else character for character in raw)
         for eojeol in aligned.split():
             if self._isolating is not None:
                 eojeol = eojeol.translate(self._isolating)
@@ -127,15 +128,13 @@ class KoreanTokenizer(TokenizerInterface):
                 words = [[word] for eojeol in words for word in eojeol]
             marked = self._count_marked(words)
             if precedes_mask:  # the last word is not the text's last, and may go on in the mask
-                marked = len(words) - (edges[1] != " ")
+                marked = len(words) - ((raw[1] if options.marks_eojeols else last) != " ")
             for number, eojeol in enumerate(words[:marked], 1):
                 following = words[number][0].spans[0][0] if number < len(words) else None
                 eojeol[-1] = eojeol[-1].with_end(options.word_end_marker, following)
-        continues = follows_mask and edges[0] not in ("", " ")
-        if continues and options.unknown == "bytes" and self._isolating is not None:
-            continues = self._isolating[ord(edges[0])] == edges[0]  # else its bytes begin a word
+        continues = follows_mask and first not in ("", " ")
         words = [word for eojeol in words for word in eojeol]
-        return EncodedPart(*self._cut_words(words, continues), edges)
+        return EncodedPart(*self._cut_words(words, continues), (first, last))
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns a text that `encode` turns into the same ids, if any text does.
@@ -167,6 +166,11 @@ class KoreanTokenizer(TokenizerInterface):
     def _count_marked(self, words: list[Any]) -> int:
         """Counts the words, from the first on, that end with the marker."""
         return len(words) if self.options.mark_final_word else max(0, len(words) - 1)
+
+    def _isolates(self, character: str) -> bool:
+        """Whether a character is a word wherever it is: by default punctuation and Hanja."""
+        isolating = self._isolating
+        return isolating is not None and character.translate(isolating) != character
 
     def _check_vocabulary(self, path: str) -> None:
         """Raises InputError if the vocabulary lacks tokens that the options need."""

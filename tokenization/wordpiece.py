@@ -180,11 +180,10 @@ class WordTokenizer(TokenizerInterface):
         self, text: str, follows_mask: bool = False, precedes_mask: bool = False
     ) -> EncodedPart:
         """As `TokenizerInterface.encode_part`; an [UNK] has the span of its word."""
-        aligned = self._normalize(AlignedText(text))
+        aligned = self._normalize(AlignedText(text)).translate(self.space_punctuation)
         edges = aligned.edges()
-        words = aligned.translate(self.space_punctuation).split()
         continues = follows_mask and edges[0] not in ("", " ")
-        return EncodedPart(*self._cut_words(words, continues), edges)
+        return EncodedPart(*self._cut_words(aligned.split(), continues), edges)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns a text that `encode` turns into the same ids, its words separated by spaces.

@@ -351,6 +351,8 @@ def choose_output_files(
         twice = next(path for path, count in zip(files, counts, strict=True) if count > 1)
         raise InputError(f"--output_file must name each file once. Received: {twice} twice")
     for path in files:
+        if not os.path.basename(path):  # it would be noticed only when the records are written
+            raise InputError(f"--output_file must name plain files. Received: {path}, a folder")
         if not os.path.exists(path):
             continue
         if not os.path.isfile(path):

@@ -110,7 +110,23 @@ def test_sentencepiece_cuts_a_word_after_a_mask_into_what_it_has():
         assert not tokenizer.convert_ids_to_tokens(rest)[0].startswith("\u2581")
 
 
-MARKED = ["학교_", "학교", "에", "에_", "갔", "다_", "다", "나", "는_"]
+@pytest.mark.parametrize("kind", ("korean", "full", "lower", "huggingface"))
+def test_a_mark_or_a_hanja_after_a_mask_is_a_word(tmp_path, kind):
+    """Released vocabularies have "##." too, as which no text is cut."""
+    tokenizer = KINDS[kind](write_pieces(tmp_path, [*WORDS, "大", "##大"]))
+    for mark in (".", "大"):
+        found = encode_masked(tokenizer, f"[MASK]{mark}[MASK]{mark}")
+        assert tokenizer.convert_ids_to_tokens(found.ids) == ["[MASK]", mark, "[MASK]", mark]
+        assert found.places == [(0, False, False), (2, False, False)]
+
+
+def test_a_mark_that_is_not_split_off_continues_a_word(vocabulary):
+    tokenizer = KoreanTokenizer(vocabulary, split_punctuation=False)
+    ids = encode_masked(tokenizer, "학교[MASK].").ids
+    assert tokenizer.convert_ids_to_tokens(ids) == ["학교", "[MASK]", "##."]
+
+
+MARKED = ["학교_", "학교", "에", "에_", "갔", "다_", "다", "나", "는_", "(", "(_"]
 
 
 @pytest.mark.parametrize("marks_last", (True, False))
@@ -123,6 +139,7 @@ def test_marks_of_a_words_end_beside_a_mask(tmp_path, marks_last):
         "학교[MASK] 갔다": ["학교", "[MASK]", "갔", last],
         "학교 [MASK]에 갔다": ["학교_", "[MASK]", "에_", "갔", last],
         "나는 학교[MASK]": ["나", "는_", "학교", "[MASK]"],
+        "나는 ([MASK]다": ["나", "는_", "(_", "[MASK]", last],
     }.items():
         ids = encode_masked(tokenizer, text).ids
         assert tokenizer.convert_ids_to_tokens(ids) == pieces

@@ -196,6 +196,7 @@ def one_line(capsys):
         (["--output_file=a.tfrecord,b.tfrecord,a.tfrecord"], ["a.tfrecord twice"]),
         (["--output_file=a.tfrecord,b.tfrecord,./a.tfrecord"], ["a.tfrecord twice"]),
         (["--output_file=/"], ["/, a folder"]),
+        (["--output_file=/proc/new/"], ["plain files", "/proc/new/, a folder"]),
         (["--output_file=/dev/null/a.tfrecord"], ["a folder that can be created", "/dev/null"]),
         (["--output_file=/proc/a.tfrecord"], ["created and written to", "/proc"]),
         (["--output_file=,"], ["--output_file must name a file", "','"]),

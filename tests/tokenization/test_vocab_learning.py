@@ -142,6 +142,12 @@ def test_the_vocabulary_begins_with_what_is_reserved(learned):
     assert set(learned.pieces) >= {"<", "Q", "##Q", "##7"}  # the corpus has no <
 
 
+def test_a_vocabulary_of_lower_case_has_no_capitals():
+    learned = learn_vocabulary(open_texts([CORPUS], "text"), settings(do_lower_case=True))
+    assert not [piece for piece in learned.pieces[5:] if piece != piece.lower()]
+    assert {"q", "##q", "7"} < set(learned.pieces)
+
+
 def test_every_modern_syllable_can_be_spelled_with_the_jamo():
     spelled = {
         jamo for code in range(0xAC00, 0xD7A4) for jamo in unicodedata.normalize("NFD", chr(code))
@@ -207,6 +213,7 @@ BAD_SETTINGS = {
     "character_coverage must be above 0": {"character_coverage": 1.5},
     "analyser must be one of": {"analyser": "mecab"},
     "hold no space": {"user_symbols": ("a b",)},
+    "text after ##. Received: '##'": {"user_symbols": ("##",)},
     "on another line too": {"user_symbols": ("[UNK]",)},
 }
 
@@ -234,8 +241,11 @@ def test_too_small_a_vocabulary_names_the_size_that_would_do(tmp_path):
 
 
 def test_a_symbol_that_the_tokenizer_takes_apart_is_named():
-    with pytest.warns(UserWarning, match="<name>"):
-        learn_vocabulary(open_texts([CORPUS], "text"), settings(user_symbols=("<name>",)))
+    symbols = ("<name>", "##!", "!!", "##大", "##가나", "大", "!")
+    with pytest.warns(UserWarning, match="text never becomes") as warned:
+        learn_vocabulary(open_texts([CORPUS], "text"), settings(user_symbols=symbols))
+    named = [str(warning.message).split()[3] for warning in warned]
+    assert named == ["<name>", "##!", "!!", "##大"]
 
 
 @pytest.mark.slow

@@ -105,7 +105,9 @@ class LearningSettings:
         reserved |= set(self.byte_pieces)
         for symbol in self.user_symbols:
             if symbol.split() != [symbol] or symbol == PREFIX:
-                raise InputError(f"a user symbol must hold no space. Received: {symbol!r}")
+                raise InputError(
+                    f"a user symbol must hold no space, and text after ##. Received: {symbol!r}"
+                )
             if symbol in reserved or self.user_symbols.count(symbol) > 1:
                 raise InputError(
                     f"a user symbol must not be on another line too. Received: {symbol!r}"
@@ -208,6 +210,7 @@ TEXT_COUNTS = (
 def _warn_of_unreachable_symbols(symbols, splitter):
     for symbol in symbols:
         text = symbol.removeprefix(PREFIX)
+        text = text if text == symbol else "0" + text  # inside a word, where no punctuation is
         if splitter.basic_tokens(text) != [text]:
             warnings.warn(
                 f"the user symbol {symbol} has a line, but the tokenizer splits it before it "
@@ -246,7 +249,8 @@ def _given_pieces(characters: Counter[str], settings: LearningSettings) -> _Give
     unused = map(UNUSED.format, range(settings.num_unused))
     reserved = [*SPECIAL_TOKENS, *unused, *settings.byte_pieces, *settings.user_symbols]
     jamo = [piece for piece in _both_forms(JAMO) if piece not in reserved]
-    ascii_pieces = [*ASCII_PUNCTUATION, *_both_forms(ASCII_LETTERS)]
+    letters = ASCII_LETTERS.lower() if settings.do_lower_case else ASCII_LETTERS
+    ascii_pieces = [*ASCII_PUNCTUATION, *_both_forms(letters)]
     joints = [PREFIX + joint for joint in EMOJI_JOINTS] if settings.byte_pieces else []
     covered = sorted({*covered, *ascii_pieces, *joints} - {*reserved, *jamo})
     needed = len(reserved) + len(jamo) + len(covered)
