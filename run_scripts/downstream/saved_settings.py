@@ -77,7 +77,7 @@ def _inherited(given, model, task):
     path, saved = model.checkpoint_folder.record[0], model.checkpoint_folder.settings
     open_names = [name for name in names if isinstance(getattr(given, name), PerModel | None)]
     _check_types(given, open_names, saved, path)
-    for name in evaluated:
+    for name in (name for name in evaluated if task.settings[name].kind is str):
         value, trained = getattr(given, name), saved.get(name)
         if value and trained and {*split_names(value)} != {*split_names(trained)}:
             raise _other_value(name, model.checkpoint_folder, trained, value)

@@ -398,6 +398,21 @@ def test_what_was_exported_is_evaluated(trained, hub, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("eagerly")
+def test_what_was_exported_cuts_texts_where_it_was_trained_to(hub, tmp_path):
+    """As Python does; a flag has its way."""
+    job, texts = SimilarityJob(tmp_path), [f"{GOOD[0]} " * 15, f"{GOOD[0]} " * 15 + BAD[0]]
+    job.data.mkdir()
+    write_table(job.data / "dev.tsv", HEADERS["pairs"], [texts])
+    flags = {"bert_config_file": None, "vocab_file": None, "model_dir": hub, "do_train": False}
+    flags |= {"do_predict": True, "predict_split": "dev"}
+    for length in (None, 17, 18):
+        assert job.run(**flags, max_seq_length=length) == 0
+        cosine = float(read_table(job.output / "predictions_dev.tsv")[1][-1])
+        assert (cosine == 1) is (length != 18)
+    assert load_model(hub).predict([texts])[0].label == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
     ("files", "flags", "split"),
     [
