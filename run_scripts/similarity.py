@@ -35,7 +35,7 @@ from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
-from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags
+from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, split_to_predict
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import FILE, split_list
 
@@ -230,6 +230,8 @@ def read_data(values: SimilarityFlags) -> SimilarityDataset:
     if values.do_train and "train" in dataset.splits:
         check_objective(values, dataset)
         check_measured(values, dataset)
+    if values.do_predict:
+        check_predicted(values, dataset)
     return dataset
 
 
@@ -310,6 +312,16 @@ def check_measured(values: SimilarityFlags, dataset: SimilarityDataset) -> None:
         raise InputError(
             f"{what} in --train_file need --dev_file to evaluate on, with pairs, as no part of "
             f"them can be. Received: --eval_on={values.eval_on}{', no dev' if holds_out else ''}"
+        )
+
+
+def check_predicted(values: SimilarityFlags, dataset: SimilarityDataset) -> None:
+    """Refuses to predict single texts, which have no cosine."""
+    split = split_to_predict(values, dataset.splits)
+    if split in dataset.splits and not dataset.splits[split]:
+        raise InputError(
+            "--do_predict needs pairs, whose cosines it writes (--predict_split chooses a split). "
+            f"Received: {split}, single texts"
         )
 
 

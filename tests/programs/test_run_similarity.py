@@ -436,6 +436,16 @@ def test_a_part_of_single_texts_is_not_measured_on(tmp_path, capsys, flags):
     assert "single texts in --train_file need --dev_file" in one_line(capsys)
 
 
+@pytest.mark.parametrize("flags", [{}, {"predict_split": "dev"}])
+def test_single_texts_are_not_predicted(tmp_path, capsys, flags):
+    """They have no cosine."""
+    job = write(SimilarityJob(tmp_path), "pairs", "texts", test="texts")
+    assert job.run(do_predict=True, train_step=1, **flags) == 1
+    message = one_line(capsys)
+    assert "--do_predict needs pairs" in message
+    assert message.endswith(f"Received: {flags.get('predict_split', 'test')}, single texts")
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
