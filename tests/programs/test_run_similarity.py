@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+import shutil
 import signal
 
 import numpy as np
@@ -395,6 +396,22 @@ def test_what_was_exported_is_evaluated(trained, hub, tmp_path, capsys):
         capsys.readouterr()
         assert again(do_eval=True, embedding_sizes="16,4") == 1
         assert "was trained with: 16,8. Received: 16,4" in one_line(capsys)
+
+
+@pytest.mark.parametrize("flags", [{"do_train": False, "do_eval": True}, {"do_train": True}])
+def test_vectors_that_are_not_computed_are_neither_measured_nor_trained(
+    trained, hub, tmp_path, capsys, flags
+):
+    """As `embed` refuses them, unless their pooling is given."""
+    folder = shutil.copytree(hub, tmp_path / "hub")
+    (folder / "1_Pooling/config.json").write_text('{"pooling_mode": "lasttoken"}')
+    flags |= {"bert_config_file": None, "vocab_file": None, "model_dir": folder, "train_step": 1}
+    job = SimilarityJob(tmp_path)
+    job.data = trained.data
+    assert job.run(**flags) == 1
+    assert "must choose one pooling of cls, mean, max; otherwise" in one_line(capsys)
+    with without_graphs():
+        assert job.run(**flags, pooling="mean") == 0
 
 
 @pytest.mark.usefixtures("eagerly")
