@@ -35,7 +35,12 @@ from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
-from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags, split_to_predict
+from run_scripts.flags.finetune import (
+    TRAIN_PART,
+    FinetuneFlags,
+    evaluated_splits,
+    split_to_predict,
+)
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import FILE, split_list
 
@@ -230,6 +235,12 @@ def read_data(values: SimilarityFlags) -> SimilarityDataset:
     if values.do_train and "train" in dataset.splits:
         check_objective(values, dataset)
         check_measured(values, dataset)
+    if values.do_eval and not evaluated_splits(values, dataset):
+        found = [f"{split} with {dataset.form(split)}" for split in dataset.splits]
+        raise InputError(
+            f"--do_eval needs dev or test with pairs (--do_train --eval_on={TRAIN_PART} measures "
+            f"on a tenth of train). Received: {', '.join(found)}"
+        )
     if values.do_predict:
         check_predicted(values, dataset)
     return dataset

@@ -453,6 +453,14 @@ def test_a_part_of_single_texts_is_not_measured_on(tmp_path, capsys, flags):
     assert "single texts in --train_file need --dev_file" in one_line(capsys)
 
 
+def test_an_evaluation_needs_pairs_but_no_labels(tmp_path, capsys):
+    job = write(SimilarityJob(tmp_path), "pairs", "texts")
+    assert job.run(do_eval=True, train_step=1) == 1
+    message = one_line(capsys)
+    assert "--do_eval needs dev or test with pairs (--do_train --eval_on=train_part" in message
+    assert message.endswith("Received: train with pairs, dev with texts")
+
+
 @pytest.mark.parametrize("flags", [{}, {"predict_split": "dev"}])
 def test_single_texts_are_not_predicted(tmp_path, capsys, flags):
     """They have no cosine."""
