@@ -264,6 +264,11 @@ def with_parts(
         if name == dataset.name and "train" in dataset.sources:
             sources = {"train": dataset.sources["train"]}
             parts.append(dataclasses.replace(dataset, sources=sources))
+        elif name == values.task_name:
+            raise InputError(
+                f"--data_dir must hold the training split of {name}, which --train_file lists. "
+                f"Received: {values.data_dir or 'none'}"
+            )
         else:
             empty = SimilarityDataset(name, {})
             parts.append(with_files(empty, {"train": name}, columns, values.encoding))

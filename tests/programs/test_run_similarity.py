@@ -305,6 +305,14 @@ def test_the_training_split_of_a_known_set_beside_a_file(several, capsys):
         ({"train_file": "{}/pairs.tsv,none.tsv"}, "--train_file must be a file. Received: none"),
         ({"train_file": "{}/pairs.tsv", "train_shares": None, "objective": "both"}, "=both needs"),
         ({"train_file": "{0}/pairs.tsv,{0}/pairs.tsv", "train_shares": "3,1"}, "each file once"),
+        (
+            {"train_file": "{}/pairs.tsv,klue-nli", "task_name": "klue-nli"},
+            "--data_dir must hold the training split of klue-nli, which --train_file lists. Rec",
+        ),
+        (
+            {"train_file": "{}/pairs.tsv,csv", "task_name": "csv", "data_dir": "{}/dev_only"},
+            "--data_dir must hold the training split of csv",
+        ),
         ({"train_shares": "3,1"}, "--train_shares must be a number above 0 for each of the 4"),
         ({"train_shares": "3,1,0,1"}, "Received: 3,1,0,1"),
         ({"train_shares": "3,1,-1,1"}, "Received: 3,1,-1,1"),
@@ -317,8 +325,9 @@ def test_the_training_split_of_a_known_set_beside_a_file(several, capsys):
     ],
 )
 def test_what_several_files_refuse(several, capsys, flags, message):
-    if "train_file" in flags:
-        flags = {**flags, "train_file": flags["train_file"].format(several.folder)}
+    flags = {n: v.format(several.folder) if isinstance(v, str) else v for n, v in flags.items()}
+    (several.folder / "dev_only").mkdir()
+    (several.folder / "dev_only/dev.csv").write_text("text,second\nfilm,good film\n")
     assert several.run(**{**several.files, **flags}, do_train=True) == 1
     assert message in one_line(capsys)
 
