@@ -208,11 +208,11 @@ def largest(values: np.ndarray, count: int) -> np.ndarray:
     return found[np.argsort(-values[found], kind="stable")][:count]
 
 
-def check_installed() -> None:
-    """Checks that evaluation can run, before a long training begins."""
+def check_installed(what: str = "evaluation") -> None:
+    """Checks that what needs the libraries can run, before a long training begins."""
     missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(f"evaluation {_NEEDS}. Received: no {', '.join(missing)}")
+        raise InputError(f"{what} {_NEEDS}. Received: no {', '.join(missing)}")
 
 
 def imported(name: str, what: str = "evaluation") -> ModuleType:

@@ -16,7 +16,8 @@ class Setting(NamedTuple):
     default: str | float | None = None  # of a folder of transformers, which records no settings
     # Whether a training that starts from such a model has its value where no flag gives another.
     inherited: bool = False
-    # Whether an evaluation of what transformers has of such a model has its value, a list.
+    # Whether an evaluation of what transformers has of such a model has its value where no flag
+    # gives another; of a list none may.
     evaluated: bool = False
 
 

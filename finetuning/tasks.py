@@ -61,12 +61,15 @@ ENCODER = TransformersClass("Model", "feature-extraction", ("masked_lm", "next_s
 POOLER = ("pooler",)
 
 
-def _settings(task_name, length, **more):
-    """The settings of a task: the data set, the length of a row, and more."""
+def _settings(task_name, length, *, has_length=False, **more):
+    """The settings of a task: the data set, the length of a row, and more.
+
+    `has_length`: whether the files of transformers say the length too.
+    """
     return {
         "task_name": Setting(str, needed=True, default=task_name),
         # [CLS], a piece and [SEP].
-        "max_seq_length": Setting(int, 3, MANY, default=length),
+        "max_seq_length": Setting(int, 3, MANY, default=length, evaluated=has_length),
         **more,
     }
 
@@ -156,6 +159,7 @@ TASKS = {
             settings=_settings(
                 "files",
                 128,
+                has_length=True,
                 pooling=Setting(str, needed=True, default="mean", inherited=True),
                 normalize=Setting(bool, needed=True, default=True, inherited=True),
                 embedding_sizes=Setting(str, evaluated=True),

@@ -194,7 +194,7 @@ class Model:
         Raises:
             InputError: an argument has another form, or a vector NaN or infinity.
         """
-        return cosines(self.embed, first, second)
+        return cosines(self.embed, first, second, self._sizes)
 
     @overload  # a string is an Iterable of strings too
     def search(  # type: ignore[overload-overlap]
@@ -240,7 +240,7 @@ class Model:
                 f"method must be one of {', '.join(METHODS)}. Received: {shown(method)}"
             )
         if method == "vectors":
-            found = nearest_texts(self.embed, asked, corpus, top)
+            found = nearest_texts(self.embed, asked, corpus, top, self._sizes)
         else:
             embed = self.embed if method == "hybrid" else None
             found = texts_by_words(embed, known_tokens(self.tokenizer), asked, corpus, top)
@@ -261,6 +261,11 @@ class Model:
             InputError: an argument has another form, or the extra "finetune" is missing.
         """
         return groups(self.embed, texts, k, seed)
+
+    @property
+    def _sizes(self):
+        """The sizes that vectors were trained to be cut to."""
+        return getattr(self.loaded.model, "sizes", ())
 
     def _graph(self, layers, pooling, pad_id):
         """The function that pools layers of a batch; the few functions used last are kept."""

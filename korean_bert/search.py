@@ -39,10 +39,12 @@ DAMAGE = (
 )  # fmt: skip
 
 
-def cosines(embed: Embed, first: Searchable, second: Searchable) -> np.ndarray | float:
+def cosines(
+    embed: Embed, first: Searchable, second: Searchable, sizes: Sequence[int] = ()
+) -> np.ndarray | float:
     """The cosines of texts, float32 [A, N]; a single text has no axis, two give a number.
 
-    Either is a text, several, or vectors.
+    Either is a text, several, or vectors. `sizes` are those that vectors may be cut to.
 
     Raises:
         InputError: a vector has NaN or infinity.
@@ -53,23 +55,29 @@ def cosines(embed: Embed, first: Searchable, second: Searchable) -> np.ndarray |
         vectors = _vectors(embed, [value] if is_text else value)
         is_vector = vectors.ndim == 1
         single.append(is_text or is_vector)
-        sides.append(unit_vectors(np.atleast_2d(np.asarray(vectors))))
-    _check_widths(*sides)
-    found = _check_finite(sides[0] @ sides[1].T)  # [A, N]
+        sides.append(np.atleast_2d(np.asarray(vectors)))
+    given = tuple(not isinstance(value, str) and _is_array(value) for value in (first, second))
+    one, other = map(unit_vectors, _of_one_size(sides, given, sizes))
+    found = _check_finite(one @ other.T)  # [A, N]
     if single == [True, True]:
         return float(found[0, 0])
     return found[0] if single[0] else found[:, 0] if single[1] else found
 
 
 def nearest_texts(
-    embed: Embed, queries: Searchable, corpus: Searchable, top: int
+    embed: Embed, queries: Searchable, corpus: Searchable, top: int, sizes: Sequence[int] = ()
 ) -> list[list[Hit]]:
-    """The `Hit`s of each query by vectors; see `korean_bert.Model.search`."""
+    """The `Hit`s of each query by vectors; see `korean_bert.Model.search`.
+
+    `sizes` are those that vectors may be cut to.
+    """
     texts = None if _is_array(corpus) else check_texts(corpus)
-    asked = unit_vectors(np.asarray(_vectors(embed, queries)))
-    vectors = _vectors(embed, corpus if texts is None else texts)
-    _check_widths(asked, vectors)
-    return _hits(search(asked, vectors, top, normalize=True), texts)
+    sides = (
+        np.asarray(_vectors(embed, queries)),
+        _vectors(embed, corpus if texts is None else texts),
+    )
+    asked, vectors = _of_one_size(sides, (_is_array(queries), texts is None), sizes)
+    return _hits(search(unit_vectors(asked), vectors, top, normalize=True), texts)
 
 
 def texts_by_words(
@@ -161,9 +169,19 @@ def _check_finite(values):
     return values
 
 
-def _check_widths(one, other):
+def _of_one_size(sides, given, sizes):
+    """Two sides to compare, [texts, size]; texts' own vectors are cut as the given ones are.
+
+    `given`: of each side, whether it was given as vectors.
+    """
+    one, other = sides
+    if given == (False, True) and other.shape[-1] in sizes:
+        one = one[..., : other.shape[-1]]
+    if given == (True, False) and one.shape[-1] in sizes:
+        other = other[..., : one.shape[-1]]
     if one.shape[-1] != other.shape[-1] or one.ndim != 2 or other.ndim != 2:
         raise InputError(
             "vectors that are compared must have one size, [texts, size]. Received: "
             f"{list(one.shape)} and {list(other.shape)}"
         )
+    return one, other

@@ -35,7 +35,12 @@ from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import ALWAYS, PerModel, redeclare
-from run_scripts.flags.finetune import TRAIN_PART, FinetuneFlags
+from run_scripts.flags.finetune import (
+    TRAIN_PART,
+    FinetuneFlags,
+    evaluated_splits,
+    split_to_predict,
+)
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.paths import FILE, split_list
 
@@ -230,6 +235,14 @@ def read_data(values: SimilarityFlags) -> SimilarityDataset:
     if values.do_train and "train" in dataset.splits:
         check_objective(values, dataset)
         check_measured(values, dataset)
+    if values.do_eval and not evaluated_splits(values, dataset):
+        found = [f"{split} with {dataset.form(split)}" for split in dataset.splits]
+        raise InputError(
+            f"--do_eval needs dev or test with pairs (--do_train --eval_on={TRAIN_PART} measures "
+            f"on a tenth of train). Received: {', '.join(found)}"
+        )
+    if values.do_predict:
+        check_predicted(values, dataset)
     return dataset
 
 
@@ -251,6 +264,11 @@ def with_parts(
         if name == dataset.name and "train" in dataset.sources:
             sources = {"train": dataset.sources["train"]}
             parts.append(dataclasses.replace(dataset, sources=sources))
+        elif name == values.task_name:
+            raise InputError(
+                f"--data_dir must hold the training split of {name}, which --train_file lists. "
+                f"Received: {values.data_dir or 'none'}"
+            )
         else:
             empty = SimilarityDataset(name, {})
             parts.append(with_files(empty, {"train": name}, columns, values.encoding))
@@ -310,6 +328,16 @@ def check_measured(values: SimilarityFlags, dataset: SimilarityDataset) -> None:
         raise InputError(
             f"{what} in --train_file need --dev_file to evaluate on, with pairs, as no part of "
             f"them can be. Received: --eval_on={values.eval_on}{', no dev' if holds_out else ''}"
+        )
+
+
+def check_predicted(values: SimilarityFlags, dataset: SimilarityDataset) -> None:
+    """Refuses to predict single texts, which have no cosine."""
+    split = split_to_predict(values, dataset.splits)
+    if split in dataset.splits and not dataset.splits[split]:
+        raise InputError(
+            "--do_predict needs pairs, whose cosines it writes (--predict_split chooses a split). "
+            f"Received: {split}, single texts"
         )
 
 

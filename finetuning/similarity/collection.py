@@ -86,7 +86,7 @@ def _read_texts(path: str) -> dict[str, str]:
         if str(name) in texts:
             raise InputError(f"{where}: the _id must be unique. Received: {name} twice")
         texts[str(name)] = f"{title} {text}".strip()
-    if not texts:
+    if not any(texts.values()):  # empty ones alone have no word to weigh
         raise InputError(f"{path} must hold a text. Received: none")
     return texts
 

@@ -70,7 +70,7 @@ class Bm25:
     """
 
     def __init__(self, corpus: Sequence[str], words: Callable[[str], Sequence[Any]]) -> None:
-        self._sparse, self._words = imported("scipy.sparse"), words
+        self._sparse, self._words = imported("scipy.sparse", "BM25"), words
         numbers: dict[Any, int] = {}
         # A dict per text would take several times the memory.
         found, repeats, sizes = array.array("i"), array.array("i"), array.array("i")

@@ -10,6 +10,7 @@ from finetuning.datasets import DATASETS
 from finetuning.settings import split_names
 from finetuning.tasks import Task
 from model_formats.model_folder import ModelFolder
+from model_formats.transformers_files.sentence_modules import read_sentence_modules
 from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, value_type
 from run_scripts.flags.finetune import FinetuneFlags, output_dirs
 from run_scripts.given_model import GivenModel
@@ -68,16 +69,21 @@ def saved_task_flags(
 def _inherited(given, model, task):
     """The settings of the model that is started from which go on where no flag gives another.
 
-    Refuses another list than a folder of transformers records, if it is evaluated.
+    Refuses another list than a folder of transformers records, if it is evaluated, and a folder of
+    sentence-transformers whose vectors cannot be computed, unless a flag gives their pooling.
     """
     evaluated = [n for n, s in task.settings.items() if s.evaluated and not given.do_train]
     names = [name for name, setting in task.settings.items() if setting.inherited] + evaluated
-    if not (names and model.checkpoint and model.checkpoint_folder.task == task.name):
+    if not (names and model.checkpoint):
+        return {}
+    if task.transformers.makes_vectors and isinstance(given.pooling, PerModel):
+        read_sentence_modules(model.checkpoint_folder.path)
+    if model.checkpoint_folder.task != task.name:
         return {}
     path, saved = model.checkpoint_folder.record[0], model.checkpoint_folder.settings
     open_names = [name for name in names if isinstance(getattr(given, name), PerModel | None)]
     _check_types(given, open_names, saved, path)
-    for name in evaluated:
+    for name in (name for name in evaluated if task.settings[name].kind is str):
         value, trained = getattr(given, name), saved.get(name)
         if value and trained and {*split_names(value)} != {*split_names(trained)}:
             raise _other_value(name, model.checkpoint_folder, trained, value)

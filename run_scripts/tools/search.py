@@ -101,7 +101,7 @@ def search(values: SearchFlags) -> None:
     if values.approximate:
         imported_faiss()
     if values.method != "vectors":
-        check_installed()
+        check_installed(f"--method={values.method}")
     rows = read_corpus(values)
     texts = [row[0] for row in rows]
     start_tensorflow(values)

@@ -322,6 +322,17 @@ def test_bad_relevance(tmp_path, qrels, message):
         beir(tmp_path, qrels)
 
 
+def test_passages_that_are_all_empty_are_refused(tmp_path):
+    """Some may be."""
+    beir(tmp_path)
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text(corpus.read_text().replace('"\\uae00"', '" "'))
+    assert read_beir(*beir_files(str(tmp_path), "test")).corpus == ["제목 본문", ""]
+    corpus.write_text('{"_id": "d1", "text": ""}\n{"_id": "d2", "text": " "}\n')
+    with pytest.raises(InputError, match="corpus.jsonl must hold a text. Received: none"):
+        read_beir(*beir_files(str(tmp_path), "test"))
+
+
 def test_an_empty_query_is_refused(tmp_path):
     beir(tmp_path)
     queries = tmp_path / "queries.jsonl"

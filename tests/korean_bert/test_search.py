@@ -48,6 +48,29 @@ def test_similarity(model, vectors, tmp_path):
     np.testing.assert_allclose(found, [row[0] for row in [*expected, *found[2:, None]]], atol=1e-6)
 
 
+def test_texts_beside_vectors_of_a_trained_size(tmp_path):
+    """They are cut as these are; to no size that was not trained."""
+    write_folder(tmp_path / "model", task="similarity", embedding_sizes="8,16")
+    model, texts = (
+        load_model(tmp_path / "model"),
+        ["the book is red", "나는 학교에 갔다", "book red"],
+    )
+    cut = model.embed(texts)[:, :8]
+    units = cut / np.linalg.norm(cut, axis=1, keepdims=True)
+    expected = units @ units.T
+    np.save(tmp_path / "v.npy", cut)
+    for given in (cut, tmp_path / "v.npy"):
+        np.testing.assert_allclose(model.similarity(given, texts), expected, atol=1e-6)
+        np.testing.assert_allclose(model.similarity(texts[1], given), expected[1], atol=1e-6)
+        hits = model.search(texts[1], given)
+        assert [hit.place for hit in hits] == np.argsort(-expected[1]).tolist()
+        np.testing.assert_allclose([h.score for h in hits], -np.sort(-expected[1]), atol=1e-6)
+        assert model.search(given, texts, 1)[2][0].place == 2
+    for wrong in (cut[:, :4], model.embed(texts)[:, :9]):
+        with pytest.raises(InputError, match="vectors that are compared must have one size"):
+            model.search(texts[0], wrong)
+
+
 @pytest.mark.parametrize("kind", ["texts", "array", "path", "map"])
 def test_search_of_every_kind_of_corpus(model, vectors, tmp_path, kind):
     path = tmp_path / "v.npy"

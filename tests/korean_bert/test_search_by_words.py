@@ -1,9 +1,12 @@
 """Texts are found by the words that they share."""
 
+import sys
+
 import numpy as np
 import pytest
 
 from bert_common.errors import InputError
+from finetuning import metrics
 from finetuning.similarity.lexical import Bm25, known_tokens
 from finetuning.similarity.ranking import unit_vectors
 from korean_bert import load_model
@@ -61,6 +64,19 @@ def test_unknown_characters_are_no_shared_word(model):
 def test_what_search_by_words_refuses(model, queries, corpus, method, message):
     with pytest.raises(InputError, match=message):
         model.search(queries, corpus, method=method)
+
+
+def test_words_need_their_libraries(model, tmp_path, capsys, monkeypatch):
+    """The message names the search, which is no evaluation."""
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    with pytest.raises(InputError, match=r"^BM25 needs sklearn, .*'\.\[finetune\]'\. Received: "):
+        model.search("비", TEXTS, method="bm25")
+    monkeypatch.setattr(metrics, "LIBRARIES", ("sklearn", "no_library"))
+    (tmp_path / "faq.txt").write_text("비가 온다\n")
+    assert main(["search", f"--corpus={tmp_path}/faq.txt", "--query=비", "--method=bm25"]) == 1
+    message = one_line(capsys)
+    assert message.startswith("error: --method=bm25 needs sklearn, ")
+    assert message.endswith("Received: no no_library")
 
 
 def test_the_program_searches_by_words(tmp_path, capsys):

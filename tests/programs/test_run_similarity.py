@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+import shutil
 import signal
 
 import numpy as np
@@ -304,6 +305,14 @@ def test_the_training_split_of_a_known_set_beside_a_file(several, capsys):
         ({"train_file": "{}/pairs.tsv,none.tsv"}, "--train_file must be a file. Received: none"),
         ({"train_file": "{}/pairs.tsv", "train_shares": None, "objective": "both"}, "=both needs"),
         ({"train_file": "{0}/pairs.tsv,{0}/pairs.tsv", "train_shares": "3,1"}, "each file once"),
+        (
+            {"train_file": "{}/pairs.tsv,klue-nli", "task_name": "klue-nli"},
+            "--data_dir must hold the training split of klue-nli, which --train_file lists. Rec",
+        ),
+        (
+            {"train_file": "{}/pairs.tsv,csv", "task_name": "csv", "data_dir": "{}/dev_only"},
+            "--data_dir must hold the training split of csv",
+        ),
         ({"train_shares": "3,1"}, "--train_shares must be a number above 0 for each of the 4"),
         ({"train_shares": "3,1,0,1"}, "Received: 3,1,0,1"),
         ({"train_shares": "3,1,-1,1"}, "Received: 3,1,-1,1"),
@@ -316,8 +325,9 @@ def test_the_training_split_of_a_known_set_beside_a_file(several, capsys):
     ],
 )
 def test_what_several_files_refuse(several, capsys, flags, message):
-    if "train_file" in flags:
-        flags = {**flags, "train_file": flags["train_file"].format(several.folder)}
+    flags = {n: v.format(several.folder) if isinstance(v, str) else v for n, v in flags.items()}
+    (several.folder / "dev_only").mkdir()
+    (several.folder / "dev_only/dev.csv").write_text("text,second\nfilm,good film\n")
     assert several.run(**{**several.files, **flags}, do_train=True) == 1
     assert message in one_line(capsys)
 
@@ -397,6 +407,37 @@ def test_what_was_exported_is_evaluated(trained, hub, tmp_path, capsys):
         assert "was trained with: 16,8. Received: 16,4" in one_line(capsys)
 
 
+@pytest.mark.parametrize("flags", [{"do_train": False, "do_eval": True}, {"do_train": True}])
+def test_vectors_that_are_not_computed_are_neither_measured_nor_trained(
+    trained, hub, tmp_path, capsys, flags
+):
+    """As `embed` refuses them, unless their pooling is given."""
+    folder = shutil.copytree(hub, tmp_path / "hub")
+    (folder / "1_Pooling/config.json").write_text('{"pooling_mode": "lasttoken"}')
+    flags |= {"bert_config_file": None, "vocab_file": None, "model_dir": folder, "train_step": 1}
+    job = SimilarityJob(tmp_path)
+    job.data = trained.data
+    assert job.run(**flags) == 1
+    assert "must choose one pooling of cls, mean, max; otherwise" in one_line(capsys)
+    with without_graphs():
+        assert job.run(**flags, pooling="mean") == 0
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_what_was_exported_cuts_texts_where_it_was_trained_to(hub, tmp_path):
+    """As Python does; a flag has its way."""
+    job, texts = SimilarityJob(tmp_path), [f"{GOOD[0]} " * 15, f"{GOOD[0]} " * 15 + BAD[0]]
+    job.data.mkdir()
+    write_table(job.data / "dev.tsv", HEADERS["pairs"], [texts])
+    flags = {"bert_config_file": None, "vocab_file": None, "model_dir": hub, "do_train": False}
+    flags |= {"do_predict": True, "predict_split": "dev"}
+    for length in (None, 17, 18):
+        assert job.run(**flags, max_seq_length=length) == 0
+        cosine = float(read_table(job.output / "predictions_dev.tsv")[1][-1])
+        assert (cosine == 1) is (length != 18)
+    assert load_model(hub).predict([texts])[0].label == pytest.approx(1, abs=1e-6)
+
+
 @pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
     ("files", "flags", "split"),
@@ -419,6 +460,24 @@ def test_a_part_of_single_texts_is_not_measured_on(tmp_path, capsys, flags):
     job = write(SimilarityJob(tmp_path, hidden_dropout_prob=0.1), "texts", None)
     assert job.run(**flags, train_step=1) == 1
     assert "single texts in --train_file need --dev_file" in one_line(capsys)
+
+
+def test_an_evaluation_needs_pairs_but_no_labels(tmp_path, capsys):
+    job = write(SimilarityJob(tmp_path), "pairs", "texts")
+    assert job.run(do_eval=True, train_step=1) == 1
+    message = one_line(capsys)
+    assert "--do_eval needs dev or test with pairs (--do_train --eval_on=train_part" in message
+    assert message.endswith("Received: train with pairs, dev with texts")
+
+
+@pytest.mark.parametrize("flags", [{}, {"predict_split": "dev"}])
+def test_single_texts_are_not_predicted(tmp_path, capsys, flags):
+    """They have no cosine."""
+    job = write(SimilarityJob(tmp_path), "pairs", "texts", test="texts")
+    assert job.run(do_predict=True, train_step=1, **flags) == 1
+    message = one_line(capsys)
+    assert "--do_predict needs pairs" in message
+    assert message.endswith(f"Received: {flags.get('predict_split', 'test')}, single texts")
 
 
 @pytest.mark.parametrize(
