@@ -29,11 +29,26 @@ MOST_LABELS = 10_000
 SIZES_KEY = "matryoshka_dimensions"
 
 
-def task_of(values: Mapping[str, Any]) -> Task | None:
-    """The task of the class that a config.json names; None of an encoder or a pre-trained model."""
+# Keys of an ELECTRA for multiple choice -> what a head here computes, and what transformers takes
+# where a file lacks them: without a projection, of which the names of weights tell.
+SUMMARY = {"summary_type": (("first",), "first"), "summary_activation": (("", None), "gelu")}
+
+
+def task_of(values: Mapping[str, Any], source: str) -> Task | None:
+    """The task of the class that a config.json names; None of an encoder or a pre-trained model.
+
+    Refuses an ELECTRA for multiple choice whose head computes more than one layer.
+    """
     architectures = values.get("architectures")
     name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
     with_heads = [t for t in TASKS.values() if t.transformers.suffix != ENCODER.suffix]
+    if name == "ElectraForMultipleChoice" and values.get("summary_use_proj") is False:
+        for key, (known, default) in SUMMARY.items():
+            if (found := values.get(key, default)) not in known:
+                raise InputError(
+                    f"{source}: {key} must be {known[0]!r}, as another value means another head. "
+                    f"Received: {found!r}"
+                )
     return next((t for t in with_heads if name.endswith(t.transformers.suffix)), None)
 
 
@@ -64,7 +79,7 @@ def settings_of(
 
     `values` are what config.json holds, `modules` what follows an encoder of sentence-transformers.
     """
-    task = task_of(values)
+    task = task_of(values, source)
     if task is None and modules:
         task = next(t for t in TASKS.values() if t.transformers.makes_vectors)
     if task is None:

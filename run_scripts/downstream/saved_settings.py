@@ -110,7 +110,7 @@ def _settings_of_transformers(given, model, task):
         return {}
     folder = model.checkpoint_folder
     file = folder.transformers_config
-    found = None if file is None or folder.difference else task_of(file.values)
+    found = None if file is None or folder.difference else task_of(file.values, file.path)
     if file is None or found is None:
         return {}
     if found is not task:
