@@ -2,12 +2,12 @@
 
 import dataclasses
 import functools
-import re
 import sys
 from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from finetuning.ner.data import FORMATS, NerDataset, make_ner_dataset, tags_of_kinds
+from finetuning.ner.labels import odd_tags
 from finetuning.ner.untagged import (
     DESCRIPTIONS,
     FORMS,
@@ -86,10 +86,10 @@ def read_data(values: NerFlags) -> NerDataset:
             f"Received: {values.task_name or 'none'}"
         )
     labels = tuple(values.labels.split(",")) if values.labels else ()
-    odd = [label for label in labels if not re.fullmatch("O|[BI]-.+", label)]
-    if labels and (values.do_train or values.do_eval):  # predicting text needs no tags of others
+    odd = odd_tags(labels)
+    if labels and (values.do_train or values.do_eval):  # predicting text needs no I-X
         odd += {*tags_of_kinds({label[2:] for label in labels} - {""})} - {*labels}
-    if odd or len(set(labels)) < len(labels):
+    if odd or len(set(labels)) < len(labels) or (labels and "O" not in labels):
         raise InputError(
             f"--labels must be O, B-X and I-X of each kind X, each once. Received: {values.labels}"
         )

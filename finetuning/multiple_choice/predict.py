@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from finetuning.examples import Examples, Outputs
-from finetuning.multiple_choice.data import ChoiceDataset, ChoiceQuestion
+from finetuning.multiple_choice.data import SPECIALS, ChoiceDataset, ChoiceQuestion
 from finetuning.multiple_choice.task import MultipleChoice, probabilities
 from finetuning.readers import check_members, check_strings
 from finetuning.results import Chosen
@@ -17,7 +17,8 @@ def make_task(
     loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
 ) -> MultipleChoice:
     """The task of a `LoadedModel`, for texts instead of a data set."""
-    longest = loaded.settings["max_qa_length"]
+    # A folder of transformers has the usual length, which a short model has no room for.
+    longest = min(loaded.settings["max_qa_length"], max_length - SPECIALS)
     return MultipleChoice(ChoiceDataset({}), tokenizer, max_length, longest)
 
 

@@ -57,13 +57,22 @@ def iob2_tag(name: str) -> str | None:
     return f"{match['place'] or match['last']}-{match['kind'] or match['other']}"
 
 
+def odd_tags(names: Sequence[str]) -> list[str]:
+    """The names that are no tags, or I-X without B-X, with which an entity begins."""
+    return [
+        name
+        for name in names
+        if not re.fullmatch("O|[BI]-.+", name) or (name[0] == "I" and f"B{name[1:]}" not in names)
+    ]
+
+
 def check_tags(names: Sequence[str], source: str) -> None:
     """Refuses names of classes that are not tags, which a model of transformers may have."""
-    odd = [name for name in names if not re.fullmatch("O|[BI]-.+", name)]
+    odd = odd_tags(names)
     if odd or "O" not in names:
         raise InputError(
-            "to find entities, the classes must be O and B-X or I-X of each kind X. Received: "
-            f"{source} with {', '.join(odd or names)}"
+            "to find entities, the classes must be O, and B-X or B-X and I-X of each kind X. "
+            f"Received: {source} with {', '.join(odd or names)}"
         )
 
 

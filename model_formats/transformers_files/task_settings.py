@@ -10,7 +10,7 @@ from typing import Any
 from bert_common.errors import InputError
 from bert_tf.config import EncoderConfig
 from finetuning.ner.labels import iob2_tag
-from finetuning.tasks import ENCODER, TASKS
+from finetuning.tasks import ENCODER, TASKS, Task
 from model_formats.transformers_files.sentence_modules import SentenceModules
 
 # problem_type of a classifier -> task_type.
@@ -29,6 +29,46 @@ MOST_LABELS = 10_000
 SIZES_KEY = "matryoshka_dimensions"
 
 
+# Keys of an ELECTRA for multiple choice -> what a head here computes, and what transformers takes
+# where a file lacks them: without a projection, of which the names of weights tell.
+SUMMARY = {"summary_type": (("first",), "first"), "summary_activation": (("", None), "gelu")}
+
+
+def task_of(values: Mapping[str, Any], source: str) -> Task | None:
+    """The task of the class that a config.json names; None of an encoder or a pre-trained model.
+
+    Refuses an ELECTRA for multiple choice whose head computes more than one layer.
+    """
+    architectures = values.get("architectures")
+    name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
+    with_heads = [t for t in TASKS.values() if t.transformers.suffix != ENCODER.suffix]
+    if name == "ElectraForMultipleChoice" and values.get("summary_use_proj") is False:
+        for key, (known, default) in SUMMARY.items():
+            if (found := values.get(key, default)) not in known:
+                raise InputError(
+                    f"{source}: {key} must be {known[0]!r}, as another value means another head. "
+                    f"Received: {found!r}"
+                )
+    return next((t for t in with_heads if name.endswith(t.transformers.suffix)), None)
+
+
+def type_of(values: Mapping[str, Any], source: str) -> str:
+    """The task_type of a classifier; one label without a problem_type is a score, as there."""
+    problem, count = values.get("problem_type"), _count_labels(values, source)
+    if not isinstance(problem, str | None) or problem not in TYPES:
+        raise InputError(
+            f"{source}: problem_type must be one of {', '.join(filter(None, TYPES))}. "
+            f"Received: {problem!r}"
+        )
+    if count == 1 and TYPES[problem] != "multi_label":
+        return "regression"
+    if TYPES[problem] == "regression":
+        raise InputError(
+            f"{source}: a model for regression must predict one score. Received: {count}"
+        )
+    return TYPES[problem]
+
+
 def settings_of(
     values: Mapping[str, Any],
     config: EncoderConfig,
@@ -39,10 +79,7 @@ def settings_of(
 
     `values` are what config.json holds, `modules` what follows an encoder of sentence-transformers.
     """
-    architectures = values.get("architectures")
-    name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
-    with_heads = [t for t in TASKS.values() if t.transformers.suffix != ENCODER.suffix]
-    task = next((t for t in with_heads if name.endswith(t.transformers.suffix)), None)
+    task = task_of(values, source)
     if task is None and modules:
         task = next(t for t in TASKS.values() if t.transformers.makes_vectors)
     if task is None:
@@ -61,21 +98,9 @@ def settings_of(
             labels = [iob2_tag(label) or label for label in labels]
         settings["labels"] = ",".join(labels)
     if task.labels == "classes":
-        problem = values.get("problem_type")
-        if not isinstance(problem, str | None) or problem not in TYPES:
-            raise InputError(
-                f"{source}: problem_type must be one of {', '.join(filter(None, TYPES))}. "
-                f"Received: {problem!r}"
-            )
-        # As transformers chooses it: without a problem_type, one label is a score.
-        regression = len(labels) == 1 and TYPES[problem] != "multi_label"
-        settings["task_type"] = "regression" if regression else TYPES[problem]
-        if regression:
+        settings["task_type"] = type_of(values, source)
+        if settings["task_type"] == "regression":
             settings["labels"] = None
-        elif TYPES[problem] == "regression":
-            raise InputError(
-                f"{source}: a model for regression must predict one score. Received: {len(labels)}"
-            )
     return settings
 
 
@@ -96,14 +121,8 @@ def _sizes(values, hidden_size, source):
 
 def _labels(values, source):
     """The names of the classes in order; transformers' own where only their number is given."""
-    id2label = values.get("id2label")
+    id2label, count = values.get("id2label"), _count_labels(values, source)
     if id2label is None:
-        count = values.get("num_labels", 2)
-        if type(count) is not int or not 1 <= count <= MOST_LABELS:
-            raise InputError(
-                f"{source}: num_labels must be a whole number from 1 to {MOST_LABELS}. "
-                f"Received: {count!r}"
-            )
         return [f"LABEL_{number}" for number in range(count)]
     if isinstance(id2label, dict) and id2label:
         names: list[Any] = [id2label.get(str(i)) for i in range(len(id2label))]
@@ -114,3 +133,15 @@ def _labels(values, source):
         f"{source}: id2label must give the classes 0, 1, ... different names without commas. "
         f"Received: {str(id2label)[:200]}"
     )
+
+
+def _count_labels(values, source):
+    """How many classes there are."""
+    id2label = values.get("id2label")
+    count = len(id2label) if isinstance(id2label, dict) else values.get("num_labels", 2)
+    if id2label is None and (type(count) is not int or not 1 <= count <= MOST_LABELS):
+        raise InputError(
+            f"{source}: num_labels must be a whole number from 1 to {MOST_LABELS}. "
+            f"Received: {count!r}"
+        )
+    return count

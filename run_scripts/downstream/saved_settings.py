@@ -11,6 +11,7 @@ from finetuning.settings import split_names
 from finetuning.tasks import Task
 from model_formats.model_folder import ModelFolder
 from model_formats.transformers_files.sentence_modules import read_sentence_modules
+from model_formats.transformers_files.task_settings import task_of, type_of
 from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, value_type
 from run_scripts.flags.finetune import FinetuneFlags, output_dirs
 from run_scripts.given_model import GivenModel
@@ -45,7 +46,7 @@ def saved_task_flags(
     """
     folder = model.fine_tuned
     if folder is None:
-        return _labels_of_transformers(given, model) | _inherited(given, model, task)
+        return _settings_of_transformers(given, model, task) | _inherited(given, model, task)
     (path, _), saved = folder.record, folder.settings
     missing = [name for name in task.settings if name not in saved]
     if missing or folder.task != task.name:
@@ -105,25 +106,40 @@ def _may_differ(field, value, saved, do_train):
     return changeable == ALWAYS or (not do_train and (changeable == UNTRAINED or alike))
 
 
-def _labels_of_transformers(given, model):
-    """The flag of the classes, in their order, of a fine-tuned model that transformers wrote.
+def _settings_of_transformers(given, model, task):
+    """The flags of the classes, in their order, of a fine-tuned model that transformers wrote.
 
-    Its config.json has nothing else of the task. Names such as "LABEL_0" say nothing.
+    They are the type of the labels and their names; its config.json has nothing else of the task.
+    Names such as "LABEL_0" say nothing. Refuses a model whose head is of another task.
     """
-    if given.do_train or not model.checkpoint or getattr(given, "labels", "") is not None:
+    if given.do_train or not model.checkpoint or task.transformers.makes_vectors:
         return {}
     folder = model.checkpoint_folder
-    labels = folder.transformers_settings.get("labels")
-    if not labels or re.fullmatch(r"LABEL_\d+(,LABEL_\d+)*", labels):
+    file = folder.transformers_config
+    found = None if file is None or folder.difference else task_of(file.values, file.path)
+    if file is None or found is None:
         return {}
-    names, dataset = tuple(labels.split(",")), DATASETS.get(given.task_name)
+    if found is not task:
+        raise InputError(
+            "the model must be one for this program, which --do_train makes of any. Received: "
+            f"{file.path} of the task {found.name}"
+        )
+    if task.labels is None:
+        return {}
+    dataset, known = DATASETS.get(given.task_name), {}
+    if task.labels == "classes" and dataset is None and given.task_type is None:
+        known["task_type"] = type_of(file.values, file.path)
+    labels = None if given.labels else folder.transformers_settings.get("labels")
+    if not labels or re.fullmatch(r"LABEL_\d+(,LABEL_\d+)*", labels):
+        return known
+    names = tuple(labels.split(","))
     if dataset is None:
-        return {"labels": labels}
+        return {**known, "labels": labels}
     if names != dataset.labels and set(names) == set(dataset.labels):
         raise InputError(
             f"a model for --task_name={given.task_name} must have the classes "
             f"{', '.join(dataset.labels)} in this order. Received: "
-            f"{folder.transformers_config.path} with {', '.join(names)}"
+            f"{file.path} with {', '.join(names)}"
         )
     return {}
 

@@ -118,3 +118,23 @@ def test_labels_and_types():
     ):  # fmt: skip
         with pytest.raises(InputError, match=message):
             settings(**values)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    (
+        ({}, "summary_activation must be '', as .* Received: 'gelu'"),  # the default
+        ({"summary_activation": "", "summary_type": "mean"}, "summary_type must be 'first', as "),
+        ({"summary_activation": None}, None),
+        ({"summary_activation": "", "summary_type": "first"}, None),
+    ),
+    ids=str,
+)
+def test_an_electra_for_choices_with_more_than_one_layer(values, message):
+    """No name of its weights tells what transformers computes before the head's layer."""
+    values = {"architectures": ["ElectraForMultipleChoice"], "summary_use_proj": False, **values}
+    if message is None:
+        assert settings_of(values, Sizes, "config.json")["task"] == "multiple_choice"
+        return
+    with pytest.raises(InputError, match=message):
+        settings_of(values, Sizes, "config.json")

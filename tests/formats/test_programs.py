@@ -1,5 +1,6 @@
 """Every program takes a folder that transformers wrote, as --model_dir or as --init_checkpoint."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -16,6 +17,7 @@ from run_scripts.downstream.saved_settings import find_model, saved_task_flags
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.given_model import GivenModel
 from run_scripts.tools import fill_masks, glue_plan
+from tests.support.models.model_folders import change_json
 from tests.support.models.released_models import PIECES, WRITERS
 from tests.support.programs import features
 from tests.support.task_data import WORDS, write_splits
@@ -120,6 +122,47 @@ def test_the_order_of_the_classes_in_an_evaluation(tmp_path):
     assert labels(("good", "bad"), "tsv") == "good,bad"
     with pytest.raises(InputError, match=other_order):
         labels(("1", "0"), "nsmc")
+
+
+@pytest.mark.parametrize(
+    "kind, flags, task_type",
+    (
+        ("multi_label_classification", {}, "multi_label"),
+        ("multi_label_classification", {"labels": "a,b,c"}, "multi_label"),
+        ("multi_label_classification", {"task_type": "single_label"}, "single_label"),
+        ("multi_label_classification", {"task_name": "klue-nli"}, None),
+        ("single_label_classification", {}, "single_label"),
+        (None, {}, "single_label"),
+        ("regression", {}, "regression"),
+    ),
+    ids=str,
+)
+def test_the_kind_of_labels_in_an_evaluation(kind, flags, task_type, tmp_path):
+    """It is that of config.json: probabilities of several labels do not add up to one."""
+    shutil.copytree(FOLDERS / "bert_classifier", tmp_path / "m")
+    names = {"0": "x"} if kind == "regression" else {"0": "x, y", "1": "z", "2": "w"}
+    names |= {} if "labels" in flags or kind == "regression" else {"0": "x"}
+    change_json(tmp_path / "m" / "config.json", id2label=names, problem_type=kind)
+    flags = {"model_dir": str(tmp_path / "m"), "data_dir": "d", "task_name": "tsv", **flags}
+    given = classifier.ClassifierFlags(output_dir=str(tmp_path / "out"), **flags)
+    saved = saved_task_flags(given, find_model(given), TASKS["classification"])
+    assert saved.get("task_type", given.task_type) == task_type
+
+
+@pytest.mark.parametrize(
+    "name, found",
+    (("BertForTokenClassification", "ner"), ("BertForMultipleChoice", "multiple_choice")),
+)
+def test_a_head_of_another_task_is_not_evaluated(name, found, tmp_path):
+    """Its weights may have the same shapes, and a pooler that it lacks would be a random one."""
+    shutil.copytree(FOLDERS / "bert_classifier", tmp_path / "m")
+    change_json(tmp_path / "m" / "config.json", architectures=[name])
+    flags = {"model_dir": str(tmp_path / "m"), "data_dir": "d", "task_name": "tsv"}
+    given = classifier.ClassifierFlags(output_dir=str(tmp_path / "out"), **flags)
+    with pytest.raises(InputError, match=f"one for this program, .* of the task {found}$"):
+        saved_task_flags(given, find_model(given), TASKS["classification"])
+    trained = dataclasses.replace(given, do_train=True)
+    assert saved_task_flags(trained, find_model(trained), TASKS["classification"]) == {}
 
 
 def test_a_benchmark_s_flags(folder):

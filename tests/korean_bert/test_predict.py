@@ -154,6 +154,16 @@ def test_choices(tmp_path):
     assert len({each.index for each in found}) > 1
 
 
+def test_a_question_longer_than_a_row(tmp_path):
+    """The usual --max_qa_length, as of a folder of transformers, is more than a short model has."""
+    asked = [("the book is red ? " * 5, text, ("red", "학교")) for text in TEXTS]
+    found = [
+        make_model(tmp_path / str(longest), "multiple_choice", max_qa_length=longest).predict(asked)
+        for longest in (21, 128)
+    ]
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize(
     "task, texts, message",
     (

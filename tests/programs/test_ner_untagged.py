@@ -5,6 +5,7 @@ import io
 
 import pytest
 
+from bert_common.errors import InputError
 from finetuning.ner.data import FORMATS, Sentence
 from finetuning.ner.untagged import read_untagged, recognize_form
 from run_scripts import ner
@@ -176,3 +177,12 @@ def test_tags_that_no_training_can_use(tags, labels, message, tmp_path, capsys):
     (job.data / "train.txt").write_text(tags)
     assert job.run(task_name="conll", labels=labels, train_step=1) == 1
     assert message in one_line(capsys)
+
+
+@pytest.mark.parametrize("labels", ("O,I-X", "B-X,I-X"))
+def test_tags_that_no_prediction_can_use(labels, tmp_path):
+    """A folder of transformers may have them: no entity begins with I-X, and [CLS] is O."""
+    (tmp_path / "new.txt").write_text("the film\n")
+    flags = {"task_name": "conll", "do_predict": True, "predict_file": str(tmp_path / "new.txt")}
+    with pytest.raises(InputError, match=f"{LABELS}{labels}"):
+        ner.read_data(ner.NerFlags(output_dir="o", labels=labels, **flags))

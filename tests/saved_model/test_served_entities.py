@@ -117,8 +117,12 @@ def test_decoding_of_ties_and_of_every_length():
     assert found.to_list() == [decode(row, TAGS).tolist() for row in rows]
 
 
-@pytest.mark.parametrize("names", (["PER-B", "PER-I", "O"], ["LABEL_0", "LABEL_1"], ["B-X", "I-X"]))
+@pytest.mark.parametrize("names", (
+    ["PER-B", "PER-I", "O"], ["LABEL_0", "LABEL_1"], ["B-X", "I-X"], ["O", "I-X"],
+))  # fmt: skip
 def test_classes_that_are_no_tags(names):
-    with pytest.raises(InputError, match="the classes must be O and B-X or I-X of each kind X. "):
+    """With I-X alone no entity would ever be found, as none begins."""
+    with pytest.raises(InputError, match="the classes must be O, and B-X or B-X and I-X of each "):
         check_tags(names, "model.safetensors")
     check_tags(list(TAGS), "model.safetensors")
+    check_tags(["O", "B-X"], "model.safetensors")
