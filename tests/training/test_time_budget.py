@@ -10,7 +10,6 @@ from bert_tf.optimization import TIMED_WARMUP, TimedDecay
 from bert_tf.training import time_budget
 from bert_tf.training.time_budget import TimeBudget
 from model_formats.model_folder import ModelFolder
-from run_scripts.flags.limits import MOST_STEPS
 from tests.support.programs import NO_DROPOUT, PretrainingJob, arrays, curves, results
 from tests.support.tiny_models import ONE_LAYER
 
@@ -59,7 +58,7 @@ def test_a_run_ends_when_the_time_is_over(ticks, tmp_path, capsys, strategy):
     assert f"the time is over after step {last}\n" in shown and last > 3
     assert results(job.output)["global_step"] == last
     settings = ModelFolder(str(job.output)).stages[-1]["settings"]
-    assert (settings["num_train_steps"], settings["num_warmup_steps"]) == (MOST_STEPS, 0)
+    assert not {"num_train_steps", "num_warmup_steps"} & set(settings)
     rates = [value for _, value in curves(job.output)["learning_rate"]]
     assert rates[0] < 0.5e-3 < max(rates) and rates[-1] < 0.1e-3 and len(rates) == last
     spent = arrays(job.output, last)["spent_seconds"]
