@@ -148,6 +148,8 @@ def build(job: PretrainingJob, session: "Session") -> "TrainingState":
             state.token_dropping = TokenDropping(flags.token_dropping, job.config.vocab_size)
     allow_missing = split_list(flags.allow_missing)
     session.restore(state, job, job.open_weights, allow_missing=allow_missing)
+    if budget:
+        budget.begin()  # compiling the evaluation counts, too
     return state
 
 
