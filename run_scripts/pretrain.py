@@ -148,6 +148,8 @@ def build(job: PretrainingJob, session: "Session") -> "TrainingState":
             state.token_dropping = TokenDropping(flags.token_dropping, job.config.vocab_size)
     allow_missing = split_list(flags.allow_missing)
     session.restore(state, job, job.open_weights, allow_missing=allow_missing)
+    if budget:
+        budget.begin()  # compiling the evaluation counts, too
     return state
 
 
@@ -165,8 +167,8 @@ def model_files_writer(
     if trains:  # a run that resumes writes its own stage, the last one, anew
         described = {sidecar_path(p): says for p, says in job.files.described.items()}
         settings = lasting_values(flags)
-        if flags.max_train_hours:
-            settings |= {"num_train_steps": flags.last_step, "num_warmup_steps": 0}
+        if flags.max_train_hours:  # beside which both have no effect
+            del settings["num_train_steps"], settings["num_warmup_steps"]
         corpus = add_counts(list(described.values()))
         stage = {"program": "pre-training", "corpus": corpus, "settings": settings}
         stage |= {"objective": job.objective} if job.objective else {}

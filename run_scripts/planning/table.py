@@ -178,20 +178,25 @@ def number(value: float) -> str:
     """Writes a number in words, such as "12.3 million"."""
     for limit, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if value >= limit:
-            return f"{value / limit:.3g} {name}"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+            return f"{figures(value / limit)} {name}"
+    return f"{value:,.0f}" if value >= 99.5 else f"{value:.2g}"
 
 
 def disk(size: float) -> str:
     """Bytes in GB or TB (10^9 and 10^12), or in MB."""
     for limit, name in ((1e12, "TB"), (1e9, "GB")):
         if size >= limit:
-            return f"{size / limit:.3g} {name}"
-    return f"{size / 1e6:.3g} MB"
+            return f"{figures(size / limit)} {name}"
+    return f"{figures(size / 1e6)} MB"
 
 
 def hours(value: float) -> str:
     """A time in minutes, hours or days."""
     if value < 1:
         return f"{value * 60:.2g} min"
-    return f"{value:.3g} h" if value < 72 else f"{value / 24:.3g} days"
+    return f"{value:.3g} h" if value < 72 else f"{figures(value / 24)} days"
+
+
+def figures(value: float) -> str:
+    """Three figures, or all before the point: "4,361", where .3g writes "4.36e+03"."""
+    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"

@@ -37,10 +37,21 @@ def test_what_fails_is_in_the_report_and_the_status(run):
     assert {row["answer"]["result"] for row in report["checks"]["results"]} == {"failed: no"}
 
 
-def test_a_report_that_cannot_be_written_is_noticed_first(monkeypatch, capsys, tmp_path):
+@pytest.mark.parametrize(
+    "path, received",
+    (
+        ("none/report.json", "no folder {}/none\n"),
+        ("", "{}/, a folder\n"),
+        (".", "{}/., a folder\n"),
+    ),
+)
+def test_a_report_that_cannot_be_written_is_noticed_first(
+    monkeypatch, capsys, tmp_path, path, received
+):
     monkeypatch.setattr(program, "describe_machine", lambda: pytest.fail("too late"))
-    assert program.main([f"--report={tmp_path}/none/report.json"]) == 1
-    assert "--report must name a file in a folder" in capsys.readouterr().err
+    assert program.main([f"--report={tmp_path}/{path}"]) == 1
+    expected = f"--report must name a file in a folder. Received: {received.format(tmp_path)}"
+    assert capsys.readouterr().err == f"error: {expected}"
 
 
 def test_where_models_are_trained_now(run):

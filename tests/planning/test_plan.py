@@ -14,6 +14,7 @@ from bert_tf.memory_estimate import GIB, count_weights, estimate_bytes
 from run_scripts import plan
 from run_scripts.planning.corpus import Layout, TextStatistics, plan_records, plan_text
 from run_scripts.planning.measured import KOREAN_WIKIPEDIA, TWO_CORES_FLOPS
+from run_scripts.planning.table import disk, hours, number
 from run_scripts.planning.training import (
     Phase,
     checkpoint_bytes,
@@ -190,6 +191,12 @@ def test_the_guide_shows_what_is_printed(capsys, name):
     _, out, _ = printed(capsys, *shown)
     assert f"run_scripts.plan {' '.join(shown)}\n```" in text
     assert f"```\n{out}```\n" in text
+
+
+def test_large_numbers_have_no_exponents():
+    assert [number(n) for n in (99.7, 1e9 - 1, 2e15)] == ["100", "1,000 million", "2,000 trillion"]
+    assert [disk(n) for n in (999.9e6, 1.19e15)] == ["1,000 MB", "1,190 TB"]
+    assert [hours(24 * days) for days in (436, 4361)] == ["436 days", "4,361 days"]
 
 
 def test_masks_that_are_stored_take_the_disk_of_their_passes(capsys):

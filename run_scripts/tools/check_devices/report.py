@@ -10,13 +10,15 @@ from bert_common.atomic_write import write_json
 
 
 def has_folder(path: str) -> bool:
-    """Whether there is a folder for the report; if not, says so, before minutes are spent."""
+    """Whether a report can be at the path; if not, says so, before minutes are spent."""
     folder = os.path.dirname(path) or "."
-    if not os.path.isdir(folder):
-        message = f"--report must name a file in a folder. Received: no folder {folder}"
+    problem = None if os.path.isdir(folder) else f"no folder {folder}"
+    if os.path.isdir(path):
+        problem = f"{path}, a folder"
+    if problem:
+        message = f"--report must name a file in a folder. Received: {problem}"
         print(f"error: {message}", file=sys.stderr)
-        return False
-    return True
+    return problem is None
 
 
 def section(results: Sequence[Any], reason: str | None = None) -> dict[str, Any]:
