@@ -78,7 +78,7 @@ def _inherited(given, model, task):
     if not (names and model.checkpoint):
         return {}
     if task.transformers.makes_vectors and isinstance(given.pooling, PerModel):
-        read_sentence_modules(model.checkpoint_folder.path)
+        read_sentence_modules(model.checkpoint_folder.path)  # raises it
     if model.checkpoint_folder.task != task.name:
         return {}
     path, saved = model.checkpoint_folder.record[0], model.checkpoint_folder.settings
@@ -107,10 +107,10 @@ def _may_differ(field, value, saved, do_train):
 
 
 def _settings_of_transformers(given, model, task):
-    """The flags of the classes, in their order, of a fine-tuned model that transformers wrote.
+    """The flags that the config.json of a fine-tuned model of transformers answers.
 
-    They are the type of the labels and their names; its config.json has nothing else of the task.
-    Names such as "LABEL_0" say nothing. Refuses a model whose head is of another task.
+    They are the type of the labels and their names, in the order of the classes; names such as
+    "LABEL_0" say nothing. Refuses a model whose head is of another task, or is not computed here.
     """
     if given.do_train or not model.checkpoint or task.transformers.makes_vectors:
         return {}
