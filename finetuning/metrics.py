@@ -209,7 +209,7 @@ def largest(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def check_installed(what: str = "evaluation") -> None:
-    """Checks that what needs the libraries can run, before a long training begins."""
+    """As `imported`, for all libraries at once: before long work begins that needs them."""
     missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(f"{what} {_NEEDS}. Received: no {', '.join(missing)}")

@@ -17,7 +17,7 @@ class Setting(NamedTuple):
     # Whether a training that starts from such a model has its value where no flag gives another.
     inherited: bool = False
     # Whether an evaluation of what transformers has of such a model has its value where no flag
-    # gives another; of a list none may.
+    # gives another; where it is a list, no flag may.
     evaluated: bool = False
 
 

@@ -34,7 +34,7 @@ from model_formats.training_record import (
 )
 from model_formats.transformers_files.config import CONFIG_FILE
 from model_formats.transformers_files.sentence_modules import read_sentence_modules
-from model_formats.transformers_files.task_settings import settings_of
+from model_formats.transformers_files.task_settings import check_head, settings_of
 from tokenization import save_tokenizer
 from tokenization.loading import Tokenizer
 
@@ -227,8 +227,15 @@ class ModelFolder(Described):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a fine-tuned model's folder records beside the task's name, a dict."""
-        return {name: value for name, value in self.record[1].items() if name != TASK_KEY}
+        """What a fine-tuned model's folder records beside the task's name, a dict.
+
+        Raises:
+            InputError: it has a head that no model here has; the encoder can be read.
+        """
+        (path, record), file = self.record, self.transformers_config
+        if file and file.path == path:
+            check_head(file.values, path)
+        return {name: value for name, value in record.items() if name != TASK_KEY}
 
     @functools.cached_property
     def task(self) -> str:

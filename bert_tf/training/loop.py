@@ -89,8 +89,6 @@ def train(
     """
     chief = is_chief(strategy)
     own = state.model.objective
-    if state.time_budget is not None:
-        state.time_budget.begin()
     with (
         StopRequest() as stop,
         explain_out_of_memory(*memory_advice(config), config.output_dir),

@@ -24,9 +24,8 @@ class TimeBudget:
         self._start: float | None = None
 
     def begin(self) -> None:
-        """Starts the clock; one that runs already goes on."""
-        if self._start is None:
-            self._start = monotonic()
+        """Starts the clock."""
+        self._start = monotonic()
 
     @property
     def spent(self) -> float:

@@ -71,7 +71,7 @@ def check_tags(names: Sequence[str], source: str) -> None:
     odd = odd_tags(names)
     if odd or "O" not in names:
         raise InputError(
-            "to find entities, the classes must be O, and B-X or B-X and I-X of each kind X. "
+            "to find entities, the classes must be O and, of each kind X, B-X and perhaps I-X. "
             f"Received: {source} with {', '.join(odd or names)}"
         )
 

@@ -28,32 +28,35 @@ MOST_LABELS = 10_000
 # sentence-transformers keeps, truncate_dim, is one size, to which it then cuts every vector.
 SIZES_KEY = "matryoshka_dimensions"
 
-
 # Keys of an ELECTRA for multiple choice -> what a head here computes, and what transformers takes
-# where a file lacks them: without a projection, of which the names of weights tell.
+# where a file lacks them.
 SUMMARY = {"summary_type": (("first",), "first"), "summary_activation": (("", None), "gelu")}
 
 
-def task_of(values: Mapping[str, Any], source: str) -> Task | None:
-    """The task of the class that a config.json names; None of an encoder or a pre-trained model.
-
-    Refuses an ELECTRA for multiple choice whose head computes more than one layer.
-    """
-    architectures = values.get("architectures")
-    name = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
+def task_of(values: Mapping[str, Any]) -> Task | None:
+    """The task of the class that a config.json names; None of an encoder or a pre-trained model."""
+    name = _class_of(values)
     with_heads = [t for t in TASKS.values() if t.transformers.suffix != ENCODER.suffix]
-    if name == "ElectraForMultipleChoice" and values.get("summary_use_proj") is False:
-        for key, (known, default) in SUMMARY.items():
-            if (found := values.get(key, default)) not in known:
-                raise InputError(
-                    f"{source}: {key} must be {known[0]!r}, as another value means another head. "
-                    f"Received: {found!r}"
-                )
     return next((t for t in with_heads if name.endswith(t.transformers.suffix)), None)
 
 
+def check_head(values: Mapping[str, Any], source: str) -> None:
+    """Refuses to use the head of an ELECTRA for multiple choice that is more than one layer.
+
+    Of a projection the names of its weights tell, of an activation or another pooling none does.
+    """
+    if _class_of(values) != "ElectraForMultipleChoice" or values.get("summary_use_proj", True):
+        return
+    for key, (known, default) in SUMMARY.items():
+        if (found := values.get(key, default)) not in known:
+            raise InputError(
+                f"{source}: {key} must be {known[0]!r}, as another value means another head. "
+                f"Received: {found!r}"
+            )
+
+
 def type_of(values: Mapping[str, Any], source: str) -> str:
-    """The task_type of a classifier; one label without a problem_type is a score, as there."""
+    """The task_type of a classifier; one label alone is a score, unless it is of multi_label."""
     problem, count = values.get("problem_type"), _count_labels(values, source)
     if not isinstance(problem, str | None) or problem not in TYPES:
         raise InputError(
@@ -79,7 +82,7 @@ def settings_of(
 
     `values` are what config.json holds, `modules` what follows an encoder of sentence-transformers.
     """
-    task = task_of(values, source)
+    task = task_of(values)
     if task is None and modules:
         task = next(t for t in TASKS.values() if t.transformers.makes_vectors)
     if task is None:
@@ -102,6 +105,12 @@ def settings_of(
         if settings["task_type"] == "regression":
             settings["labels"] = None
     return settings
+
+
+def _class_of(values):
+    """The class of transformers; "" where no list names one."""
+    architectures = values.get("architectures")
+    return str(architectures[0]) if isinstance(architectures, list) and architectures else ""
 
 
 def _sizes(values, hidden_size, source):

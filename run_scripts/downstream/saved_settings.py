@@ -11,7 +11,7 @@ from finetuning.settings import split_names
 from finetuning.tasks import Task
 from model_formats.model_folder import ModelFolder
 from model_formats.transformers_files.sentence_modules import read_sentence_modules
-from model_formats.transformers_files.task_settings import task_of, type_of
+from model_formats.transformers_files.task_settings import check_head, task_of, type_of
 from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, value_type
 from run_scripts.flags.finetune import FinetuneFlags, output_dirs
 from run_scripts.given_model import GivenModel
@@ -78,7 +78,7 @@ def _inherited(given, model, task):
     if not (names and model.checkpoint):
         return {}
     if task.transformers.makes_vectors and isinstance(given.pooling, PerModel):
-        read_sentence_modules(model.checkpoint_folder.path)
+        read_sentence_modules(model.checkpoint_folder.path)  # raises it
     if model.checkpoint_folder.task != task.name:
         return {}
     path, saved = model.checkpoint_folder.record[0], model.checkpoint_folder.settings
@@ -107,23 +107,24 @@ def _may_differ(field, value, saved, do_train):
 
 
 def _settings_of_transformers(given, model, task):
-    """The flags of the classes, in their order, of a fine-tuned model that transformers wrote.
+    """The flags that the config.json of a fine-tuned model of transformers answers.
 
-    They are the type of the labels and their names; its config.json has nothing else of the task.
-    Names such as "LABEL_0" say nothing. Refuses a model whose head is of another task.
+    They are the type of the labels and their names, in the order of the classes; names such as
+    "LABEL_0" say nothing. Refuses a model whose head is of another task, or is not computed here.
     """
     if given.do_train or not model.checkpoint or task.transformers.makes_vectors:
         return {}
     folder = model.checkpoint_folder
-    file = folder.transformers_config
-    found = None if file is None or folder.difference else task_of(file.values, file.path)
-    if file is None or found is None:
+    file = None if folder.difference else folder.transformers_config
+    found = task_of(file.values) if file else None
+    if not (file and found):
         return {}
     if found is not task:
         raise InputError(
             "the model must be one for this program, which --do_train makes of any. Received: "
             f"{file.path} of the task {found.name}"
         )
+    check_head(file.values, file.path)
     if task.labels is None:
         return {}
     dataset, known = DATASETS.get(given.task_name), {}

@@ -21,7 +21,7 @@ from model_formats.model_folder import ModelFolder
 from run_scripts.flags import groups
 from run_scripts.flags.declaration import PerModel, flag, is_given, resolve_model_defaults
 from run_scripts.flags.limits import LONGEST_SEQUENCE, MOST_PROCESSES
-from run_scripts.flags.paths import split_list
+from run_scripts.flags.paths import FILE, FOLDER, NOTHING, split_list
 from run_scripts.flags.tokenizer import TokenizerFlags
 
 
@@ -351,14 +351,12 @@ def choose_output_files(
         twice = next(path for path, count in zip(files, counts, strict=True) if count > 1)
         raise InputError(f"--output_file must name each file once. Received: {twice} twice")
     for path in files:
-        if not os.path.basename(path):  # it would be noticed only when the records are written
-            raise InputError(f"--output_file must name plain files. Received: {path}, a folder")
-        if not os.path.exists(path):
+        # A new folder, "new/", would be noticed only when the records are written.
+        kind = kind_of_path(path) if os.path.basename(path) else FOLDER
+        if kind == NOTHING:
             continue
-        if not os.path.isfile(path):
-            raise InputError(
-                f"--output_file must name plain files. Received: {path}, {kind_of_path(path)}"
-            )
+        if kind != FILE:
+            raise InputError(f"--output_file must name plain files. Received: {path}, {kind}")
         if not os.access(path, os.W_OK):
             raise InputError(f"--output_file must be writable. Received: {path}, which is not")
         for source in protected:

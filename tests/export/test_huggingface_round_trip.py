@@ -11,7 +11,7 @@ from finetuning.tasks import TASKS
 from model_formats import google
 from model_formats.huggingface.export import export
 from model_formats.load_folder import load_folder
-from model_formats.transformers_files.task_settings import settings_of
+from model_formats.transformers_files.task_settings import check_head, settings_of
 from tests.support.models.model_folders import write_folder
 
 
@@ -133,8 +133,9 @@ def test_labels_and_types():
 def test_an_electra_for_choices_with_more_than_one_layer(values, message):
     """No name of its weights tells what transformers computes before the head's layer."""
     values = {"architectures": ["ElectraForMultipleChoice"], "summary_use_proj": False, **values}
+    assert settings_of(values, Sizes, "config.json")["task"] == "multiple_choice"
     if message is None:
-        assert settings_of(values, Sizes, "config.json")["task"] == "multiple_choice"
+        check_head(values, "config.json")
         return
     with pytest.raises(InputError, match=message):
-        settings_of(values, Sizes, "config.json")
+        check_head(values, "config.json")

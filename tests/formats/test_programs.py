@@ -11,8 +11,10 @@ from transformers_models import FOLDERS
 
 from bert_common.errors import InputError
 from finetuning.tasks import TASKS
+from model_formats.load_folder import load_folder
+from model_formats.model_folder import ModelFolder
 from model_formats.weights import open_weights
-from run_scripts import classifier, create_data, extract_features, pretrain
+from run_scripts import classifier, create_data, extract_features, pretrain, race, similarity
 from run_scripts.downstream.saved_settings import find_model, saved_task_flags
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.given_model import GivenModel
@@ -163,6 +165,28 @@ def test_a_head_of_another_task_is_not_evaluated(name, found, tmp_path):
         saved_task_flags(given, find_model(given), TASKS["classification"])
     trained = dataclasses.replace(given, do_train=True)
     assert saved_task_flags(trained, find_model(trained), TASKS["classification"]) == {}
+
+
+def test_an_electra_whose_head_is_not_computed_gives_its_encoder(tmp_path):
+    """Nothing evaluates, loads or adapts such a head; vectors are trained from the encoder."""
+    shutil.copytree(FOLDERS / "electra_small", tmp_path / "m")
+    values = {"architectures": ["ElectraForMultipleChoice"], "summary_use_proj": False}
+    change_json(tmp_path / "m" / "config.json", **values)
+
+    def saved(flags_of, task, do_train):
+        flags = {"model_dir": str(tmp_path / "m"), "data_dir": "d", "do_train": do_train}
+        given = flags_of(output_dir=str(tmp_path / "out"), **flags)
+        return saved_task_flags(given, find_model(given), TASKS[task])
+
+    assert saved(similarity.SimilarityFlags, "similarity", True) == {}
+    assert saved(race.RaceFlags, "multiple_choice", True) == {}
+    for read in (
+        lambda: saved(race.RaceFlags, "multiple_choice", False),
+        lambda: load_folder(str(tmp_path / "m")),
+        lambda: ModelFolder(str(tmp_path / "m")).settings,
+    ):
+        with pytest.raises(InputError, match="summary_activation must be ''"):
+            read()
 
 
 def test_a_benchmark_s_flags(folder):

@@ -122,7 +122,7 @@ def test_decoding_of_ties_and_of_every_length():
 ))  # fmt: skip
 def test_classes_that_are_no_tags(names):
     """With I-X alone no entity would ever be found, as none begins."""
-    with pytest.raises(InputError, match="the classes must be O, and B-X or B-X and I-X of each "):
+    with pytest.raises(InputError, match="the classes must be O and, of each kind X, B-X "):
         check_tags(names, "model.safetensors")
     check_tags(list(TAGS), "model.safetensors")
     check_tags(["O", "B-X"], "model.safetensors")

@@ -19,7 +19,7 @@ from benchmarks.speed.devices.products import PRODUCT_SIZES
 from bert_tf.config import PRESETS
 from run_scripts.tools.check_devices.machine import describe_machine, print_machine
 from run_scripts.tools.check_devices.processes import run_groups
-from run_scripts.tools.check_devices.report import finish, has_folder, section
+from run_scripts.tools.check_devices.report import finish, names_a_file, section
 from run_scripts.tools.check_devices.tables import print_table
 
 PRODUCT_HEADINGS = ("device", "what", "precision", "speed", "result")
@@ -51,7 +51,7 @@ def main(argv=None):
     parser.add_argument("--xla", choices=("auto", "off"), default="auto")
     parser.add_argument("--report", help="a JSON file to write all results to")
     arguments = parser.parse_args(argv)
-    if arguments.report and not has_folder(arguments.report):
+    if arguments.report and not names_a_file(arguments.report):
         return 1
     machine = describe_machine()
     print_machine(machine)

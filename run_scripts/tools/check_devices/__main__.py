@@ -22,7 +22,7 @@ from bert_common.startup import interruptible
 from run_scripts.tools.check_devices import tables, tasks
 from run_scripts.tools.check_devices.machine import describe_machine, print_machine
 from run_scripts.tools.check_devices.processes import run_groups
-from run_scripts.tools.check_devices.report import finish, has_folder, section
+from run_scripts.tools.check_devices.report import finish, names_a_file, section
 
 SPEEDS = "python -m benchmarks.speed.devices, in a checkout of the project"
 
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def check(arguments: argparse.Namespace) -> int:
     """Runs all checks; returns the exit status."""
-    if arguments.report and not has_folder(arguments.report):
+    if arguments.report and not names_a_file(arguments.report):
         return 1
     if arguments.models:
         print(f"note: models are trained by {SPEEDS}", file=sys.stderr)

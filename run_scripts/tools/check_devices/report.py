@@ -9,16 +9,18 @@ from typing import Any
 from bert_common.atomic_write import write_json
 
 
-def has_folder(path: str) -> bool:
+def names_a_file(path: str) -> bool:
     """Whether a report can be at the path; if not, says so, before minutes are spent."""
     folder = os.path.dirname(path) or "."
-    problem = None if os.path.isdir(folder) else f"no folder {folder}"
     if os.path.isdir(path):
-        problem = f"{path}, a folder"
-    if problem:
-        message = f"--report must name a file in a folder. Received: {problem}"
-        print(f"error: {message}", file=sys.stderr)
-    return problem is None
+        received = f"{path}, a folder"
+    elif not os.path.isdir(folder):
+        received = f"no folder {folder}"
+    else:
+        return True
+    message = f"--report must name a file in a folder. Received: {received}"
+    print(f"error: {message}", file=sys.stderr)
+    return False
 
 
 def section(results: Sequence[Any], reason: str | None = None) -> dict[str, Any]:
