@@ -198,6 +198,18 @@ def test_glue_table(tmp_path, capsys):
     )
 
 
+def test_glue_table_of_parts_of_train(tmp_path, capsys):
+    """--eval_on=train_part names no result eval_...; the average says what it is of."""
+    write_results(tmp_path / "mnli", train_part_accuracy=0.75)
+    write_results(tmp_path / "rte", eval_accuracy=0.5)
+    assert table(["table", "--benchmark=glue", f"--output_dir={tmp_path}"]) == 0
+    average = next(li for li in capsys.readouterr().out.splitlines() if li.startswith("GLUE"))
+    assert average == (
+        "GLUE average: 62.50 over 2 tasks, which is not the full GLUE average: without cola, "
+        "sst-2, mrpc, sts-b, qqp, qnli; on train_part of mnli"
+    )
+
+
 def table_rows(folder, capsys):
     """What the table of Korean tasks shows, without its lines."""
     assert table(["table", "--benchmark=korean", f"--output_dir={folder}"]) == 0
