@@ -106,7 +106,13 @@ def test_plan_of_korean_tasks_with_their_programs(tmp_path, capsys):
         if name != "klue-re":  # what the flag file names is there
             values = parse(SquadFlags, ["squad", flagfile, *flags])
             assert (values.train_file, values.predict_file) == QUESTION_FILES[folder]
-    (tmp_path / "korquad" / "KorQuAD_v1.0_train.json").unlink()
+    # An archive that was unpacked inside a folder of its name.
+    (tmp_path / "korquad").rename(tmp_path / "inner")
+    (tmp_path / "korquad").mkdir()
+    (tmp_path / "inner").rename(tmp_path / "korquad" / "korquad")
+    assert show_plan("korean", model, tmp_path) == 0
+    assert f"\t--data_dir={tmp_path}/korquad/korquad\t" in capsys.readouterr().out
+    (tmp_path / "korquad" / "korquad" / "KorQuAD_v1.0_train.json").unlink()
     assert show_plan("korean", model, tmp_path) == 1
     assert f"needs a file {tmp_path}/korquad/KorQuAD_v1.0_train.json" in capsys.readouterr().err
 
