@@ -177,6 +177,7 @@ async function start() {
   get("second").value = example.second ?? "";
   get("options").value = example.options ?? "";
   for (const [id, value] of Object.entries(WORDS)) get(id).value = value;
+  if (model.pooling) get("pooling").value = model.pooling;
   const asks = example.second !== undefined;
   get("input").classList.toggle("question-first", asks);
   get("second-field").open = asks;
