@@ -89,11 +89,17 @@ def test_choices(browser, opened):
 
 
 def test_vectors_of_texts(browser, tmp_path):
-    """Both tabs compare two texts by the pooling that the model was trained with."""
+    """The tabs compare two texts by the pooling that the model was trained with."""
     write_model(tmp_path, "bert", "similarity", {"initializer_range": 0.4}, pooling="cls")
     model = load_model(tmp_path)
     with served(model) as address:
         open_page(browser, address)
+        # The second text is no question, which would stand before the text.
+        assert find(browser, "#second-label")[0].text == "둘째 글"
+        first, second = (find(browser, name)[0].location["y"] for name in ("#text", "#second"))
+        assert first < second
+        write(browser, "second", "")
+        assert find(browser, "#prediction .note")[0].text == "두 글을 모두 써 보세요."
         expected = model.predict((TEXT, "the book is red")).label
         write(browser, "text", TEXT)
         write(browser, "second", "the book is red")
