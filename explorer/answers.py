@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from bert_common.errors import InputError
 from explorer.attention import LastAttention, show_attention, show_heads
 from explorer.errors import RequestError
 from explorer.fields import Field, lines, number, some_text, text, text_or_none, texts
@@ -57,10 +58,20 @@ def describe(explored: Explored) -> dict[str, Any]:
         "hidden_size": config.hidden_size,
         "vocab_size": model.tokenizer.vocab_size,
         "longest": config.max_position_embeddings,
+        "pooling": _pooling_of(model),
         "mask": MASK if guesses else None,
         "labels": list(loaded.labels),
         "vocabularies": [name for name, _ in explored.vocabularies],
     }
+
+
+def _pooling_of(model):
+    """How the model makes one vector of a text; None where it does so in another way than is known
+    here, as a folder of sentence-transformers with more modules."""
+    try:
+        return model.pooling
+    except InputError:
+        return None
 
 
 def _describe_task(name):
@@ -206,7 +217,7 @@ ANSWERS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Field]]] = {
         {
             "first": Field(some_text),
             "second": Field(some_text),
-            "pooling": Field(text, "mean"),
+            "pooling": Field(text_or_none, None),  # None: the model's own
         },
     ),
     "search": (

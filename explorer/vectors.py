@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from korean_bert.results import HiddenStates
 
 
-def show_similarity(explored: "Explored", first: str, second: str, pooling: str) -> dict[str, Any]:
+def show_similarity(
+    explored: "Explored", first: str, second: str, pooling: str | None
+) -> dict[str, Any]:
     """The cosine similarity of two texts in every layer, the embedding output first."""
     model = explored.model
     layers = range(model.num_layers + 1)

@@ -257,8 +257,8 @@ def read_data(values: SquadFlags) -> QuestionDataset:
     measures = values.eval_on != TRAIN_PART or values.predict_split in ("dev", "test")
     if values.predict_file and evaluates and measures:
         path = path_of(values, "predict_file")
-        answered = has_answers(path)
         articles = read_articles(values.predict_articles, "predict_articles")
+        answered = has_answers(path, articles)
         split = "dev" if answered else "test"
         bad = "keep" if values.skip_bad_answers else "refuse"
         questions[split] = read_questions(path, null, answered, articles, bad)

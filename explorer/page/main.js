@@ -82,6 +82,9 @@ class App {
   /** Whether the second field is the first segment of a row: a question about a text. */
   get secondFirst() { return this.model.row[0] === "second"; }
 
+  /** Whether the second field is a question about the text, which its tasks take first. */
+  get asksQuestion() { return this.model.fields[0] === "second"; }
+
   partName(number) {
     if (!this.secondFirst) return number ? "second_part" : "first_part";
     return number ? "text" : "question";
@@ -125,7 +128,7 @@ class App {
       name, type: model_type.toUpperCase(), task: knownTask ? this.t(`task_${task}`) : description, layers, heads,
       hidden: hidden_size, vocabulary: vocab_size.toLocaleString(language), longest,
     });
-    get("second-label").textContent = this.t(this.needs("second") ? "question" : "second");
+    get("second-label").textContent = this.t(this.asksQuestion ? "question" : "second");
     for (const redraw of this.redrawn) redraw();
     this.redraw();
     this.status(null, null);
@@ -177,8 +180,9 @@ async function start() {
   get("second").value = example.second ?? "";
   get("options").value = example.options ?? "";
   for (const [id, value] of Object.entries(WORDS)) get(id).value = value;
+  if (model.pooling) get("pooling").value = model.pooling;
   const asks = example.second !== undefined;
-  get("input").classList.toggle("question-first", asks);
+  get("input").classList.toggle("question-first", app.asksQuestion);
   get("second-field").open = asks;
   get("second-field").hidden = !model.fields.includes("second");
   get("options-field").hidden = !model.fields.includes("options");

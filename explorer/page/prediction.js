@@ -8,7 +8,7 @@ export function makePrediction(app) {
     const given = app.input();
     if (!given.text.trim()) return "needs_text";
     if (app.needs("options") && (!given.second || given.options.length < 2)) return "needs_options";
-    if (app.needs("second") && !given.second) return "needs_question";
+    if (app.needs("second") && !given.second) return app.asksQuestion ? "needs_question" : "write_both";
     return ["prediction", Object.fromEntries(app.model.fields.map((name) => [name, given[name]]))];
   };
   return [new Part(app, "prediction", question, (answer, body, target) => {

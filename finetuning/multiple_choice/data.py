@@ -151,7 +151,9 @@ def _named_objects(path):
     for number, (where, line) in enumerate(lines, 1):
         entry = read_json(line, where)
         check_object(entry, where)
-        yield where, str(entry.get("id", number)), entry
+        # null is none: a table in which other rows have one is written so.
+        name = number if entry.get("id") is None else entry["id"]
+        yield where, str(name), entry
 
 
 def _choice(name, context, question, options, label, where):

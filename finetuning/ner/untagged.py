@@ -137,7 +137,7 @@ def read_untagged(path: str, form: str, file_format: TaggedFileFormat) -> list[S
     """
     if form == "text":
         sentences = [
-            untagged_sentence(where, line.strip(), file_format)
+            untagged_sentence(where, line.rstrip(), file_format)  # entities are placed in the line
             for where, line in read_lines(path)
             if line.strip()
         ]

@@ -145,13 +145,17 @@ def read_questions(
     return questions, dict(counts)
 
 
-def has_answers(path: str) -> bool:
-    """Whether any question of a file has an answer, or is marked as impossible."""
+def has_answers(path: str, articles: tuple[int, int] | None = None) -> bool:
+    """Whether any question of a file has an answer, or is marked as impossible.
+
+    `articles` are those to look at, as `read_questions` takes them.
+    """
     content = read_json(read_bytes(path), path)
+    first, end = articles or (0, None)
     try:
         return any(
             entry.get("answers") or entry.get("is_impossible")
-            for article in content["data"]
+            for article in content["data"][first:end]
             for paragraph in article["paragraphs"]
             for entry in paragraph["qas"]
         )

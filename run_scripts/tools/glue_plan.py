@@ -115,7 +115,7 @@ def show_plan(values: PlanFlags) -> None:
         flags = [
             f"--flagfile={find_flagfile(values.benchmark, model_type, hidden_size, name)}",
             f"--task_name={name}",
-            f"--data_dir={os.path.join(values.data_dir, task.folder)}",
+            f"--data_dir={find_data(values.data_dir, task)}",
             f"--output_dir={os.path.join(values.output_dir, name)}",
             *model,
         ]
@@ -131,6 +131,19 @@ def has_data(data_dir: str, task: BenchmarkTask) -> bool:
         for name in names:
             find_file(name, folder, task.folder)
     return True
+
+
+def find_data(data_dir: str, task: BenchmarkTask) -> str:
+    """The folder with the files of a task that `has_data`.
+
+    It may be in another one of its name, as where an archive was unpacked there; run_squad looks
+    only where it is told.
+    """
+    folder = os.path.join(data_dir, task.folder)
+    inner = os.path.join(folder, task.folder)
+    names = [name for names in task.files.values() for name in names]
+    outside = any(os.path.isfile(os.path.join(folder, name)) for name in names)
+    return inner if os.path.isdir(inner) and not outside else folder
 
 
 def find_flagfile(benchmark: str, model_type: str, hidden_size: int | None, task: str) -> Path:

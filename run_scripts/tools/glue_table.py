@@ -92,14 +92,19 @@ def find_score(task: str, scores: Mapping[str, Score], name: str) -> Score:
     return scores[name]
 
 
+def find_prefixes(task: str, scores: Mapping[str, Score]) -> dict[str, str]:
+    """Each split on which a task was evaluated -> what the names of its results begin with."""
+    found = find_task(task)
+    if f"{TRAIN_PART}_{found.metrics[0]}" in scores:
+        return {TRAIN_PART: TRAIN_PART}
+    # The results of the first of the task's own splits have Google's names.
+    return {split: split if i else "eval" for i, split in enumerate(found.splits)}
+
+
 def task_rows(name: str, scores: Mapping[str, Score]) -> list[tuple[str, ...]]:
     """Creates a row of cells for each split on which a task was evaluated."""
     rows, task = [], find_task(name)
-    first = f"{TRAIN_PART}_{task.metrics[0]}"
-    splits = (TRAIN_PART,) if first in scores else task.splits
-    for i, split in enumerate(splits):
-        # The results of the first of the task's own splits have Google's names.
-        prefix = split if i or split == TRAIN_PART else "eval"
+    for i, (split, prefix) in enumerate(find_prefixes(name, scores).items()):
         cells = [
             format_score(*find_score(name, scores, f"{prefix}_{metric}"), task.scale)
             for metric in task.metrics
@@ -134,9 +139,12 @@ def glue_average(results: Mapping[str, Mapping[str, Score]]) -> str:
     if not means:
         return "GLUE average: no results of its tasks"
     missing = [name for name in counted if name not in results]
+    parts = [n for n in counted if n in results and TRAIN_PART in find_prefixes(n, results[n])]
     line = f"GLUE average: {100 * statistics.mean(means):.2f} over {len(means)} tasks"
-    if missing:
-        line += f", which is not the full GLUE average: without {', '.join(missing)}"
+    lacks = [f"without {', '.join(missing)}"] if missing else []
+    lacks += [f"on {TRAIN_PART} of {', '.join(parts)}"] if parts else []
+    if lacks:
+        line += f", which is not the full GLUE average: {'; '.join(lacks)}"
     return (
         f"{line}\n(a task's scores are averaged first; for CoLA only Matthews' correlation counts; "
         "WNLI does not count, as in BERT's paper; gluebenchmark.com uses the test sets)"
@@ -145,12 +153,10 @@ def glue_average(results: Mapping[str, Mapping[str, Score]]) -> str:
 
 def mean_score(name: str, scores: Mapping[str, Score]) -> float:
     """The mean of the scores of a GLUE task that count."""
-    task = find_task(name)
-    metrics = GLUE_COUNTED.get(name, task.metrics)
-    prefixes = ["eval", *task.splits[1:]]
+    metrics = GLUE_COUNTED.get(name, find_task(name).metrics)
     return statistics.mean(
         find_score(name, scores, f"{prefix}_{metric}")[0]
-        for prefix in prefixes
+        for prefix in find_prefixes(name, scores).values()
         for metric in metrics
     )
 

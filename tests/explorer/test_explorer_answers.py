@@ -41,6 +41,7 @@ def test_the_model_is_described(explored):
     found = describe(explored)
     assert found["name"] == "tiny" and found["mask"] == "[MASK]" and found["labels"] == []
     assert (found["layers"], found["heads"], found["longest"]) == (2, 4, 32)
+    assert found["pooling"] == "mean"
     assert found["vocabularies"] == ["letters"] and found["vocab_size"] == 18
 
 
@@ -164,6 +165,26 @@ def test_similarity_of_texts_by_layer(explored):
     assert np.ptp(expected) > 0.01
     with pytest.raises(InputError, match="pooling must be one of mean, cls, max. Received: 'sum'"):
         answer(explored, "similarity", first="a", second="b", pooling="sum")
+
+
+@pytest.mark.parametrize("pooling", ("cls", "max"))
+def test_texts_are_compared_as_the_model_was_trained(tmp_path, pooling):
+    """The page chooses this pooling, so that its tabs show one number for two texts."""
+    sizes = {"initializer_range": 0.4}
+    write_folder(tmp_path, "bert", "similarity", sizes, pooling=pooling)
+    trained = Explored(load_model(tmp_path))
+    assert describe(trained)["pooling"] == pooling
+    found = answer(trained, "similarity", first=TEXT, second="the red book")["similarities"]
+    score = answer(trained, "prediction", text=TEXT, second="the red book")["score"]
+    (hit,) = answer(trained, "search", query=TEXT, lines=["the red book"])["hits"]
+    assert found[-1] == pytest.approx(score, abs=1e-5) == pytest.approx(hit["similarity"], abs=1e-5)
+
+
+def test_a_folder_with_other_modules_is_described(tmp_path):
+    write_folder(tmp_path)
+    modules = [{"idx": 0, "path": "", "type": "sentence_transformers.models.Dense"}]
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    assert describe(Explored(load_model(tmp_path)))["pooling"] is None
 
 
 def test_lines_that_are_like_a_query(explored):

@@ -6,6 +6,7 @@ import pytest
 from explore_page import served
 
 from korean_bert import load_model
+from tests.support.models.model_folders import write_model
 from tests.support.models.served_models import write_strong_folder
 
 pytest.importorskip("selenium", reason="the extra test is not installed")
@@ -85,3 +86,26 @@ def test_choices(browser, opened):
     expected = opened("multiple_choice", **fields).predict(("the _ ?", TEXT, options))
     assert find(browser, "#prediction .big")[0].text == expected.option
     assert [label for label, _ in bars(browser, "prediction")] == list(options)
+
+
+def test_vectors_of_texts(browser, tmp_path):
+    """The tabs compare two texts by the pooling that the model was trained with."""
+    write_model(tmp_path, "bert", "similarity", {"initializer_range": 0.4}, pooling="cls")
+    model = load_model(tmp_path)
+    with served(model) as address:
+        open_page(browser, address)
+        # The second text is no question, which would stand before the text.
+        assert find(browser, "#second-label")[0].text == "둘째 글"
+        first, second = (find(browser, name)[0].location["y"] for name in ("#text", "#second"))
+        assert first < second
+        write(browser, "second", "")
+        assert find(browser, "#prediction .note")[0].text == "두 글을 모두 써 보세요."
+        expected = model.predict((TEXT, "the book is red")).label
+        write(browser, "text", TEXT)
+        write(browser, "second", "the book is red")
+        assert f"{expected:.3f}" in find(browser, "#prediction .big")[0].text
+        open_tab(browser, "similarity")
+        write(browser, "first-text", TEXT)
+        write(browser, "other-text", "the book is red")
+        assert f"{expected:.3f}" in find(browser, "#similarity .big")[0].text
+        check_console(browser)

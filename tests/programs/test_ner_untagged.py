@@ -8,6 +8,7 @@ import pytest
 from bert_common.errors import InputError
 from finetuning.ner.data import FORMATS, Sentence
 from finetuning.ner.untagged import read_untagged, recognize_form
+from korean_bert import load_model
 from run_scripts import ner
 from tests.support.programs import ClassifierJob, one_line
 from tests.support.task_data import klue_sentence, read_table
@@ -67,7 +68,11 @@ def test_a_file_alone_is_predicted(job, where, tmp_path, capsys):
     }
     path.write_bytes(contents[where].encode())
     assert predict(job, path) == 0
-    assert found(job, path.stem) == [["4", "8", "X", "film"], ["4", "11", "Y", "good is"]]
+    second = ["6", "13"] if where == "text" else ["4", "11"]  # characters of the line
+    assert found(job, path.stem) == [["4", "8", "X", "film"], [*second, "Y", "good is"]]
+    if where == "text":
+        (entity,) = load_model(job.output).predict("  bad good is").entities  # as in Python
+        assert [str(entity.start), str(entity.end)] == second
     places = [row[0] for row in read_table(job.output / f"predictions_{path.stem}.tsv")[1:]]
     lines = {"text": (1, 3), "tokens": (1, 5), "tagged": (1, 4)}[where]
     assert places == [f"{path} line {line}" for line in lines]

@@ -106,7 +106,13 @@ def test_plan_of_korean_tasks_with_their_programs(tmp_path, capsys):
         if name != "klue-re":  # what the flag file names is there
             values = parse(SquadFlags, ["squad", flagfile, *flags])
             assert (values.train_file, values.predict_file) == QUESTION_FILES[folder]
-    (tmp_path / "korquad" / "KorQuAD_v1.0_train.json").unlink()
+    # An archive that was unpacked inside a folder of its name.
+    (tmp_path / "korquad").rename(tmp_path / "inner")
+    (tmp_path / "korquad").mkdir()
+    (tmp_path / "inner").rename(tmp_path / "korquad" / "korquad")
+    assert show_plan("korean", model, tmp_path) == 0
+    assert f"\t--data_dir={tmp_path}/korquad/korquad\t" in capsys.readouterr().out
+    (tmp_path / "korquad" / "korquad" / "KorQuAD_v1.0_train.json").unlink()
     assert show_plan("korean", model, tmp_path) == 1
     assert f"needs a file {tmp_path}/korquad/KorQuAD_v1.0_train.json" in capsys.readouterr().err
 
@@ -195,6 +201,18 @@ def test_glue_table(tmp_path, capsys):
     assert lines[8] == (
         "GLUE average: 71.67 over 3 tasks, which is not the full GLUE average: without sst-2, "
         "sts-b, qqp, qnli, rte"
+    )
+
+
+def test_glue_table_of_parts_of_train(tmp_path, capsys):
+    """--eval_on=train_part names no result eval_...; the average says what it is of."""
+    write_results(tmp_path / "mnli", train_part_accuracy=0.75)
+    write_results(tmp_path / "rte", eval_accuracy=0.5)
+    assert table(["table", "--benchmark=glue", f"--output_dir={tmp_path}"]) == 0
+    average = next(li for li in capsys.readouterr().out.splitlines() if li.startswith("GLUE"))
+    assert average == (
+        "GLUE average: 62.50 over 2 tasks, which is not the full GLUE average: without cola, "
+        "sst-2, mrpc, sts-b, qqp, qnli; on train_part of mnli"
     )
 
 

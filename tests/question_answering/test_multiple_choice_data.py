@@ -94,7 +94,7 @@ def test_missing_race(tmp_path):
 
 def test_json_lines(tmp_path):
     path = tmp_path / "c.jsonl"
-    lines = [LINE, {**LINE, "label": "B", "id": "n"}, {**LINE, "label": None}]
+    lines = [LINE, {**LINE, "label": "B", "id": "n"}, {**LINE, "label": None, "id": None}]
     write_lines(path, map(json.dumps, lines))
     choices = read_choices(path)
     assert [(c.id, c.label) for c in choices] == [("1", 2), ("n", 1), ("3", None)]

@@ -53,6 +53,20 @@ def test_one_file_is_trained_and_measured_on(folder, capsys):
 
 
 @pytest.mark.usefixtures("eagerly")
+def test_articles_without_answers_are_predicted(folder, capsys):
+    """Though the file's others, which are trained on, have answers."""
+    path = folder / "all.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    for article in content["data"][30:]:
+        for entry in article["paragraphs"][0]["qas"]:
+            entry["answers"] = []
+    write_questions(path, content)
+    assert run(folder, train_articles="0:30", predict_articles="30:40") == 0
+    assert answered(folder) == {f"1-{number}" for number in range(30, 40)}
+    assert "test: 10 examples" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("eagerly")
 def test_a_part_of_train(folder, capsys):
     """Articles are taken away whole; the file to predict is neither needed nor read."""
     assert run(folder, eval_on="train_part", predict_file=None, train_articles="0:30") == 0
