@@ -186,6 +186,8 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         slots = self.slot_variables(variable)
         # Keras calls this with TensorFlow's variables, whose `value` is a method.
         weight, *values = map(ops.convert_to_tensor, (variable, *slots))
+        # A table's gradient may be rows (tf.IndexedSlices), which a sum with a tensor adds up.
+        gradient = ops.add(ops.zeros_like(weight), gradient)
         decayed = self.is_decayed(variable)
         step = ops.convert_to_tensor(self.iterations)
         weight, values = self.updated(weight, tuple(values), gradient, learning_rate, decayed, step)
