@@ -22,6 +22,7 @@ from bert_tf.checkpoint_files import (
     exists,
     is_pattern,
     link_to,
+    link_to_checkpoint,
     remove_checkpoint,
     rename_checkpoint,
 )
@@ -145,6 +146,8 @@ def open_checkpoint(prefix: str) -> Any:
 
 def _open(prefix):
     folder, name = os.path.split(prefix)
+    if is_pattern(name):
+        return tf.train.load_checkpoint(link_to_checkpoint(os.path.abspath(prefix)))
     if is_pattern(folder):
         folder = link_to(os.path.abspath(folder))
     return tf.train.load_checkpoint(os.path.join(folder, name))

@@ -312,15 +312,15 @@ def test_heads_that_the_model_does_not_know_are_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("name", ("base[v2]", "base[v2", "back\\slash", "모델 *?", "plain"))
-def test_a_folder_of_any_name(tmp_path, monkeypatch, name):
+def test_a_folder_and_a_checkpoint_of_any_name(tmp_path, monkeypatch, name):
     """TensorFlow's reader takes some names for patterns, which match nothing."""
     (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path)
     array = np.arange(3, dtype=np.float32)
     for folder in (tmp_path / name, Path(name)):
-        prefix = str(folder / "model.ckpt-1")
-        write_arrays(prefix, {"a": array})
-        np.testing.assert_array_equal(google_arrays(prefix).read("a"), array)
+        for prefix in (str(folder / "model.ckpt-1"), str(folder / name)):
+            write_arrays(prefix, {"a": array})
+            np.testing.assert_array_equal(google_arrays(prefix).read("a"), array)
 
 
 def test_what_may_be_missing_must_be_part_of_the_model(tmp_path):
