@@ -105,7 +105,7 @@ def google_variables(model: Any) -> dict[str, Any]:
     parts = (model, *getattr(model, "networks", ()))
     tables = {part.name: part.google_names for part in parts}
     variables = {}
-    for variable in model.trainable_variables:
+    for variable in model.weights:  # those that Keras does not train too
         owner, path = variable.path.split("/", 1)
         name = google_name(path, tables[owner])
         if name is None:

@@ -343,3 +343,15 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
         (tmp_path / name).write_text("")
     remove_unfinished(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+
+
+@pytest.mark.parametrize("frozen", (lambda model: model, lambda model: model.encoder))
+def test_weights_that_keras_is_told_not_to_train(frozen, tmp_path):
+    prefix = str(tmp_path / "model.ckpt")
+    model, other = tiny_model(**ONE_LAYER), tiny_model(**ONE_LAYER)
+    expected = weights_of(model)
+    frozen(model).trainable = frozen(other).trainable = False
+    save_google_checkpoint(model, prefix)
+    assert set(google_arrays(prefix).shapes) == set(expected)
+    load_google_checkpoint(other, prefix)
+    assert_loaded(other, expected)
