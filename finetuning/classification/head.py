@@ -63,7 +63,7 @@ class SequenceClassifier(heads.LayersModel):
             return Objective(REGRESSION_LOSSES, regression_sums, soft=soft)
         return Objective(losses, heads.classification_sums, soft=heads.SOFT_CLASSES)
 
-    def losses(self, outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
+    def example_losses(self, outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
         """The training loss of every example, [B]."""
         if self.multi_label:
             return multi_label_losses(outputs, batch)

@@ -76,3 +76,13 @@ def test_rows_without_a_mask_are_all_tokens_for_layers_too():
         found = model({"input_ids": ids})["logits"]
         masked = model({"input_ids": ids, "input_mask": np.ones_like(ids)})["logits"]
         np.testing.assert_array_equal(found, masked)
+
+
+def test_keras_fits_it_itself():
+    """No name here takes the place of what Keras asks a model for."""
+    model, batch = classifier(), labelled_batch(3)
+    model.compile("sgd", {"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)})
+    inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    before = model.head.output_bias.numpy()
+    model.fit(inputs, {"logits": batch["label_ids"]}, verbose=0)
+    assert (model.head.output_bias.numpy() != before).any()
