@@ -257,6 +257,8 @@ def load_arrays(
     """
     shapes = arrays.shapes
     variables = google_variables(model)
+    if isinstance(allow_missing, str):
+        raise InputError(f"allow_missing must be a list of prefixes. Received: {allow_missing!r}")
     for prefix in allow_missing:
         if not any(name.startswith(prefix) for name in variables):
             raise InputError(
