@@ -357,3 +357,14 @@ def test_weights_that_keras_is_told_not_to_train(frozen, tmp_path):
     assert set(google_arrays(prefix).shapes) == set(expected)
     load_google_checkpoint(other, prefix)
     assert_loaded(other, expected)
+
+
+def test_a_training_of_heads_alone_resumes_with_all_weights(tmp_path):
+    model, other = tiny_model(**ONE_LAYER), tiny_model(**ONE_LAYER)
+    model.encoder.trainable = other.encoder.trainable = False
+    prefix = checkpoint_path(tmp_path, 3)
+    write_arrays(prefix, TrainingState(model, make_optimizer("adamw", model), step=3).arrays())
+    resumed = TrainingState(other, make_optimizer("adamw", other))
+    resumed.load(prefix)
+    assert resumed.step == 3
+    assert_loaded(other, weights_of(model))
