@@ -22,6 +22,7 @@ from bert_tf.checkpoint_files import (
     exists,
     is_pattern,
     link_to,
+    link_to_checkpoint,
     remove_checkpoint,
     rename_checkpoint,
 )
@@ -104,7 +105,7 @@ def google_variables(model: Any) -> dict[str, Any]:
     parts = (model, *getattr(model, "networks", ()))
     tables = {part.name: part.google_names for part in parts}
     variables = {}
-    for variable in model.trainable_variables:
+    for variable in model.weights:  # those that Keras does not train too
         owner, path = variable.path.split("/", 1)
         name = google_name(path, tables[owner])
         if name is None:
@@ -145,6 +146,8 @@ def open_checkpoint(prefix: str) -> Any:
 
 def _open(prefix):
     folder, name = os.path.split(prefix)
+    if is_pattern(name):
+        return tf.train.load_checkpoint(link_to_checkpoint(os.path.abspath(prefix)))
     if is_pattern(folder):
         folder = link_to(os.path.abspath(folder))
     return tf.train.load_checkpoint(os.path.join(folder, name))
@@ -254,6 +257,8 @@ def load_arrays(
     """
     shapes = arrays.shapes
     variables = google_variables(model)
+    if isinstance(allow_missing, str):
+        raise InputError(f"allow_missing must be a list of prefixes. Received: {allow_missing!r}")
     for prefix in allow_missing:
         if not any(name.startswith(prefix) for name in variables):
             raise InputError(

@@ -109,11 +109,24 @@ def is_pattern(path: str | os.PathLike[str]) -> bool:
 @functools.cache
 def link_to(folder: str) -> str:
     """A link to a folder, by a plain name; it stays as long as this process, which reads late."""
-    place = tempfile.mkdtemp()
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
-    link = os.path.join(place, "link")
+    link = os.path.join(_place_of_links(), "link")
     os.symlink(folder, link)
     return link
+
+
+@functools.cache
+def link_to_checkpoint(prefix: str) -> str:
+    """The prefix of links to a checkpoint's files, as `link_to`."""
+    link = os.path.join(_place_of_links(), "link")
+    for path in _files(prefix):
+        os.symlink(path, link + path.removeprefix(prefix))
+    return link
+
+
+def _place_of_links():
+    place = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return place
 
 
 def remove_unfinished(directory: str | os.PathLike[str]) -> None:

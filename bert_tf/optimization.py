@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import keras
 from keras import ops
 
+from bert_common.errors import InputError
 from bert_tf.names import OPTIMIZER_NAMES
 
 # As bert/optimization.py: names that are not decayed ("layer_norm" and "bias" occur in the
@@ -129,6 +130,11 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         **kwargs: Any,
     ) -> None:
         super().__init__(learning_rate=learning_rate, **kwargs)
+        if isinstance(exclude_from_weight_decay, str):  # whose letters would exclude most names
+            raise InputError(
+                "exclude_from_weight_decay must be a list of regular expressions. "
+                f"Received: {exclude_from_weight_decay!r}"
+            )
         self.weight_decay_rate = weight_decay_rate
         self.exclude_from_weight_decay_patterns = tuple(exclude_from_weight_decay)
 
@@ -186,6 +192,8 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         slots = self.slot_variables(variable)
         # Keras calls this with TensorFlow's variables, whose `value` is a method.
         weight, *values = map(ops.convert_to_tensor, (variable, *slots))
+        # A table's gradient may be rows (tf.IndexedSlices), which a sum with a tensor adds up.
+        gradient = ops.add(ops.zeros_like(weight), gradient)
         decayed = self.is_decayed(variable)
         step = ops.convert_to_tensor(self.iterations)
         weight, values = self.updated(weight, tuple(values), gradient, learning_rate, decayed, step)

@@ -27,8 +27,8 @@ def find_checkpoint(directory: str, is_best: bool = False) -> str:
     Else the only one with another name, else model.safetensors or the index of its shards.
     `is_best`: a training made the folder for its best checkpoint.
     """
-    if os.path.basename(directory) == HUB_ASSETS:
-        directory = os.path.join(os.path.dirname(directory), HUB_VARIABLES)
+    if os.path.basename(os.path.abspath(directory)) == HUB_ASSETS:
+        directory = os.path.join(os.path.dirname(os.path.abspath(directory)), HUB_VARIABLES)
     find = best_checkpoint if is_best else latest_checkpoint
     for prefix in (
         best_checkpoint(os.path.join(directory, BEST_FOLDER)),

@@ -118,8 +118,8 @@ class ModelFolder(Described):
     @property
     def is_inside_another(self) -> bool:
         """Whether it is the folder that a training makes for its best checkpoint in its own."""
-        # A model's own folder may be called so too.
-        name = os.path.basename(os.path.normpath(self.path))
+        # A model's own folder may be called so too; "." has another name.
+        name = os.path.basename(os.path.abspath(self.path))
         return name == BEST_FOLDER and not self.config_files
 
     @functools.cached_property

@@ -103,7 +103,7 @@ def _read_index(task, jobs):
             f'"task": {{"type": "worker", "index": 0}}. Received: task={task!r}'
         )
     job, index = task["type"], task["index"]
-    if job not in jobs:
+    if not isinstance(job, str) or job not in jobs:
         raise InputError(
             f"the type of TF_CONFIG's task must be a job of its cluster ({', '.join(jobs)}). "
             f"Received: {job!r}"

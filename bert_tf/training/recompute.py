@@ -25,17 +25,18 @@ def recompute_block(
     call, as they do without recomputation: ALBERT calls its blocks several times.
     """
     # The scope's own values: a variable's `value` would be cast to the precision of the caller.
-    weights = [scope.get_current_value(v) for v in block.trainable_variables]
-    seeds = [scope.get_current_value(v) for v in block.non_trainable_variables]
+    own = {id(v) for v in block.weights}  # frozen ones too
+    seed_states = [v for v in block.non_trainable_variables if id(v) not in own]
+    weights = [scope.get_current_value(v) for v in block.weights]
+    seeds = [scope.get_current_value(v) for v in seed_states]
 
     def run(x, *weights):
-        state = [*zip(block.trainable_variables, weights, strict=True)]
-        state += [*zip(block.non_trainable_variables, seeds, strict=True)]
+        state = [*zip(block.weights, weights, strict=True), *zip(seed_states, seeds, strict=True)]
         with keras.StatelessScope(state_mapping=state):
             return block(x, inputs, training=training)
 
     y = tf.recompute_grad(run)(x, *weights)
-    for variable, seed in zip(block.non_trainable_variables, seeds, strict=True):
+    for variable, seed in zip(seed_states, seeds, strict=True):
         # As `keras.random.SeedGenerator.next` does, once a call: a block calls each dropout once.
         scope.add_update((variable, seed + tf.constant([0, 1], seed.dtype)))
     return y

@@ -91,6 +91,8 @@ class TrainingState:
 
     def _named_slots(self, name, variable):
         """The slots of the variable that Google calls `name`: pairs of name and variable."""
+        if not variable.trainable:
+            return zip()
         names = (f"{name}/{slot.suffix}" for slot in self.optimizer.slots.values())
         return zip(names, self.optimizer.slot_variables(variable), strict=True)
 

@@ -95,8 +95,10 @@ class TrainingStep:
         self.dtype = self.weights[0].dtype
         bfloat16 = config.all_reduce_precision == "bfloat16" and strategy.num_replicas_in_sync > 1
         self.reduced_dtype = "bfloat16" if bfloat16 else self.dtype
+        self.frozen = [weight for weight in model.weights if not weight.trainable]
         # The seeds of every SeedGenerator in the model, which has no other such variables.
-        self.seed_states = model.non_trainable_variables
+        frozen = {id(weight) for weight in self.frozen}
+        self.seed_states = [v for v in model.non_trainable_variables if id(v) not in frozen]
         self.forward = graph(self._forward, jit_compile=compilation.whole)
         self.forward_backward = graph(self._accumulate, jit_compile=compilation.whole)
         self.update = Update(
@@ -432,6 +434,7 @@ class TrainingStep:
     def _state(self, weights, seeds):
         """The variables of a forward pass with their values, seeds of dropout [L, 2] included."""
         state = [*zip(self.weights, weights, strict=True)]
+        state += [(weight, weight.value) for weight in self.frozen]
         return [*state, *zip(self.seed_states, tf.unstack(seeds), strict=True)]
 
     def _seeds(self, step, replica):

@@ -63,7 +63,7 @@ class SequenceClassifier(heads.LayersModel):
             return Objective(REGRESSION_LOSSES, regression_sums, soft=soft)
         return Objective(losses, heads.classification_sums, soft=heads.SOFT_CLASSES)
 
-    def losses(self, outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
+    def example_losses(self, outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
         """The training loss of every example, [B]."""
         if self.multi_label:
             return multi_label_losses(outputs, batch)
@@ -85,7 +85,9 @@ class SequenceClassifier(heads.LayersModel):
         first = ops.zeros_like(inputs["input_ids"][:, :1])  # [B, 1]
         encoded = self.encode(inputs, training, run_block=run_block, positions=first)
         if self.feature_layers:
-            vectors = heads.mean_pooling(encoded, inputs["input_mask"])  # [B, L * H]
+            mask = inputs.get("input_mask")
+            mask = ops.ones_like(inputs["input_ids"]) if mask is None else mask
+            vectors = heads.mean_pooling(encoded, mask)  # [B, L * H]
         else:
             vectors = encoded["pooled_output"]  # [B, H]
         return self.logits(vectors, training)

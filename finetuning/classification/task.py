@@ -150,7 +150,7 @@ class Classification:
     def _losses(self, model, labels, outputs):
         """The loss of each example, [N]."""
         logits = tf.constant(np.stack(outputs["logits"]))
-        return np.asarray(model.losses({"logits": logits}, {"label_ids": labels}))
+        return np.asarray(model.example_losses({"logits": logits}, {"label_ids": labels}))
 
     def illustrations(
         self, model: SequenceClassifier, examples: Examples, outputs: Outputs

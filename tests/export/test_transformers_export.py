@@ -102,7 +102,7 @@ def test_every_head(exported, case):
     if head in LABELS:
         values, dtype = LABELS[head]
         batch = {"label_ids": np.array(values, np.float32 if dtype == np.float32 else np.int32)}
-        assert_close(theirs["loss"], np.mean(loaded.model.losses(ours, batch)))
+        assert_close(theirs["loss"], np.mean(loaded.model.example_losses(ours, batch)))
     if loaded.labels:
         assert theirs["_labels"].tolist() == list(loaded.labels)
 

@@ -28,7 +28,7 @@ def test_few_examples_of_one_label(task_type, count, tmp_path):
     read = [Example(str(i), "서울", None, LABELS[task_type]) for i in range(count)]
     examples = task.encode(read, training=False)
     outputs = {"logits": [np.array([0.5, -0.5][: max(1, len(labels))], np.float32)] * count}
-    model = type("Model", (), {"losses": lambda *_: np.ones(count)})
+    model = type("Model", (), {"example_losses": lambda *_: np.ones(count)})
     results = task.measure(model, examples, outputs)
     assert set(results) == {*metrics, "loss"} and all(map(math.isfinite, results.values()))
     baseline = task.baseline(examples)

@@ -65,3 +65,24 @@ def test_the_head_is_exact_in_a_model_that_computes_in_bfloat16():
     assert np.abs(logits - tf.cast(tf.cast(logits, tf.bfloat16), tf.float32)).max() > 0
     by_head = model.head(pooled).numpy()
     np.testing.assert_allclose(by_head, expected, atol=1e-6, rtol=0)
+
+
+def test_rows_without_a_mask_are_all_tokens_for_layers_too():
+    """As for the encoder, and for the pooled head."""
+    encoder = tiny_model().encoder
+    ids = labelled_batch(2)["input_ids"]
+    for layers in ((), (0, -1)):
+        model = SequenceClassifier(encoder, 2, feature_layers=layers)
+        found = model({"input_ids": ids})["logits"]
+        masked = model({"input_ids": ids, "input_mask": np.ones_like(ids)})["logits"]
+        np.testing.assert_array_equal(found, masked)
+
+
+def test_keras_fits_it_itself():
+    """No name here takes the place of what Keras asks a model for."""
+    model, batch = classifier(), labelled_batch(3)
+    model.compile("sgd", {"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)})
+    inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    before = model.head.output_bias.numpy()
+    model.fit(inputs, {"logits": batch["label_ids"]}, verbose=0)
+    assert (model.head.output_bias.numpy() != before).any()

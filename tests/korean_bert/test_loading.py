@@ -51,7 +51,7 @@ def test_models_of_this_project(task, tmp_path):
     assert model.loaded.task == task and model.embed([TEXT]).shape == (1, 32)
 
 
-def test_the_best_checkpoint_and_chosen_ones(tmp_path):
+def test_the_best_checkpoint_and_chosen_ones(tmp_path, monkeypatch):
     """The folder's choice is the best one; a path to another chooses that."""
     trained = write_model(tmp_path)
     (tmp_path / BEST_FOLDER).mkdir()
@@ -62,6 +62,8 @@ def test_the_best_checkpoint_and_chosen_ones(tmp_path):
     best = load_model(tmp_path).embed(TEXT)
     assert np.abs(best - newest).max() > 0.01
     np.testing.assert_array_equal(load_model(tmp_path / BEST_FOLDER).embed(TEXT), best)
+    monkeypatch.chdir(tmp_path / BEST_FOLDER)
+    np.testing.assert_array_equal(load_model(".").embed(TEXT), best)
     np.testing.assert_array_equal(load_model(tmp_path / "model.ckpt-3").embed(TEXT), newest)
 
 

@@ -312,15 +312,15 @@ def test_heads_that_the_model_does_not_know_are_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("name", ("base[v2]", "base[v2", "back\\slash", "모델 *?", "plain"))
-def test_a_folder_of_any_name(tmp_path, monkeypatch, name):
+def test_a_folder_and_a_checkpoint_of_any_name(tmp_path, monkeypatch, name):
     """TensorFlow's reader takes some names for patterns, which match nothing."""
     (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path)
     array = np.arange(3, dtype=np.float32)
     for folder in (tmp_path / name, Path(name)):
-        prefix = str(folder / "model.ckpt-1")
-        write_arrays(prefix, {"a": array})
-        np.testing.assert_array_equal(google_arrays(prefix).read("a"), array)
+        for prefix in (str(folder / "model.ckpt-1"), str(folder / name)):
+            write_arrays(prefix, {"a": array})
+            np.testing.assert_array_equal(google_arrays(prefix).read("a"), array)
 
 
 def test_what_may_be_missing_must_be_part_of_the_model(tmp_path):
@@ -328,6 +328,8 @@ def test_what_may_be_missing_must_be_part_of_the_model(tmp_path):
     save_google_checkpoint(model, str(tmp_path / "model.ckpt"))
     with pytest.raises(InputError, match="'clss/'"):
         load_google_checkpoint(model, str(tmp_path / "model.ckpt"), allow_missing=("clss/",))
+    with pytest.raises(InputError, match="must be a list of prefixes. Received: 'cls/'"):
+        load_google_checkpoint(model, str(tmp_path / "model.ckpt"), allow_missing="cls/")
 
 
 def test_a_long_list_of_problems_is_cut(tmp_path):
@@ -343,3 +345,26 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
         (tmp_path / name).write_text("")
     remove_unfinished(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+
+
+@pytest.mark.parametrize("frozen", (lambda model: model, lambda model: model.encoder))
+def test_weights_that_keras_is_told_not_to_train(frozen, tmp_path):
+    prefix = str(tmp_path / "model.ckpt")
+    model, other = tiny_model(**ONE_LAYER), tiny_model(**ONE_LAYER)
+    expected = weights_of(model)
+    frozen(model).trainable = frozen(other).trainable = False
+    save_google_checkpoint(model, prefix)
+    assert set(google_arrays(prefix).shapes) == set(expected)
+    load_google_checkpoint(other, prefix)
+    assert_loaded(other, expected)
+
+
+def test_a_training_of_heads_alone_resumes_with_all_weights(tmp_path):
+    model, other = tiny_model(**ONE_LAYER), tiny_model(**ONE_LAYER)
+    model.encoder.trainable = other.encoder.trainable = False
+    prefix = checkpoint_path(tmp_path, 3)
+    write_arrays(prefix, TrainingState(model, make_optimizer("adamw", model), step=3).arrays())
+    resumed = TrainingState(other, make_optimizer("adamw", other))
+    resumed.load(prefix)
+    assert resumed.step == 3
+    assert_loaded(other, weights_of(model))

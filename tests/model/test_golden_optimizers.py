@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
-from bert_tf.optimization import OPTIMIZERS, WarmupPolynomialDecay
+from bert_tf.optimization import OPTIMIZERS, AdamWeightDecay, WarmupPolynomialDecay
 from tests.support.golden import (
     GOLDEN,
     TRAJECTORY,
@@ -118,3 +119,25 @@ def test_keras_calls_of_apply_do_the_same_update(name):
         for found, value in zip((variable, *found_slots), (weight, *slots), strict=True):
             np.testing.assert_allclose(found.numpy(), value, rtol=1e-5, atol=1e-7)
     assert int(optimizer.iterations) == 1
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_rows_of_a_table_are_a_gradient_too(name):
+    """What `GradientTape` returns of an embedding table; one of the rows is named twice."""
+    rng = np.random.default_rng(0)
+    start = rng.normal(size=(5, 4)).astype(np.float32)
+    rows = tf.IndexedSlices(tf.constant(start[:3]), tf.constant([3, 0, 3]), tf.constant([5, 4]))
+    found = []
+    for gradient in (rows, tf.convert_to_tensor(rows)):
+        table = keras.Variable(start, name="table")
+        optimizer = OPTIMIZERS[name](0.1)
+        optimizer.build([table])
+        optimizer.apply([gradient], [table])
+        found.append([v.numpy() for v in (table, *optimizer.slot_variables(table))])
+    np.testing.assert_equal(*found)
+
+
+def test_one_name_is_no_list_of_names_without_decay():
+    """Its letters are in most names, which would not be decayed."""
+    with pytest.raises(InputError, match="must be a list .* Received: 'bias'"):
+        AdamWeightDecay(0.1, exclude_from_weight_decay="bias")

@@ -89,7 +89,7 @@ def test_google_s_albert(tmp_path):
     assert found(str(write(tmp_path / "zh", *chinese))) == files
 
 
-def test_the_hub_s_albert(tmp_path):
+def test_the_hub_s_albert(tmp_path, monkeypatch):
     write(tmp_path / "assets", "albert_config.json", "30k-clean.model", "30k-clean.vocab")
     write(tmp_path, "saved_model.pb", "variables/variables.index")
     assert found(str(tmp_path)) == {
@@ -97,6 +97,8 @@ def test_the_hub_s_albert(tmp_path):
         "init_checkpoint": "variables/variables",
         "spm_model_file": "assets/30k-clean.model",
     }
+    monkeypatch.chdir(tmp_path / "assets")
+    assert ModelFolder.open(".").checkpoint == str(tmp_path / "variables" / "variables")
 
 
 def test_this_project_s(tmp_path):

@@ -67,6 +67,7 @@ WRONG = {
     "no task": ({"TF_CONFIG": json.dumps({"cluster": TWO})}, "which worker this is"),
     "no index": (configured(TWO, {"type": "worker"}), "which worker this is"),
     "an evaluator": (configured(TWO, {"type": "evaluator", "index": 0}), "Received: 'evaluator'"),
+    "a list of types": (configured(TWO, {"type": ["worker"], "index": 0}), "Received: ['worker']"),
     "no such chief": (configured(TWO, CHIEF), "a job of its cluster (worker). Received: 'chief'"),
     "index too large": (configured(TWO, worker(2)), "must be below 2, the number of addresses"),
     "index negative": (configured(TWO, worker(-1)), "must be a number. Received: -1"),

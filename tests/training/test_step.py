@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.optimization import OPTIMIZERS
 from bert_tf.pretraining import loss_sums
 from bert_tf.training.evaluation import EvaluationStep
 from bert_tf.training.step import TrainingStep
@@ -18,6 +19,7 @@ from tests.support.tiny_models import (
     random_batch,
     set_training_state,
     split_batch,
+    step_of,
     strategy_of,
     tensors,
     tiny_model,
@@ -290,3 +292,15 @@ def test_gradient_of_one_replica_that_is_not_finite():
     assert float(metrics["skipped"]) == 1
     assert_bits_equal(training_state(step), before)
     assert float(step(split_batch(batch, strategy))["skipped"]) == 0
+
+
+@pytest.mark.parametrize("recompute", ("none", "block"))
+def test_what_keras_is_told_not_to_train_stays(recompute):
+    model = tiny_model(dropout=RATE, **ONE_LAYER)
+    model.encoder.trainable = False
+    optimizer = OPTIMIZERS["adamw"](1e-2)
+    optimizer.build(model.trainable_variables)
+    before = weights_of(model)
+    step_of(model, optimizer, recompute=recompute)(tensors(random_batch(0)))
+    for name, value in weights_of(model).items():
+        assert (value == before[name]).all() == name.startswith("bert/"), name
