@@ -272,7 +272,7 @@ def evaluate(
     from bert_tf.input.pipeline import most_frequent_share
 
     flags = job.flags
-    of = "" if flags.eval_input_file else " of the training files"
+    of = " of the training files" if flags.do_train and not flags.eval_input_file else ""
     session.print(f"evaluating on {evaluator.records:,} records{of}")
     results = {**evaluator.run(), "global_step": state.step}
     if not session.chief:

@@ -122,7 +122,7 @@ class Session:
             return
         self.print("***** Eval results *****")
         for name in sorted(results):
-            self.print(f"  {name} = {as_shown(results[name])}")
+            self.print(f"  {name} = {as_shown(name, results[name])}")
         if note:
             self.print(f"  ({note})")
         if draw:

@@ -201,9 +201,13 @@ def first_records(
     return [{k: v[0] for k, v in batch.items()} for batch in dataset.as_numpy_iterator()]
 
 
-def as_shown(value: float) -> str:
-    """A result, rounded for display; the file has all its digits."""
-    return str(value) if isinstance(value, int) else f"{value:.4f}"
+def as_shown(name: str, value: float) -> str:
+    """A result, rounded for display; the file has all its digits.
+
+    A threshold is not rounded: it is given to a program again, and answers at its very value.
+    """
+    exact = isinstance(value, int) or name.endswith("_thresh")
+    return str(value) if exact else f"{value:.4f}"
 
 
 def write_results(directory: str, results: Mapping[str, float]) -> str:

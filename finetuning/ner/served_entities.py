@@ -100,9 +100,11 @@ def align(units: Units, spans: tf.RaggedTensor, text_starts: tf.Tensor) -> Align
     # piece's beginning to the last that begins before its end.
     low = tf.searchsorted(units.ends + units.text_starts, begin, "right", tf.int64)  # [P]
     high = tf.searchsorted(units.starts + units.text_starts, end, "left", tf.int64)
-    high = tf.where(begin < end, tf.maximum(low, high), low)
+    has_characters = begin < end  # word-end markers have none, and touch no unit
+    high = tf.where(has_characters, tf.maximum(low, high), low)
     # Those that no earlier piece touches belong to it.
-    before = tf.concat([[tf.constant(0, tf.int64)], high[:-1]], axis=0)[: tf.size(high)]
+    reached = tf.concat([[0], tf.boolean_mask(high, has_characters)], axis=0)
+    before = tf.gather(reached, tf.cumsum(tf.cast(has_characters, tf.int64), exclusive=True))  # [P]
     owned = tf.minimum(tf.maximum(low, before), high)
     begins = owned < high
     touched = tf.where(low < high, low, -1)

@@ -153,6 +153,6 @@ def evaluation(loaded: LoadedModel) -> dict[str, str]:
     if results.get("global_step") != step_of(loaded.source):
         return {}
     return {
-        name: as_shown(int(value) if value.is_integer() else value)
+        name: as_shown(name, int(value) if value.is_integer() else value)
         for name, value in results.items()
     }

@@ -11,13 +11,15 @@ from finetuning.ner import served_entities as entities
 from finetuning.ner import serving as ner
 from finetuning.ner.data import FORMATS, NerDataset, Sentence
 from finetuning.ner.head import TokenClassifier
-from finetuning.ner.labels import check_tags, decode
+from finetuning.ner.labels import align, check_tags, decode
 from finetuning.ner.task import NamedEntityRecognition
+from finetuning.serving.characters import Characters
 from tests.support.models.served_models import call_signature, loaded_model, quietly, strong_head
 from tests.support.task_data import CONTEXTS, read_table, write_tokenizer
 from tests.support.tiny_models import tensors
 from tests.support.tokenizer_cases import TEXTS, write_vocabulary
 from tokenization import KoreanTokenizer
+from tokenization.tf_graph.graph import GraphTokenizer
 
 TAGS = ("B-PS", "I-PS", "O", "B-LC", "I-LC")
 LENGTH = 16
@@ -30,8 +32,12 @@ def tokenizers(tmp_path_factory):
         "word_end_marker": "\u2581", "word_end_marker_at": "eojeol", "unknown": "character",
         "jamo_fallback": True, "do_lower_case": True, "shorten_runs": 2, "drop_invisible": True,
     }  # fmt: skip
-    path = write_vocabulary(folder / "odd.txt", "\u2581")
-    return {"plain": write_tokenizer(folder), "odd": quietly(KoreanTokenizer, path, **odd)}
+    marked = {"word_end_marker": "_", "unknown": "character"}
+    made = {"plain": write_tokenizer(folder)}
+    for name, options in (("odd", odd), ("marked", marked)):
+        path = write_vocabulary(folder / f"{name}.txt", options["word_end_marker"])
+        made[name] = quietly(KoreanTokenizer, path, **options)
+    return made
 
 
 def texts():
@@ -50,18 +56,47 @@ def tagger(tokenizer, task):
 
 def sentences(by_character):
     """The texts as run_ner reads them: characters, or words."""
-    made = []
-    for number, text in enumerate(texts()):
-        if by_character:
-            units = [(i, i + 1) for i, character in enumerate(text) if character != " "]
-        else:
-            words, units, place = text.split(), [], 0
-            for word in words:
-                place = text.index(word, place)
-                units.append((place, place + len(word)))
-                place += len(word)
-        made.append(Sentence(str(number), text, tuple(units), ("O",) * len(units)))
-    return made
+    return [sentence(str(number), text, by_character) for number, text in enumerate(texts())]
+
+
+def sentence(name, text, by_character):
+    if by_character:
+        units = [(i, i + 1) for i, character in enumerate(text) if character != " "]
+    else:
+        words, units, place = text.split(), [], 0
+        for word in words:
+            place = text.index(word, place)
+            units.append((place, place + len(word)))
+            place += len(word)
+    return Sentence(name, text, tuple(units), ("O",) * len(units))
+
+
+@pytest.mark.parametrize("by_character", (True, False))
+@pytest.mark.parametrize("name", ("plain", "odd", "marked"))
+def test_alignment(tokenizers, name, by_character):
+    """A marker before punctuation, or instead of a space, has an empty span inside a word."""
+    import tensorflow as tf
+
+    tokenizer = tokenizers[name]
+    raw = sentences(by_character)
+    raw += [sentence("marked", "학교,나 영화\u2581영화. 나\u2581\u2581나", by_character)]
+    text = tf.constant([sentence.text for sentence in raw])
+    characters = Characters(text)
+    units = entities.find_units(characters, by_character)
+    graph = GraphTokenizer(tokenizer)
+    _, spans = graph.encode_with_offsets(text)
+    found = entities.align(units, spans, characters.rows.row_starts())
+    unit_starts, piece_starts = units.splits.numpy(), spans.row_splits.numpy()
+    for i, one in enumerate(raw):
+        expected = align(tokenizer, one)
+        of_units = found.owners.numpy()[unit_starts[i] : unit_starts[i + 1]]
+        pieces = slice(piece_starts[i], piece_starts[i + 1])
+        of_pieces = found.units.numpy()[pieces]
+        moved = np.where(of_units < 0, -1, of_units - piece_starts[i])
+        assert moved.tolist() == expected.owners, one.text
+        moved = np.where(of_pieces < 0, -1, of_pieces - unit_starts[i])
+        assert moved.tolist() == expected.units, one.text
+        assert found.begins.numpy()[pieces].tolist() == expected.begins, one.text
 
 
 @pytest.mark.slow

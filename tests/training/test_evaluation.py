@@ -174,7 +174,10 @@ def test_results_as_lines(tmp_path):
     with open(path, encoding="utf-8") as file:
         assert file.read() == "examples = 20\nglobal_step = 8\nloss = 0.3333333333333333\n"
     assert read_results(str(tmp_path)) == results
-    assert [as_shown(each) for each in (20, 1 / 3, 12345.678901)] == ["20", "0.3333", "12345.6789"]
+    numbers = (20, 1 / 3, 12345.678901)
+    assert [as_shown("f1", each) for each in numbers] == ["20", "0.3333", "12345.6789"]
+    # Given to --null_score_diff_threshold, -0.7869 would leave out the answer at the threshold.
+    assert as_shown("eval_best_f1_thresh", -0.786896824836731) == "-0.786896824836731"
     (tmp_path / "eval_results.txt").write_bytes(b"loss = 1.0\nexamp\xffles = 3\n")
     with pytest.raises(InputError, match="eval_results.txt must hold lines"):
         read_results(str(tmp_path))
