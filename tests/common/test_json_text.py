@@ -60,7 +60,7 @@ def test_classification_writes_what_it_read(tmp_path):
     task = Classification(dataset, write_tokenizer(tmp_path), 8)
     examples = task.encode(read, training=False)
     outputs = {"logits": [np.array([0.0, 1.0], np.float32)] * 2}
-    model = type("Model", (), {"losses": lambda *_: np.array([1.0, 2.0])})
+    model = type("Model", (), {"example_losses": lambda *_: np.array([1.0, 2.0])})
     texts = task.illustrations(model, examples, outputs).texts
     assert "글 \ufffd" in texts["most_wrong"].encode("utf-8").decode()
     (path,) = task.write_predictions(str(tmp_path), "dev", examples, outputs)

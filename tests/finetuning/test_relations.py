@@ -273,7 +273,7 @@ def test_measuring_and_the_baseline(tmp_path):
     examples = task.encode(raw, training=False)
     logits = np.zeros((3, 30), np.float32)
     logits[:2, 0], logits[2, 5] = 3, 3
-    model = type("Model", (), {"losses": lambda *_: np.ones(3)})
+    model = type("Model", (), {"example_losses": lambda *_: np.ones(3)})
     found = task.measure(model, examples, {"logits": list(logits)})
     assert found == {"relation_micro_f1": 1.0, "auprc": 1.0, "loss": 1.0}
     assert task.best_by == ("eval_relation_micro_f1", True)

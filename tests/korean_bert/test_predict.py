@@ -186,7 +186,7 @@ def test_what_is_refused(task, texts, message, tmp_path):
 def test_nothing_and_other_labels(tmp_path):
     write_folder(tmp_path, task="ner", labels="A,B,C")
     model = load_model(tmp_path)
-    with pytest.raises(InputError, match="the classes must be O and B-X .* with A, B, C"):
+    with pytest.raises(InputError, match="the classes must be O and, of each .* with A, B, C"):
         model.predict([])
     write_folder(tmp_path / "m", task="ner")
     assert load_model(tmp_path / "m").predict([]) == []
