@@ -66,8 +66,7 @@ def describe(explored: Explored) -> dict[str, Any]:
 
 
 def _pooling_of(model):
-    """How the model makes one vector of a text; None where it does so in another way than is known
-    here, as a folder of sentence-transformers with more modules."""
+    """The pooling of the model's vectors; None of unknown modules of sentence-transformers."""
     try:
         return model.pooling
     except InputError:
