@@ -139,11 +139,8 @@ def find_data(data_dir: str, task: BenchmarkTask) -> str:
     It may be in another one of its name, as where an archive was unpacked there; run_squad looks
     only where it is told.
     """
-    folder = os.path.join(data_dir, task.folder)
-    inner = os.path.join(folder, task.folder)
-    names = [name for names in task.files.values() for name in names]
-    outside = any(os.path.isfile(os.path.join(folder, name)) for name in names)
-    return inner if os.path.isdir(inner) and not outside else folder
+    first = next(iter(task.files.values()))[0]
+    return os.path.dirname(find_file(first, os.path.join(data_dir, task.folder), task.folder))
 
 
 def find_flagfile(benchmark: str, model_type: str, hidden_size: int | None, task: str) -> Path:
