@@ -1,7 +1,7 @@
-"""Turns a model's outputs for windows into answers to questions, and writes them.
+"""Turns a model's outputs for windows into answers to questions, and writes them to files.
 
-Shapes: T pieces of a row, W pieces of the context in a window, L lengths of answers, N spans,
-K starts that a beam keeps, J ends that it keeps of each.
+Shapes: T tokens (pieces) of a row, W context tokens of a window, L answer lengths, N spans,
+K starts kept by a beam, J ends kept per start.
 """
 
 import json
@@ -16,18 +16,18 @@ from finetuning.metrics import largest, softmax
 from finetuning.question_answering.data import Question
 from finetuning.question_answering.windows import ContextWindow, answer_span
 
-# The start and end score of "" where no window has a valid span, as google-research/albert.
+# The start and end scores of "" if no window has a valid span, as in google-research/albert.
 NO_ANSWER_SCORE = -1e6
 
-# How many times n_best_size spans are first turned into texts, as different spans may have the same
-# text; if that is too few, the number is multiplied by it again.
+# At first, n_best_size times this number of spans are turned into texts, as different spans may
+# have the same text. If too few texts are found, the number of spans is multiplied by it again.
 SPANS_PER_TEXT = 5
 
 
-# The start and the end logits of a window, [T or more] each.
+# The start and end logits of a window, each [T or more].
 SpanLogits = tuple[np.ndarray, np.ndarray]
 
-# What a model returned for a window.
+# A model's output for a window.
 Output = TypeVar("Output")
 
 
@@ -41,7 +41,7 @@ class Spans(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A candidate answer; "" means that there is none."""
+    """A candidate answer; the text "" means "no answer"."""
 
     text: str
     start_score: float
@@ -58,16 +58,16 @@ class PredictedAnswers(NamedTuple):
 
     texts: dict[str, str]  # id -> the best answer, "" only if there is no valid span
     nbest: dict[str, list[Candidate]]  # id -> the best `Candidate`s, the best first
-    # id -> how much higher "no answer" scores than that answer; empty if every question has one.
+    # id -> how far "no answer" outscores the best answer (of beams see `answer_by_beams`), or {}.
     null_odds: dict[str, float]
 
 
 def allowed_spans(window: ContextWindow, max_answer_length: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first and the last piece, [N] each, of every valid span of a window.
+    """Returns the first and last token, each [N], of every valid span of a window.
 
-    A valid span is not too long, and its start has its maximal context in this window.
+    A valid span is not too long, and this window shows the most context around its start.
     google-research/bert considers only the n_best_size best starts and ends, so its best answer
-    never scores higher than the best of these.
+    never scores higher than the best of these spans.
     """
     count = len(window.spans)
     lengths = np.arange(min(max_answer_length, count))  # [L], each less one
@@ -80,9 +80,9 @@ def allowed_spans(window: ContextWindow, max_answer_length: int) -> tuple[np.nda
 def beam_spans(
     window: ContextWindow, beams: Mapping[str, np.ndarray], max_answer_length: int
 ) -> Spans:
-    """Finds the valid spans of a window's beam, as google-research/albert run_squad_v2.py.
+    """Returns the valid spans in a window's beam, as in google-research/albert run_squad_v2.py.
 
-    The beam has start_top_log_probs and start_top_index [K], end_top_log_probs and end_top_index
+    `beams` has start_top_log_probs and start_top_index [K], end_top_log_probs and end_top_index
     [K * J].
     """
     count, starts = len(window.spans), len(beams["start_top_index"])
@@ -100,9 +100,9 @@ def beam_spans(
 def best_candidates(
     context: str, windows: Sequence[ContextWindow], spans: Sequence[Spans], n_best_size: int
 ) -> list[Candidate]:
-    """Finds the best answers in a question's windows; each text is returned once.
+    """Returns the best answers in a question's windows, each text once.
 
-    The best come first; equal ones in the order of window, start and end.
+    The best come first; ties are in the order of window, start and end.
     """
     merged = Spans(*(np.concatenate(parts) for parts in zip(*spans, strict=True)))
     owner = np.repeat(np.arange(len(spans)), [len(of_window.first) for of_window in spans])
@@ -136,14 +136,14 @@ def answer_by_spans(
     """Computes answers from the logits of a `SpanModel`.
 
     Args:
-        windows: of all questions.
+        windows: the windows of all questions.
         outputs: (start logits, end logits) of each window, arrays [T or more].
-        n_best_size: the most candidates of each question, in addition to "no answer".
-        max_answer_length: the most pieces of an answer.
-        version_2_with_negative: whether "no answer", which has [CLS]'s logits, is a candidate.
+        n_best_size: the maximum number of candidates per question, in addition to "no answer".
+        max_answer_length: the maximum number of tokens in an answer.
+        version_2_with_negative: whether "no answer", scored by [CLS]'s logits, is a candidate.
 
     Returns:
-        The answers; the score of "no answer" is the lowest of all windows.
+        The answers; "no answer" has its lowest score over all windows.
     """
     answered = PredictedAnswers({}, {}, {})
     for question, group in by_question(questions, windows, outputs):
@@ -173,8 +173,8 @@ def answer_by_beams(
 ) -> PredictedAnswers:
     """Computes answers from the beams of a `BeamSpanModel`; arguments as for `answer_by_spans`.
 
-    The outputs are for each window the beams that `beam_spans` takes, with cls_logits, a scalar,
-    whose lowest of all windows are the null_odds.
+    Each window's output is the `beams` of `beam_spans` with a scalar cls_logits. A question's
+    null_odds are its lowest cls_logits over all windows.
     """
     answered = PredictedAnswers({}, {}, {})
     for question, group in by_question(questions, windows, outputs):
@@ -190,7 +190,7 @@ def answer_by_beams(
 def by_question(
     questions: Sequence[Question], windows: Sequence[ContextWindow], outputs: Iterable[Output]
 ) -> Iterator[tuple[Question, list[tuple[ContextWindow, Output]]]]:
-    """Yields each question, and (window, output) of all its windows."""
+    """Yields each question with the (window, output) pairs of all its windows."""
     groups: list[list[tuple[ContextWindow, Output]]] = [[] for _ in questions]
     for window, output in zip(windows, outputs, strict=True):
         groups[window.question].append((window, output))
@@ -198,7 +198,7 @@ def by_question(
 
 
 def with_threshold(answered: PredictedAnswers, threshold: float | None) -> dict[str, str]:
-    """The answers, id -> text: "" where null_odds are above the threshold.
+    """Returns the answers, id -> text, with "" where null_odds are above the threshold.
 
     If the threshold is None, every question is answered.
     """
@@ -209,7 +209,7 @@ def with_threshold(answered: PredictedAnswers, threshold: float | None) -> dict[
 
 
 def candidate_probabilities(candidates: Sequence[Candidate]) -> np.ndarray:
-    """The probability of each candidate among all of a question."""
+    """Returns the probability of each candidate among all candidates of a question."""
     return softmax(np.array([candidate.score for candidate in candidates]))
 
 
@@ -221,7 +221,7 @@ def write_answers(
 ) -> list[str]:
     """Writes predictions.json, nbest_predictions.json and, if there are odds, null_odds.json.
 
-    The threshold is as for `with_threshold`, the scores are called "logit", or "log_prob" for a
+    `threshold` is as in `with_threshold`; `score_name` is "logit", or "log_prob" for a
     `BeamSpanModel`. Returns the paths.
     """
     nbest = {}

@@ -1,8 +1,8 @@
-"""ALBERT's head for SQuAD 2.0, on BERT or ALBERT: a beam search in which ends depend on starts.
+"""Defines ALBERT's head for SQuAD 2.0, a beam search in which ends depend on starts.
 
-As google-research/albert run_squad_v2.py.
+As in google-research/albert run_squad_v2.py; the encoder may be BERT or ALBERT.
 
-Shapes: B batch, T tokens, H hidden, K starts that the beam keeps, J ends that it keeps of each.
+Shapes: B batch, T tokens, H hidden, K starts kept by the beam, J ends kept per start.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,14 +34,14 @@ BEAM_NAMES = {
     "head/answerable_kernel": "answer_class/dense_1/kernel",
 }
 
-# As google-research/albert: how many starts the beam keeps, and how many ends of each.
+# The number of starts that the beam keeps, and of ends per start, as in google-research/albert.
 START_N_TOP = 5
 END_N_TOP = 5
 
-# As google-research/albert: the rate of dropout before the last projection of answerability.
+# The dropout rate before the last projection for answerability, as in google-research/albert.
 DROPOUT = 0.1
 
-# Subtracted where no answer may be, as google-research/albert.
+# Subtracted where no answer is allowed, as in google-research/albert.
 MASKED_LOGIT = 1e30
 
 # The losses of the objective, by name.
@@ -70,7 +70,7 @@ class BeamSpanHead(keras.layers.Layer):
         size = self.config.hidden_size
 
         def add(name, *shape):
-            # autocast=False: these keep their precision inside a model that computes in bfloat16.
+            # autocast=False keeps the weights' precision in a model that computes in bfloat16.
             initial = "zeros" if len(shape) == 1 else initializer(self.config)
             return self.add_weight(name=name, shape=shape, initializer=initial, autocast=False)
 
@@ -84,13 +84,13 @@ class BeamSpanHead(keras.layers.Layer):
         self.answerable_kernel = add("answerable_kernel", size, 1)
 
     def starts(self, x: Any, p_mask: Any) -> Any:
-        """The logits of starts: [B, T, H] and [B, T] -> [B, T], masked, in float32 at least."""
+        """Returns masked start logits: [B, T, H] and [B, T] -> [B, T], in float32 or wider."""
         x = ops.cast(x, self.variable_dtype)
         logits = ops.matmul(x, self.start_kernel)[..., 0] + self.start_bias  # [B, T]
         return masked(logits, p_mask)
 
     def ends(self, x: Any, positions: Any, p_mask: Any) -> Any:
-        """The logits of ends, [B, K, T] in float32 at least, masked, for the starts [B, K]."""
+        """Returns masked end logits, [B, K, T] in float32 or wider, for the starts [B, K]."""
         size = self.config.hidden_size
         # The only large products of this head, computed in the model's precision.
         kernel = ops.cast(self.end_hidden_kernel, self.compute_dtype)  # [2H, H]
@@ -104,7 +104,7 @@ class BeamSpanHead(keras.layers.Layer):
         return masked(logits, p_mask[:, None])
 
     def answerable(self, x: Any, start_logits: Any, training: bool | None = None) -> Any:
-        """The logit of there being no answer: [B, T, H] and [B, T] -> [B]."""
+        """Returns the logit of "there is no answer": [B, T, H] and [B, T] -> [B]."""
         x = ops.cast(x, self.variable_dtype)
         weights = ops.softmax(start_logits, axis=-1)[:, None]  # [B, 1, T]
         start = ops.matmul(weights, x)[:, 0]  # [B, H]
@@ -115,7 +115,7 @@ class BeamSpanHead(keras.layers.Layer):
 
 
 def masked(logits: Any, p_mask: Any) -> Any:
-    """Logits where p_mask is 0, and -1e30 where it is 1."""
+    """Returns the logits where p_mask is 0, and -1e30 where it is 1."""
     p_mask = ops.cast(p_mask, logits.dtype)
     return logits * (1.0 - p_mask) - MASKED_LOGIT * p_mask
 
@@ -127,7 +127,7 @@ class BeamSpanModel(HeadModel):
     Args:
         start_n_top: K.
         end_n_top: J.
-        dropout: the rate of dropout in the layers that predict answerability.
+        dropout: the dropout rate in the layers that predict answerability.
 
     Example:
         model = BeamSpanModel(AlbertModel(config))
@@ -164,15 +164,15 @@ class BeamSpanModel(HeadModel):
         """Runs the encoder with the head.
 
         Args:
-            inputs: the encoder's inputs with p_mask, a dict of [B, T] integers; p_mask is 1 where
-                no answer may be. With start_positions [B], ends are computed for these starts;
-                without it for the best starts.
+            inputs: the encoder's inputs and p_mask, a dict of [B, T] integers; p_mask is 1 where
+                no answer is allowed. With start_positions [B], ends are computed for these starts,
+                otherwise for the best starts.
 
         Returns:
-            A dict in float32 at least: "cls_logits" [B]; the higher, the less likely an answer
-            exists. With start_positions also "start_logits" and "end_logits" [B, T]. Without it
+            A dict in float32 or wider: "cls_logits" [B]; the higher, the less likely an answer
+            exists. With start_positions also "start_logits" and "end_logits" [B, T]; otherwise
             "start_top_log_probs" and "start_top_index" [B, K], "end_top_log_probs" and
-            "end_top_index" [B, K * J], first the ends of the first start.
+            "end_top_index" [B, K * J], beginning with the ends of the first start.
         """
         x = self.encoder(inputs, training=training, run_block=run_block)["sequence_output"]
         p_mask = inputs["p_mask"]
@@ -182,8 +182,8 @@ class BeamSpanModel(HeadModel):
             positions = inputs["start_positions"][:, None]  # [B, 1]
             end_logits = self.head.ends(x, positions, p_mask)[:, 0]  # [B, T]
             return {**outputs, "start_logits": start_logits, "end_logits": end_logits}
-        # A row may be shorter than the beam is wide. A graph that is served has no length yet; its
-        # caller makes the rows long enough.
+        # A row may be shorter than the beam width. In a served graph the length is unknown, and
+        # the caller pads the rows to the beam width.
         length = x.shape[1] or max(self.start_n_top, self.end_n_top)
         starts, ends = (min(n, length) for n in (self.start_n_top, self.end_n_top))
         top, index = ops.top_k(ops.log_softmax(start_logits), starts)  # [B, K]
@@ -208,21 +208,21 @@ class BeamSpanModel(HeadModel):
 
 
 def _soft_beams(outputs, targets, temperature):
-    """`soft_spans`, ends given the true starts, and half the divergence of answerability: [B]."""
+    """Adds half the divergence of answerability to `soft_spans` given the true starts: [B]."""
     own, theirs = outputs["cls_logits"], targets["cls_logits"]
     spans = soft_spans(outputs, targets, temperature)
     return spans + soft_binary_divergence(own, theirs, temperature) * 0.5
 
 
 def answerable_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
-    """Half the cross entropy of is_impossible [B], that there is no answer: [B]."""
+    """Returns half the cross entropy of is_impossible ("there is no answer"), [B]."""
     logits = outputs["cls_logits"]
     labels = ops.cast(batch["is_impossible"], logits.dtype)
     return ops.binary_crossentropy(labels, logits, from_logits=True) * 0.5
 
 
 def beam_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
-    """`span_sums`, and the `weighted_sums` "answerable_..." of `answerable_losses`."""
+    """Returns `span_sums` and the `weighted_sums` "answerable_..." of `answerable_losses`."""
     correct = ops.equal(outputs["cls_logits"] > 0, ops.cast(batch["is_impossible"], "bool"))
     losses = answerable_losses(outputs, batch)
     answerable = weighted_sums("answerable", losses, batch["span_weights"], correct)

@@ -1,6 +1,6 @@
 """Caches tokenized questions in a file, with a fingerprint of the questions and the tokenizer.
 
-Shapes: N questions, M contexts, Q pieces of all questions, C pieces of all contexts.
+Shapes: N questions, M contexts, Q tokens of all questions, C tokens of all contexts.
 """
 
 import hashlib
@@ -15,17 +15,17 @@ from finetuning.question_answering.data import Question
 from finetuning.question_answering.windows import EncodedQuestion, encode_questions
 from tokenization.base import TokenizerInterface
 
-# To be raised when the same questions would be tokenized, or stored, differently.
+# Increase it when the same questions would be tokenized or stored differently.
 CACHE_VERSION = 1
 
 
 def load_or_encode(
     path: str, tokenizer: TokenizerInterface, questions: Sequence[Question], max_query_length: int
 ) -> tuple[list[EncodedQuestion], bool]:
-    """Loads the pieces of questions from a file, or tokenizes the questions and writes the file.
+    """Loads tokenized questions from a file, or tokenizes the questions and writes the file.
 
-    The .npz file is replaced if it is damaged or holds other questions. Returns too whether they
-    were in the file.
+    The .npz file is replaced if it is damaged or holds different questions. The second value
+    returned is whether the questions were loaded.
     """
     fingerprint = fingerprint_of(tokenizer, questions, max_query_length)
     encoded = _load(path, fingerprint)
@@ -37,7 +37,7 @@ def load_or_encode(
 
 
 def is_cache(path: str) -> bool:
-    """Whether a file, which exists, may be replaced: one of `load_or_encode`, empty or damaged."""
+    """Returns True if an existing file is a cache of `load_or_encode`, empty or a damaged zip."""
     with open(path, "rb") as file:
         start = file.read(2)
     if start != b"PK":
@@ -52,11 +52,11 @@ def is_cache(path: str) -> bool:
 def fingerprint_of(
     tokenizer: TokenizerInterface, questions: Sequence[Question], max_query_length: int
 ) -> str:
-    """A SHA-256 (hexadecimal) of everything that the pieces depend on."""
+    """Returns a SHA-256 (hexadecimal) of everything that the tokens depend on."""
     digest = hashlib.sha256()
 
     def add(value):
-        # With its length, so that different lists of texts are different bytes.
+        # The length makes different lists of texts different bytes.
         value = str(value).encode("utf-8", "surrogatepass")
         digest.update(f"{len(value)}:".encode() + value)
 
@@ -91,7 +91,7 @@ def _save(path, fingerprint, encoded):
 
 
 def _load(path, fingerprint):
-    """The `EncodedQuestion`s of a file; None if it is missing, damaged or of other questions."""
+    """Returns a file's `EncodedQuestion`s; None if missing, damaged or for different questions."""
     try:
         with np.load(path) as file:
             if str(file["fingerprint"]) != fingerprint:

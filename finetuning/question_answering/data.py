@@ -11,21 +11,21 @@ from finetuning.tables import json_field, shortened
 
 
 class Answer(NamedTuple):
-    """A part of the context."""
+    """An answer, which is a part of the context."""
 
     text: str
     start: int  # its first character in the context
 
 
 class Question(NamedTuple):
-    """A question about a text; questions about the same text share one string."""
+    """A question about a text; questions about the same text share one `context` string."""
 
     id: str
     question: str
     context: str
-    answers: tuple[Answer, ...]  # of `Answer`s; empty if not published, or if there is none
+    answers: tuple[Answer, ...]  # empty if there is no answer, or if none is published
     is_impossible: bool
-    article: str = ""  # the title of the article that the text is from, or its number in the file
+    article: str = ""  # the title of the text's article, or its number in the file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,12 +34,12 @@ class QuestionDataset:
 
     benchmark: str  # a key of `finetuning.question_answering.scores.BENCHMARKS`
     version_2_with_negative: bool  # whether there may be questions without an answer
-    # split -> what `read_questions` returned for its file
+    # split -> the questions and counts that `read_questions` returned for its file
     files: dict[str, tuple[list[Question], dict[str, int]]]
 
     @property
     def splits(self) -> dict[str, bool]:
-        """Each split -> whether its answers are known."""
+        """A map from each split to whether its answers are known."""
         return {
             split: any(entry.answers or entry.is_impossible for entry in questions)
             for split, (questions, _) in self.files.items()
@@ -49,7 +49,7 @@ class QuestionDataset:
 def read_dataset_split(
     dataset: QuestionDataset, split: str, data_dir: str | None
 ) -> tuple[list[Question], dict[str, int]]:
-    """The questions of a split, and what was changed in it or left out: a dict of counts."""
+    """Returns the questions of a split, and counts of what was changed or left out in it."""
     return dataset.files[split]
 
 
@@ -58,7 +58,7 @@ LEFT_OUT = "questions left out, whose answers are not in their text"
 NOT_FOUND = "answers that are not in their text"
 IGNORED = "answers of impossible questions ignored"
 
-# Questions that a message names.
+# The maximum number of bad answers that a message names.
 SHOWN = 5
 
 
@@ -75,25 +75,25 @@ def read_questions(
     Args:
         path: JSON in the format of SQuAD, which KorQuAD 1.0 and KLUE-MRC share.
         version_2_with_negative: whether there may be questions without an answer.
-        with_answers: whether answers are read, as for training and scoring; every question must
+        with_answers: whether to read answers, as for training and scoring; every question must
             then have them.
-        articles: (first, end) of the articles to read, in the order of the file, 0 the first; None:
+        articles: (first, end) of the articles to read, counted from 0 in the file's order. Default:
             all.
-        bad_answers: what becomes of answers that do not occur in their texts: "refuse"; "leave out"
-            leaves them out, with the question where it has no other; "keep" keeps their texts, with
-            -1 as their start, as the score compares texts alone.
-        text: what the file holds, of one that may be in any encoding; None: it is read, as UTF-8
-            or what else JSON may be in.
+        bad_answers: how to treat answers that do not occur in their texts: "refuse" raises an
+            error; "leave out" drops them, and questions without other answers; "keep" keeps their
+            texts with the start -1, as the score compares only texts.
+        text: the decoded contents of a file that may be in any encoding. Default: the file is read
+            as UTF-8 or any other encoding that JSON allows.
 
     Returns:
-        The questions, and counts: of answers whose offset in the file was wrong, which was replaced
-        by the nearest occurrence in the text; of bad answers; of answers of questions that are
-        marked as impossible, which have none.
+        The questions, and counts of: answers whose wrong offset in the file was replaced by the
+        nearest occurrence in the text; bad answers; questions left out; ignored answers of
+        questions that are marked as impossible.
 
     Raises:
-        InputError: the file is missing, empty, not JSON or of another format; two questions share
-            an id; answers do not occur in their texts, all in one message; a question has no
-            answer and must have one; the file has fewer articles.
+        InputError: the file is missing, empty, not JSON or of a different format; two questions
+            share an id; answers do not occur in their texts (one message for all); a question lacks
+            a required answer; the file has too few articles.
     """
     content = read_json(read_bytes(path) if text is None else text, path)
     questions, bad = [], []
@@ -119,7 +119,7 @@ def read_questions(
             if with_answers:
                 entries = json_field(entry, "answers", list, here)
                 if impossible and version_2_with_negative and entries:
-                    # Trained as a question without an answer, so scored as one.
+                    # Training treats the question as having no answer, so scoring does too.
                     counts[IGNORED] += len(entries)
                     entries = []
                 answers, lost = _answers(entries, context, here, counts)
@@ -146,9 +146,9 @@ def read_questions(
 
 
 def has_answers(path: str, articles: tuple[int, int] | None = None) -> bool:
-    """Whether any question of a file has an answer, or is marked as impossible.
+    """Returns True if any question of a file has an answer or is marked as impossible.
 
-    `articles` are those to look at, as `read_questions` takes them.
+    `articles` selects articles, as in `read_questions`.
     """
     content = read_json(read_bytes(path), path)
     first, end = articles or (0, None)
@@ -160,11 +160,11 @@ def has_answers(path: str, articles: tuple[int, int] | None = None) -> bool:
             for entry in paragraph["qas"]
         )
     except (AttributeError, KeyError, TypeError):
-        return True  # of another format, which `read_questions` reports
+        return True  # a different format, which `read_questions` reports
 
 
 def _paragraphs(content, path, articles):
-    """Yields every paragraph: the name of its article, the paragraph, where in the file it is."""
+    """Yields (name of the article, paragraph, place in the file) for every paragraph."""
     # KorQuAD 2, for example, has whole pages in HTML instead of paragraphs.
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
         raise InputError(
@@ -193,7 +193,7 @@ def _is_impossible(entry, where):
 
 
 def _answers(entries, context, where, counts):
-    """The `Answer`s in the context, and the texts of the others; counts those that were moved."""
+    """Returns the `Answer`s in the context and the texts of the others; counts moved answers."""
     answers, lost = [], []
     for entry in entries:
         text = json_field(entry, "text", str, where)
@@ -211,7 +211,7 @@ def _answers(entries, context, where, counts):
 
 
 def _nearest(text, start, context):
-    """Finds where the text occurs nearest to `start`; None if it does not."""
+    """Returns where the text occurs nearest to `start`, or None if it does not occur."""
     start = max(0, min(start, len(context)))
     before, after = context.rfind(text, 0, start + len(text)), context.find(text, start)
     places = [place for place in (before, after) if place >= 0]

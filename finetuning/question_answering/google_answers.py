@@ -1,11 +1,11 @@
-"""Chooses and extracts answers exactly as google-research/bert run_squad.py, to compare scores.
+"""Chooses answers exactly as google-research/bert run_squad.py does, to compare scores.
 
-It differs from `answers` in three ways. Spans start and end only at the n_best_size best pieces of
-the row, which may be the question's or padding. The text of an answer is located by comparing its
-pieces with the whole words of the context; where they do not match, because a piece is [UNK] or a
-character was normalized, the whole words are the answer. Scores are summed in float64.
+It differs from `answers` in three ways. Spans start and end only at the n_best_size best tokens of
+the row, which may be in the question or padding. The text of an answer is located by comparing its
+tokens with the whole words of the context; if they do not match, because a token is [UNK] or a
+character was normalized, the answer is the whole words. Scores are summed in float64.
 
-Shapes: T pieces of a row.
+Shapes: T tokens of a row.
 """
 
 import bisect
@@ -43,13 +43,13 @@ def answer_as_google(
 ) -> PredictedAnswers:
     """Computes answers from the logits of BERT's head; arguments as for `answers.answer_by_spans`.
 
-    Google pads all rows to one length and its best pieces may be padding, so logits of shorter rows
-    may give other answers. The tokenizer is the one that the windows were made with.
+    Google pads all rows to one length and its best tokens may be padding, so logits of shorter rows
+    may give different answers. `tokenizer` is the tokenizer that the windows were made with.
     """
     answered = PredictedAnswers({}, {}, {})
     for question, group in by_question(questions, windows, outputs):
         words = list(_WORD.finditer(question.context))
-        spans = []  # (score, window, first piece in the row, last piece, start, end logit)
+        spans = []  # (score, window, first and last context token, start and end logit)
         for window, logits in group:
             spans += _spans(window, *logits, n_best_size, max_answer_length)
         null = None
@@ -57,8 +57,8 @@ def answer_as_google(
             nulls = [Candidate("", float(start[0]), float(end[0])) for _, (start, end) in group]
             null = min(nulls, key=lambda candidate: candidate.score)
             spans.append((null.score, None, 0, 0, null.start_score, null.end_score))
-        spans.sort(key=lambda span: -span[0])  # stable: of equal ones the earlier first
-        candidates: dict[str, Candidate] = {}  # by their texts
+        spans.sort(key=lambda span: -span[0])  # stable: ties keep their order
+        candidates: dict[str, Candidate] = {}  # text -> `Candidate`
         for _, window, first, last, start_score, end_score in spans:
             if len(candidates) == n_best_size:
                 break
@@ -78,7 +78,7 @@ def answer_as_google(
 
 
 def _spans(window, start_logits, end_logits, n_best_size, max_answer_length):
-    """Yields the spans of a window between the best starts and the best ends."""
+    """Yields the valid spans of a window between the best starts and the best ends."""
     count = len(window.spans)
     for start in largest(start_logits, n_best_size).tolist():
         for end in largest(end_logits, n_best_size).tolist():
@@ -90,7 +90,7 @@ def _spans(window, start_logits, end_logits, n_best_size, max_answer_length):
 
 
 def _text(window, first, last, words, tokenizer):
-    """The answer between two pieces of a window; `words` are the context's, as matches."""
+    """Returns the answer between two tokens of a window; `words` are matches in the context."""
     begin, end = (window.spans[piece][0] for piece in (first, last))
     before = bisect.bisect_right(words, begin, key=re.Match.start) - 1
     after = bisect.bisect_right(words, end, key=re.Match.start)
@@ -102,15 +102,15 @@ def _text(window, first, last, words, tokenizer):
 
 
 def find_original_text(predicted: str, original: str, tokenizer: FullTokenizer) -> str:
-    """Finds the part of the original words that was tokenized to the predicted text.
+    """Returns the part of the original words that was tokenized to the predicted text.
 
-    As Google's get_final_text. `predicted` are pieces, joined to a text, `original` the words that
-    they are in, separated by single spaces: all of it is returned if the tokenizer changes the
-    number of characters, or if the text is not found.
+    As Google's get_final_text. `predicted` is the joined tokens, `original` the words that contain
+    them, separated by single spaces. All of `original` is returned if the tokenizer changes the
+    number of characters, or if the predicted text is not found.
     """
     tokenized = " ".join(tokenizer.basic_tokens(original))
     start = tokenized.find(predicted)
-    # The positions of non-space characters: the i-th of one text is the i-th of the other.
+    # The positions of non-space characters, which correspond one to one.
     ours, theirs = (
         [place for place, character in enumerate(text) if character != " "]
         for text in (original, tokenized)

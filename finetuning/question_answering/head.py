@@ -1,4 +1,4 @@
-"""Chooses the head that a folder's settings describe: spans scored at once, or by a beam search."""
+"""Chooses the span head or the beam search head by a folder's settings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +12,6 @@ from finetuning.question_answering.span_head import SpanModel
 def from_settings(
     encoder: keras.Model, settings: Mapping[str, Any]
 ) -> tuple[SpanModel | BeamSpanModel, tuple[str, ...]]:
-    """The model that a folder's settings describe, with random weights; it has no labels."""
+    """Returns the model that a folder's settings describe, with random weights, and no labels."""
     starts, ends = settings["start_n_top"], settings["end_n_top"]
     return (BeamSpanModel(encoder, starts, ends) if starts else SpanModel(encoder)), ()

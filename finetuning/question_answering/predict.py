@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def make_task(
     loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
 ) -> QuestionAnswering:
-    """The task of a `LoadedModel`, for texts instead of a data set."""
+    """Makes the task of a `LoadedModel` for a user's texts instead of a data set."""
     settings, beams = loaded.settings, None
     if isinstance(loaded.model, BeamSpanModel):
         beams = loaded.model.start_n_top, loaded.model.end_n_top
@@ -40,17 +40,17 @@ def make_task(
 
 
 def read_input(task: QuestionAnswering, name: str, value: Any) -> Question:
-    """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
+    """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
     question, context = check_strings(*check_members(value))
     return Question(name, question, context, (), False)
 
 
 def read_outputs(task: QuestionAnswering, examples: Examples, outputs: Outputs) -> list[Answered]:
-    """Turns the model's outputs into results, one for each text."""
+    """Turns the model's outputs into results, one per question."""
     found = task.answers(examples, outputs)
     found_of_all = []
     for key, chosen in task.texts(found).items():
-        # Where nothing may be an answer, a placeholder stands in the list.
+        # If no span is valid, the list holds a placeholder.
         nbest = [each for each in found.nbest[key] if each.start_score != NO_ANSWER_SCORE]
         shares = candidate_probabilities(nbest).tolist() if nbest else []
         candidates = tuple(
@@ -58,7 +58,7 @@ def read_outputs(task: QuestionAnswering, examples: Examples, outputs: Outputs) 
             for each, share in zip(nbest, shares, strict=True)
             for start, end in [each.span or (None, None)]
         )
-        # A head with beams scores "no answer" by other numbers than answers.
+        # A beam head's score of "no answer" is not comparable to the scores of answers.
         nothing = FoundAnswer("", None, None, 0.0)
         best = next((each for each in candidates if each.text == chosen), nothing)
         found_of_all.append(Answered(best, candidates))

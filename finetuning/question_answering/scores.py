@@ -8,13 +8,13 @@ import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:  # it imports NumPy, which nothing here needs
+if TYPE_CHECKING:
     from finetuning.question_answering.data import Question
 
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
-# What KorQuAD's program replaces by a space before it drops punctuation.
+# The characters that KorQuAD's program replaces by a space before it removes punctuation.
 _KORQUAD_SPACES = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))
 
 # KLUE's program intends a set of characters like KorQuAD's, but its bracket closes too early.
@@ -37,12 +37,12 @@ def normalize_klue(text: str) -> str:
 
 
 def without_spaces(text: str) -> str:
-    """The characters that KorQuAD's program counts."""
+    """Removes spaces, which KorQuAD's program does not count."""
     return text.replace(" ", "")
 
 
 def unit_f1(units: Callable[[str], Sequence[str]], answer: str, gold: str) -> float:
-    """F1 of the units, such as words, that two normalized texts have in common."""
+    """Returns the F1 of the units, such as words, that two normalized texts have in common."""
     of_answer, of_gold = units(answer), units(gold)
     common = sum((collections.Counter(of_answer) & collections.Counter(of_gold)).values())
     return _harmonic_mean(common, len(of_answer), len(of_gold))
@@ -53,7 +53,7 @@ character_f1 = functools.partial(unit_f1, without_spaces)
 
 
 def rouge_w(answer: str, gold: str) -> float:
-    """F1 of the longest substring that two normalized texts have in common; 1 if both are ""."""
+    """Returns the F1 of the longest common substring of two normalized texts; 1 if both are ""."""
     if not gold:
         return float(not answer)
     match = difflib.SequenceMatcher(None, answer, gold).find_longest_match()
@@ -68,15 +68,15 @@ def _harmonic_mean(common, of_answer, of_gold):
 
 
 class Rules(NamedTuple):
-    """How a benchmark compares an answer with a true one."""
+    """The rules by which a benchmark compares an answer with a true answer."""
 
     normalize: Callable[[str], str]
     overlap: Callable[[str, str], float]  # of two normalized texts, 0 to 1
     overlap_name: str
     drops_empty: bool  # whether true answers that normalize to "" are ignored
-    # Splits a normalized text into what overlaps: words or characters.
+    # Splits a normalized text into the units of overlap: words or characters.
     units: Callable[[str], Sequence[str]]
-    segments: re.Pattern[str]  # matches parts of a text across whose borders no unit extends
+    segments: re.Pattern[str]  # matches parts of a text whose borders no unit crosses
 
 
 _WORDS, _CHARACTERS = re.compile(r"\S+"), re.compile(".", re.DOTALL)
@@ -94,15 +94,15 @@ def score_each(
     benchmark: str,
     version_2_with_negative: bool,
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Computes two scores of every question, each the best over its true answers, by `benchmark`.
+    """Computes exact match and overlap of every question, each the best over its true answers.
 
     Args:
-        answers: id -> text, of every question.
+        answers: id -> text, for every question.
         version_2_with_negative: whether "" is the true answer of questions that have none, and
             overlaps with itself.
 
     Returns:
-        Two dicts from ids to numbers of 0 to 1: exact match, and overlap.
+        Two dicts, id -> a number from 0 to 1: exact match and overlap.
     """
     rules, exact, overlap = BENCHMARKS[benchmark], {}, {}
     for question in questions:
@@ -114,7 +114,7 @@ def score_each(
 
 
 def gold_texts(question: "Question", rules: Rules, version_2_with_negative: bool) -> list[str]:
-    """The true answers of a question, normalized; "" if it has none, as in SQuAD 2.0."""
+    """Returns the normalized true answers of a question; "" if it has none, as in SQuAD 2.0."""
     golds = [rules.normalize(gold.text) for gold in question.answers]
     if version_2_with_negative:
         golds = [gold for gold in golds if gold or not rules.drops_empty] or [""]
@@ -124,7 +124,7 @@ def gold_texts(question: "Question", rules: Rules, version_2_with_negative: bool
 def score_text(
     text: str, golds: Iterable[str], rules: Rules, version_2_with_negative: bool
 ) -> tuple[float, float]:
-    """Computes exact match and overlap of an answer, each the best over the true ones."""
+    """Computes exact match and overlap of an answer, each the best over the true answers."""
     answer = rules.normalize(text)
     exact = max((float(answer == gold) for gold in golds), default=0.0)
     overlap = 0.0
@@ -137,7 +137,7 @@ def score_text(
 def score_answers(
     questions: "Sequence[Question]", answers: Mapping[str, str], benchmark: str = "squad"
 ) -> dict[str, float]:
-    """Scores answers where every question has one, as in SQuAD 1.1 and KorQuAD 1.0.
+    """Scores answers if every question has one, as in SQuAD 1.1 and KorQuAD 1.0.
 
     Takes the arguments of `score_each`. Returns "exact" and "f1" ("rouge_w" for KLUE-MRC), in per
     cent.
@@ -153,13 +153,13 @@ def score_answers_or_none(
     null_odds: Mapping[str, float] | None = None,
     benchmark: str = "squad",
 ) -> dict[str, float]:
-    """Scores answers where a question may have none, as in SQuAD 2.0 and KLUE-MRC.
+    """Scores answers if a question may have none, as in SQuAD 2.0 and KLUE-MRC.
 
     Args:
-        answers: id -> text, "" where there is no answer.
-        null_odds: id -> how likely the question has no answer, or None. With it, best_exact and
-            best_f1, the scores at the best thresholds, are computed too; `answers` must then be
-            without a threshold, as `answers.PredictedAnswers.texts`.
+        answers: id -> text, "" for no answer.
+        null_odds: id -> how likely the question has no answer, or None. If given, best_exact and
+            best_f1, the scores at the best thresholds, are computed too; no threshold must then
+            have been applied to `answers`, as in `answers.PredictedAnswers.texts`.
 
     Returns:
         SQuAD 2.0's names: exact, f1, total; HasAns_exact, HasAns_f1, HasAns_total; NoAns_exact and
@@ -192,11 +192,11 @@ def best_threshold(
     scores: Mapping[str, float],
     null_odds: Mapping[str, float],
 ) -> tuple[float, float]:
-    """Finds the threshold of null_odds, above which the answer is "", with the best score.
+    """Finds the best score, in per cent, and the threshold of null_odds that gives it.
 
-    As SQuAD 2.0's program: questions are answered one by one, those with the lowest odds first;
-    the threshold is 0 if it is best to answer none. `scores` of answers are from 0 to 1, the best
-    score, which is returned with the threshold, is in per cent.
+    The answer is "" above the threshold. As in SQuAD 2.0's program, questions are answered one by
+    one, lowest odds first; the threshold is 0 if it is best to answer none. The `scores` of the
+    answers are from 0 to 1.
     """
     answerable = {question.id: bool(question.answers) for question in questions}
     current = best = list(answerable.values()).count(False)

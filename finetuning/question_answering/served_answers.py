@@ -1,4 +1,4 @@
-"""Chooses answers among spans in a graph, as `finetuning.question_answering.answers` in Python.
+"""Chooses answers among spans in a graph, as `finetuning.question_answering.answers` does.
 
 Shapes: B questions, W windows, M spans of a window, K spans of a question, N answers of a question.
 """
@@ -11,23 +11,23 @@ from finetuning.question_answering.answers import NO_ANSWER_SCORE
 from finetuning.question_answering.served_windows import Windows
 from finetuning.serving.characters import Characters
 
-NEVER = -float("inf")  # the score of what is no answer
-NOTHING_FOUND = 2 * NO_ANSWER_SCORE  # of the best answer where there is none: start and end
+NEVER = -float("inf")  # the score of a span that is not an answer
+NOTHING_FOUND = 2 * NO_ANSWER_SCORE  # the best score, start + end, if there is no answer
 
 
 class Candidates(NamedTuple):
     """Spans that may be answers, of windows [W, M] or of questions [B, K]."""
 
-    first: tf.Tensor  # int64: the first piece, counted from the first of the context in a window
-    last: tf.Tensor  # int64: the last piece, likewise
-    score: tf.Tensor  # float32; NEVER for one that is not allowed
+    first: tf.Tensor  # int64: the first token, counted from the first context token of a window
+    last: tf.Tensor  # int64: the last token, likewise
+    score: tf.Tensor  # float32; NEVER if the span is not allowed
 
 
 def best_of_each(windows: Windows, candidates: Candidates, kept: int) -> Candidates:
-    """The best spans of each question, the best first; equal ones in their order.
+    """Returns the best spans of each question, the best first; ties keep their order.
 
-    Takes candidates [W, M], returns [B, K], K at most `kept`, whose pieces are counted in all
-    contexts.
+    Takes candidates [W, M] and returns candidates [B, K], K at most `kept`, whose tokens are
+    counted over all contexts.
     """
     offset = windows.pieces[:, tf.newaxis]  # [W, 1]
     first, last = candidates.first + offset, candidates.last + offset
@@ -42,7 +42,7 @@ def best_of_each(windows: Windows, candidates: Candidates, kept: int) -> Candida
 
 
 def _top(candidates, kept):
-    """The `Candidates` with the highest scores in each row."""
+    """Returns the `Candidates` with the highest scores in each row."""
     count = tf.minimum(tf.shape(candidates.score)[1], kept)
     score, places = tf.math.top_k(candidates.score, count)
     first, last = (tf.gather(v, places, batch_dims=1) for v in (candidates.first, candidates.last))
@@ -56,17 +56,17 @@ def best_answers(
     nulls: tf.Tensor | None,
     options: tuple[int, float | None, bool],
 ) -> dict[str, tf.Tensor]:
-    """The outputs of the signature, see docs/serving.md.
+    """Returns the outputs of the signature; see docs/serving.md.
 
     Args:
         contexts: string [B].
         candidates: [B, K], the best first.
-        nulls: the score of "no answer" in each window [W], or None if there always is one.
-        options: N at most; the null score difference above which the answer is "", or None; whether
-            beams gave the scores, to whose "no answer" answers do not compare.
+        nulls: the score of "no answer" in each window [W], or None if there always is an answer.
+        options: the maximum N; the null score difference above which the answer is "", or None;
+            whether the scores are from beams, where "no answer" is not comparable to answers.
     """
     most, threshold, has_beams = options
-    spans = tf.concat([windows.spans, [[0, 0]]], axis=0)  # without any piece there is no span
+    spans = tf.concat([windows.spans, [[0, 0]]], axis=0)  # for contexts without tokens
     valid = candidates.score > NEVER
     first, last = (tf.where(valid, p, 0) for p in (candidates.first, candidates.last))
     begins = tf.cast(tf.gather(spans[:, 0], first), tf.int64)  # [B, K]
@@ -76,7 +76,7 @@ def best_answers(
     valid &= visible
     begins, ends = tf.where(valid, begins, 0), tf.where(valid, ends, 0)
     texts = characters.cut(begins, ends)  # [B, K]
-    # Each text once, where it scores highest.
+    # Keeps each text once, where it scores highest.
     earlier = tf.linalg.band_part(texts[:, :, tf.newaxis] == texts[:, tf.newaxis], -1, 0)
     earlier = tf.linalg.set_diag(earlier, tf.zeros_like(valid)) & valid[:, tf.newaxis]
     valid &= ~tf.reduce_any(earlier, axis=2)
@@ -93,10 +93,10 @@ def best_answers(
 
 
 def _with_nothing(answers, nulls, splits, threshold, has_beams):
-    """The dict of `best_answers`, with "no answer" where the model knows it.
+    """Returns the dict of `best_answers`, with "no answer" if the model can predict it.
 
-    `answers` are texts, first characters, ends and scores, [B, N] each, the best first; the splits,
-    int64 [B + 1], are the windows of each question.
+    `answers` are texts, first characters, ends and scores, each [B, N], the best first; `splits`,
+    int64 [B + 1], are the row splits of each question's windows.
     """
     texts, begins, ends, score = answers
     best = tf.maximum(score[:, 0], NOTHING_FOUND)  # [B]
@@ -115,7 +115,7 @@ def _with_nothing(answers, nulls, splits, threshold, has_beams):
     weights = tf.math.divide_no_nan(weights, tf.reduce_sum(weights, axis=1, keepdims=True))
     probabilities = weights[:, : tf.shape(texts)[1]]
     probability = probabilities[:, 0]
-    if nulls is not None and not has_beams:  # where nothing may be the answer, there is none
+    if nulls is not None and not has_beams:  # without valid spans it is "no answer"
         probability = tf.where(score[:, 0] > NEVER, probability, weights[:, -1])
     return {
         **outputs,

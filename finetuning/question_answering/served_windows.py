@@ -1,7 +1,7 @@
-"""Cuts contexts into windows in a graph, as `finetuning.question_answering.windows` in Python.
+"""Cuts contexts into windows in a graph, as `finetuning.question_answering.windows` does.
 
-Shapes: B questions, W windows, T pieces of a row, C pieces of all contexts, P pieces of the context
-in all windows.
+Shapes: B questions, W windows, T tokens (pieces) of a row, C tokens of all contexts, P context
+tokens of all windows.
 """
 
 from typing import NamedTuple
@@ -17,11 +17,11 @@ class Windows(NamedTuple):
 
     rows: Rows  # [CLS] question [SEP] part of the context [SEP], which is the second segment
     splits: tf.Tensor  # int64 [B + 1]: the row splits of the windows of each question
-    sizes: tf.Tensor  # int64 [W]: how many pieces of the context a window shows
-    # bool [W, the most of a window]: whether no window shows more of a piece's context.
+    sizes: tf.Tensor  # int64 [W]: the number of context tokens in a window
+    # bool [W, the largest size]: whether no other window shows more context around a token.
     is_max_context: tf.Tensor
-    pieces: tf.Tensor  # int64 [W]: the first of these among the pieces of all contexts
-    spans: tf.Tensor  # int32 [C, 2]: first character and end of each of those
+    pieces: tf.Tensor  # int64 [W]: the index of a window's first token among all contexts' tokens
+    spans: tf.Tensor  # int32 [C, 2]: first character and end of each token of all contexts
 
 
 def make_windows(
@@ -31,10 +31,10 @@ def make_windows(
     max_length: int,
     doc_stride: int,
 ) -> Windows:
-    """Makes the windows of questions; each begins `doc_stride` pieces after the previous one.
+    """Makes the windows of questions; each begins `doc_stride` tokens after the previous one.
 
-    The questions' pieces are int32 RaggedTensor [B, (pieces)], contexts what `encode_with_offsets`
-    returned: ids and spans.
+    `questions` is an int32 RaggedTensor [B, (tokens)]; `contexts` is the ids and spans that
+    `encode_with_offsets` returned.
     """
     ids, spans = contexts
     sizes = ids.row_lengths()  # [B]
@@ -63,17 +63,17 @@ def make_windows(
 
 
 def _max_contexts(begins, sizes, count):
-    """Whether each piece of a window has its maximal context there, bool [P].
+    """Returns whether each token of a window has its maximal context there, bool [P].
 
-    Of each window there is the first piece among all, int64 [W], and how many it shows; `count` is
-    how many pieces there are, C.
+    `begins`, int64 [W], is the index of each window's first token among all tokens, `sizes` its
+    number of tokens, and `count` the number of all tokens, C.
     """
     inside = tf.ragged.range(sizes)  # [W, (P)]
     window = inside.value_rowids()  # [P]
     size = tf.gather(sizes, window)
     piece = inside.values + tf.gather(begins, window)  # [P]
     nearest = tf.minimum(inside.values, size - 1 - inside.values)
-    # float64, as Python computes it: windows of about equal size must not become equal.
+    # float64, as in Python, so that windows of about equal size do not tie.
     score = tf.cast(nearest, tf.float64) + 0.01 * tf.cast(size, tf.float64)
     best = tf.math.unsorted_segment_max(score, piece, count)  # [C]
     is_best = score == tf.gather(best, piece)

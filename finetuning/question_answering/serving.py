@@ -1,8 +1,8 @@
-"""Signatures of a model that answers questions with a part of a text.
+"""Makes the signatures of a model that answers questions with a part of a text.
 
-Long texts are cut into windows in the graph, and answers are chosen as run_squad does.
+Long texts are cut into windows in the graph, and answers are chosen as in run_squad.
 
-Shapes: B questions, W windows, T pieces of a row, L lengths of answers, M spans of a window.
+Shapes: B questions, W windows, T tokens (pieces) of a row, L answer lengths, M spans of a window.
 """
 
 from typing import TYPE_CHECKING
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def signatures(loaded: "LoadedModel") -> Signatures:
-    """The `Signatures` of a `LoadedModel` whose task is "question_answering"."""
-    assert loaded.tokenizer is not None  # the export takes no fine-tuned model without
+    """Makes the `Signatures` of a `LoadedModel` whose task is "question_answering"."""
+    assert loaded.tokenizer is not None  # the export requires a fine-tuned model's tokenizer
     settings, texts = loaded.settings, TextRows(loaded.tokenizer)
     max_length = longest_row(loaded)
     query_length = min(settings["max_query_length"], max_length - SPECIALS - 1)
@@ -56,7 +56,7 @@ def signatures(loaded: "LoadedModel") -> Signatures:
 
 
 def _serve_spans(loaded):
-    """A `ServedModel` with start and end logits [B, T]."""
+    """Makes a `ServedModel` with start and end logits [B, T]."""
     model = loaded.model
 
     def compute(batch):
@@ -67,9 +67,9 @@ def _serve_spans(loaded):
 
 
 def _serve_beams(loaded):
-    """A `ServedModel` with the beams of a `BeamSpanModel`.
+    """Makes a `ServedModel` with the beams of a `BeamSpanModel`.
 
-    An answer may be at [CLS] and in the second segment except for the row's [SEP], as in
+    Answers are allowed at [CLS] and in the second segment except for its [SEP], as in
     `finetuning.question_answering.windows.ContextWindow.p_mask`.
     """
     model = loaded.model
@@ -89,12 +89,12 @@ def _serve_beams(loaded):
 
 
 def _span_candidates(windows, outputs, longest):
-    """The spans of start and end logits, as `finetuning.question_answering.answers.allowed_spans`.
+    """Returns the same spans as `finetuning.question_answering.answers.allowed_spans`.
 
-    Candidates [W, M] are from the first piece and the shortest span on; the score of "no answer" in
-    each window, [W], comes second.
+    The result is the candidates [W, M], ordered by start and then by length, and the score of "no
+    answer" in each window, [W].
     """
-    # The most pieces of the context in a window; 0 where there is no window.
+    # The largest number of context tokens in a window; 0 if there are no windows.
     most = tf.reduce_max(tf.concat([windows.sizes, [0]], axis=0))
     begins = tf.range(most)[tf.newaxis, :, tf.newaxis]  # [1, pieces, 1]
     lengths = tf.range(tf.minimum(tf.cast(longest, tf.int64), most))[tf.newaxis, tf.newaxis]
@@ -119,7 +119,7 @@ def _span_candidates(windows, outputs, longest):
 
 
 def _beam_candidates(model, windows, outputs, longest):
-    """The spans of beams, as `finetuning.question_answering.answers.beam_spans`."""
+    """Returns the spans of `finetuning.question_answering.answers.beam_spans` and cls_logits."""
     ends_of_each = model.end_n_top
     first = windows.rows.first_lengths[:, tf.newaxis]  # [W, 1]
     begin = tf.cast(tf.repeat(outputs["start_top_index"], ends_of_each, axis=1), tf.int64) - first
@@ -130,7 +130,7 @@ def _beam_candidates(model, windows, outputs, longest):
     allowed &= end - begin < longest
     most = tf.cast(tf.shape(windows.is_max_context)[1], tf.int64) - 1
     inside = tf.clip_by_value(begin, 0, tf.maximum(most, 0))
-    padded = tf.pad(windows.is_max_context, [[0, 0], [0, 1]])  # a window may show no piece
+    padded = tf.pad(windows.is_max_context, [[0, 0], [0, 1]])  # a window may have no tokens
     allowed &= tf.gather(padded, inside, batch_dims=1)
     score = tf.where(allowed, score, -float("inf"))
     return Candidates(begin, end, score), outputs["cls_logits"]

@@ -1,7 +1,7 @@
-"""A head for BERT or ALBERT that predicts where an answer starts and ends in a text.
+"""Defines a head for BERT or ALBERT that predicts where an answer starts and ends in a text.
 
-As google-research/bert run_squad.py and google-research/albert run_squad_v1.py; `beam_head` has the
-head of run_squad_v2.py.
+As in google-research/bert run_squad.py and google-research/albert run_squad_v1.py; `beam_head` has
+the head of run_squad_v2.py.
 
 Shapes: B batch, T tokens, H hidden.
 """
@@ -58,10 +58,10 @@ class SpanModel(HeadModel):
         training: bool | None = None,
         run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
-        """Runs the encoder on its inputs [B, T], not packed, and the head.
+        """Runs the encoder and the head on inputs [B, T], which must not be packed.
 
         Returns:
-            "start_logits" and "end_logits" [B, T] in float32 at least.
+            "start_logits" and "end_logits" [B, T] in float32 or wider.
         """
         x = self.encoder(inputs, training=training, run_block=run_block)["sequence_output"]
         logits = self.head(x)  # [B, T, 2]
@@ -69,22 +69,22 @@ class SpanModel(HeadModel):
 
 
 def span_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
-    """The loss of every example's answer, [B] in float32 at least.
+    """Returns the loss of every example's answer, [B] in float32 or wider.
 
-    Takes what `SpanModel` returns, or `BeamSpanModel` with start_positions.
+    `outputs` are from a `SpanModel`, or from a `BeamSpanModel` with start_positions.
     """
     start = cross_entropy(batch["start_positions"], outputs["start_logits"])
     return (start + cross_entropy(batch["end_positions"], outputs["end_logits"])) * 0.5
 
 
 def soft_spans(outputs: Mapping[str, Any], targets: Mapping[str, Any], temperature: float) -> Any:
-    """The mean of the `soft_divergence` of starts and of ends, [B] in float32 at least."""
+    """Returns the mean of the `soft_divergence` of starts and ends, [B] in float32 or wider."""
     names = ("start_logits", "end_logits")
     return 0.5 * sum(soft_divergence(outputs[n], targets[n], temperature) for n in names)
 
 
 def span_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
-    """The `weighted_sums` "span_..." of `span_losses`; correct answers have both ends correct."""
+    """Returns the `weighted_sums` "span_..." of `span_losses`; a correct answer needs both ends."""
     correct = True
     for end in ("start", "end"):
         predictions = ops.argmax(outputs[f"{end}_logits"], axis=-1)  # [B]

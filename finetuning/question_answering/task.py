@@ -1,6 +1,6 @@
-"""The task of extractive question answering: the answer is a span of a text.
+"""Defines the task of extractive question answering, where the answer is a span of a text.
 
-Shapes: T pieces of a window.
+Shapes: T tokens of a window.
 """
 
 import dataclasses
@@ -42,10 +42,10 @@ from finetuning.question_answering.windows import (
 from tokenization import FullTokenizer
 from tokenization.base import TokenizerInterface
 
-# How many of the questions with the worst answers TensorBoard shows.
+# The maximum number of questions with the worst answers that TensorBoard shows.
 SHOWN_MISTAKES = 10
 
-# The end of a sentence, for the baseline: a space after such a character, or a line break.
+# For the baseline, sentences end at white space after one of these characters or at line breaks.
 _SENTENCE_ENDS = re.compile(r"(?<=[.?!…。])\s+|\n+")
 
 
@@ -55,13 +55,13 @@ class QuestionAnswering(NothingMore):
 
     dataset: QuestionDataset
     tokenizer: TokenizerInterface  # the model's
-    max_length: int  # the most pieces of a window
-    doc_stride: int  # by how many pieces a window begins after the previous one
-    max_query_length: int  # the most pieces of a question; more are cut off
-    n_best_size: int  # the most candidates of each question, in addition to "no answer"
-    max_answer_length: int  # the most pieces of an answer
+    max_length: int  # the maximum number of tokens in a window
+    doc_stride: int  # the number of tokens between the starts of consecutive windows
+    max_query_length: int  # the maximum number of tokens in a question; more are cut off
+    n_best_size: int  # the maximum number of candidates per question, besides "no answer"
+    max_answer_length: int  # the maximum number of tokens in an answer
     threshold: float  # the answer is "" if null_odds are above it
-    # How many starts, and ends of each, a beam keeps; None: a `SpanModel`.
+    # The number of starts, and of ends per start, that a beam keeps; None for a `SpanModel`.
     beams: tuple[int, int] | None
     train_cache: str | None  # files for the tokenized questions; see `cache`
     predict_cache: str | None
@@ -95,7 +95,7 @@ class QuestionAnswering(NothingMore):
         """Encodes the windows of `finetuning.question_answering.data.Question`s.
 
         For training, batches have the positions of the answers, and questions whose answer has no
-        piece are left out.
+        token are left out.
         """
         path = self.train_cache if training else self.predict_cache
         if path is None:
@@ -128,7 +128,7 @@ class QuestionAnswering(NothingMore):
         return Examples(lengths, make_batch, ids, raw, windowing=windows, epoch_size=questions)
 
     def answers(self, examples: Examples, outputs: Outputs) -> PredictedAnswers:
-        """The `finetuning.question_answering.answers.PredictedAnswers` for a model's outputs."""
+        """Returns the `finetuning.question_answering.answers.PredictedAnswers` of the outputs."""
         if not self._answered or self._answered[0] is not outputs:
             self._answered[:] = outputs, self._answer(examples, outputs)
         return self._answered[1]
@@ -153,7 +153,7 @@ class QuestionAnswering(NothingMore):
         return answer_by_beams(examples.raw, windows, beams, *sizes)
 
     def texts(self, answered: PredictedAnswers) -> dict[str, str]:
-        """The answers by id, "" where null_odds are above the threshold."""
+        """Returns the answers, id -> text, with "" where null_odds are above the threshold."""
         threshold = self.threshold if self.dataset.version_2_with_negative else None
         return with_threshold(answered, threshold)
 
@@ -173,8 +173,8 @@ class QuestionAnswering(NothingMore):
     ) -> dict[str, float]:
         """Computes the scores, "best_..." at the best thresholds, "reachable_...", and "loss".
 
-        "reachable_..." are upper bounds: they are below 100 where no span has the text of the
-        answer, given the vocabulary, the windows and the longest answer. A `BeamSpanModel` has no
+        "reachable_..." are upper bounds: they are below 100 if no span has the text of an answer,
+        given the vocabulary, the windows and the maximum answer length. A `BeamSpanModel` has no
         "loss".
         """
         answered = self.answers(examples, outputs)
@@ -188,7 +188,7 @@ class QuestionAnswering(NothingMore):
         return results
 
     def reachable(self, examples: Examples) -> dict[str, float]:
-        """The best scores that any answers can have, in per cent."""
+        """Returns the best scores that any answers can have, in per cent."""
         if not self._reachable or self._reachable[0] is not examples:
             dataset, windows = self.dataset, examples.windowing
             rules = dataset.benchmark, dataset.version_2_with_negative
@@ -199,7 +199,7 @@ class QuestionAnswering(NothingMore):
         return self._reachable[1]
 
     def baseline(self, examples: Examples) -> dict[str, float]:
-        """The scores of the sentence most similar to the question; in SQuAD 2.0 of ""."""
+        """Scores the sentence most similar to the question as the answer; in SQuAD 2.0, ""."""
         empty = self.dataset.version_2_with_negative
         texts = {
             entry.id: "" if empty else nearest_sentence(entry.question, entry.context)
@@ -210,7 +210,7 @@ class QuestionAnswering(NothingMore):
     def illustrations(
         self, model: SpanModel | BeamSpanModel, examples: Examples, outputs: Outputs
     ) -> Illustrations:
-        """A table of the questions with the worst answers, the most confident ones first."""
+        """Makes a table of the worst answers; equally bad ones are sorted by confidence."""
         answered = self.answers(examples, outputs)
         texts, dataset = self.texts(answered), self.dataset
         _, overlap = score_each(
@@ -238,7 +238,7 @@ class QuestionAnswering(NothingMore):
 
 
 def span_loss(examples: Examples, outputs: Outputs) -> float:
-    """The mean of the training loss over all windows."""
+    """Returns the mean of the training loss over all windows."""
     windows, total = examples.windowing, 0.0
     for window, start, end in zip(
         windows, outputs["start_logits"], outputs["end_logits"], strict=True
@@ -250,7 +250,7 @@ def span_loss(examples: Examples, outputs: Outputs) -> float:
 
 
 def nearest_sentence(question: str, context: str) -> str:
-    """The first sentence with the most pairs of characters in common with the question."""
+    """Returns the first sentence with the most character pairs in common with the question."""
     of_question = character_pairs(question)
     sentences = [part for part in _SENTENCE_ENDS.split(context) if part.strip()]
 
@@ -261,11 +261,11 @@ def nearest_sentence(question: str, context: str) -> str:
 
 
 def character_pairs(text: str) -> set[str]:
-    """The set of pairs of neighbouring characters in the words of a text."""
+    """Returns the set of pairs of neighbouring characters in the words of a text."""
     return {word[i : i + 2] for word in text.split() for i in range(len(word) - 1)}
 
 
 def surroundings(question: Question) -> str:
-    """The text around the first answer, or the beginning of the context."""
+    """Returns the text around the first answer, or the beginning of the context."""
     start = question.answers[0].start if question.answers else 0
     return question.context[max(0, start - 60) : start + 100]

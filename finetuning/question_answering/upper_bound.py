@@ -1,7 +1,7 @@
-"""Computes the upper bound on the scores of answers that pieces and windows permit.
+"""Computes the highest scores that answers can reach, given the tokens and windows.
 
-An answer starts and ends at the borders of pieces. A particle in one piece with its noun cannot be
-separated from it, so even the best answer may be longer or shorter than the true one.
+An answer starts and ends at token borders. A particle in the same token as its noun cannot be
+separated from it, so even the best answer may be longer or shorter than the true answer.
 
 Shapes: N spans, S segments of a context.
 """
@@ -24,10 +24,10 @@ def best_scores(
     benchmark: str,
     version_2_with_negative: bool,
 ) -> tuple[list[float], list[float]]:
-    """Computes the two best scores of each question over all answers that `answers` can return.
+    """Computes the best exact matches and overlaps over all answers that `answers` can return.
 
-    The answer with the best overlap need not be the one with the best exact match: each of the two
-    scores, from 0 to 1, is the highest that any model can reach. `max_answer_length` is in pieces.
+    The answer with the best overlap need not have the best exact match: each score, from 0 to 1, is
+    the highest that any model can reach. `max_answer_length` is in tokens.
     """
     groups: list[list[ContextWindow]] = [[] for _ in questions]
     for window in windows:
@@ -40,7 +40,7 @@ def best_scores(
 
 
 def _best_of(question, windows, max_answer_length, benchmark, version_2_with_negative):
-    """The best exact match and the best overlap of one question."""
+    """Returns the best exact match and the best overlap of one question."""
     rules = BENCHMARKS[benchmark]
     golds = gold_texts(question, rules, version_2_with_negative)
     spans = []
@@ -80,9 +80,9 @@ def _best_of(question, windows, max_answer_length, benchmark, version_2_with_neg
 def _bounds(context, spans, gold, rules):
     """Computes upper bounds [N] on the overlap of spans [N, 2] with a true answer, without texts.
 
-    The context is divided into segments: words or characters. A span has no more units in common
-    with the true one, `gold`, which is normalized, than the segments that it touches, and it has at
-    least as many units as the segments that it contains.
+    The context is divided into segments, words or characters. A span has no more units in common
+    with the normalized true answer, `gold`, than the segments that it touches, and at least as many
+    units as the segments that it contains.
     """
     units = rules.units(gold)
     wanted = collections.Counter(unit.casefold() for unit in units)
@@ -91,7 +91,7 @@ def _bounds(context, spans, gold, rules):
     for segment in {match[0] for match in matches}:
         text = segment.casefold().translate(PUNCTUATION)
         if not segment.isalnum():
-            text += " "  # which it may be normalized to
+            text += " "  # punctuation may be normalized to a space
         shared[segment] = sum(min(count, text.count(unit)) for unit, count in wanted.items())
         counts[segment] = any(map(str.isalnum, rules.normalize(segment)))
     starts = np.array([match.start() for match in matches], np.int64)  # [S]
@@ -107,5 +107,5 @@ def _bounds(context, spans, gold, rules):
 
 
 def _cumulative(numbers):
-    """The sums of the first 0, 1, 2, ... numbers."""
+    """Returns the sums of the first 0, 1, 2, ... numbers."""
     return np.cumsum([0, *numbers])

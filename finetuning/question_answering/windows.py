@@ -1,7 +1,7 @@
-"""Turns questions about texts into rows for an encoder; long texts are split by a sliding window.
+"""Turns questions about texts into rows for an encoder; a sliding window splits long texts.
 
-Shapes: B batch, T pieces of a row, Q pieces of a question, C pieces of a context, W pieces of the
-context in a window.
+Shapes: B batch, T tokens (pieces) of a row, Q tokens of a question, C tokens of a context,
+W context tokens of a window.
 """
 
 import itertools
@@ -20,7 +20,7 @@ SPECIALS = 3
 
 
 class EncodedQuestion(NamedTuple):
-    """A question and its context as pieces; questions about the same context share its arrays."""
+    """A tokenized question and context; questions about the same context share its arrays."""
 
     question_ids: np.ndarray  # [Q] int32
     context_ids: np.ndarray  # [C] int32
@@ -35,8 +35,8 @@ class ContextWindow(NamedTuple):
     first: int  # where the context begins in the row, Q + 2
     spans: np.ndarray  # [W, 2] int32, first character and end of each of its pieces in the context
     is_max_context: np.ndarray  # [W] bool: whether no window shows more of a piece's context
-    # The first and the last piece of the first answer in the row; both 0, that is [CLS], and
-    # `is_impossible` true, if the answer is not in this window or not known.
+    # The row positions of the first answer's first and last token; both 0, the position of [CLS],
+    # and `is_impossible` true, if the answer is not in this window or not known.
     start_position: int
     end_position: int
     is_impossible: bool
@@ -48,7 +48,7 @@ class ContextWindow(NamedTuple):
 
     @property
     def p_mask(self) -> np.ndarray:
-        """[T] int32: 0 where answers may be: in the context and, as Google, at [CLS]."""
+        """[T] int32: 0 where answers are allowed, in the context and, as Google, at [CLS]."""
         mask = np.ones(len(self.ids), np.int32)
         mask[0] = 0
         mask[self.first : self.first + len(self.spans)] = 0
@@ -61,9 +61,9 @@ def encode_questions(
     max_query_length: int,
     workers: int | None = None,
 ) -> list[EncodedQuestion]:
-    """Tokenizes questions and contexts; each context, whose questions are neighbours, once.
+    """Tokenizes questions, and the context of consecutive questions once.
 
-    More than `max_query_length` pieces of a question are cut off; workers as for `encode_groups`.
+    Questions are cut off after `max_query_length` tokens; `workers` is as in `encode_groups`.
     """
     groups = [
         (context, [entry.question for entry in group])
@@ -78,7 +78,7 @@ def _encode_task(plan, tokenizer, number):
     for context, questions in tasks[number]:
         ids, spans = tokenizer.encode_with_offsets(context)
         context_ids = np.array(ids, np.int32)
-        spans = np.array(spans, np.int32).reshape(-1, 2)  # of an empty context [0] -> [0, 2]
+        spans = np.array(spans, np.int32).reshape(-1, 2)  # empty context: [0] -> [0, 2]
         for question in questions:
             question_ids = np.array(tokenizer.encode(question)[:max_query_length], np.int32)
             encoded.append(EncodedQuestion(question_ids, context_ids, spans))
@@ -93,16 +93,16 @@ def make_windows(
     doc_stride: int,
     training: bool = False,
 ) -> tuple[list[ContextWindow], int]:
-    """Makes the windows of all questions, as google-research/bert run_squad.py.
+    """Makes the windows of all questions, as in google-research/bert run_squad.py.
 
     Args:
-        max_seq_length: the largest T; a question that leaves no room for the context is refused.
-        doc_stride: by how many pieces a window begins after the previous one, at least 1.
-        training: whether questions are left out whose answer has no piece, such as control
+        max_seq_length: the largest T; a question must leave room for a token of the context.
+        doc_stride: the number of tokens between the starts of consecutive windows, at least 1.
+        training: whether to leave out questions whose answer has no token, such as control
             characters.
 
     Returns:
-        Windows in the order of the questions, and how many questions were left out.
+        The windows in the order of the questions, and the number of questions left out.
     """
     if doc_stride < 1:  # windows would never reach the end
         raise InputError(f"--doc_stride must be at least 1. Received: {doc_stride}")
@@ -116,7 +116,7 @@ def make_windows(
                 f"{len(pieces.question_ids)} tokens"
             )
         answer = None
-        # -1: `read_questions` kept one that is not in the text.
+        # The start is -1 if `read_questions` kept an answer that is not in the text.
         known = question.answers and not question.is_impossible
         if known and question.answers[0].start >= 0:
             answer = answer_pieces(pieces.spans, question.answers[0])
@@ -149,7 +149,7 @@ def _windows_of(number, pieces, tokenizer, room, doc_stride, answer):
 
 
 def window_places(length: int, room: int, doc_stride: int) -> tuple[list[int], list[int]]:
-    """Lists where the windows over a context of `length` pieces begin, and how long each is.
+    """Returns the starts and the lengths of the windows over a context of `length` tokens.
 
     An empty context has one window, of length 0.
     """
@@ -161,11 +161,10 @@ def window_places(length: int, room: int, doc_stride: int) -> tuple[list[int], l
 
 
 def max_context_windows(starts: Sequence[int], lengths: Sequence[int], length: int) -> np.ndarray:
-    """Finds, for each piece of a context, the window that shows it with the most context.
+    """Returns the index [C] of the window that shows each token with the most context.
 
-    As google-research/bert: a window's score is the number of pieces before the piece or after it,
-    whichever is smaller, plus a hundredth of the window's length; of equal ones the first wins.
-    Returns their indices, [C].
+    As in google-research/bert, a window's score is the smaller of the numbers of tokens before and
+    after the token, plus a hundredth of the window's length. The first window wins ties.
     """
     places = np.arange(length)
     scores = np.full((len(starts), length), -np.inf)  # [windows, C]
@@ -176,14 +175,14 @@ def max_context_windows(starts: Sequence[int], lengths: Sequence[int], length: i
 
 
 def answer_pieces(spans: np.ndarray, answer: Answer) -> tuple[int, int] | None:
-    """The first and the last piece, of `spans` [C, 2], in a `data.Answer`; None without any."""
+    """Returns the first and last token, of `spans` [C, 2], in a `data.Answer`, or None."""
     end = answer.start + len(answer.text)
     pieces = np.flatnonzero((spans[:, 0] < end) & (spans[:, 1] > answer.start))
     return (int(pieces[0]), int(pieces[-1])) if len(pieces) else None
 
 
 def answer_span(context: str, spans: np.ndarray, first: int, last: int) -> tuple[int, int]:
-    """First character and end of the first to the last piece, without white space around them."""
+    """Returns the first character and end of a range of tokens, stripped of white space."""
     start, end = int(spans[first][0]), int(spans[last][1])
     text = context[start:end]
     start += len(text) - len(text.lstrip())
@@ -193,8 +192,8 @@ def answer_span(context: str, spans: np.ndarray, first: int, last: int) -> tuple
 def pad_windows(windows: Sequence[ContextWindow], length: int, pad_id: int) -> Batch:
     """Pads windows into a batch of int32 arrays.
 
-    input_ids, input_mask, segment_ids, p_mask [B, length]; start_positions, end_positions,
-    is_impossible [B].
+    The batch has input_ids, input_mask, segment_ids, p_mask [B, length]; start_positions,
+    end_positions, is_impossible [B].
     """
     batch = pad_rows(windows, length, pad_id)
     batch["p_mask"] = np.ones((len(windows), length), np.int32)
