@@ -1,7 +1,7 @@
 """Reads sentences with tagged named entities from the published files.
 
-All formats become one: a text, its units, which are the spans that are tagged, and their tags in
-IOB2: B-X begins an entity of kind X, I-X continues it, O is outside of entities.
+All formats are converted to one: a text, its units (the tagged spans) and their tags in IOB2, where
+B-X begins an entity of kind X, I-X continues it, and O is outside of entities.
 """
 
 import os
@@ -20,19 +20,19 @@ class TaggedFileFormat(NamedTuple):
 
     folder: str  # the usual name of the folder that holds its files
     files: dict[str, str]  # split -> the name of its file
-    separator: str = "[ \t]+"  # a pattern of what separates columns
-    columns: int | None = None  # how many there are; None: as many as in the file's first line
+    separator: str = "[ \t]+"  # a pattern that matches the separator of columns
+    columns: int | None = None  # the number of columns; None: as in the file's first line
     token: int = 0  # the index of the column with the token; the last column is the tag
-    glue: str = " "  # what joins tokens to a text; with "" tokens are single characters
+    glue: str = " "  # joins tokens into a text; if it is "", tokens are single characters
     tag: str = "{place}-{kind}"  # how a tag is spelled; `place` is B or I
     outside: str = "O"  # how "O" is spelled
-    # A pattern of lines without a token, which end a sentence; its group `id`, if it has one, is
+    # A pattern of lines that have no token and end a sentence. Its group `id`, if it has one, is
     # the name of the next sentence.
     comment: str | None = None
     # All tags, in the order of the classes; empty: the tags of the training file.
     tags: tuple[str, ...] = ()
-    # Whether an I- that continues no entity remains and is no entity, as in data that are scored
-    # as strict IOB2; otherwise it becomes B-.
+    # Whether an I- that continues no entity is kept and not counted as an entity, as in data that
+    # are scored as strict IOB2; otherwise it becomes B-.
     strict: bool = False
     any_form: bool = False  # whether tags may be written in any form that `iob2_tag` knows
 
@@ -44,11 +44,11 @@ class Sentence(NamedTuple):
     text: str
     units: tuple[tuple[int, int], ...]  # (first character, end), in the order of the text
     tags: tuple[str, ...]  # one for each unit
-    tagged: bool = True  # False: nobody has tagged it, and all `tags` are "O"
+    tagged: bool = True  # False: it was not annotated, and all `tags` are "O"
 
 
 def tags_of_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
-    """All tags: B- and I- of each kind, then "O"."""
+    """Returns all tags: B- and I- of each kind, then "O"."""
     return (*(f"{place}-{kind}" for kind in kinds for place in "BI"), "O")
 
 
@@ -100,12 +100,12 @@ def read_tagged(
 
     Args:
         data_dir: holds the file, or a folder `file_format.folder` with it.
-        tags: all tags that may occur, such as `find_tags` returns; empty: the format's own,
-            or any.
+        tags: all tags that may occur, such as the result of `find_tags`. Default: the format's
+            tags, or any tag.
 
     Returns:
-        The sentences, and how many I- tags continued no entity. In CoNLL's first scheme that is how
-        an entity begins, elsewhere it is a mistake; they became B-, unless the format is strict.
+        The sentences, and the number of I- tags that continued no entity. Such a tag begins an
+        entity in CoNLL's first scheme, else it is a mistake; it becomes B- unless `strict`.
 
     Raises:
         InputError: a file is missing, empty, not UTF-8 or without tokens, a line is malformed or a
@@ -132,7 +132,7 @@ def read_tagged(
 
 
 def split_line(line: str, file_format: TaggedFileFormat) -> list[str]:
-    """The fields of a line; none of a blank one."""
+    """Returns the fields of a line; [] if the line is blank."""
     line = line.strip(" \t" if file_format.glue else "\t")  # a space may be a token
     return re.split(file_format.separator, line) if line else []
 
@@ -140,10 +140,10 @@ def split_line(line: str, file_format: TaggedFileFormat) -> list[str]:
 def read_blocks(
     path: str, file_format: TaggedFileFormat
 ) -> Iterator[tuple[str, list[tuple[str, str, list[str]]]]]:
-    """Yields the name of each sentence of a file, and its lines with their places and fields.
+    """Yields (name, lines) of each sentence in a file; each line is (place, line, fields).
 
-    A sentence ends at a blank line or a comment, which may name the next one; otherwise its first
-    line names it.
+    A sentence ends at a blank line or a comment, which may name the next sentence. Otherwise the
+    name is the place of the first line.
     """
     lines: list[tuple[str, str, list[str]]] = []
     name = None
@@ -163,7 +163,7 @@ def read_blocks(
 def place_tokens(
     tokens: Iterable[str], file_format: TaggedFileFormat
 ) -> tuple[str, list[tuple[int, int] | None]]:
-    """The text of tokens, and where each is in it; None of a space, which is no unit."""
+    """Joins tokens into a text; also returns their places in it, None for a space (not a unit)."""
     places: list[tuple[int, int] | None] = []
     text = ""
     for token in tokens:
@@ -175,7 +175,7 @@ def place_tokens(
 
 
 def _add_sentence(sentences, name, rows, file_format):
-    """Appends a sentence of (token, tag) rows; returns how many I- tags continued no entity."""
+    """Appends a sentence of (token, tag) rows; returns the number of I- that continued nothing."""
     text, places = place_tokens((token for token, _ in rows), file_format)
     tags = [tag for place, (_, tag) in zip(places, rows, strict=True) if place]
     if not tags:
@@ -187,20 +187,20 @@ def _add_sentence(sentences, name, rows, file_format):
 
 
 def untagged_sentence(name: str, text: str, file_format: TaggedFileFormat) -> Sentence:
-    """A `Sentence` of any text, with the units of a format's files; all tags are "O"."""
-    # Where tokens are joined with nothing they are characters, elsewhere words.
+    """Makes a `Sentence` of any text, with the units of a format's files; all tags are "O"."""
+    # If the glue is "", units are characters, otherwise words.
     pattern = r"\S+" if file_format.glue else "[^ ]"
     units = tuple(match.span() for match in re.finditer(pattern, text))
     return Sentence(name, text, units, ("O",) * len(units), tagged=False)
 
 
 def spell(file_format: TaggedFileFormat, tag: str) -> str:
-    """A tag as a format's files spell it."""
+    """Returns a tag as a format's files spell it."""
     return file_format.outside if tag == "O" else file_format.tag.format(place=tag[0], kind=tag[2:])
 
 
 def is_tag(value: str, file_format: TaggedFileFormat) -> bool:
-    """Whether a text may be a tag of a format's files."""
+    """Returns True if a text may be a tag of a format's files."""
     try:
         _read_tag(value, file_format, {}, "")
     except InputError:
@@ -209,7 +209,7 @@ def is_tag(value: str, file_format: TaggedFileFormat) -> bool:
 
 
 def _read_tag(value, file_format, known, where):
-    """A file's tag as "B-X", "I-X" or "O"; if any tags are `known`, it must be one of them."""
+    """Reads a file's tag as "B-X", "I-X" or "O"; if tags are `known`, it must be one of them."""
     if value in known:
         return known[value]
     pattern = file_format.tag.format(place="(?P<place>[BI])", kind="(?P<kind>.+)")
@@ -222,13 +222,13 @@ def _read_tag(value, file_format, known, where):
     if tag is None or (known and tag not in known.values()):
         allowed = first_of(known or [spell(file_format, tag) for tag in tags_of_kinds("X")])
         raise InputError(f"{where}: the tag must be one of {allowed}. Received: {value[:60]!r}")
-    if "," in tag:  # which separates tags in the model's folder
+    if "," in tag:  # commas separate tags in the model's folder
         raise InputError(f"{where}: a tag must not hold a comma. Received: {value[:60]!r}")
     return tag
 
 
 def to_iob2(tags: Iterable[str]) -> list[str]:
-    """The tags of a sentence, with B- wherever an entity begins."""
+    """Returns the tags of a sentence, with B- wherever an entity begins."""
     fixed, before = [], "O"
     for tag in tags:
         if tag[0] == "I" and before[1:] != tag[1:]:
@@ -239,13 +239,13 @@ def to_iob2(tags: Iterable[str]) -> list[str]:
 
 
 def find_tags(sentences: Iterable[Sentence]) -> tuple[str, ...]:
-    """Finds the tags of all kinds in sentences, in alphabetical order, "O" at the end."""
+    """Returns the tags of all kinds in sentences, in alphabetical order, with "O" last."""
     kinds = {tag[2:] for sentence in sentences for tag in sentence.tags} - {""}
     return tags_of_kinds(sorted(kinds))
 
 
 class UntaggedFile(NamedTuple):
-    """A file of a data set, or one to predict, that need not have tags."""
+    """A file of a data set, or a file to predict, that may lack tags."""
 
     split: str  # its name among the splits and in the names of the predictions' files
     path: str
@@ -258,16 +258,16 @@ class NerDataset(NamedTuple):
     file_format: TaggedFileFormat  # a row of `FORMATS`
     tags: tuple[str, ...]  # in the order of the classes
     splits: dict[str, bool]  # each split whose file exists -> whether it has tags
-    untagged: tuple[UntaggedFile, ...] = ()  # of each split without tags
+    untagged: tuple[UntaggedFile, ...] = ()  # the files of the splits without tags
 
 
 def make_ner_dataset(
     file_format: TaggedFileFormat, data_dir: str, tags: Sequence[str] = ()
 ) -> NerDataset:
-    """Makes a data set of the files in a folder, or in a folder `file_format.folder` of it.
+    """Makes a data set of the files in a folder, or in its folder `file_format.folder`.
 
-    The tags are in the order of the classes; none: the format's, or the training file's, which must
-    then be there and have an entity.
+    The tags are in the order of the classes. Default: the format's tags, or the tags of the
+    training file, which must then exist and have an entity.
     """
     splits = {}
     for split, name in file_format.files.items():

@@ -1,6 +1,6 @@
-"""A head for BERT or ALBERT that classifies every token.
+"""Defines a head for BERT or ALBERT that classifies every token.
 
-The same projection as google-research/bert's classifier of sequences, at every position.
+It applies the projection of google-research/bert's sequence classifier at every position.
 
 Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W width of its input.
 """
@@ -33,9 +33,9 @@ class TokenClassifier(heads.LayersModel):
 
     Args:
         encoder, dropout, freeze_encoder: as for `finetuning.heads.LayersModel`.
-        classes: how many classes there are, at least 2.
-        feature_layers: indices of layers, 0 the embedding output, -1 the last: the head reads their
-            concatenated vectors, [B, T, L * H], instead of the last layer's, [B, T, H].
+        classes: the number of classes, at least 2.
+        feature_layers: indices of layers, 0 for the embedding output, -1 for the last. The head
+            reads their concatenated vectors, [B, T, L * H], instead of the last layer's, [B, T, H].
 
     Example:
         model = TokenClassifier(BertModel(config), classes=13)
@@ -58,10 +58,10 @@ class TokenClassifier(heads.LayersModel):
         training: bool | None = None,
         run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
-        """Runs the encoder on its inputs [B, T], and the head.
+        """Runs the encoder and the head on inputs [B, T].
 
         Returns:
-            "logits" [B, T, C] in float32 at least.
+            "logits" [B, T, C] in float32 or wider.
         """
         vectors = self.encode(inputs, training, run_block=run_block)
         if not self.feature_layers:
@@ -75,7 +75,7 @@ class TokenClassifier(heads.LayersModel):
 
 
 def token_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
-    """`classification_sums` over tokens, whose token_label_ids and _weights are [B, T]."""
+    """Returns `classification_sums` over tokens; token_label_ids and _weights are [B, T]."""
     labels = {name: batch[f"token_{name}"] for name in ("label_ids", "label_weights")}
     return heads.classification_sums(outputs, labels)
 
@@ -83,7 +83,7 @@ def token_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str
 def from_settings(
     encoder: keras.Model, settings: Mapping[str, Any]
 ) -> tuple[TokenClassifier, tuple[str, ...]]:
-    """The model that a folder's settings describe, with random weights, and its tags."""
+    """Returns the model that a folder's settings describe, with random weights, and its tags."""
     labels = split_names(settings["labels"])
     layers = split_numbers(settings["feature_layers"])
     return TokenClassifier(encoder, len(labels), feature_layers=layers), labels

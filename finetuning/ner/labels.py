@@ -1,7 +1,7 @@
-"""Converts tags of units to labels of pieces by the tokenizer's offsets, and scores back to tags.
+"""Converts tags of units to labels of tokens by the tokenizer's offsets, and scores back to tags.
 
-Shapes: U units of a sentence, P pieces of it, T pieces of a window with [CLS] and [SEP],
-C classes, B windows of a batch.
+Shapes: U units of a sentence, P tokens (pieces) of a sentence, T tokens of a window with [CLS] and
+[SEP], C classes, B windows of a batch.
 """
 
 import re
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 
 class Alignment(NamedTuple):
-    """Which pieces of a sentence represent which units.
+    """A map between the units and the tokens of a sentence.
 
-    A unit belongs to the first piece that shares a character with it.
+    A unit belongs to the first token that shares a character with it.
     """
 
     ids: np.ndarray  # [P] int32
-    owners: list[int]  # for each of U units the index of the piece that it belongs to; -1 for none
-    # For each of P pieces a unit: the first that belongs to it, or, if none does (a later piece of
-    # a word, a later jamo of a syllable), the first that shares a character with it; -1 for none (a
-    # word-end marker, a space).
+    owners: list[int]  # for each of U units the index of the token that it belongs to; -1 for none
+    # For each of P tokens the first unit that belongs to it or, if none does (a later token of a
+    # word, a later jamo of a syllable), the first unit that shares a character with it; -1 for none
+    # (a word-end marker, a space).
     units: list[int]
-    begins: list[bool]  # for each of P pieces whether that unit belongs to it
+    begins: list[bool]  # for each of P tokens whether that unit belongs to it
 
 
 class SentenceWindow(NamedTuple):
-    """Pieces of a sentence between [CLS] and [SEP]."""
+    """Tokens of a sentence between [CLS] and [SEP]."""
 
     row: InputRow  # [T]
     sentence: int  # the index of the sentence
-    kept: slice  # the positions that count; of overlapping windows each piece counts in one
+    kept: slice  # the positions that count; each token counts in one window only
     label_ids: np.ndarray  # [T] int32
     label_weights: np.ndarray  # [T] float32: 0 where no tag is to be predicted
 
@@ -48,7 +48,7 @@ _TAG = re.compile(r"(?P<place>[BI])[-_](?P<kind>.+)|(?P<other>.+)[-_](?P<last>[B
 
 
 def iob2_tag(name: str) -> str | None:
-    """A tag as "B-X", "I-X" or "O", however it is written: "X-B", "X_B", "B_X"; None for others."""
+    """Returns a tag, also if spelled "X-B", "X_B" or "B_X", as "B-X", "I-X" or "O"; else None."""
     if name in ("O", "-"):
         return "O"
     match = _TAG.fullmatch(name)
@@ -58,7 +58,7 @@ def iob2_tag(name: str) -> str | None:
 
 
 def odd_tags(names: Sequence[str]) -> list[str]:
-    """The names that are no tags, or I-X without B-X, with which an entity begins."""
+    """Returns the names that are not tags, and each I-X without a B-X to begin the entity."""
     return [
         name
         for name in names
@@ -67,7 +67,7 @@ def odd_tags(names: Sequence[str]) -> list[str]:
 
 
 def check_tags(names: Sequence[str], source: str) -> None:
-    """Refuses names of classes that are not tags, which a model of transformers may have."""
+    """Raises an `InputError` if classes are not tags, as they may be in models of transformers."""
     odd = odd_tags(names)
     if odd or "O" not in names:
         raise InputError(
@@ -94,7 +94,7 @@ def align(tokenizer: TokenizerInterface, sentence: "Sentence") -> Alignment:
 
 
 def piece_tags(alignment: Alignment, tags: Sequence[str]) -> list[str]:
-    """Converts U tags of units to P tags of pieces; "O" where a piece has no unit."""
+    """Converts U tags of units to P tags of tokens; "O" if a token has no unit."""
     converted = []
     for unit, begins in zip(alignment.units, alignment.begins, strict=True):
         tag = tags[unit] if unit >= 0 else "O"
@@ -103,9 +103,9 @@ def piece_tags(alignment: Alignment, tags: Sequence[str]) -> list[str]:
 
 
 def unit_tags(alignment: Alignment, tags: Sequence[str]) -> list[str]:
-    """Converts P tags of pieces back to U tags of units.
+    """Converts P tags of tokens back to U tags of units.
 
-    If several units belong to a piece, those after the first continue its entity: B-X, I-X, I-X.
+    If several units belong to a token, those after the first continue its entity: B-X, I-X, I-X.
     """
     converted = []
     for unit, piece in enumerate(alignment.owners):
@@ -121,7 +121,7 @@ def _continuation(tag):
 
 
 def _fill_gaps(tags):
-    """Replaces None by I-X where X continues after it, else by O."""
+    """Replaces None by the next tag if that is I-X, else by O."""
     filled, after = list(tags), "O"
     for place in range(len(filled) - 1, -1, -1):
         if filled[place] is None:
@@ -143,12 +143,12 @@ def make_windows(
     Args:
         tags: the tags of the classes.
         max_length: the largest T, at least 3.
-        overlap: whether the windows of a sentence overlap by half, as for prediction; each piece
+        overlap: whether the windows of a sentence overlap by half, as for prediction; each token
             counts in the window that shows more of its context. Otherwise they are adjacent, as
             for training.
 
     Returns:
-        Windows in the order of the sentences; none of a sentence without pieces.
+        The windows in the order of the sentences; none for a sentence without tokens.
     """
     classes = {tag: number for number, tag in enumerate(tags)}
     windows = []
@@ -170,15 +170,15 @@ def make_windows(
 
 
 def window_bounds(count: int, room: int, overlap: bool) -> list[tuple[int, int, int, int]]:
-    """Computes where windows over `count` pieces begin and end, and which pieces count in each.
+    """Computes where windows over `count` tokens begin and end, and which tokens count in each.
 
-    With `overlap` they overlap by half. Each has (start, end, first piece that counts, end of those
-    that count); each piece counts once.
+    With `overlap`, windows overlap by half. Returns (start, end, first token that counts, end of
+    the tokens that count) for each window; each token counts once.
     """
     shared = room // 2 if overlap else 0
     starts = range(0, max(count - shared, min(count, 1)), room - shared)
     ends = [min(start + room, count) for start in starts]
-    # The middle of what two windows share is the border between them.
+    # Overlapping windows are split in the middle of their overlap.
     borders = [(start + end) // 2 for start, end in zip(starts[1:], ends[:-1], strict=True)]
     return list(zip(starts, ends, [0, *borders], [*borders, count], strict=False))
 
@@ -186,7 +186,7 @@ def window_bounds(count: int, room: int, overlap: bool) -> list[tuple[int, int, 
 def pad_labels(windows: Sequence[SentenceWindow], length: int) -> Batch:
     """Pads the labels of a batch, whose rows `finetuning.inputs.pad_rows` pads.
 
-    token_label_ids int32, token_label_weights float32, [B, length] each.
+    Returns token_label_ids int32 and token_label_weights float32, each [B, length].
     """
     labels = np.zeros((len(windows), length), np.int32)
     weights = np.zeros((len(windows), length), np.float32)
@@ -199,7 +199,7 @@ def pad_labels(windows: Sequence[SentenceWindow], length: int) -> Batch:
 def decode(scores: np.ndarray, tags: Sequence[str]) -> np.ndarray:
     """Finds the valid sequence of tags with the highest sum of scores (Viterbi's algorithm).
 
-    Scores [P, C] are logits or log probabilities; the result, [P] indices of classes, is the same
+    `scores` [P, C] are logits or log probabilities; the result, [P] indices of classes, is the same
     for both. I-X follows only B-X or I-X.
     """
     kinds = np.array([tag[1:] for tag in tags])
@@ -217,4 +217,4 @@ def decode(scores: np.ndarray, tags: Sequence[str]) -> np.ndarray:
     path = [best.argmax()]
     for choices in reversed(before):
         path.append(choices[path[-1]])
-    return np.array(path[::-1], np.int32)[: len(scores)]  # empty without pieces
+    return np.array(path[::-1], np.int32)[: len(scores)]  # empty without tokens

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 def make_task(
     loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
 ) -> NamedEntityRecognition:
-    """The task of a `LoadedModel`, for texts instead of a data set."""
+    """Makes the task of a `LoadedModel` for a user's texts instead of a data set."""
     check_tags(loaded.labels, loaded.source)
     dataset = NerDataset(FORMATS[loaded.settings["task_name"]], loaded.labels, {})
     return NamedEntityRecognition(dataset, tokenizer, max_length)
 
 
 def read_input(task: NamedEntityRecognition, name: str, value: Any) -> Sentence:
-    """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
+    """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
     (text,) = check_strings(value)
     return untagged_sentence(name, text, task.dataset.file_format)
 
@@ -32,7 +32,7 @@ def read_input(task: NamedEntityRecognition, name: str, value: Any) -> Sentence:
 def read_outputs(
     task: NamedEntityRecognition, examples: Examples, outputs: Outputs
 ) -> list[Tagged]:
-    """Turns the model's outputs into results, one for each text."""
+    """Turns the model's outputs into results, one per text."""
     found_of_all = []
     predictions = task.predictions(examples, outputs)
     alignments, _ = examples.windowing

@@ -1,7 +1,7 @@
-"""Turns logits of pieces into entities in a graph, as `finetuning.ner` in Python.
+"""Turns logits of tokens into entities in a graph, as `finetuning.ner` does in Python.
 
-Shapes: B texts, P pieces of all texts, U units of all texts, S pieces of a text that begin a unit,
-E entities of all texts, C classes.
+Shapes: B texts, P tokens (pieces) of all texts, U units of all texts, S tokens of a text that begin
+a unit, E entities of all texts, C classes.
 """
 
 from collections.abc import Sequence
@@ -20,24 +20,24 @@ OUTSIDE, BEGIN, INSIDE = range(3)
 class Units(NamedTuple):
     """The units of all texts, in order: characters, or words."""
 
-    starts: tf.Tensor  # int64 [U]: the first character of each in its text
+    starts: tf.Tensor  # int64 [U]: the first character of each unit in its text
     ends: tf.Tensor  # int64 [U]
     splits: tf.Tensor  # int64 [B + 1]: the row splits of the units of each text
-    text_starts: tf.Tensor  # int64 [U]: where its text begins among the characters of all texts
+    text_starts: tf.Tensor  # int64 [U]: where a unit's text begins among all texts' characters
 
 
 class Alignment(NamedTuple):
-    """Which pieces represent which units: a unit belongs to the first that shares a character."""
+    """A map of units to tokens; a unit belongs to the first token that shares a character."""
 
-    owners: tf.Tensor  # int64 [U]: the piece that a unit belongs to; -1 for none
-    # int64 [P]: the first unit that belongs to a piece; if none does, the first that shares a
+    owners: tf.Tensor  # int64 [U]: the token that a unit belongs to; -1 for none
+    # int64 [P]: the first unit that belongs to a token; if none does, the first unit that shares a
     # character with it, or -1.
     units: tf.Tensor
     begins: tf.Tensor  # bool [P]: whether that unit belongs to it
 
 
 class Tags:
-    """The tags "B-X", "I-X" or "O" of C classes as numbers: place in an entity, and kind."""
+    """Stores the tags "B-X", "I-X" or "O" of C classes as numbers: place in an entity, and kind."""
 
     def __init__(self, names: Sequence[str]) -> None:
         kinds = sorted({name[2:] for name in names})
@@ -63,7 +63,7 @@ class Entities(NamedTuple):
 
 
 def find_units(characters: Characters, by_character: bool) -> Units:
-    """The units of texts: every character but " ", or words, which white space separates."""
+    """Returns the units of texts: all characters but " ", or words separated by white space."""
     rows = characters.rows
     if by_character:
         inside = rows.values != ord(" ")
@@ -86,23 +86,23 @@ def find_units(characters: Characters, by_character: bool) -> Units:
 
 
 def align(units: Units, spans: tf.RaggedTensor, text_starts: tf.Tensor) -> Alignment:
-    """Aligns units and pieces.
+    """Aligns units and tokens.
 
     Args:
-        spans: first character and end of each piece, int32 RaggedTensor [B, (pieces), 2]; neither
+        spans: first character and end of each token, int32 RaggedTensor [B, (tokens), 2]; neither
             ever decreases in a text.
         text_starts: where each text begins among the characters of all texts, int64 [B].
     """
     offset = tf.gather(text_starts, spans.value_rowids())  # [P]
     begin = tf.cast(spans.values[:, 0], tf.int64) + offset
     end = tf.cast(spans.values[:, 1], tf.int64) + offset
-    # The units that a piece touches follow one another: from the first that ends after the
-    # piece's beginning to the last that begins before its end.
+    # The units that a token touches are consecutive, from the first that ends after the token's
+    # beginning to the last that begins before its end.
     low = tf.searchsorted(units.ends + units.text_starts, begin, "right", tf.int64)  # [P]
     high = tf.searchsorted(units.starts + units.text_starts, end, "left", tf.int64)
     has_characters = begin < end  # word-end markers have none, and touch no unit
     high = tf.where(has_characters, tf.maximum(low, high), low)
-    # Those that no earlier piece touches belong to it.
+    # The units that no earlier token touches belong to the token.
     reached = tf.concat([[0], tf.boolean_mask(high, has_characters)], axis=0)
     before = tf.gather(reached, tf.cumsum(tf.cast(has_characters, tf.int64), exclusive=True))  # [P]
     owned = tf.minimum(tf.maximum(low, before), high)
@@ -120,8 +120,8 @@ def align(units: Units, spans: tf.RaggedTensor, text_starts: tf.Tensor) -> Align
 def find_entities(
     logits: tf.Tensor, splits: tf.Tensor, units: Units, alignment: Alignment, tags: Tags
 ) -> Entities:
-    """The entities of texts; logits [P, C] of all pieces, their row splits int64 [B + 1]."""
-    begins = tf.where(alignment.begins)[:, 0]  # pieces to which no unit belongs are ignored
+    """Returns the entities of texts from all tokens' logits [P, C], row splits int64 [B + 1]."""
+    begins = tf.where(alignment.begins)[:, 0]  # tokens to which no unit belongs are ignored
     begin_splits = tf.searchsorted(begins, splits, out_type=tf.int64)
     rows = tf.RaggedTensor.from_row_splits(tf.gather(logits, begins), begin_splits, validate=False)
     classes = tf.fill([tf.shape(logits)[0]], tags.outside)  # [P]
@@ -142,7 +142,7 @@ def find_entities(
         tf.gather(units.starts, heads),
         tf.gather(units.ends, ends - 1),
         tf.gather(tags.kinds, tf.gather(kind, heads)),
-        # Units without a piece do not count.
+        # Units without a token do not count.
         tf.math.divide_no_nan(
             tf.reduce_sum(units_of.with_values(tf.gather(share * owned, units_of.values)), axis=1),
             tf.reduce_sum(units_of.with_values(tf.gather(owned, units_of.values)), axis=1),
@@ -152,19 +152,19 @@ def find_entities(
 
 
 def _unit_tags(classes, shares, units, alignment, tags):
-    """Place, kind and probability of each unit's tag, and 1.0 if it has a piece, [U] each.
+    """Returns place, kind and probability of each unit's tag, and 1.0 if it has a token, each [U].
 
     As `finetuning.ner.labels.unit_tags` and `finetuning.ner.task.predict_tags`.
     """
     count = tf.size(alignment.owners, tf.int64)
     owned = alignment.owners >= 0
     piece = tf.maximum(alignment.owners, 0)
-    # Without any piece there is nothing to gather from.
+    # Without tokens there would be nothing to gather from.
     of_unit = tf.gather(tf.concat([classes, [tags.outside]], axis=0), piece)
     place, kind = tf.gather(tags.place_of, of_unit), tf.gather(tags.kind_of, of_unit)
     first = tf.gather(tf.concat([alignment.units, [-1]], axis=0), piece) == tf.range(count)
     place = tf.where((place == BEGIN) & ~first, INSIDE, place)
-    # A unit without a piece continues the entity that goes on after it.
+    # A unit without a token joins the entity that the next unit with a token continues.
     known = tf.where(owned)[:, 0]
     following = tf.searchsorted(known, tf.range(count), out_type=tf.int64)
     following = tf.gather(tf.concat([known, [-1]], axis=0), following)  # [U]; -1: none
@@ -178,15 +178,15 @@ def _unit_tags(classes, shares, units, alignment, tags):
 
 
 def decode(scores: tf.RaggedTensor, tags: Tags) -> tf.RaggedTensor:
-    """The valid sequence of tags with the highest sum of scores, as `finetuning.ner.labels.decode`.
+    """Finds the valid sequences of tags with the highest scores, as `finetuning.ner.labels.decode`.
 
-    Takes a float RaggedTensor [B, (S), C]; returns int32 RaggedTensor [B, (S)]: classes.
+    Takes a float RaggedTensor [B, (S), C]; returns the classes, int32 RaggedTensor [B, (S)].
     """
     lengths = scores.row_lengths()  # [B]
-    # One at least: without any piece, as of blank texts alone, the arrays would have no shape.
+    # At least 1: without tokens, as if all texts are blank, the arrays would have no shape.
     steps = tf.cast(tf.reduce_max(tf.concat([lengths, [1]], axis=0)), tf.int32)
     padded = tf.cast(scores.to_tensor(0.0), tf.float64)  # [B, S, C]
-    padded = tf.pad(padded, [[0, 0], [0, 1], [0, 0]])  # what is read where S is 0
+    padded = tf.pad(padded, [[0, 0], [0, 1], [0, 0]])  # read if S is 0
     batch, classes = tf.shape(padded)[0], len(tags.first)
     keep = tf.repeat(tf.range(classes)[tf.newaxis], batch, axis=0)  # [B, C]
     spec = {"dynamic_size": False, "element_shape": [None, classes]}

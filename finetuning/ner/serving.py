@@ -1,8 +1,8 @@
-"""Signatures of a model that finds named entities in texts.
+"""Makes the signatures of a model that finds named entities in texts.
 
 Long texts are cut into windows in the graph; tags and entities are as run_ner writes them.
 
-Shapes: B texts, W windows, T pieces of a row, P pieces of all texts, U units of all texts,
+Shapes: B texts, W windows, T tokens (pieces) of a row, P tokens of all texts, U units of all texts,
 E entities of all texts, C classes.
 """
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def signatures(loaded: "LoadedModel") -> Signatures:
-    """The `Signatures` of a `LoadedModel` whose task is "ner"."""
+    """Makes the `Signatures` of a `LoadedModel` whose task is "ner"."""
     model, tokenizer, settings = loaded.model, loaded.tokenizer, loaded.settings
-    assert tokenizer is not None  # the export takes no fine-tuned model without
+    assert tokenizer is not None  # the export requires a fine-tuned model's tokenizer
     texts = TextRows(tokenizer)
     names, glue = list(loaded.labels), FORMATS[settings["task_name"]].glue
     check_tags(names, loaded.source)
@@ -63,22 +63,22 @@ def signatures(loaded: "LoadedModel") -> Signatures:
 
 
 def _piece_logits(served, texts, ids, max_length):
-    """The logits of all pieces [P, C], each from the window that shows more of its context.
+    """Returns all tokens' logits [P, C], each from the window that shows more of its context.
 
-    As `finetuning.ner.labels.window_bounds` with overlap. The pieces of the texts are int32
-    RaggedTensor [B, (pieces)].
+    As `finetuning.ner.labels.window_bounds` with overlap. `ids` is an int32 RaggedTensor
+    [B, (tokens)].
     """
     count = ids.row_lengths()  # [B]
     room = max_length - 2
     step = room - room // 2
-    # One at least: of a text without pieces, a window without pieces.
+    # At least 1: a text without tokens has one window without tokens.
     windows = tf.maximum((count - room // 2 + step - 1) // step, 1)  # [B]
     owners = tf.repeat(tf.range(tf.size(windows, tf.int64)), windows)  # [W]
     places = tf.ragged.range(windows).values  # [W]: the number of each among its text's
     size = tf.gather(count, owners)
     begins = places * step
     ends = tf.minimum(begins + room, size)
-    # The middle of what two windows share is the border between them.
+    # Overlapping windows are split in the middle of their overlap.
     before_end = tf.minimum(begins - step + room, size)
     first = tf.where(places > 0, (begins + before_end) // 2, 0)
     is_last = places == tf.gather(windows, owners) - 1

@@ -1,6 +1,6 @@
-"""The task of named-entity recognition: tags of pieces become entities.
+"""Defines the task of named-entity recognition, which turns tags of tokens into entities.
 
-Shapes: U units of a sentence, P pieces of it, T pieces of a window, C classes, K kinds.
+Shapes: U units of a sentence, P tokens of a sentence, T tokens of a window, C classes, K kinds.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
 from finetuning.results import FoundEntity
 from tokenization.base import TokenizerInterface
 
-# How many of the sentences with the most wrong tags TensorBoard shows.
+# The maximum number of sentences with the most wrong tags that TensorBoard shows.
 SHOWN_MISTAKES = 10
 
 
@@ -54,7 +54,7 @@ class NamedEntityRecognition:
 
     dataset: NerDataset
     tokenizer: TokenizerInterface  # the model's
-    max_length: int  # the most pieces of a window; longer sentences are cut into several
+    max_length: int  # the maximum number of tokens in a window; longer sentences are cut
     # As for `TokenClassifier`:
     dropout: float = DROPOUT
     freeze_encoder: bool = False
@@ -81,7 +81,7 @@ class NamedEntityRecognition:
     def encode(self, raw: Sequence[Sentence], training: bool) -> Examples:
         """Encodes `finetuning.ner.data.Sentence`s.
 
-        Longer sentences are cut into windows: adjacent ones for training, else overlapping ones.
+        Long sentences are cut into windows, which are adjacent for training and otherwise overlap.
         """
         sentences = with_progress(raw, "encoding", "sentences")
         alignments = [align(self.tokenizer, sentence) for sentence in sentences]
@@ -121,14 +121,14 @@ class NamedEntityRecognition:
         return {**results, "loss": loss / max(weight, 1.0)}
 
     def baseline(self, examples: Examples) -> dict[str, float]:
-        """The scores of tagging every unit as "O"."""
+        """Computes the scores of tagging every unit as "O"."""
         true = [list(sentence.tags) for sentence in examples.raw]
         return score_tags(true, [["O"] * len(tags) for tags in true], self.dataset.tags)
 
     def illustrations(
         self, model: TokenClassifier, examples: Examples, outputs: Outputs
     ) -> Illustrations:
-        """A plot of the confusions of few tags, and a table of the sentences with most errors."""
+        """Makes a table of the sentences with most errors and, for few tags, a confusion matrix."""
         numbers = {tag: number for number, tag in enumerate(self.dataset.tags)}
         matrix, mistakes = np.zeros((len(numbers),) * 2, np.int64), []  # [C, C]
         predictions = self.predictions(examples, outputs)
@@ -168,10 +168,10 @@ class NamedEntityRecognition:
     ) -> list[str]:
         """Writes predictions_SPLIT.tsv, a line per entity, and tags_SPLIT.tsv, a line per unit.
 
-        The columns of the first: id, start and end in the text (characters from 0), kind, text of
-        the entity, mean probability of its tags. Those of the second: unit, true tag, predicted
-        tag, its probability; a line "## id" precedes each sentence. Sentences that nobody has
-        tagged have no true tags there.
+        The columns of the first are id, start and end in the text (characters from 0), kind, text
+        of the entity, mean probability of its tags. The columns of the second are unit, true tag,
+        predicted tag, its probability; a line "## id" precedes each sentence. Untagged sentences
+        have no column of true tags.
         """
         paths = [os.path.join(directory, f"{name}_{split}.tsv") for name in ("predictions", "tags")]
         predictions = self.predictions(examples, outputs)
@@ -192,7 +192,7 @@ class NamedEntityRecognition:
                 for (start, end), *cells, probability in zip(
                     sentence.units, *columns, probabilities, strict=True
                 ):
-                    # A character of white space may be a unit, and must not end cell or line.
+                    # A white space character may be a unit, but must not end the cell or line.
                     unit = sentence.text[start:end]
                     unit = " " if unit.isspace() else unit
                     line = "\t".join([unit, *cells, f"{probability:.6f}"])
@@ -204,7 +204,7 @@ class NamedEntityRecognition:
 def kind_report(
     tags: Sequence[str], true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> ClassReport:
-    """The report of the kinds of entities; `true` and `predicted` are the tags of each sentence."""
+    """Makes the report of entity kinds; `true` and `predicted` are the tags of each sentence."""
     kinds = tuple(dict.fromkeys(tag[2:] for tag in tags if tag != "O"))
     counters = count_entities(true, predicted)
     counts = [np.array([each[kind] for kind in kinds], np.int64) for each in counters]  # [K] each
@@ -212,7 +212,7 @@ def kind_report(
 
 
 def list_entities(sentence: Sentence, tags: Sequence[str]) -> str:
-    """The entities of a sentence as text: "서울 LC, 김철수 PS"."""
+    """Lists the entities of a sentence as text: "서울 LC, 김철수 PS"."""
     return ", ".join(
         f"{sentence.text[sentence.units[first][0] : sentence.units[last][1]]} {kind}"
         for first, last, kind in entities(tags)
@@ -222,7 +222,7 @@ def list_entities(sentence: Sentence, tags: Sequence[str]) -> str:
 def find_entities(
     sentence: Sentence, alignment: Alignment, tags: Sequence[str], probabilities: Sequence[float]
 ) -> list[FoundEntity]:
-    """The entities of a sentence by its units' tags, with the probabilities of these."""
+    """Returns the entities of a sentence, given its units' tags and their probabilities."""
     found = []
     for first, last, kind in entities(tags):
         start, end = sentence.units[first][0], sentence.units[last][1]
@@ -234,7 +234,7 @@ def find_entities(
 def entity_probability(
     alignment: Alignment, probabilities: Sequence[float], first: int, last: int
 ) -> float:
-    """The mean probability of the tags of an entity's units; those without a piece do not count."""
+    """Returns the mean probability of the tags of an entity's units that have a token."""
     owners = alignment.owners[first : last + 1]
     shares = [
         share
@@ -250,10 +250,10 @@ def predict_tags(
     logits: Sequence[np.ndarray],
     tags: Sequence[str],
 ) -> list[PredictedTags]:
-    """Predicts the tags of every unit of each sentence, valid IOB2, with their probabilities.
+    """Predicts valid IOB2 tags for the units of each sentence, with their probabilities.
 
-    The logits are [T or more, C] for each window. All units of a piece have the probability of the
-    piece's tag, units without a piece have 1.
+    The logits are [T or more, C] for each window. All units of a token have the probability of the
+    token's tag; units without a token have 1.
     """
     parts = [[np.zeros((0, len(tags)))] for _ in alignments]
     for window, scores in zip(windows, logits, strict=True):
@@ -261,7 +261,7 @@ def predict_tags(
     predictions = []
     for alignment, scores in zip(alignments, map(np.concatenate, parts), strict=True):
         begins = np.array(alignment.begins, bool)  # [P]
-        # Pieces to which no unit belongs are ignored.
+        # Tokens to which no unit belongs are ignored.
         classes = np.full(len(begins), tags.index("O"), np.int32)  # [P]
         classes[begins] = decode(scores[begins], tags)
         shares = softmax(scores)  # [P, C]

@@ -1,4 +1,4 @@
-"""Reads sentences without tags, to predict: plain text, or a file of tokens without their tags."""
+"""Reads sentences without tags for prediction, from plain text or from a file of tokens."""
 
 import collections
 import os
@@ -33,17 +33,17 @@ FORMS = tuple(DESCRIPTIONS)
 # The usual ending of a file to predict.
 USUAL_ENDING = ".txt"
 
-# The form of a file shows in so many of its lines.
+# The number of lines from which the form of a file is recognized.
 RECOGNIZED_LINES = 1000
 
 
 def add_untagged(
     dataset: NerDataset, data_dir: str, predict_file: str | None = None, form: str = "auto"
 ) -> NerDataset:
-    """Adds what need not have tags to a data set: its own test file, and a file to predict.
+    """Adds files that may lack tags to a data set: its own test file, and a file to predict.
 
-    `data_dir` is unused where it has no test file; the form is one of `FORMS`, or "auto":
-    recognized. A file that holds no sentence is refused.
+    `data_dir` is unused if the data set has no test file. The form is one of `FORMS`, or "auto" to
+    recognize it, which raises an `InputError` if the file holds no sentence.
     """
     file_format, files = dataset.file_format, []
     if "test" in dataset.splits:
@@ -66,7 +66,7 @@ def read_dataset_split(
     """Reads the sentences of a split, with or without tags.
 
     Returns:
-        The sentences, and a description of I- tags that continue no entity -> how many.
+        The sentences, and a description of I- tags that continue no entity -> their number.
     """
     file_format = dataset.file_format
     for file in dataset.untagged:
@@ -82,7 +82,7 @@ def read_dataset_split(
 
 
 def count_kinds(dataset: NerDataset, sentences: Iterable[Sentence]) -> dict[str, int]:
-    """Counts the entities of each kind in sentences; {} where none is tagged."""
+    """Counts the entities of each kind in sentences; {} if no sentence is tagged."""
     kinds = dict.fromkeys(tag[2:] for tag in dataset.tags if tag != "O")
     tagged = [sentence for sentence in sentences if sentence.tagged]
     counts = collections.Counter(kind for s in tagged for _, _, kind in entities(s.tags))
@@ -90,10 +90,10 @@ def count_kinds(dataset: NerDataset, sentences: Iterable[Sentence]) -> dict[str,
 
 
 def recognize_form(path: str, file_format: TaggedFileFormat) -> str:
-    """The form of a file, one of `FORMS`.
+    """Returns the form of a file, one of `FORMS`.
 
-    It is "tagged" if half of its lines at least end in a column with a tag. Else it is "tokens" if
-    every line is one token, and blank lines stand between sentences; else "text".
+    It is "tagged" if at least half of its lines end in a column with a tag. Otherwise it is
+    "tokens" if every line is one token and blank lines separate sentences; else "text".
     """
     lines = []
     for _, line in read_lines(path):
@@ -114,14 +114,14 @@ def recognize_form(path: str, file_format: TaggedFileFormat) -> str:
     single = all(len(fields) == columns for fields in rows)
     if not file_format.glue:
         single = single and all(len(fields[file_format.token]) == 1 for fields in rows)
-    # Whether the lines are grouped into sentences; a number before each token says it too.
+    # Whether the lines are grouped into sentences, which a number before each token shows too.
     grouped = max(map(len, blocks)) > 1 and (len(blocks) > 1 or columns > 1)
     return "tokens" if single and grouped else "text"
 
 
 def check_is_text(path: str, form: str) -> None:
-    """Refuses a table or JSON whose lines were taken for sentences, columns, keys and all."""
-    endings = tuple(ending for ending in ENDINGS if ending != ".tsv")  # of tagged files too
+    """Raises an `InputError` if the lines of a table or of JSON were taken for sentences."""
+    endings = tuple(ending for ending in ENDINGS if ending != ".tsv")  # tagged files have it too
     if form == "text" and path.lower().endswith(endings):
         raise InputError(
             "a file to find entities in must hold only the texts, one per line, not "
@@ -131,13 +131,13 @@ def check_is_text(path: str, form: str) -> None:
 
 
 def read_untagged(path: str, form: str, file_format: TaggedFileFormat) -> list[Sentence]:
-    """Reads the sentences of a file whose form is "tokens" or "text", which have no tags.
+    """Reads the untagged sentences of a file whose form is "tokens" or "text".
 
-    Each is named by file and line. The format says what a token is.
+    Each sentence is named by file and line. The format defines what a token is.
     """
     if form == "text":
         sentences = [
-            untagged_sentence(where, line.rstrip(), file_format)  # entities are placed in the line
+            untagged_sentence(where, line.rstrip(), file_format)  # keeps offsets in the line
             for where, line in read_lines(path)
             if line.strip()
         ]

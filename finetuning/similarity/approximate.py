@@ -1,8 +1,8 @@
-"""Finds nearly the nearest of many millions of vectors, with an index of FAISS.
+"""Searches many millions of vectors approximately, with an index of FAISS.
 
 Hierarchical navigable small worlds (arXiv:1603.09320), by the package faiss-cpu.
 
-Shapes: Q queries, N texts of a corpus, H hidden, K texts that are found for a query.
+Shapes: Q queries, N texts of a corpus, H hidden, K texts found per query.
 """
 
 import importlib
@@ -13,13 +13,13 @@ import numpy as np
 from bert_common.errors import InputError
 from finetuning.similarity.ranking import Found, unit_vectors
 
-# How many neighbours a vector is linked to, and how many candidates a search keeps: FAISS's advice
-# for vectors of hundreds of numbers, and four times its own default.
+# The number of neighbours that a vector is linked to, FAISS's advice for vectors of hundreds of
+# numbers, and the number of candidates that a search keeps, four times FAISS's default.
 LINKS, CANDIDATES = 32, 64
 
 
 def imported_faiss() -> Any:
-    """FAISS, which must be installed."""
+    """Imports FAISS; raises an `InputError` if it is not installed."""
     try:
         return importlib.import_module("faiss")
     except ImportError as error:
@@ -29,7 +29,7 @@ def imported_faiss() -> Any:
 
 
 def make_index(vectors: np.ndarray) -> Any:
-    """An index of vectors [N, H] by their cosines; it holds them all."""
+    """Makes an index of vectors [N, H] by their cosines; it holds all the vectors."""
     units, faiss = _finite_units(vectors), imported_faiss()
     index = faiss.IndexHNSWFlat(units.shape[1], LINKS, faiss.METRIC_INNER_PRODUCT)
     index.add(units)
@@ -37,7 +37,7 @@ def make_index(vectors: np.ndarray) -> Any:
 
 
 def search_index(index: Any, queries: np.ndarray, top: int) -> Found:
-    """Finds about the texts with the highest cosines with queries [Q, H]; K is at most N."""
+    """Finds approximately the texts with the highest cosines to queries [Q, H]; K is at most N."""
     units = _finite_units(queries)
     index.hnsw.efSearch = max(CANDIDATES, top)
     scores, places = index.search(units, min(top, index.ntotal))
@@ -45,7 +45,7 @@ def search_index(index: Any, queries: np.ndarray, top: int) -> Found:
 
 
 def _finite_units(vectors):
-    """Vectors of length 1; refuses NaN and infinity, beside which FAISS finds nothing."""
+    """Scales vectors to length 1; raises an error for NaN and infinity, which FAISS cannot use."""
     found = unit_vectors(vectors)
     if not np.isfinite(found).all():
         raise InputError("vectors must be finite numbers. Received: NaN or infinity")
@@ -53,10 +53,10 @@ def _finite_units(vectors):
 
 
 def as_array(index: Any) -> np.ndarray:
-    """An index as bytes, uint8, to write to a file."""
+    """Converts an index to bytes, uint8, to write to a file."""
     return imported_faiss().serialize_index(index)
 
 
 def as_index(array: np.ndarray) -> Any:
-    """The index of `as_array`."""
+    """Restores the index from the result of `as_array`."""
     return imported_faiss().deserialize_index(array)

@@ -1,4 +1,4 @@
-"""Reads queries, passages and which answer which, as BEIR's benchmarks are published."""
+"""Reads queries, passages and their relevance in the format of BEIR's benchmarks."""
 
 import os
 from collections.abc import Sequence
@@ -10,25 +10,25 @@ from finetuning.tables import read_objects, read_text
 
 
 class Collection(NamedTuple):
-    """What a retrieval is measured on."""
+    """The queries and texts that retrieval is measured on."""
 
     queries: list[str]
     corpus: list[str]
-    # Of each query, the numbers of the texts of the corpus that answer it -> their gains, above 0.
+    # For each query, the numbers of the corpus texts that answer it -> their gains, above 0.
     relevant: list[dict[int, float]]
-    # Of each query, the number of the text with its id, which is not ranked; -1 where there is none
-    # or it is relevant. Empty: of no query.
+    # For each query, the number of the text with the query's id, which is not ranked; -1 if there
+    # is none or if it is relevant. Empty: no query has such a text.
     own: Sequence[int] = ()
 
 
 def read_beir(queries: str, passages: str, relevance: str) -> Collection:
-    """Reads a collection in the form of BEIR, of the queries that have a relevant passage.
+    """Reads a collection in BEIR's format, keeping only queries that have a relevant passage.
 
     A passage with the id of a query is not ranked for it, unless it is relevant.
 
     Args:
         queries: .jsonl with _id and text.
-        passages: .jsonl with _id, text and perhaps a title, which comes before the text.
+        passages: .jsonl with _id, text and optionally a title, which is put before the text.
         relevance: tab-separated query-id, corpus-id and score, with a header.
     """
     texts, asked = _read_texts(passages), _read_texts(queries)
@@ -77,7 +77,7 @@ def _is_number(text):
 
 
 def _read_texts(path: str) -> dict[str, str]:
-    """The texts of a file by their ids."""
+    """Reads the texts of a file, id -> text."""
     texts: dict[str, str] = {}
     for where, entry in read_objects(path):
         name, text, title = entry.get("_id"), entry.get("text"), entry.get("title") or ""
@@ -86,15 +86,15 @@ def _read_texts(path: str) -> dict[str, str]:
         if str(name) in texts:
             raise InputError(f"{where}: the _id must be unique. Received: {name} twice")
         texts[str(name)] = f"{title} {text}".strip()
-    if not any(texts.values()):  # empty ones alone have no word to weigh
+    if not any(texts.values()):  # if all are empty, there is no word to weigh
         raise InputError(f"{path} must hold a text. Received: none")
     return texts
 
 
 def of_pairs(pairs: Sequence[tuple[str, str]]) -> Collection:
-    """The collection of pairs of a query and a text that answers it; equal texts count once.
+    """Makes the collection of (query, text that answers it) pairs; equal texts count once.
 
-    They are in the order of their first pairs.
+    Queries and texts are in the order of their first pairs.
     """
     corpus: dict[str, int] = {}
     relevant: dict[str, dict[int, float]] = {}
@@ -105,6 +105,6 @@ def of_pairs(pairs: Sequence[tuple[str, str]]) -> Collection:
 
 
 def beir_files(folder: str, split: str) -> tuple[str, str, str]:
-    """The three files of a folder as BEIR's are: of the queries, passages and relevance."""
+    """Returns the paths of queries, passages and relevance in a folder with BEIR's layout."""
     qrels = os.path.join(folder, "qrels", f"{split}.tsv")
     return os.path.join(folder, "queries.jsonl"), os.path.join(folder, "corpus.jsonl"), qrels

@@ -1,4 +1,4 @@
-"""Reads texts to learn vectors from: scored pairs, pairs or triples that belong together, texts."""
+"""Reads the texts that vectors are learned from: scored pairs, pairs, triples or single texts."""
 
 import dataclasses
 import os
@@ -11,7 +11,7 @@ from finetuning.datasets import DATASETS, Dataset, SplitSource
 from finetuning.readers import find_file, is_empty, read_label, read_rows, read_split
 from finetuning.tables import column_names, only_column
 
-# What people call each column; a file has at most one of the names.
+# The usual names of each column; a file has at most one of them.
 COLUMN_NAMES = {
     "text": (
         "text", "sentence1", "anchor", "query", "question", "sentence", "premise", "문장1",
@@ -25,7 +25,7 @@ COLUMN_NAMES = {
     "label": ("score", "label", "similarity", "점수", "유사도"),
 }  # fmt: skip
 
-# The data sets of inferences, from which triples are made, and of scored pairs.
+# The data sets of inferences, from which triples are made, and the data sets of scored pairs.
 INFERENCES = tuple(n for n, d in DATASETS.items() if {"entailment", "contradiction"} <= {*d.labels})
 SCORED = tuple(
     name
@@ -34,7 +34,7 @@ SCORED = tuple(
 )
 
 FILE_TYPES = ("csv", "tsv", "jsonl")
-OWN_FILES = "files"  # what a task is called whose files flags name
+OWN_FILES = "files"  # the name of a task whose files are given by flags
 SPLITS = ("train", "dev", "test")
 
 _SCORES = Dataset("", {}, ())
@@ -44,10 +44,10 @@ class SimilarityExample(NamedTuple):
     """Texts that belong together, or a pair with a score."""
 
     id: str
-    # A text; a text and its partner; or these and a third one that means something else.
+    # A text; a text and its partner; or these and a third text with a different meaning.
     texts: tuple[str, ...]
     score: float | None = None
-    source: int = 0  # which of several files of a training it is from
+    source: int = 0  # the index of its file if there are several training files
 
     @property
     def text(self) -> str:
@@ -56,7 +56,7 @@ class SimilarityExample(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The columns of a user's own files, by their names; None: looked for."""
+    """The names of the columns in a user's own files; None: they are recognized."""
 
     text: str | None = None
     second: str | None = None
@@ -65,14 +65,14 @@ class Columns(NamedTuple):
 
 
 class Form(NamedTuple):
-    """What the examples of a split consist of."""
+    """The composition of a split's examples."""
 
-    texts: int  # how many texts each has
+    texts: int  # the number of texts in each example
     scored: bool
 
     @property
     def objective(self) -> str:
-        """The objective that they suit, a key of `finetuning.similarity.losses.OBJECTIVES`."""
+        """The objective for such examples, one of `finetuning.similarity.losses.OBJECTIVES`."""
         if self.scored:
             return "cosine"
         return "ranking" if self.texts > 1 else "simcse"
@@ -87,20 +87,20 @@ class SimilarityDataset:
     """The files of every split."""
 
     name: str  # a row of `DATASETS`, or one of `FILE_TYPES` or `OWN_FILES`
-    # Split -> its files; of a row of `DATASETS` as they are there.
+    # Split -> its files; if `name` is a row of `DATASETS`, as they are there.
     sources: Mapping[str, SplitSource]
     own: tuple[str, ...] = ()  # the splits whose files are the user's own
-    # The files of a training on several, each as a data set with this file as its "train".
+    # If there are several training files, each as a data set with this file as its "train".
     parts: tuple["SimilarityDataset", ...] = ()
-    shares: tuple[float, ...] = ()  # of each part in the batches; empty: as it has examples
+    shares: tuple[float, ...] = ()  # each part's share of a batch; empty: by its examples
 
     @property
     def splits(self) -> dict[str, bool]:
-        """Each split -> whether vectors can be measured on it, as it has pairs."""
+        """A map from each split to whether it has pairs, on which vectors can be measured."""
         return {split: self.form(split).texts > 1 for split in self.sources}
 
     def form(self, split: str) -> Form:
-        """What the examples of a split consist of."""
+        """Returns the form of a split's examples."""
         if split == "train" and self.parts:
             forms = self.forms
             return Form(max(form.texts for form in forms), all(form.scored for form in forms))
@@ -112,19 +112,19 @@ class SimilarityDataset:
 
     @property
     def part_names(self) -> list[str]:
-        """What messages call each of several files: without its folder, if that is unambiguous."""
+        """The names of several files in messages, without their folders if still unambiguous."""
         names = [part.name for part in self.parts]
         short = [os.path.basename(name) for name in names]
         return short if len({*short}) == len(short) else names
 
     @property
     def forms(self) -> list[Form]:
-        """What the training examples consist of, of each of several files."""
+        """The form of the training examples, for each of several files."""
         return [part.form("train") for part in self.parts] or [self.form("train")]
 
 
 def known_dataset(name: str) -> SimilarityDataset:
-    """The data set of a name of `INFERENCES` or `SCORED`, without splits that lack labels."""
+    """Returns the data set of a name in `INFERENCES` or `SCORED`, without unlabeled splits."""
     sources = DATASETS[name].sources
     return SimilarityDataset(name, {s: x for s, x in sources.items() if x.label is not None})
 
@@ -132,11 +132,11 @@ def known_dataset(name: str) -> SimilarityDataset:
 def folder_dataset(
     file_type: str, folder: str, columns: Columns, encoding: str | None = None
 ) -> SimilarityDataset:
-    """The data set of train, dev and test in a folder, as far as they exist."""
+    """Returns the data set of the files train, dev and test that exist in a folder."""
     paths = {split: os.path.join(folder, f"{split}.{file_type}") for split in SPLITS}
     present = {split: path for split, path in paths.items() if os.path.isfile(path)}
     if not present:
-        find_file(f"train.{file_type}", folder, "")  # raises: it says what is there
+        find_file(f"train.{file_type}", folder, "")  # raises an error that names what is there
     return with_files(SimilarityDataset(file_type, {}), present, columns, encoding)
 
 
@@ -146,7 +146,7 @@ def with_files(
     columns: Columns,
     encoding: str | None = None,
 ) -> SimilarityDataset:
-    """The data set with a user's own files, split -> path, in the place of some splits."""
+    """Returns the data set with a user's own files, split -> path, as some of its splits."""
     found = {split: own_source(path, columns, encoding) for split, path in files.items()}
     sources = {**dataset.sources, **found}
     ordered = {split: sources[split] for split in (*SPLITS, *sources) if split in sources}
@@ -154,11 +154,11 @@ def with_files(
 
 
 def own_source(path: str, columns: Columns, encoding: str | None = None) -> SplitSource:
-    """The source of a user's own file, with the columns that were given, or found in it.
+    """Returns the source of a user's own file, with the given columns or columns found in it.
 
-    A .json file may be one in SQuAD's format (`is_of_questions`): of questions, whose partners are
-    the texts that they are about. The encoding is a key of `bert_common.text_encoding.NAMES`; None:
-    it is recognized.
+    A .json file may be in SQuAD's format (`is_of_questions`), where the partners of the questions
+    are the texts that they are about. The encoding is a key of `bert_common.text_encoding.NAMES`;
+    None: it is recognized.
     """
     files = (os.path.abspath(path),)
     source = SplitSource(files, "question", "context", own=True, encoding=encoding)
@@ -190,7 +190,7 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
 
 
 def pairs_of_questions(questions: Iterable[Any], path: str) -> list[SimilarityExample]:
-    """The `Question`s of a file, each with the text that it is about; refuses empty ones."""
+    """Pairs a file's `Question`s with their texts; raises an `InputError` for empty strings."""
     for each in questions:
         for name in ("question", "context"):
             _check_text(getattr(each, name), f"{path} question {each.id!r}", name)
@@ -200,13 +200,13 @@ def pairs_of_questions(questions: Iterable[Any], path: str) -> list[SimilarityEx
 def own_texts(
     path: str, column: str | None = None, shown: str | None = None, encoding: str | None = None
 ) -> list[tuple[str, ...]]:
-    """The texts of one column of a user's own file, each in a tuple.
+    """Reads the texts of one column of a user's own file, each in a tuple.
 
-    Rows whose text is empty or null are left out, and it is said how many.
+    Rows whose text is empty or null are left out, and their number is printed.
 
     Args:
-        column: by default the only one with a name of a first text.
-        shown: another column, whose value follows in each tuple, as text: "" for null.
+        column: the name of the column. Default: the only column with a usual name of first texts.
+        shown: a second column, whose values are added to the tuples as strings; "" for null.
     """
     names = column_names(path, encoding)
     found = _find_columns(names, Columns(column), path, ("text",)).text
@@ -231,7 +231,7 @@ def own_texts(
 
 
 def is_of_questions(source: SplitSource) -> bool:
-    """Whether a user's own file is one in SQuAD's format: JSON, and no list."""
+    """Returns True if a user's own file is in SQuAD's format, which is JSON but not a list."""
     path = source.files[0]
     if not (source.own and path.lower().endswith(".json")):
         return False
@@ -242,7 +242,7 @@ def is_of_questions(source: SplitSource) -> bool:
 
 
 def _check_column(column, names, path, flag):
-    """Refuses a column that a file lacks; one with a dot may be a key under another."""
+    """Raises an `InputError` if a file lacks a column; a name with a dot may be a nested key."""
     if column not in names and "." not in column:
         raise InputError(
             f"{flag} must name a column of {path}: {', '.join(names)}. Received: {column}"
@@ -252,7 +252,7 @@ def _check_column(column, names, path, flag):
 def _find_columns(
     names: Sequence[str], given: Columns, path: str, kinds: Sequence[str] = tuple(COLUMN_NAMES)
 ) -> Columns:
-    """The columns that are given, and those with a name of `COLUMN_NAMES`, of some kinds."""
+    """Returns the columns of some kinds, either given or with a name in `COLUMN_NAMES`."""
     found: dict[str, str | None] = {}
     for kind, known in ((kind, COLUMN_NAMES[kind]) for kind in kinds):
         column, flag = getattr(given, kind), f"--{kind}_column"
@@ -262,7 +262,7 @@ def _find_columns(
             column = only_column(names, known, flag, path)
         found[kind] = column
     if found.get("second") is None and found.get("label") is not None:
-        found["label"] = None  # of single texts: the class of each, which says nothing here
+        found["label"] = None  # the class of a single text, which has no use here
     said = ", ".join(f"{kind} {name!r}" for kind, name in found.items() if name is not None)
     chosen = [name for name in found.values() if name is not None]
     if len(set(chosen)) < len(chosen):
@@ -282,7 +282,7 @@ def read_examples(
 ) -> tuple[list[SimilarityExample], dict[str, int]]:
     """Reads the examples of a split, and counts what was left out.
 
-    Refuses empty texts and negative scores.
+    Raises an `InputError` if a user's own file has an empty text or a negative score.
     """
     if split in dataset.own:
         return _read_own(dataset.sources[split]), {}
@@ -297,9 +297,9 @@ def read_examples(
 
 
 def _make_triples(examples, labels):
-    """Makes triples: a premise, each sentence that it entails, and one that contradicts it.
+    """Makes triples of a premise, each sentence that it entails, and one that contradicts it.
 
-    As SimCSE (arXiv:2104.08821, section 5). Of fewer contradictions some are taken again.
+    As SimCSE (arXiv:2104.08821, section 5). Contradictions are reused if they are too few.
     """
     premises: dict[str, dict[str, list[Any]]] = {}
     for example in examples:
@@ -317,7 +317,7 @@ def _make_triples(examples, labels):
 
 
 def _check_text(text, where, name):
-    """Refuses an empty text, and what is none; `name` says where it stands."""
+    """Raises an `InputError` if a text is empty or not a string; `name` says which text it is."""
     if not isinstance(text, str) or not text.strip():
         raise InputError(
             f"{where}: a text must be a string that is not empty. Received: {text!r} in {name}"
@@ -325,7 +325,7 @@ def _check_text(text, where, name):
 
 
 def _read_own(source: SplitSource) -> list[SimilarityExample]:
-    """The examples of a user's own file."""
+    """Reads the examples of a user's own file."""
     path = source.files[0]
     columns = [c for c in (source.text, source.second, source.third) if c is not None]
     examples = []

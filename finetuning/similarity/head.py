@@ -1,7 +1,7 @@
-"""A vector of every text from BERT or ALBERT, trained so that cosines mean similarity.
+"""Defines a model of text vectors on BERT or ALBERT whose cosines are trained to mean similarity.
 
-As Sentence-BERT (arXiv:1908.10084, section 3): one encoder for both texts, whose outputs are
-pooled. No weight is added to the encoder's.
+As in Sentence-BERT (arXiv:1908.10084, section 3), one encoder is used for both texts, and its
+outputs are pooled. The model has no weights besides the encoder's.
 
 Shapes: B batch, S texts of an example, T tokens, H hidden.
 """
@@ -20,22 +20,22 @@ from finetuning.inputs import ROW_INPUTS
 from finetuning.settings import split_numbers
 from finetuning.similarity.losses import make_objective, unit
 
-# SimCSE's (arXiv:2104.08821, table D.1); the scale of 20 of sentence-transformers.
+# As in SimCSE (arXiv:2104.08821, table D.1); equals the scale of 20 in sentence-transformers.
 TEMPERATURE = 0.05
 
 
 @keras.saving.register_keras_serializable(package="finetuning")
 class SentenceEncoder(EncoderModel):
-    """An encoder whose outputs are pooled to a vector of each text.
+    """An encoder whose outputs are pooled into one vector per text.
 
     Args:
-        pooling: a key of `finetuning.heads.POOLINGS`; "cls" is without the pooler.
+        pooling: a key of `finetuning.heads.POOLINGS`; "cls" does not use the pooler.
         normalize: whether vectors have length 1.
         sizes: the sizes that a vector may be cut to; H is always among them.
-        training: a key of `finetuning.similarity.losses.OBJECTIVES`.
+        training: one of `finetuning.similarity.losses.OBJECTIVES`.
         temperature: see `finetuning.similarity.losses.make_objective`.
-        freeze_embeddings: whether a training leaves the encoder's tables of pieces, positions and
-            segments as they are.
+        freeze_embeddings: whether training leaves the encoder's tables of tokens, positions and
+            segments unchanged.
 
     Example:
         model = SentenceEncoder(BertModel(config))
@@ -83,11 +83,11 @@ class SentenceEncoder(EncoderModel):
         """Runs the encoder on every text.
 
         Args:
-            inputs: the encoder's inputs, a dict of [B, S, T] integers; or of [B, T], a text each.
+            inputs: the encoder's inputs, a dict of [B, S, T] integers; or [B, T], one text each.
             training, run_block: as for the encoder.
 
         Returns:
-            A dict: "vectors" [B, S, H], or [B, H], in float32 at least.
+            A dict: "vectors" [B, S, H], or [B, H], in float32 or wider.
         """
         *shape, length = ops.shape(inputs["input_ids"])
         rows = {
@@ -119,6 +119,6 @@ class SentenceEncoder(EncoderModel):
 def from_settings(
     encoder: keras.Model, settings: Mapping[str, Any]
 ) -> tuple[SentenceEncoder, tuple[str, ...]]:
-    """The model that a folder's settings describe, with random weights; it has no labels."""
+    """Returns the model that a folder's settings describe, with random weights, and no labels."""
     sizes = split_numbers(settings.get("embedding_sizes"))
     return SentenceEncoder(encoder, settings["pooling"], settings["normalize"], sizes), ()

@@ -1,4 +1,4 @@
-"""Rankings of texts by the words or characters that they share, alone or with their vectors.
+"""Ranks texts by the words or characters that they share, alone or together with their vectors.
 
 Shapes: Q queries, N texts of a corpus, H hidden, V words.
 """
@@ -18,20 +18,20 @@ from tokenization.base import TokenizerInterface
 # The defaults of rank_bm25; Lucene's k1 is 1.2.
 BM25_K1, BM25_B = 1.5, 0.75
 
-# What a standard deviation of the cosines counts beside one of BM25: of 0.2, 0.4, 0.5, 0.6, 0.7,
-# 0.8, 1 and 1.3 the highest nDCG at 10 with `reference_vectors` on articles 0:100 of KorQuAD's dev
-# file.
+# The weight of a standard deviation of the cosines relative to one of BM25. Of 0.2, 0.4, 0.5, 0.6,
+# 0.7, 0.8, 1 and 1.3 it has the highest nDCG at 10 with `reference_vectors` on articles 0:100 of
+# KorQuAD's dev file.
 COSINE_WEIGHT = 0.7
 
-# A standard deviation below it is rounding: all texts are equally good.
+# A smaller standard deviation is a rounding error: all texts are equally good.
 SMALLEST = 1e-6
 
 
 class TfIdf:
-    """Vectors of TF-IDF weights of n-grams of 1 to 3 characters, by scikit-learn; sparse [N, V].
+    """Computes TF-IDF vectors of n-grams of 1 to 3 characters with scikit-learn, sparse [N, V].
 
     Args:
-        texts: those that n-grams and their weights are learned from.
+        texts: the texts from which n-grams and their weights are learned.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -44,7 +44,7 @@ class TfIdf:
 
 
 def search_tf_idf(queries: Sequence[str], corpus: Sequence[str], top: int) -> Found:
-    """Searches by the cosines of `TfIdf` of the corpus, as `ranking.search`."""
+    """Searches by the cosines of `TfIdf` vectors, learned from the corpus, as `ranking.search`."""
     weigh = TfIdf(corpus)
     across = weigh(corpus).T.tocsr()  # [V, N]
 
@@ -55,18 +55,18 @@ def search_tf_idf(queries: Sequence[str], corpus: Sequence[str], top: int) -> Fo
 
 
 def known_tokens(tokenizer: TokenizerInterface) -> Callable[[str], list[int]]:
-    """Cuts a text as the tokenizer does, without [UNK]: two texts that have it share no word."""
+    """Returns a function that tokenizes a text and drops [UNK], which would match other words."""
     return lambda text: [number for number in tokenizer.encode(text) if number != tokenizer.unk_id]
 
 
 class Bm25:
-    """Scores texts by Okapi BM25; a word of n texts weighs log(1 + (N - n + 0.5) / (n + 0.5)).
+    """Scores texts by Okapi BM25; a word in n texts weighs log(1 + (N - n + 0.5) / (n + 0.5)).
 
-    That is Lucene's weight, which is never negative.
+    This is Lucene's weight, which is never negative.
 
     Args:
         corpus: N texts.
-        words: cuts a text, as a tokenizer does.
+        words: splits a text into words, as a tokenizer does.
     """
 
     def __init__(self, corpus: Sequence[str], words: Callable[[str], Sequence[Any]]) -> None:
@@ -91,12 +91,12 @@ class Bm25:
         self._across = self._sparse.csr_matrix((weights, (columns, rows)), shape)
 
     def __call__(self, queries: Sequence[str]) -> np.ndarray:
-        """The scores of all texts for each query, float32 [Q, N]."""
+        """Returns the scores of all texts for each query, float32 [Q, N]."""
         numbers = self._numbers
         asked = [[numbers[w] for w in self._words(text) if w in numbers] for text in queries]
         rows = np.repeat(np.arange(len(asked)), [len(each) for each in asked])
         columns = np.array([number for each in asked for number in each], np.int64)
-        # A word that is asked for twice counts twice, as the sum over the query's words says.
+        # A word that occurs twice in a query counts twice, as BM25 sums over the query's words.
         entries, shape = (np.ones(len(columns)), (rows, columns)), (len(asked), len(numbers))
         matrix = self._sparse.csr_matrix(entries, shape)
         return (matrix @ self._across).toarray().astype(np.float32)
@@ -110,11 +110,11 @@ class Bm25:
     ) -> Found:
         """Searches by the sum of BM25 and `COSINE_WEIGHT` x cosine, both as standard scores.
 
-        A standard score is less the mean of all texts' scores and divided by their deviation.
+        A standard score is a score's difference from all texts' mean, in standard deviations.
 
         Args:
             queries: Q texts.
-            asked: their vectors of length 1, [Q, H].
+            asked: the queries' vectors of length 1, [Q, H].
             vectors: the corpus's vectors of length 1, [N, H].
 
         Raises:
@@ -131,14 +131,14 @@ class Bm25:
 
 
 def _standard(scores: np.ndarray) -> np.ndarray:
-    """[Q, N] -> [Q, N]: each row less its mean and divided by its standard deviation; equal: 0."""
+    """Returns the standard scores of each row, [Q, N] -> [Q, N]; 0 if all scores are equal."""
     centred = scores - scores.mean(axis=1, keepdims=True)
     deviation = centred.std(axis=1, keepdims=True)
     return centred / np.where(deviation > SMALLEST, deviation, np.inf)
 
 
 def _search(count: int, size: int, top: int, scores: Callable[[slice], np.ndarray]) -> Found:
-    """Searches by the scores [Q, N] of a few of the `count` queries at a time."""
+    """Searches by the scores [Q, N], computing a few of the `count` queries at a time."""
     step = max(1, BLOCK_VALUES // max(1, size))
     parts = [
         best_of(scores(slice(first, first + step)), top) for first in range(0, count, step)

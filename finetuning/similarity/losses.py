@@ -1,7 +1,7 @@
-"""The losses of vectors of texts: cosines near scores, and partners before all other texts.
+"""Defines the losses of text vectors: cosines near scores, and partners above all other texts.
 
-Shapes: B examples of a part of a batch, G of the global batch, S texts of an example, H hidden,
-C candidates, (S - 1) * G.
+Shapes: B examples of a part of a batch, G examples of the global batch, S texts of an example,
+H hidden, C candidates, (S - 1) * G.
 """
 
 import dataclasses
@@ -16,14 +16,14 @@ from finetuning.heads import weighted_sums
 
 OBJECTIVES = ("cosine", "ranking", "simcse", "both")
 
-# What a batch has beside the encoder's inputs: scores of 0 to 1, the weight of each example, and
-# the number of each text, [B, S], by which equal texts are known.
+# The entries of a batch besides the encoder's inputs: scores from 0 to 1, the weight of each
+# example, and the number of each text, [B, S], which equal texts share.
 SCORES, WEIGHTS, TEXT_NUMBERS = "label_ids", "label_weights", "text_numbers"
 
-# The weight of each example's score, where `WEIGHTS` are the weights of ranking.
+# The weight of each example's score if `WEIGHTS` are the weights of ranking.
 SCORE_WEIGHTS = "score_weights"
 
-# The number of a text that an example lacks, because other examples have more texts.
+# The number of a text that is missing in an example with fewer texts than others.
 NO_TEXT = -1
 
 _COSINE_LOSSES = {"cosine": Loss((SCORES,), WEIGHTS, ("loss", "weight"))}
@@ -35,26 +35,26 @@ _RANKING_LOSSES = {
     )
 }
 
-# Added to the sum of the weights of a loss that a batch may have no example of.
+# Added to the sum of the weights of a loss if a batch may have no examples for it.
 _EPSILON = 1e-6
 
-# Longer than no vector: the gradient of the length of a zero vector has no value.
+# The smallest length divided by, as the gradient of the length of a zero vector is undefined.
 _SHORTEST = 1e-12
 
 
 def make_objective(
     name: str, temperature: float, sizes: Sequence[int], normalize: bool
 ) -> Objective:
-    """The `Objective` of a key of `OBJECTIVES`.
+    """Returns the `Objective` of a name in `OBJECTIVES`.
 
     Args:
-        name: "simcse" is "ranking" of texts that are their own partners. "both" is "cosine" of
-            examples with a score, whose loss counts 1 / temperature times, and "ranking" of
-            others: as ranking divides by the temperature, so that neither outweighs the other.
-        temperature: what similarities are divided by; for ranking alone.
-        sizes: how many of the first numbers of a vector are a vector too, each with a loss of its
-            own; the loss is the mean over them (arXiv:2205.13147, equation 1 with equal weights).
-        normalize: whether ranking compares cosines; otherwise products.
+        name: "simcse" is "ranking" of texts that are their own partners. "both" is "cosine" for
+            examples with a score and "ranking" for others. Its cosine loss is multiplied by
+            1 / temperature, by which ranking scales too, so that neither outweighs the other.
+        temperature: the divisor of similarities in ranking.
+        sizes: the numbers of leading dimensions that form vectors too, each with its own loss; the
+            loss is their mean (arXiv:2205.13147, equation 1 with equal weights).
+        normalize: whether ranking compares cosines; otherwise dot products.
     """
     if name == "cosine":
         return Objective(_COSINE_LOSSES, functools.partial(cosine_sums, sizes))
@@ -74,7 +74,7 @@ def make_objective(
 
 
 def unit(vectors: Any) -> Any:
-    """[..., H] -> [..., H]: vectors of length 1; vectors of zeros stay."""
+    """Scales vectors to length 1, [..., H] -> [..., H]; vectors of zeros are unchanged."""
     squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
     return vectors * ops.rsqrt(ops.maximum(squares, _SHORTEST**2))
 
@@ -82,11 +82,11 @@ def unit(vectors: Any) -> Any:
 def cosine_sums(
     sizes: Sequence[int], outputs: Mapping[str, Any], batch: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Sums of the squared differences of cosines and scores (arXiv:1908.10084, section 3).
+    """Sums the squared differences of cosines and scores (arXiv:1908.10084, section 3).
 
     Args:
         sizes: as for `make_objective`.
-        outputs: "vectors" [B, S, H], of which the first two are compared.
+        outputs: "vectors" [B, S, H]; the first two of each example are compared.
         batch: `SCORES` and `WEIGHTS`, [B].
     """
     vectors, losses = outputs["vectors"], []
@@ -104,16 +104,16 @@ def ranking_sums(
     outputs: Mapping[str, Any],
     batch: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Sums of `ranking_losses` over a part of a global batch, contrasted with all of it.
+    """Sums `ranking_losses` over a part of a global batch, with candidates from the whole batch.
 
     The value is the sum over the part's own examples. Its gradient is the gradient of the whole
-    batch's loss with respect to the part's own vectors, as these are candidates of the other
-    examples too: the gradients of all parts add up to the gradient of one large batch.
+    batch's loss with respect to the part's own vectors, which are also candidates for the other
+    examples, so the gradients of all parts add up to the gradient of one large batch.
 
     Args:
         sizes, temperature, normalize: as for `make_objective`.
         outputs: "vectors" [B, S, H].
-        batch: `TEXT_NUMBERS` [B, S], `WEIGHTS` [B]; and of a part what `Objective.shared` says.
+        batch: `TEXT_NUMBERS` [B, S], `WEIGHTS` [B]; for a part, also what `Objective.shared` adds.
     """
     vectors, dtype = outputs["vectors"], outputs["vectors"].dtype
     every, numbers, weights = vectors, batch[TEXT_NUMBERS], ops.cast(batch[WEIGHTS], dtype)
@@ -141,16 +141,16 @@ def ranking_losses(
     temperature: float,
     normalize: bool,
 ) -> tuple[Any, Any]:
-    """Multiple negatives: -log of the share of each first text's partner among all candidates.
+    """Computes -log of the share of each first text's partner among all candidates.
 
-    The candidates are the second texts of all examples, and all third ones
-    (arXiv:1705.00652, section 4.4; with third texts arXiv:2104.08821, equation 5). Candidates that
-    are equal to the first text or to its partner are left out, but for the partner itself.
+    The loss is multiple negatives: the candidates are all second and all third texts of all
+    examples (arXiv:1705.00652, section 4.4; with third texts arXiv:2104.08821, equation 5).
+    Candidates equal to the first text or its partner are left out, except the partner itself.
 
     Args:
         vectors: [G, S, H], S at least 2.
-        numbers: [G, S], equal where texts are; `NO_TEXT` is a third text that is not there.
-        weights: [G]; the texts of an example of weight 0 are no candidates.
+        numbers: [G, S], the same for equal texts; `NO_TEXT` for a missing third text.
+        weights: [G]; the texts of an example with weight 0 are not candidates.
         sizes, temperature, normalize: as for `make_objective`.
 
     Returns:
@@ -179,6 +179,6 @@ def ranking_losses(
 
 
 def _in_a_row(values: Any) -> Any:
-    """[G, S, ...] -> [S * G, ...]: all second texts, then all third ones."""
+    """Flattens [G, S, ...] -> [S * G, ...]: all second texts, then all third texts."""
     values = ops.swapaxes(values, 0, 1)
     return ops.reshape(values, (-1, *values.shape[2:]))

@@ -1,4 +1,4 @@
-"""Compares the two texts of a user's pairs with a model of vectors."""
+"""Computes the similarity of a user's pairs of texts with a model of text vectors."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 def make_task(loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int) -> Similarity:
-    """The task of a `LoadedModel`, for texts instead of a data set."""
+    """Makes the task of a `LoadedModel` for a user's texts instead of a data set."""
     return Similarity(SimilarityDataset("", {}), tokenizer, max_length)
 
 
 def read_input(task: Similarity, name: str, value: Any) -> SimilarityExample:
-    """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
+    """Makes a raw example of a user's input; TypeError or ValueError if it is malformed."""
     first, second = check_members(value)
     return SimilarityExample(name, check_strings(first, second))
 
 
 def read_outputs(task: Similarity, examples: Examples, outputs: Outputs) -> list[Classified]:
-    """The cosine of every pair, as a score."""
+    """Returns the cosine of every pair, as a score."""
     vectors = unit_vectors(np.stack(outputs["vectors"]))  # [N, 2, H]
     cosines = np.sum(vectors[:, 0] * vectors[:, 1], axis=-1)  # [N]
     return [Classified(float(cosine), {}) for cosine in cosines]

@@ -1,6 +1,6 @@
-"""Rankings of texts by vectors, with measures of where the relevant ones stand.
+"""Ranks texts by their vectors, and measures the ranks of the relevant texts.
 
-Shapes: Q queries, N texts of a corpus, H hidden, K texts that are found for a query.
+Shapes: Q queries, N texts of a corpus, H hidden, K texts found per query.
 """
 
 import math
@@ -12,32 +12,32 @@ import numpy as np
 from bert_common.errors import InputError
 from finetuning.metrics import largest
 
-# What `rank_measures` returns.
+# The names of the measures that `rank_measures` returns.
 RECALL_AT = (1, 10, 100)
 MEASURES = (*(f"recall_at_{k}" for k in RECALL_AT), "mrr_at_10", "ndcg_at_10")
 
-# How many texts are found for a query where ranks are measured.
+# The number of texts found per query to measure ranks.
 DEEPEST = max(RECALL_AT)
 
-# Lengths between which float32 neither loses nor overflows the squares of a vector.
+# Between these lengths the squares of a vector neither underflow nor overflow float32.
 SHORTEST, LONGEST = 1e-15, 1e15
 
-# Products of a block in memory at once: 64 MiB in float32.
+# The number of products in memory at once: 64 MiB in float32.
 BLOCK_VALUES = 2**24
 
-# The rows of a corpus that are read at once: of 256 numbers 64 MiB.
+# The number of rows of a corpus that are read at once: 64 MiB for vectors of 256 numbers.
 BLOCK_ROWS = 2**16
 
 
 class Found(NamedTuple):
-    """The texts that are nearest to queries, the nearest first."""
+    """The texts nearest to queries, the nearest first."""
 
     places: np.ndarray  # int64 [Q, K], the numbers of the texts
     scores: np.ndarray  # float32 [Q, K]
 
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
-    """[..., H] -> [..., H]: vectors of length 1 in float32; vectors of zeros stay."""
+    """Scales vectors to length 1 in float32, [..., H] -> [..., H]; zero vectors are unchanged."""
     with np.errstate(over="ignore", invalid="ignore"):  # infinity becomes NaN, `search` refuses it
         found = np.asarray(vectors, np.float32)
         lengths = _lengths(found)
@@ -50,18 +50,18 @@ def unit_vectors(vectors: np.ndarray) -> np.ndarray:
 
 
 def _lengths(vectors):
-    """[..., H] -> [..., 1]."""
+    """Returns the lengths of vectors, [..., H] -> [..., 1]."""
     return np.sqrt(np.einsum("...h,...h->...", vectors, vectors))[..., None]
 
 
 def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = False) -> Found:
-    """Finds the texts with the highest products, exactly; of equal ones the first.
+    """Finds exactly the texts with the highest dot products; the first text wins ties.
 
     Args:
         queries: vectors [Q, H].
         corpus: vectors [N, H]; a memory map is read block by block.
-        top: how many to find for a query; K is at most N.
-        normalize: whether vectors of the corpus have length 1 in the products.
+        top: the number of texts to find per query; K is at most N.
+        normalize: whether to scale the vectors of the corpus to length 1.
 
     Raises:
         InputError: a vector has NaN or infinity.
@@ -77,7 +77,7 @@ def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = 
             vectors = np.asarray(corpus[start : start + rows])
             vectors = unit_vectors(vectors) if normalize else np.asarray(vectors, block.dtype)
             products = block @ vectors.T
-            # Looking at the sums costs a third of looking at all products; they may overflow alone.
+            # Checking the sums costs a third of checking all products; sums may overflow alone.
             with np.errstate(over="ignore", invalid="ignore"):
                 sums = products @ np.ones(len(vectors), products.dtype)  # [Q]
             if not np.isfinite(sums).all() and not np.isfinite(products).all():
@@ -96,7 +96,7 @@ def search(queries: np.ndarray, corpus: np.ndarray, top: int, normalize: bool = 
 
 
 def best_of(scores: np.ndarray, top: int) -> Found:
-    """The highest scores of each row [Q, N], in order; of equal ones the first."""
+    """Returns the highest scores of each row [Q, N], in order; the first wins ties."""
     places = np.empty((len(scores), min(top, scores.shape[1])), np.int64)
     for row, values in enumerate(scores):
         places[row] = largest(values, top)
@@ -104,7 +104,7 @@ def best_of(scores: np.ndarray, top: int) -> Found:
 
 
 def _put_better(best: Found, products: np.ndarray, start: int) -> None:
-    """Puts the higher products [Q, N] of texts from number `start` on among the best, in place."""
+    """Inserts higher products [Q, N] of the texts from number `start` into the best, in place."""
     better = products > best.scores[:, -1:]
     for row in np.flatnonzero(better.any(axis=1)):
         columns = np.flatnonzero(better[row])
@@ -115,7 +115,7 @@ def _put_better(best: Found, products: np.ndarray, start: int) -> None:
 
 
 def _merge(first: Found, second: Found, top: int) -> Found:
-    """The best of two; the first, whose numbers are lower, goes before equal ones of the second."""
+    """Returns the best of two; the first, whose text numbers are lower, wins ties."""
     scores = np.concatenate([first.scores, second.scores], axis=1)
     places = np.concatenate([first.places, second.places], axis=1)
     order = np.argsort(-scores, axis=1, kind="stable")[:, :top]
@@ -125,16 +125,16 @@ def _merge(first: Found, second: Found, top: int) -> Found:
 def rank_measures(
     found: np.ndarray, relevant: Sequence[Mapping[int, float]], own: Sequence[int] = ()
 ) -> dict[str, float]:
-    """Measures of rankings, each the mean over the queries.
+    """Computes measures of rankings, each the mean over the queries.
 
     recall_at_K: the share of a query's relevant texts among its first K. mrr_at_10: 1 / the rank of
-    the first relevant text; 0 if it is not among the first 10. ndcg_at_10: as trec_eval's ndcg_cut:
-    the sum of gain / log2(rank + 1) over the first 10, over the highest possible one.
+    the first relevant text; 0 if it is not among the first 10. ndcg_at_10, as trec_eval's ndcg_cut:
+    the sum of gain / log2(rank + 1) over the first 10, divided by the highest possible sum.
 
     Args:
         found: the numbers of the texts found for each query, [Q, K], the best first.
-        relevant: of each query, the numbers of its relevant texts -> their gains, above 0.
-        own: of each query, the number of a text that is passed over; empty: of no query.
+        relevant: for each query, the numbers of its relevant texts -> their gains, above 0.
+        own: for each query, the number of a text to skip, or -1; empty: nothing is skipped.
     """
     sums: dict[str, float] = dict.fromkeys(MEASURES, 0.0)
     own = own or [-1] * len(relevant)

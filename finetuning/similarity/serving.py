@@ -1,6 +1,6 @@
-"""Signatures of a model of vectors: the vector of every text.
+"""Makes the signatures of a model that computes the vector of every text.
 
-Shapes: B texts, T pieces of a row, H hidden.
+Shapes: B texts, T tokens of a row, H hidden.
 """
 
 from typing import TYPE_CHECKING
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def signatures(loaded: "LoadedModel") -> Signatures:
-    """The `Signatures` of a `LoadedModel` whose task is "similarity"."""
+    """Makes the `Signatures` of a `LoadedModel` whose task is "similarity"."""
     model, tokenizer, max_length = loaded.model, loaded.tokenizer, longest_row(loaded)
-    assert tokenizer is not None  # the export takes no fine-tuned model without
+    assert tokenizer is not None  # the export requires a fine-tuned model's tokenizer
 
     def compute(batch):
         return model({name: batch[name] for name in ROW_INPUTS})

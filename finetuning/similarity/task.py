@@ -1,4 +1,4 @@
-"""The task of run_similarity: vectors of texts whose cosines say how alike the texts are.
+"""Defines the task of run_similarity: text vectors whose cosines say how similar the texts are.
 
 Shapes: N examples, S texts of an example, H hidden.
 """
@@ -31,8 +31,8 @@ from tokenization.base import TokenizerInterface
 
 CORRELATIONS = ("spearman", "pearson")
 
-# What chooses the best checkpoint, by whether the examples have scores. Not recall@1: of a few
-# queries many checkpoints have the same.
+# The measure that chooses the best checkpoint, by whether the examples have scores. It is not
+# recall@1, which is the same for many checkpoints if queries are few.
 BEST_BY = {True: "spearman", False: "mrr_at_10"}
 
 
@@ -42,7 +42,7 @@ class Similarity(NothingMore):
 
     dataset: SimilarityDataset
     tokenizer: TokenizerInterface  # the model's
-    max_length: int  # the most pieces of a text
+    max_length: int  # the maximum number of tokens in a text
     # As for `SentenceEncoder`:
     pooling: str = "mean"
     normalize: bool = True
@@ -57,13 +57,13 @@ class Similarity(NothingMore):
     @property
     def best_by(self) -> tuple[str, bool]:
         splits = self.dataset.splits
-        # Where dev cannot be measured on, training examples are held out.
+        # If vectors cannot be measured on dev, training examples are held out.
         split = "dev" if splits.get("dev") and not self.on_train_part else "train"
         return f"eval_{BEST_BY[split not in splits or self.dataset.form(split).scored]}", True
 
     @property
     def rows(self) -> int:
-        """The number of texts."""
+        """The number of texts in an encoded example, at least 2."""
         most = max((self.dataset.form(split).texts for split in self.dataset.sources), default=1)
         return max(2, most)
 
@@ -80,10 +80,10 @@ class Similarity(NothingMore):
         )
 
     def encode(self, raw: Sequence[SimilarityExample], training: bool) -> Examples:
-        """Encodes examples; for training by simcse every text of them is an example, twice.
+        """Encodes examples; for training by simcse, every text becomes an example of itself twice.
 
-        So is a single text where others have a partner. An example that has fewer texts than
-        others gets an empty one, whose number is `NO_TEXT`.
+        So does a single text if training has several files. An example with fewer texts than
+        others is filled up with empty texts, whose number is `NO_TEXT`.
         """
         if training and self.objective == "simcse":
             raw = _texts_twice(raw)
@@ -106,7 +106,7 @@ class Similarity(NothingMore):
             flat = pad_rows([rows[i] for i in chosen.ravel()], length, self.tokenizer.pad_id or 0)
             batch = {n: v.reshape(*chosen.shape, length) for n, v in flat.items()}  # [B, S, T]
             batch[WEIGHTS] = np.ones(len(indices), np.float32)
-            # In float32, in which sums over devices are: whole numbers up to 2**24 are exact.
+            # float32, as sums over devices are in float32; integers up to 2**24 are exact.
             batch[TEXT_NUMBERS] = chosen.astype(np.float32)
             if both:
                 batch[SCORE_WEIGHTS] = scored[indices].astype(np.float32)
@@ -118,7 +118,7 @@ class Similarity(NothingMore):
         return Examples(lengths, make_batch, [e.id for e in raw], raw, sources=sources)
 
     def _sources(self, raw: Sequence[SimilarityExample]) -> Sources:
-        """The `Sources` of training examples from several files.
+        """Returns the `Sources` of training examples from several files.
 
         Raises:
             InputError: no example of a file is left.
@@ -137,12 +137,12 @@ class Similarity(NothingMore):
     def measure(
         self, model: SentenceEncoder, examples: Examples, outputs: Outputs
     ) -> dict[str, float]:
-        """Computes what the form of the examples allows, at every size of the vectors.
+        """Computes the measures that suit the form of the examples, at every size of the vectors.
 
-        Of scored pairs the correlations of cosines and scores. Of others how well a first text
-        finds its partners among all second texts of the split, `rank_measures`, and of triples
-        the share whose partner is nearer than the third text. Beside them the same of TF-IDF
-        weights of characters, "tf_idf_...". Names of other sizes than H end in the size.
+        For scored pairs, they are the correlations of cosines and scores. For others, they are the
+        `rank_measures` of a first text's partners among all second texts of the split and, for
+        triples, the share whose partner is nearer than the third text. "tf_idf_..." are the
+        correlations or `rank_measures` of TF-IDF weights. Names of sizes below H end in the size.
         """
         vectors = np.stack(outputs["vectors"])  # [N, S, H]
         results: dict[str, float] = {}
@@ -154,14 +154,13 @@ class Similarity(NothingMore):
         return results | {f"tf_idf_{n}": v for n, v in _measure_tf_idf(examples).items()}
 
     def baseline(self, examples: Examples) -> dict[str, float]:
-        """Returns nothing: `measure` has a better baseline."""
+        """Returns {}, because `measure` has a better baseline."""
         return {}
 
     def write_predictions(
         self, directory: str, split: str, examples: Examples, outputs: Outputs
     ) -> list[str]:
-        """Writes predictions_SPLIT.tsv: id, the texts, the score if there is one, and the cosine of
-        the first text with each of the others."""
+        """Writes predictions_SPLIT.tsv: id, texts, score if any, cosines of the first text."""
         path = os.path.join(directory, f"predictions_{split}.tsv")
         raw, vectors = examples.raw, unit_vectors(np.stack(outputs["vectors"]))  # [N, S, H]
         cosines = np.einsum("nh,nsh->ns", vectors[:, 0], vectors[:, 1:])  # [N, S - 1]
@@ -181,9 +180,9 @@ class Similarity(NothingMore):
 
 
 def scaled_scores(raw: Sequence[SimilarityExample]) -> np.ndarray | None:
-    """The scores of examples as cosines, float32 [N]; None where none has one, 0 where it lacks.
+    """Scales scores to cosines, float32 [N]; 0 for a missing score, None if all are missing.
 
-    The highest score of a file, rounded up, is a cosine of 1: of scores of 0 to 5 a fifth.
+    The highest score of a file, rounded up, becomes 1, so scores from 0 to 5 are divided by 5.
     """
     highest: dict[int, float] = {}
     for example in raw:
@@ -197,7 +196,7 @@ def scaled_scores(raw: Sequence[SimilarityExample]) -> np.ndarray | None:
 
 
 def _texts_twice(raw: Sequence[SimilarityExample]) -> list[SimilarityExample]:
-    """Every text of each file, once, as an example that is its own partner."""
+    """Makes an example of every distinct text of each file, as its own partner."""
     every = dict.fromkeys((example.source, text) for example in raw for text in example.texts)
     return [
         SimilarityExample(str(i), (text, text), source=source)
@@ -206,7 +205,7 @@ def _texts_twice(raw: Sequence[SimilarityExample]) -> list[SimilarityExample]:
 
 
 def _measure_vectors(raw: Sequence[SimilarityExample], vectors: np.ndarray) -> dict[str, float]:
-    """The measures of vectors of length 1, [N, S, H]."""
+    """Computes the measures of vectors of length 1, [N, S, H]."""
     cosines = np.einsum("nh,nsh->ns", vectors[:, 0], vectors[:, 1:])  # [N, S - 1]
     if raw[0].score is not None:
         return score(CORRELATIONS, np.array([e.score for e in raw]), cosines[:, 0])
@@ -216,14 +215,14 @@ def _measure_vectors(raw: Sequence[SimilarityExample], vectors: np.ndarray) -> d
     corpus = vectors[[second[text] for text in collection.corpus], 1]
     found = search(queries, corpus, DEEPEST)
     measures = rank_measures(found.places, collection.relevant)
-    if cosines.shape[1] > 1:  # of triples: how many partners are nearer than the third text
+    if cosines.shape[1] > 1:  # triples: the share of partners nearer than the third text
         measures["triple_accuracy"] = float(np.mean(cosines[:, 0] > cosines[:, 1]))
     return measures
 
 
 @functools.lru_cache(maxsize=4)
 def _measure_tf_idf(examples: Examples) -> dict[str, float]:
-    """The measures of `TfIdf`, learned from the examples' own texts; once for each split."""
+    """Computes the measures of `TfIdf`, learned from the examples' own texts, once per split."""
     raw = examples.raw
     if raw[0].score is None:
         pairs = of_pairs([(e.texts[0], e.texts[1]) for e in raw])
