@@ -1,1 +1,1 @@
-"""How well models learn, by what they were trained with; open ladder first."""
+"""Measures how well models learn, depending on their training; open ladder first."""

@@ -1,14 +1,14 @@
-"""Measures gains of pre-training alone, each at the same number of operations.
+"""Measures the gains of single changes of pre-training at the same number of operations.
 
     python -m benchmarks.quality.ladder --text=text.txt --tokenizer_dir=vocab --tasks_dir=data
       --work_dir=work [--rungs=base,replaced_tokens] [--seeds=1,2,3] [--petaflops=100]
 
-Every rung is the base but for one thing. The base: masked words without pairs of sentences, masks
-drawn while training, in rows of one sequence, on an ELECTRA's encoder of --layers x --hidden. A
-rung trains for as many updates as --petaflops pay for, by the count of `bert_tf.costs.flops`, and
-is fine-tuned on the tasks. Everything is run by the project's programs, so an interrupted ladder is
-resumed by the same command. Prints a table: the mean over the seeds, with the standard deviation.
-Flags after `--` are passed to fine-tuning.
+Every rung differs from the base in one thing. The base learns masked words without sentence pairs,
+with masks drawn during training, in rows of one sequence, on an ELECTRA encoder of --layers x
+--hidden. A rung trains for as many updates as --petaflops pay for, as counted by
+`bert_tf.costs.flops`, and is fine-tuned on the tasks. The project's programs do all the work, so
+the same command resumes an interrupted ladder. Prints a table of the means over the seeds, with
+standard deviations. Flags after `--` are passed to fine-tuning.
 """
 
 import dataclasses
@@ -43,13 +43,13 @@ LENGTH, PREDICTIONS = 128, 20
 EMBEDDING, HEAD = 128, 64
 TASKS = ["nsmc", "klue-ner", "korsts"]
 
-# A checkpoint for each tenth of a training.
+# The number of checkpoints that a training writes.
 CHECKPOINTS = 10
 
 
 @dataclasses.dataclass(frozen=True)
 class Rung:
-    """What differs from the base."""
+    """The differences between a rung and the base."""
 
     depth: float = 1.0  # times the base's layers
     width: float = 1.0  # times its hidden size
@@ -63,7 +63,7 @@ RUNGS = {
     "base": Rung(),
     "replaced_tokens": Rung(objective="rtd"),
     "shallow": Rung(depth=1 / 3),
-    "wide": Rung(depth=1 / 2, width=1.5),  # about as many weights
+    "wide": Rung(depth=1 / 2, width=1.5),  # about the same number of weights
     "sentence_order": Rung(records={"objective": "sop"}),
     "packed": Rung(records={"packing": True}),
     "static_masks": Rung(records={"masking": "static", "dupe_factor": 5}),
@@ -91,7 +91,7 @@ FLAGS = {
 
 
 def config_of(arguments, rung, vocab_size):
-    """The rung's `ElectraConfig`."""
+    """Returns the rung's `ElectraConfig`."""
     hidden = round(arguments.hidden * rung.width / HEAD) * HEAD
     small = json.loads((SHIPPED / "electra_small.json").read_text(encoding="utf-8"))
     sizes = {
@@ -106,7 +106,7 @@ def config_of(arguments, rung, vocab_size):
 
 
 def updates_of(arguments, rung, config):
-    """How many updates the operations pay for."""
+    """Returns the number of updates that --petaflops pay for."""
     if rung.objective == "rtd":
         row = costs_of_both.training_flops(config, LENGTH, PREDICTIONS)
     else:
@@ -128,7 +128,7 @@ def make_records(arguments, rung):
 
 
 def pretrain(arguments, rung, config, output, seed):
-    """Trains a rung; a training that is done stays as it is."""
+    """Trains a rung; a finished training is left unchanged."""
     updates = updates_of(arguments, rung, config)
     file = arguments.work_dir / f"{output.name}_electra_config.json"
     file.write_text(json.dumps(dataclasses.asdict(config)), encoding="utf-8")
@@ -144,7 +144,7 @@ def pretrain(arguments, rung, config, output, seed):
 
 
 def fine_tune(arguments, config, task, model, seed):
-    """Fine-tunes on a task unless that is done; returns its first score, times 100 as tables do."""
+    """Fine-tunes on a task unless that is done; returns its first score, scaled as in tables."""
     known = find_task(task)
     results = results_of(
         f"{known.program}.py", model / task, *arguments.flags, task_name=task, model_dir=model,
@@ -155,7 +155,7 @@ def fine_tune(arguments, config, task, model, seed):
 
 
 def mean_and_deviation(values):
-    """For example "81.2 ± 0.4"; of one value that alone."""
+    """Formats values as for example "81.2 ± 0.4"; a single value has no deviation."""
     mean = f"{statistics.mean(values):.1f}"
     return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
 
@@ -181,7 +181,7 @@ def climb(arguments, vocab_size):
 
 
 def check_tasks(arguments):
-    """Refuses tasks without data, which training would not need until it is over."""
+    """Raises an `InputError` for tasks without data, which are needed only after the training."""
     for task in arguments.tasks:
         known = find_task(task)
         if not has_data(arguments.tasks_dir, known):

@@ -4,13 +4,13 @@
         --output_dir=work/linear
 
 Features are TF-IDF weights of n-grams of characters or of words (runs of letters and digits, or of
-punctuation). A classifier is a logistic regression, a score is predicted by ridge regression. A
-pair of sentences has the weights of both, for every n-gram the smaller of
-its two weights (what both have), and the cosine of the two sentences. The longest n-gram, then the
-regularization, is chosen on a tenth of the training examples, by texts: examples that share their
-first sentence, as the three of each premise in KLUE-NLI, stay together. The model is then fitted to
-all of them. Writes eval_results.txt: the metrics of each split with labels, what was chosen, and
-how it did on the tenth. Needs the extra "finetune".
+punctuation). Classes are predicted by logistic regression, scores by ridge regression. The features
+of a sentence pair are the weights of both sentences, the smaller of the two weights of every n-gram
+(what both have), and the cosine of the two sentences. The longest n-gram, then the regularization,
+is chosen on a tenth of the training examples; examples that share their first sentence, such as the
+three of each premise in KLUE-NLI, stay together. The model is then fitted to all training examples.
+Writes eval_results.txt: the metrics of each split with labels, what was chosen, and its result on
+the tenth. Needs the extra "finetune".
 """
 
 import operator
@@ -31,8 +31,8 @@ ANALYSERS = {
     "words": {"analyzer": "word", "token_pattern": r"\w+|[^\w\s]+"},
 }
 
-# C of the logistic regression, 1 / alpha of the ridge regression; the first while the longest
-# n-gram is chosen.
+# C of the logistic regression, 1 / alpha of the ridge regression. The first value is used to choose
+# the longest n-gram.
 STRENGTHS = (1.0, 0.3, 3.0, 10.0, 30.0)
 
 KNOWN = [
@@ -51,7 +51,7 @@ FLAGS = {
 
 
 class LinearModel:
-    """TF-IDF features with a linear model on them.
+    """A linear model of TF-IDF features.
 
     Args:
         dataset: a row of `DATASETS`.
@@ -65,7 +65,7 @@ class LinearModel:
             **ANALYSERS[features],
             ngram_range=(1, longest),
             lowercase=False,
-            min_df=2,  # an n-gram of one example is of no use in another
+            min_df=2,  # an n-gram of a single example is of no use for others
             sublinear_tf=True,
             dtype=np.float32,
         )
@@ -76,7 +76,7 @@ class LinearModel:
         return self.features(examples)
 
     def features(self, examples):
-        """The examples' features, sparse [N, F]."""
+        """Returns the examples' features, sparse [N, F]."""
         first = self.vectorizer.transform([example.text for example in examples])
         if examples[0].second is None:
             return first
@@ -87,8 +87,8 @@ class LinearModel:
         """Fits the linear model to features [N, F] and labels [N]."""
         linear = imported("sklearn.linear_model")
         if self.dataset.labels:
-            # Not the default solver: it ends where no gradient exceeds a fixed number, and the
-            # gradients of rare n-grams are small from the beginning. One classifier for each class.
+            # Not the default solver, which stops when no gradient exceeds a fixed number, as the
+            # gradients of rare n-grams are small from the beginning. One classifier per class.
             one = linear.LogisticRegression(C=strength, solver="liblinear")
             several = len(self.dataset.labels) > 2
             classifier = imported("sklearn.multiclass").OneVsRestClassifier
@@ -98,12 +98,12 @@ class LinearModel:
         self.model.fit(features, labels)
 
     def score(self, dataset, features, labels):
-        """The metrics of a data set with the same labels: a dict."""
+        """Returns the metrics of a data set with the same labels, a dict."""
         return score(dataset.metrics, labels, self.model.predict(features))
 
 
 def texts_of(example):
-    """The one or two texts of an example."""
+    """Returns the one or two texts of an example."""
     return [text for text in (example.text, example.second) if text is not None]
 
 
@@ -115,9 +115,7 @@ def pair_features(first, second):
 
 
 def choose(dataset, features, examples):
-    """Chooses the longest n-gram and the regularization.
-
-    A part of the training examples is held out for it.
+    """Chooses the longest n-gram and the regularization on held-out training examples.
 
     Returns:
         A dict of "longest_ngram", "strength", "held_out_examples" and "held_out_METRIC".
@@ -147,7 +145,7 @@ def choose(dataset, features, examples):
 
 
 def labels_of(examples):
-    """The labels of examples, [N]."""
+    """Returns the labels of examples, [N]."""
     return np.array([example.label for example in examples])
 
 

@@ -3,12 +3,11 @@
     python -m benchmarks.quality.order --model_dir=output/model --held_out=output/heldout.txt \\
         --input_file=output/heldout_512.tfrecord --output_dir=work/order
 
-The records come from create_pretraining_data.py --objective=sop --masking=static
---packing=false, made from the text. Where a segment starts in the first sentence of a document, its
-wording alone gives the order away ("... is a city in ..."); elsewhere the content has to. So the
-two kinds of rows are measured separately. Writes eval_results.txt: model_accuracy_ROWS, the share
-of right answers on "all" rows, on those with a "beginning" and on the "others". A tie counts as
-half right.
+The records are made from the text by create_pretraining_data.py --objective=sop --masking=static
+--packing=false. If a segment starts in the first sentence of a document, its wording alone gives
+the order away ("... is a city in ..."); otherwise only the content does. So the two kinds of rows
+are measured separately. Writes eval_results.txt with model_accuracy_ROWS, the share of right
+answers on "all" rows, on rows with a "beginning" and on the "others". A tie counts as half right.
 """
 
 from typing import NamedTuple
@@ -30,7 +29,7 @@ from tokenization import load_tokenizer
 
 BATCH = 64
 
-# Pieces that identify a place in the first sentence of a document.
+# The number of tokens that identify a place in the first sentence of a document.
 IDENTIFYING = 10
 
 
@@ -38,12 +37,12 @@ class Row(NamedTuple):
     """A row of two segments, as the model sees it."""
 
     features: dict  # name -> [T], the inputs of the encoder
-    starts: tuple  # the first `IDENTIFYING` pieces of both before masking: two tuples of ids
+    starts: tuple  # the first `IDENTIFYING` tokens of both before masking: two tuples of ids
     swapped: bool  # whether the second segment comes first in the text
 
 
 def read_rows(path, record_format):
-    """Reads the `Row`s of ordinary records with masks, of this `RecordFormat`."""
+    """Reads the `Row`s of unpacked records with masks, in the given `RecordFormat`."""
     import tensorflow as tf
 
     from create_pretraining_data.records.reader import open_records, parsing_spec
@@ -56,7 +55,7 @@ def read_rows(path, record_format):
 def _row(fields):
     names = ("input_ids", "input_mask", "segment_ids")
     features = {name: fields[name].astype(np.int32) for name in names}
-    unmasked = features["input_ids"].copy()  # with the masked pieces restored, [T]
+    unmasked = features["input_ids"].copy()  # with the masked tokens restored, [T]
     count = int(fields["masked_lm_weights"].sum())
     unmasked[fields["masked_lm_positions"][:count]] = fields["masked_lm_ids"][:count]
     length = int(features["input_mask"].sum())
@@ -70,9 +69,9 @@ def _row(fields):
 
 
 def beginnings_of(path, tokenizer):
-    """The runs of `IDENTIFYING` pieces that start in the first sentence of a document.
+    """Returns the runs of `IDENTIFYING` tokens that start in the first sentence of a document.
 
-    Not the first pieces alone: where a pair is too long, its segments lose pieces at the front too.
+    They start not only at its first token, as segments of too long pairs are cut at the front too.
 
     Returns:
         A set of tuples of ids.
@@ -90,10 +89,10 @@ def beginnings_of(path, tokenizer):
 
 
 def load_pretrained(folder, tokenizer):
-    """The `PretrainingModel` of a folder.
+    """Loads the `PretrainingModel` of a folder.
 
     Raises:
-        InputError: it has no head for sentence pairs, or not the records' tokenizer.
+        InputError: it has no head for sentence pairs, or a different tokenizer than the records.
     """
     import korean_bert
 
@@ -113,7 +112,7 @@ def load_pretrained(folder, tokenizer):
 
 
 def model_scores(rows, model):
-    """The model's score of each `Row`, [N]: above 0 for "in order", below 0 for "swapped"."""
+    """Returns the model's score of each `Row`, [N]: above 0 for "in order", else "swapped"."""
     tf = import_tensorflow()
 
     @tf.function
@@ -133,17 +132,17 @@ def model_scores(rows, model):
 
 
 def accuracy(scores, swapped):
-    """The share of right answers; a tie counts as half."""
+    """Returns the share of right answers; a tie counts as half."""
     return float(np.mean(np.where(scores == 0, 0.5, (scores < 0) == swapped)))
 
 
 def compare(rows, beginnings, scores):
-    """The results, a dict.
+    """Computes the results, a dict.
 
     Args:
         rows: `Row`s.
-        beginnings: what `beginnings_of` returns.
-        scores: what `model_scores` returns.
+        beginnings: the result of `beginnings_of`.
+        scores: the result of `model_scores`.
     """
     swapped = np.array([row.swapped for row in rows])
     begins = np.array([not beginnings.isdisjoint(row.starts) for row in rows])

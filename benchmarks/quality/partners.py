@@ -1,10 +1,10 @@
-"""Shows which sentence each model finds nearest to every sentence of some pairs.
+"""Shows the sentence that each model finds nearest to every sentence of some pairs.
 
     python -m benchmarks.quality.partners --models=reference_model,reference_vectors
 
---pairs holds two sentences a line that mean about the same, separated by a tab. A sentence is
-compared with all others of the file; TF-IDF on characters stands beside the models. Prints the
-nearest of each, ✓ where it is the partner, and how many partners are the nearest, and among three.
+--pairs holds two sentences of about the same meaning per line, separated by a tab. The models and
+TF-IDF on characters compare each sentence with all others of the file. Prints the nearest sentence,
+marked ✓ if it is the partner, and how many partners are the nearest, and among the nearest three.
 """
 
 import csv
@@ -22,7 +22,7 @@ NEAR = 3
 
 
 def read_pairs(path):
-    """The sentences, a pair after the other, and the index of the partner of each."""
+    """Reads the sentences, pair after pair, and the index of each sentence's partner."""
     rows = list(csv.reader(Path(path).read_text(encoding="utf-8").splitlines(), delimiter="\t"))
     for number, row in enumerate(rows, 1):
         if len(row) != 2:
@@ -37,12 +37,12 @@ def read_pairs(path):
 
 
 def others(found):
-    """int [N, M - 1]: what was found for each of N texts, without the text itself."""
+    """Removes each of N texts from the texts found for it; returns int [N, M - 1]."""
     return np.array([row[row != index] for index, row in enumerate(found)])
 
 
 def rankings(models, sentences):
-    """Name of a way -> the indices of the other sentences, the nearest first, [N, N - 1]."""
+    """Returns name of a ranking -> indices of the other sentences, nearest first, [N, N - 1]."""
     from korean_bert import load_model
 
     found = {}
@@ -54,7 +54,7 @@ def rankings(models, sentences):
 
 
 def shown(sentences, nearest, partner):
-    """The nearest sentence, marked where it is the partner."""
+    """Returns the nearest sentence, marked if it is the partner."""
     return sentences[nearest] + (" ✓" if nearest == partner else "")
 
 

@@ -1,16 +1,16 @@
-"""Writes the files from which reference_vectors was trained, of published data.
+"""Writes the files from which reference_vectors was trained, using published data.
 
     python -m benchmarks.quality.similarity_sources --question_pair=data/kor_pair_train.csv \\
         --parakqc=data/paraKQC_v1.txt --questions=data/KorQuAD_v1.0_dev.json --articles=100 \\
         --output_dir=data/sources
 
 question_pair.tsv: the pairs of github.com/songys/Question_pair that ask the same (is_duplicate is
-0 there). parakqc.tsv: triples of github.com/warnikchow/paraKQC, a wording, another one of the same
-question or command, and one of another of its topic and kind; parakqc_pairs.tsv is without the
-third. questions.tsv: a question of the first --articles, the sentence with its answer, and a
-sentence of another paragraph of the article; questions_pairs.tsv is without the third. All are
-drawn by fixed seeds. paragraphs.json: these articles, whose questions run_similarity pairs with
-their whole paragraphs.
+0 there). parakqc.tsv: triples of github.com/warnikchow/paraKQC, a wording of a question or command,
+a different wording of it, and a wording of a different one of the same topic and kind;
+parakqc_pairs.tsv lacks the third text. questions.tsv: a question of the first --articles, the
+sentence with its answer, and a sentence of a different paragraph of the article;
+questions_pairs.tsv lacks the third text. All are drawn with fixed seeds. paragraphs.json: the same
+articles, whose questions run_similarity pairs with their whole paragraphs.
 """
 
 import csv
@@ -25,16 +25,16 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 
-WORDINGS = 10  # of each question or command of ParaKQC
-PARTNERS = 3  # other wordings that each is paired with
-LONGEST = 110  # characters of a sentence that are kept, around the answer
+WORDINGS = 10  # the number of wordings of each question or command in ParaKQC
+PARTNERS = 3  # the number of other wordings that each wording is paired with
+LONGEST = 110  # the maximum number of characters kept of a sentence, around the answer
 SEEDS = {"parakqc": 1, "questions": 2}
 
 _END = re.compile(r"[.?!][\"”')]*\s+")
 
 
 def same_questions(path):
-    """The pairs of Question_pair that ask the same in other words."""
+    """Reads the pairs of Question_pair that ask the same in different words."""
     rows = csv.DictReader(io.StringIO(Path(path).read_text(encoding="utf-8-sig")))
     same = [
         (row["question1"], row["question2"]) for row in rows if row["is_duplicate"].strip() == "0"
@@ -43,7 +43,7 @@ def same_questions(path):
 
 
 def wordings(path):
-    """Triples of ParaKQC."""
+    """Makes the triples of ParaKQC."""
     draw = random.Random(SEEDS["parakqc"])
     lines = [line.split("\t") for line in Path(path).read_text(encoding="utf-8").split("\n")]
     lines = [line for line in lines if len(line) == 3]
@@ -72,13 +72,13 @@ def wordings(path):
 
 
 def sentences(text):
-    """(first character, end) of the sentences of a text."""
+    """Returns (first character, end) of each sentence of a text."""
     cuts = [0, *(match.end() for match in _END.finditer(text)), len(text)]
     return [(start, end) for start, end in zip(cuts[:-1], cuts[1:], strict=True) if end > start]
 
 
 def about(text, start, end, place):
-    """At most `LONGEST` characters of a sentence, around a place."""
+    """Returns at most `LONGEST` characters of a sentence, around a place."""
     if end - start > LONGEST:
         start = max(start, min(place - LONGEST // 2, end - LONGEST))
         end = start + LONGEST
@@ -86,7 +86,7 @@ def about(text, start, end, place):
 
 
 def questions(path, count):
-    """A question, the sentence with its answer, a sentence of another paragraph of the article."""
+    """Makes triples: question, sentence with its answer, sentence of a different paragraph."""
     draw, triples = random.Random(SEEDS["questions"]), []
     for article in read_json(read_bytes(path), path)["data"][:count]:
         texts = [paragraph["context"] for paragraph in article["paragraphs"]]
@@ -106,7 +106,7 @@ def questions(path, count):
 
 
 def write(path, rows):
-    """Writes texts, one to three in a row; returns how many rows."""
+    """Writes rows of one to three texts; returns the number of rows."""
     header = ("text", "second", "third")[: len(rows[0])]
     lines = ("\t".join(" ".join(cell.split()) for cell in row) for row in (header, *rows))
     with atomic_write(str(path)) as file:

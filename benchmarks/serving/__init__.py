@@ -1,1 +1,1 @@
-"""How fast exported models answer, and how well; open requests first."""
+"""Measures how fast and how well exported models answer; open requests first."""

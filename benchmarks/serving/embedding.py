@@ -1,16 +1,16 @@
-"""Measures texts a second that `embed` turns into vectors, beside transformers with its weights.
+"""Compares the texts per second of `embed` with transformers on the same weights.
 
     python -m benchmarks.serving.embedding --texts=ratings_test.txt --count=20000 --rounds=3
     python -m benchmarks.serving.embedding --texts=ratings_test.txt --sizes=mini,base
 
-A run turns all texts into the means of their pieces' vectors; tokenization is part of it. The
-contenders are processes of their own that take turns, round after round, on all cores that this
-process may use; their vectors must be equal within 1e-4.
+A run tokenizes all texts and turns them into the means of their tokens' vectors. The contenders are
+separate processes that take turns, round after round, on all cores that this process may use; their
+vectors must be equal within 1e-4.
 
     embed           load_model(folder).embed(texts)
-    by_length       transformers as fast as it goes: texts sorted by length, batches of 32, SDPA
+    by_length       transformers at its fastest: texts sorted by length, batches of 32, SDPA
                     attention, inference_mode
-    sentence        the encode of sentence-transformers, from 6.0 on, if it is installed
+    sentence        encode of sentence-transformers 6.0 or later, if installed
 
 --sizes=reference is the model that comes with this project, whose tokenizer is Python on both
 sides; other sizes have random weights and a vocabulary that transformers reads with its compiled
@@ -34,13 +34,13 @@ from benchmarks.serving.requests import export
 from model_formats.model_folder import REFERENCE_MODEL
 
 SIZES = ("reference", "tiny", "mini", "base")
-BATCH_SIZE = 32  # of embed and of sentence-transformers, where nothing else is said
-MAX_LENGTH = 128  # pieces: no review is cut
+BATCH_SIZE = 32  # the default of embed and of sentence-transformers
+MAX_LENGTH = 128  # in tokens, so that no review is cut
 MOST_DIFFERENCE = 1e-4  # between the vectors of two contenders, whose values are about 1
 
 
 def main(options):
-    """Measures each size, prints a table."""
+    """Measures each size and prints a table."""
     first, *others = options.contenders
     compared = [f"{first} to {name}" for name in others]
     headings = ["size", "texts", *options.contenders, *compared, "largest difference"]
@@ -70,7 +70,7 @@ def rows(options):
 
 
 def read_texts(path, count):
-    """The first texts of a file that are not blank."""
+    """Reads the first texts of a file that are not blank."""
     lines = Path(path).read_text(encoding="utf-8").splitlines()
     if lines[0].split("\t") == ["id", "document", "label"]:
         lines = [line.split("\t")[1] for line in lines[1:]]
@@ -78,17 +78,17 @@ def read_texts(path, count):
 
 
 def embed_in_turns(program, names, model, texts, rounds):
-    """Turns texts into vectors by contenders that take turns.
+    """Measures contenders that take turns in turning texts into vectors.
 
     Args:
-        program: the module whose contenders they are.
-        names: of the contenders.
-        model: its folder.
+        program: the module that defines the contenders.
+        names: the names of the contenders.
+        model: the folder of the model.
         texts: a list.
-        rounds: after a first one, which warms up.
+        rounds: the number of rounds after a first one for warming up.
 
     Returns:
-        Name -> vectors, [N, H]; name -> texts a second, in each round.
+        Name -> vectors, [N, H]; name -> texts per second, in each round.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "texts.json")
@@ -108,7 +108,7 @@ def embed_in_turns(program, names, model, texts, rounds):
 
 
 def largest_difference(vectors):
-    """The largest difference between the first contender's vectors and the others'."""
+    """Returns the largest difference between the first contender's vectors and the others'."""
     (first, expected), *others = vectors.items()
     largest = 0.0
     for other, found in others:
@@ -123,7 +123,7 @@ def largest_difference(vectors):
 
 
 def make_embedding(loaders, kind, task):
-    """What a contender's process answers: seconds; vectors go to the file that is asked for."""
+    """Makes a contender's answer, the seconds; it writes the vectors to the requested file."""
     texts = json.loads(Path(task["texts"]).read_text(encoding="utf-8"))
     embed = loaders[kind](task["model"])
 
@@ -139,14 +139,14 @@ def make_embedding(loaders, kind, task):
 
 
 def load_embed(folder):
-    """This project."""
+    """Loads this project's `embed`."""
     from korean_bert import load_model
 
     return functools.partial(load_model(folder).embed, max_length=MAX_LENGTH)
 
 
 def load_transformers(folder):
-    """The tokenizer and the encoder of transformers on torch, with all cores."""
+    """Loads the tokenizer and the encoder of transformers on torch, with all cores."""
     import torch
     from transformers import AutoModel, AutoTokenizer
 
@@ -158,14 +158,14 @@ def load_transformers(folder):
 
 
 def mean_of_pieces(model, ids, mask):
-    """The means of the vectors of a batch, [b, T] each -> float32 [b, H]."""
+    """Returns the mean token vectors of a batch, [b, T] each -> float32 [b, H]."""
     states = model(input_ids=ids, attention_mask=mask).last_hidden_state  # [b, T, H]
     mask = mask[..., None].to(states.dtype)  # [b, T, 1]
     return ((states * mask).sum(dim=1) / mask.sum(dim=1)).numpy()  # [b, H]
 
 
 def load_by_length(folder):
-    """All texts tokenized at once, batches of texts of about equal length."""
+    """Loads transformers to tokenize all texts at once and batch texts of about equal length."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
@@ -189,7 +189,7 @@ def load_by_length(folder):
 
 
 def load_sentence_transformers(folder):
-    """sentence-transformers, which sorts by length by itself."""
+    """Loads sentence-transformers, which sorts texts by length itself."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 

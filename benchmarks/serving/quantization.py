@@ -1,10 +1,10 @@
-"""Measures what a pre-trained model loses in an ONNX or LiteRT file of each precision.
+"""Measures how much each precision of ONNX and LiteRT files changes a pre-trained model's outputs.
 
     python -m benchmarks.serving.quantization --model_dir=output/quickstart/model
 
-A share of the pieces of every sentence is masked. For each file the table shows its size, the
-largest difference of its logits to the model's, and at how many masked pieces it and the model
-predict the same one. Sentences are run one by one, as each has its own range of int8. It needs the
+A share of the tokens of every sentence is masked. For each file the table shows its size, the
+largest difference between its logits and the model's, and the share of masked tokens at which both
+predict the same token. Sentences are run one by one, as each has its own range of int8. Needs the
 extras "onnx" and "litert".
 """
 
@@ -31,7 +31,7 @@ FLAGS = {
 
 
 def masked_inputs(loaded, sentences):
-    """Inputs [1, T] of every sentence with its masked positions."""
+    """Yields the inputs [1, T] of every sentence with its masked positions."""
     rng, tokenizer = np.random.default_rng(0), loaded.tokenizer
     longest = loaded.trained_positions or loaded.config.max_position_embeddings
     for sentence in sentences:
@@ -45,7 +45,7 @@ def masked_inputs(loaded, sentences):
 
 
 def masked_logits(run, rows, dtype):
-    """The logits at the masked positions of all rows, and the milliseconds of a row."""
+    """Returns the logits at the masked positions of all rows, and the milliseconds per row."""
     start, logits = time.perf_counter(), []
     for inputs, positions in rows:
         inputs = {name: value.astype(dtype) for name, value in inputs.items()}

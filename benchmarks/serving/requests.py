@@ -1,11 +1,11 @@
-"""Measures requests a second of an exported classifier, beside transformers with the same weights.
+"""Compares requests per second of an exported classifier with transformers on the same weights.
 
     python -m benchmarks.serving.requests --sizes=mini,base --batches=1,32
 
-A request is a batch of texts, answered with probabilities; tokenization is part of it. Both exports
-of one model, whose weights are random, are loaded in processes of their own that take turns, round
-after round, on all cores that this process may use. Their probabilities must be equal. The
-transformers side needs the extra "bench".
+A request is a batch of texts, which is tokenized and answered with probabilities. Both exports of
+one model with random weights are loaded in separate processes that take turns, round after round,
+on all cores that this process may use. Their probabilities must be equal. The transformers side
+needs the extra "bench".
 """
 
 import os
@@ -33,8 +33,8 @@ MODULE = "benchmarks.serving.requests"  # this file, as its own child processes 
 
 KINDS = ("saved_model", "transformers")
 MAX_LENGTH = 512
-LINES = {"sentences": 1, "paragraphs": 8}  # how many lines of the file a text has
-SECONDS = 1.0  # about how long a contender runs in a round
+LINES = {"sentences": 1, "paragraphs": 8}  # the number of lines of the file in a text
+SECONDS = 1.0  # the approximate time that a contender runs in a round
 FLAGS = {
     "sizes": some_of(("mini", "base"), ("tiny", "mini", "base")),
     "batches": [1, 32],
@@ -46,7 +46,7 @@ FLAGS = {
 
 
 def main(options):
-    """Exports the models, measures, prints a table."""
+    """Exports the models, measures them and prints a table."""
     compared = [f"{options.contenders[0]} to {name}" for name in options.contenders[1:]]
     headings = ["size", "texts", "batch", *options.contenders, *compared]
     print("Requests a second: median over rounds (spread), and the median of their ratios.\n")
@@ -76,13 +76,13 @@ def rows(options):
 
 
 def read_texts(path, lines):
-    """Texts of some lines each, without blank ones."""
+    """Returns texts of some lines each, without blank lines."""
     content = [line for line in Path(path).read_text(encoding="utf-8").splitlines() if line]
     return [" ".join(content[i : i + lines]) for i in range(0, len(content), lines)]
 
 
 def export(size, tokenizer_dir, folder, *kinds):
-    """Writes a classifier with random weights as the contenders `kinds` read it."""
+    """Writes a classifier with random weights in a child process, as contenders `kinds` read it."""
     code = f"import sys; from {MODULE} import write_exports; write_exports(*sys.argv[1:])"
     subprocess.run(
         [sys.executable, "-c", code, size, tokenizer_dir, folder, *kinds],
@@ -92,7 +92,7 @@ def export(size, tokenizer_dir, folder, *kinds):
 
 
 def write_exports(size, tokenizer_dir, folder, *kinds):
-    """The same in this process, which then holds TensorFlow."""
+    """Does the same as `export` in this process, which then holds TensorFlow."""
     from bert_tf import BertConfig, BertModel
     from finetuning.classification.head import SequenceClassifier
     from model_formats.huggingface.export import export as export_huggingface
@@ -124,7 +124,7 @@ def write_exports(size, tokenizer_dir, folder, *kinds):
 
 
 def measure(running, texts, batch, rounds):
-    """Requests a second in every round, for each contender; the first, untimed round compares."""
+    """Compares the answers, then returns each contender's requests per second in every round."""
     first, *others = [np.array(one.ask([texts, batch, 0])) for one in running.values()]
     for other in others:
         if not np.allclose(first, other, atol=1e-4):
@@ -137,9 +137,9 @@ def measure(running, texts, batch, rounds):
 
 
 def make_answers(kind, task):
-    """What a contender's process answers to [name of texts, batch, seconds].
+    """Makes a contender's answer to [name of texts, batch, seconds].
 
-    Requests a second; with 0 seconds, the probabilities of all texts.
+    It returns the requests per second or, for 0 seconds, the probabilities of all texts.
     """
     load = {"saved_model": load_saved_model, "transformers": load_transformers}[kind]
     predict = load(task["model"])
@@ -161,7 +161,7 @@ def make_answers(kind, task):
 
 
 def load_saved_model(folder):
-    """A function from texts to probabilities, as a server calls the SavedModel."""
+    """Makes a function from texts to probabilities, which calls the SavedModel as a server does."""
     import tensorflow as tf
     import tensorflow_text  # noqa: F401 - its operations
 
@@ -171,12 +171,12 @@ def load_saved_model(folder):
     def predict(texts):
         return signature(text=tf.constant(texts))["probabilities"].numpy()
 
-    predict.model = model  # its functions work while it exists
+    predict.model = model  # the signature works only while the model exists
     return predict
 
 
 def load_transformers(folder):
-    """The same by transformers and torch."""
+    """Makes the same function with transformers and torch."""
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 

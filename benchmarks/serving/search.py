@@ -1,20 +1,20 @@
-"""Measures how long it takes to find the nearest of many vectors, beside other libraries.
+"""Compares the time to find the nearest of many vectors with other libraries.
 
     python -m benchmarks.serving.search --vectors=1000000 --size=256
 
 Vectors of length 1 are drawn; the queries are some of them with noise. Every way finds the ten
-nearest by the product. The table shows the share of the true ten that it finds (recall at 10; an
-exact way finds all), how long its index takes to make, and how large the file is that holds what
-it searches: the vectors, or the index with them.
+nearest by dot product. The table shows the share of the true ten that it finds (recall at 10; an
+exact way finds all), the time to make its index, and the size of the file that it searches, which
+holds the vectors, or the index with them.
 
-The vectors lie evenly in all directions. Vectors of texts do not: even ones are the worst case of
-the approximate index, as the ten nearest are hardly nearer than the others. --file=vectors.npy
-searches vectors of real texts instead, as `model.embed` makes them; the last ones are the queries,
-and are not searched.
+The vectors are evenly distributed over all directions, unlike vectors of texts. This is the worst
+case for the approximate index, as the ten nearest are hardly nearer than the others.
+--file=vectors.npy searches vectors of real texts instead, as `model.embed` makes them; the last
+vectors are the queries, and are not searched.
 
     search          finetuning.similarity.ranking.search, as `model.search` and the program call it
-    numpy           products with all vectors, argpartition, for as many queries as fit 1 GB
-    faiss           IndexFlatIP: exact too; needs faiss-cpu
+    numpy           products with all vectors, argpartition, for as many queries as fit into 1 GB
+    faiss           IndexFlatIP, also exact; needs faiss-cpu
     faiss_hnsw      IndexHNSWFlat with 32 neighbours, as `search --approximate` makes it
 """
 
@@ -38,7 +38,7 @@ from finetuning.similarity.ranking import search, unit_vectors
 
 TOP = 10
 MOST_PRODUCTS = 2**28  # 1 GB in float32
-NOISE = 0.5  # its length beside a vector of length 1
+NOISE = 0.5  # the length of the noise added to a vector of length 1
 
 
 def main(options):
@@ -75,7 +75,7 @@ def rows(options, corpus, queries):
 
 
 def directions(draw, count, size):
-    """Vectors of length 1, evenly in all directions, [count, size]."""
+    """Draws vectors of length 1, evenly distributed over all directions, [count, size]."""
     return unit_vectors(draw.standard_normal((count, size), np.float32))
 
 
@@ -87,12 +87,12 @@ def make_vectors(options):
     return corpus, unit_vectors(near + NOISE * directions(draw, *near.shape))
 
 
-# Each of these makes a function of queries to the numbers of texts, and a function to the bytes
-# that a file of it has.
+# Each of these returns a function from queries to the numbers of texts, and a function that returns
+# the size of its file in bytes.
 
 
 def make_search(corpus):
-    """This project's, whose corpus need not have vectors of length 1."""
+    """Makes this project's search, where the corpus need not have vectors of length 1."""
 
     def find(queries):
         return search(queries, corpus, TOP, normalize=True).places
@@ -101,7 +101,7 @@ def make_search(corpus):
 
 
 def make_numpy(corpus):
-    """As one writes it by hand."""
+    """Makes a search as one would write it by hand."""
 
     def find(queries):
         count, places = max(1, MOST_PRODUCTS // len(corpus)), []
@@ -114,7 +114,7 @@ def make_numpy(corpus):
 
 
 def make_faiss(corpus):
-    """Its exact index."""
+    """Makes FAISS's exact index."""
     import faiss
 
     index = faiss.IndexFlatIP(corpus.shape[1])
@@ -123,7 +123,7 @@ def make_faiss(corpus):
 
 
 def make_hnsw(corpus):
-    """Its approximate index that this project writes."""
+    """Makes FAISS's approximate index, as this project writes it."""
     index = make_index(corpus)
 
     def find(queries):

@@ -1,9 +1,9 @@
-"""Trains vectors with sentence-transformers; the other side of `similarity_training`.
+"""Trains vectors with sentence-transformers, as the other side of `similarity_training`.
 
     python -m benchmarks.serving.sentence_transformers_training SETTINGS.json
 
-`similarity_training` writes the settings and starts it. A process
-without TensorFlow, which crashes beside datasets' own libraries.
+`similarity_training` writes the settings and starts this process. It does not load TensorFlow,
+which crashes together with the libraries of datasets.
 """
 
 import json
@@ -14,10 +14,10 @@ import numpy as np
 
 
 def main(path):
-    """Trains as the settings say, writes the texts' vectors; prints the seconds of training.
+    """Trains as the settings say, writes the texts' vectors and prints the seconds of training.
 
     Args:
-        path: JSON with what `similarity_training.train_theirs` writes.
+        path: the JSON file of settings that `similarity_training.train_theirs` wrote.
     """
     from datasets import Dataset
     from sentence_transformers import (

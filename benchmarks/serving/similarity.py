@@ -1,16 +1,16 @@
-"""Measures the exports of a model of vectors: texts a second, Spearman, agreement with `embed`.
+"""Measures the speed and the quality of the exports of a model of text vectors.
 
     python -m benchmarks.serving.similarity --model_dir=output/vectors --data_dir=data/KorSTS
 
-The texts are both sides of KorSTS's test pairs. Every contender is a process of its own with all
-cores that this process may use; they take turns, round after round. Tokenization is part of a run,
-and all sort texts by length into batches of 32. Beside the speed stand the least cosine of a vector
-with that of `embed`, and Spearman's correlation of cosines and scores. Needs the extras "onnx",
-"litert" and "finetune"; torch and sentence-transformers run where they are installed.
+The texts are both sides of KorSTS's test pairs. Every contender is a separate process with all
+cores that this process may use; they take turns, round after round. A run includes tokenization,
+and all sort texts by length into batches of 32. The table shows texts per second, the least cosine
+of a vector with the vector of `embed`, and Spearman's correlation of cosines and scores. Needs the
+extras "onnx", "litert" and "finetune"; torch and sentence-transformers run if installed.
 
     embed           load_model(folder).embed(texts)
-    onnx, litert    the exported file, its matrices in float32; onnx_int8, litert_int8: in int8
-    sentence        SentenceTransformer on torch, of the folder of --format=huggingface
+    onnx, litert    the exported file with float32 matrices; onnx_int8, litert_int8: with int8
+    sentence        SentenceTransformer on torch, with the folder of --format=huggingface
 """
 
 import functools
@@ -58,13 +58,13 @@ def rows(options):
 
 
 def cosines(first, second):
-    """Those of the rows of two arrays, [N, H] each -> [N]."""
+    """Returns the cosines of the rows of two arrays, [N, H] each -> [N]."""
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     return np.sum(first * second, axis=1) / lengths
 
 
 def load_export(form, precision, folder):
-    """The exported file in its runtime, with all cores."""
+    """Makes an embed function that runs the exported file in its runtime, with all cores."""
     from finetuning.inputs import ROW_INPUTS, encode_pairs, pad_rows
     from finetuning.serving.signatures import longest_row
     from model_formats.load_folder import load_folder
@@ -94,7 +94,7 @@ def load_export(form, precision, folder):
 
 
 def open_litert(path):
-    """A function that runs a file with all cores; the exporters' own takes one."""
+    """Makes a function that runs a file with all cores; the exporters' own uses one."""
     from ai_edge_litert.interpreter import Interpreter
 
     from bert_common.cpu import available_cores
@@ -106,7 +106,7 @@ def open_litert(path):
 
 
 def load_sentence_transformers(folder):
-    """The folder for transformers, as a user of sentence-transformers opens it."""
+    """Exports the folder to transformers and opens it as a sentence-transformers user would."""
     from sentence_transformers import SentenceTransformer
 
     from run_scripts.conversion.export_model import main as export_model

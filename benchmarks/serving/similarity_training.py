@@ -1,13 +1,13 @@
-"""Measures how fast a model of vectors learns from pairs, beside sentence-transformers.
+"""Compares how fast a model of vectors learns from pairs with sentence-transformers.
 
     python -m benchmarks.serving.similarity_training --text=kowiki.txt --data_dir=data/KorSTS
 
-Neighbouring sentences of a document are pairs; one pass over them by multiple negatives ranking,
-from reference_model, with equal batches, rates, lengths and seeds. Each training is a process of
-its own with all cores that this process may use, and they take turns, round after round. The table
-shows pairs a second of training alone (ours: the median over the curve; theirs: pairs by their
-trainer's own runtime), seconds of the whole process, and Spearman's correlation on KorSTS's dev
-part after the pass. Needs the extras "finetune" and "bench", datasets and accelerate.
+Neighbouring sentences of a document are pairs. Both sides train reference_model on them for one
+epoch by multiple negatives ranking, with equal batches, learning rates, lengths and seeds. Each
+training is a separate process with all cores that this process may use; they take turns, round
+after round. The table shows pairs per second of training alone (ours: the median over the curve;
+theirs: pairs by their trainer's own runtime), seconds of the whole process, and Spearman's
+correlation on KorSTS's dev part. Needs the extras "finetune" and "bench", datasets and accelerate.
 """
 
 import itertools
@@ -46,7 +46,7 @@ HEADINGS = ["training", "pairs a second", "to the other", "process s", "Spearman
 
 # Shorter lines are headings; longer ones are cut by both sides.
 CHARACTERS = range(15, 200)
-TEMPERATURE = 0.05  # 1 / 20, the scale that sentence-transformers has by default
+TEMPERATURE = 0.05  # 1 / 20, the default scale of sentence-transformers
 WARM_UP = 0.1
 
 
@@ -79,14 +79,14 @@ def rows(options):
 
 
 def timed(train, options, seed, path):
-    """What a training returns, and the seconds of its whole process."""
+    """Returns the results of a training, and the seconds of its whole process."""
     start = time.perf_counter()
     found = train(options, seed, path, f"{path.parent}/{train.__name__}-{seed}")
     return *found, time.perf_counter() - start
 
 
 def neighbours(path, count):
-    """The first `count` pairs of sentences that follow each other in a document."""
+    """Reads the first `count` pairs of sentences that follow each other in a document."""
     pairs = []
     with open(path, encoding="utf-8") as lines:
         for first, second in itertools.pairwise(line.strip() for line in lines):
@@ -98,7 +98,7 @@ def neighbours(path, count):
 
 
 def train_ours(options, seed, pairs, output):
-    """One pass of run_similarity; returns (pairs a second, Spearman)."""
+    """Trains one epoch with run_similarity; returns (pairs per second, Spearman)."""
     length = {"max_seq_length": options.length}
     run(
         "run_similarity.py",
@@ -133,14 +133,14 @@ def train_ours(options, seed, pairs, output):
 
 
 def rate_of(output):
-    """The median of the examples per second over a training's curve."""
+    """Returns the median of the examples per second over a training's curve."""
     rates = read_scalars(output)["throughput/examples_per_second"].values
     # Without the first half, in which lengths are compiled.
     return statistics.median(rates[len(rates) // 2 :])
 
 
 def train_theirs(options, seed, pairs, output):
-    """One pass of sentence-transformers' trainer; returns (pairs a second, Spearman)."""
+    """Trains one epoch with sentence-transformers; returns (pairs per second, Spearman)."""
     scored, _ = read_split(DATASETS["korsts"], "dev", options.data_dir)
     texts = [pair.text for pair in scored] + [pair.second for pair in scored]
     settings = {
