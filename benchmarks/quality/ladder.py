@@ -49,7 +49,7 @@ CHECKPOINTS = 10
 
 @dataclasses.dataclass(frozen=True)
 class Rung:
-    """The differences between a rung and the base."""
+    """A rung's differences from the base."""
 
     depth: float = 1.0  # times the base's layers
     width: float = 1.0  # times its hidden size
@@ -155,7 +155,7 @@ def fine_tune(arguments, config, task, model, seed):
 
 
 def mean_and_deviation(values):
-    """Formats values as for example "81.2 ± 0.4"; a single value has no deviation."""
+    """Returns for example "81.2 ± 0.4"; a single value has no deviation."""
     mean = f"{statistics.mean(values):.1f}"
     return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
 

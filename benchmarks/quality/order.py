@@ -29,7 +29,7 @@ from tokenization import load_tokenizer
 
 BATCH = 64
 
-# The number of tokens that identify a place in the first sentence of a document.
+# How many tokens identify a place in the first sentence of a document.
 IDENTIFYING = 10
 
 

@@ -25,9 +25,9 @@ from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 
-WORDINGS = 10  # the number of wordings of each question or command in ParaKQC
-PARTNERS = 3  # the number of other wordings that each wording is paired with
-LONGEST = 110  # the maximum number of characters kept of a sentence, around the answer
+WORDINGS = 10  # per question or command in ParaKQC
+PARTNERS = 3  # other wordings that each wording is paired with
+LONGEST = 110  # maximum characters kept of a sentence, around the answer
 SEEDS = {"parakqc": 1, "questions": 2}
 
 _END = re.compile(r"[.?!][\"”')]*\s+")

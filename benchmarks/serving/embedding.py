@@ -82,10 +82,10 @@ def embed_in_turns(program, names, model, texts, rounds):
 
     Args:
         program: the module that defines the contenders.
-        names: the names of the contenders.
-        model: the folder of the model.
+        names: the contenders' names.
+        model: the model's folder.
         texts: a list.
-        rounds: the number of rounds after a first one for warming up.
+        rounds: the number of rounds after a warm-up round.
 
     Returns:
         Name -> vectors, [N, H]; name -> texts per second, in each round.
@@ -165,7 +165,7 @@ def mean_of_pieces(model, ids, mask):
 
 
 def load_by_length(folder):
-    """Loads transformers to tokenize all texts at once and batch texts of about equal length."""
+    """Loads transformers, with all texts tokenized at once and batched by length."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
 

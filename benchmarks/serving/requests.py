@@ -161,7 +161,7 @@ def make_answers(kind, task):
 
 
 def load_saved_model(folder):
-    """Makes a function from texts to probabilities, which calls the SavedModel as a server does."""
+    """Makes a function from texts to probabilities that calls the SavedModel like a server."""
     import tensorflow as tf
     import tensorflow_text  # noqa: F401 - its operations
 

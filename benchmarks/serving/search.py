@@ -38,7 +38,7 @@ from finetuning.similarity.ranking import search, unit_vectors
 
 TOP = 10
 MOST_PRODUCTS = 2**28  # 1 GB in float32
-NOISE = 0.5  # the length of the noise added to a vector of length 1
+NOISE = 0.5  # length of the noise added to a vector of length 1
 
 
 def main(options):
@@ -101,7 +101,7 @@ def make_search(corpus):
 
 
 def make_numpy(corpus):
-    """Makes a search as one would write it by hand."""
+    """Makes a hand-written NumPy search."""
 
     def find(queries):
         count, places = max(1, MOST_PRODUCTS // len(corpus)), []

@@ -17,7 +17,7 @@ def main(path):
     """Trains as the settings say, writes the texts' vectors and prints the seconds of training.
 
     Args:
-        path: the JSON file of settings that `similarity_training.train_theirs` wrote.
+        path: the JSON file that `similarity_training.train_theirs` wrote.
     """
     from datasets import Dataset
     from sentence_transformers import (

@@ -64,7 +64,7 @@ def cosines(first, second):
 
 
 def load_export(form, precision, folder):
-    """Makes an embed function that runs the exported file in its runtime, with all cores."""
+    """Loads the exported file in its runtime, with all cores."""
     from finetuning.inputs import ROW_INPUTS, encode_pairs, pad_rows
     from finetuning.serving.signatures import longest_row
     from model_formats.load_folder import load_folder

@@ -105,7 +105,7 @@ def read_tagged(
 
     Returns:
         The sentences, and the number of I- tags that continued no entity. Such a tag begins an
-        entity in CoNLL's first scheme, else it is a mistake; it becomes B- unless `strict`.
+        entity in CoNLL's first scheme, elsewhere it is a mistake; it becomes B- unless `strict`.
 
     Raises:
         InputError: a file is missing, empty, not UTF-8 or without tokens, a line is malformed or a

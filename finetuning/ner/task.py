@@ -40,7 +40,7 @@ from finetuning.plots import MAX_DRAWN_CLASSES, draw_confusion_matrix
 from finetuning.results import FoundEntity
 from tokenization.base import TokenizerInterface
 
-# The maximum number of sentences with the most wrong tags that TensorBoard shows.
+# How many sentences with the most wrong tags TensorBoard shows.
 SHOWN_MISTAKES = 10
 
 
@@ -54,7 +54,7 @@ class NamedEntityRecognition:
 
     dataset: NerDataset
     tokenizer: TokenizerInterface  # the model's
-    max_length: int  # the maximum number of tokens in a window; longer sentences are cut
+    max_length: int  # maximum tokens in a window; longer sentences are cut into windows
     # As for `TokenClassifier`:
     dropout: float = DROPOUT
     freeze_encoder: bool = False

@@ -42,8 +42,8 @@ def add_untagged(
 ) -> NerDataset:
     """Adds files that may lack tags to a data set: its own test file, and a file to predict.
 
-    `data_dir` is unused if the data set has no test file. The form is one of `FORMS`, or "auto" to
-    recognize it, which raises an `InputError` if the file holds no sentence.
+    `data_dir` is unused if there is no test file. The form is one of `FORMS`, or "auto" to
+    recognize it; a file without a sentence then raises an `InputError`.
     """
     file_format, files = dataset.file_format, []
     if "test" in dataset.splits:

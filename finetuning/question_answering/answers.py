@@ -58,7 +58,7 @@ class PredictedAnswers(NamedTuple):
 
     texts: dict[str, str]  # id -> the best answer, "" only if there is no valid span
     nbest: dict[str, list[Candidate]]  # id -> the best `Candidate`s, the best first
-    # id -> how far "no answer" outscores the best answer (of beams see `answer_by_beams`), or {}.
+    # id -> how far "no answer" outscores the best answer (beams: see `answer_by_beams`), or {}.
     null_odds: dict[str, float]
 
 

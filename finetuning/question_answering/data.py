@@ -11,7 +11,7 @@ from finetuning.tables import json_field, shortened
 
 
 class Answer(NamedTuple):
-    """An answer, which is a part of the context."""
+    """An answer, a part of the context."""
 
     text: str
     start: int  # its first character in the context
@@ -58,7 +58,7 @@ LEFT_OUT = "questions left out, whose answers are not in their text"
 NOT_FOUND = "answers that are not in their text"
 IGNORED = "answers of impossible questions ignored"
 
-# The maximum number of bad answers that a message names.
+# The maximum number of bad answers in a message.
 SHOWN = 5
 
 
@@ -75,7 +75,7 @@ def read_questions(
     Args:
         path: JSON in the format of SQuAD, which KorQuAD 1.0 and KLUE-MRC share.
         version_2_with_negative: whether there may be questions without an answer.
-        with_answers: whether to read answers, as for training and scoring; every question must
+        with_answers: whether to read answers, as for training and scoring; all questions must
             then have them.
         articles: (first, end) of the articles to read, counted from 0 in the file's order. Default:
             all.
@@ -185,7 +185,7 @@ def _paragraphs(content, path, articles):
 
 def _is_impossible(entry, where):
     value = entry.get("is_impossible")
-    if value not in (None, False, True):  # 0 and 1 are equal to the last two
+    if value not in (None, False, True):  # 0 and 1 equal False and True
         raise InputError(
             f"{where}: 'is_impossible' must be true or false. Received: {shortened(value)}"
         )

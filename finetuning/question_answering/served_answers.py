@@ -115,7 +115,7 @@ def _with_nothing(answers, nulls, splits, threshold, has_beams):
     weights = tf.math.divide_no_nan(weights, tf.reduce_sum(weights, axis=1, keepdims=True))
     probabilities = weights[:, : tf.shape(texts)[1]]
     probability = probabilities[:, 0]
-    if nulls is not None and not has_beams:  # without valid spans it is "no answer"
+    if nulls is not None and not has_beams:  # "no answer" wins if no span is valid
         probability = tf.where(score[:, 0] > NEVER, probability, weights[:, -1])
     return {
         **outputs,

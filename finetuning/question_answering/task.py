@@ -42,7 +42,7 @@ from finetuning.question_answering.windows import (
 from tokenization import FullTokenizer
 from tokenization.base import TokenizerInterface
 
-# The maximum number of questions with the worst answers that TensorBoard shows.
+# How many questions with the worst answers TensorBoard shows.
 SHOWN_MISTAKES = 10
 
 # For the baseline, sentences end at white space after one of these characters or at line breaks.
@@ -55,11 +55,11 @@ class QuestionAnswering(NothingMore):
 
     dataset: QuestionDataset
     tokenizer: TokenizerInterface  # the model's
-    max_length: int  # the maximum number of tokens in a window
-    doc_stride: int  # the number of tokens between the starts of consecutive windows
-    max_query_length: int  # the maximum number of tokens in a question; more are cut off
-    n_best_size: int  # the maximum number of candidates per question, besides "no answer"
-    max_answer_length: int  # the maximum number of tokens in an answer
+    max_length: int  # maximum tokens in a window
+    doc_stride: int  # tokens between the starts of consecutive windows
+    max_query_length: int  # maximum tokens in a question; more are cut off
+    n_best_size: int  # maximum candidates per question, in addition to "no answer"
+    max_answer_length: int  # maximum tokens in an answer
     threshold: float  # the answer is "" if null_odds are above it
     # The number of starts, and of ends per start, that a beam keeps; None for a `SpanModel`.
     beams: tuple[int, int] | None

@@ -13,8 +13,8 @@ import numpy as np
 from bert_common.errors import InputError
 from finetuning.similarity.ranking import Found, unit_vectors
 
-# The number of neighbours that a vector is linked to, FAISS's advice for vectors of hundreds of
-# numbers, and the number of candidates that a search keeps, four times FAISS's default.
+# How many neighbours a vector is linked to, FAISS's advice for vectors of hundreds of numbers, and
+# how many candidates a search keeps, four times FAISS's default.
 LINKS, CANDIDATES = 32, 64
 
 
@@ -37,7 +37,7 @@ def make_index(vectors: np.ndarray) -> Any:
 
 
 def search_index(index: Any, queries: np.ndarray, top: int) -> Found:
-    """Finds approximately the texts with the highest cosines to queries [Q, H]; K is at most N."""
+    """Finds approximately the highest cosines with queries [Q, H]; K is at most N."""
     units = _finite_units(queries)
     index.hnsw.efSearch = max(CANDIDATES, top)
     scores, places = index.search(units, min(top, index.ntotal))

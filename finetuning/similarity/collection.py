@@ -16,8 +16,8 @@ class Collection(NamedTuple):
     corpus: list[str]
     # For each query, the numbers of the corpus texts that answer it -> their gains, above 0.
     relevant: list[dict[int, float]]
-    # For each query, the number of the text with the query's id, which is not ranked; -1 if there
-    # is none or if it is relevant. Empty: no query has such a text.
+    # For each query, the number of the text with its id, which is not ranked; -1 if there is none
+    # or it is relevant. Empty: no query has one.
     own: Sequence[int] = ()
 
 

@@ -92,7 +92,7 @@ class SimilarityDataset:
     own: tuple[str, ...] = ()  # the splits whose files are the user's own
     # If there are several training files, each as a data set with this file as its "train".
     parts: tuple["SimilarityDataset", ...] = ()
-    shares: tuple[float, ...] = ()  # each part's share of a batch; empty: by its examples
+    shares: tuple[float, ...] = ()  # each part's share of a batch; empty: by number of examples
 
     @property
     def splits(self) -> dict[str, bool]:
@@ -183,7 +183,7 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
             "a file with a third text must have a second one, the text's partner "
             f"(--second_column). Received: {path} with {found.text} and {found.third}"
         )
-    assert found.text is not None  # it was found, or an error
+    assert found.text is not None  # otherwise `_find_columns` raises
     return source._replace(
         text=found.text, second=found.second, third=found.third, label=found.label
     )
@@ -205,12 +205,12 @@ def own_texts(
     Rows whose text is empty or null are left out, and their number is printed.
 
     Args:
-        column: the name of the column. Default: the only column with a usual name of first texts.
-        shown: a second column, whose values are added to the tuples as strings; "" for null.
+        column: Default: the only column with a usual name of first texts.
+        shown: a column whose values are added to the tuples as strings; "" for null.
     """
     names = column_names(path, encoding)
     found = _find_columns(names, Columns(column), path, ("text",)).text
-    assert found is not None  # it was found, or an error
+    assert found is not None  # otherwise `_find_columns` raises
     if shown is not None:
         _check_column(shown, names, path, "--show_column")
     source = SplitSource((path,), found, shown, own=True, encoding=encoding)
@@ -231,7 +231,7 @@ def own_texts(
 
 
 def is_of_questions(source: SplitSource) -> bool:
-    """Returns True if a user's own file is in SQuAD's format, which is JSON but not a list."""
+    """Returns True if a user's own file is in SQuAD's format, JSON that is not a list."""
     path = source.files[0]
     if not (source.own and path.lower().endswith(".json")):
         return False
@@ -282,7 +282,7 @@ def read_examples(
 ) -> tuple[list[SimilarityExample], dict[str, int]]:
     """Reads the examples of a split, and counts what was left out.
 
-    Raises an `InputError` if a user's own file has an empty text or a negative score.
+    Empty texts or negative scores in a user's own file raise an `InputError`.
     """
     if split in dataset.own:
         return _read_own(dataset.sources[split]), {}
@@ -317,7 +317,7 @@ def _make_triples(examples, labels):
 
 
 def _check_text(text, where, name):
-    """Raises an `InputError` if a text is empty or not a string; `name` says which text it is."""
+    """Raises an `InputError` if a text is empty or not a string; `name` says which text."""
     if not isinstance(text, str) or not text.strip():
         raise InputError(
             f"{where}: a text must be a string that is not empty. Received: {text!r} in {name}"

@@ -1,7 +1,7 @@
 """Defines a model of text vectors on BERT or ALBERT whose cosines are trained to mean similarity.
 
-As in Sentence-BERT (arXiv:1908.10084, section 3), one encoder is used for both texts, and its
-outputs are pooled. The model has no weights besides the encoder's.
+As in Sentence-BERT (arXiv:1908.10084, section 3), one encoder serves both texts, and its outputs
+are pooled. The model has only the encoder's weights.
 
 Shapes: B batch, S texts of an example, T tokens, H hidden.
 """

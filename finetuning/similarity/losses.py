@@ -38,7 +38,7 @@ _RANKING_LOSSES = {
 # Added to the sum of the weights of a loss if a batch may have no examples for it.
 _EPSILON = 1e-6
 
-# The smallest length divided by, as the gradient of the length of a zero vector is undefined.
+# The smallest divisor, as the gradient of the length of a zero vector is undefined.
 _SHORTEST = 1e-12
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from bert_common.errors import InputError
 from finetuning.metrics import largest
 
-# The names of the measures that `rank_measures` returns.
+# The measures that `rank_measures` returns.
 RECALL_AT = (1, 10, 100)
 MEASURES = (*(f"recall_at_{k}" for k in RECALL_AT), "mrr_at_10", "ndcg_at_10")
 
-# The number of texts found per query to measure ranks.
+# How many texts are found per query to measure ranks.
 DEEPEST = max(RECALL_AT)
 
 # Between these lengths the squares of a vector neither underflow nor overflow float32.
@@ -25,7 +25,7 @@ SHORTEST, LONGEST = 1e-15, 1e15
 # The number of products in memory at once: 64 MiB in float32.
 BLOCK_VALUES = 2**24
 
-# The number of rows of a corpus that are read at once: 64 MiB for vectors of 256 numbers.
+# The rows of a corpus that are read at once: 64 MiB for vectors of 256 numbers.
 BLOCK_ROWS = 2**16
 
 
@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
     """Scales vectors to length 1 in float32, [..., H] -> [..., H]; zero vectors are unchanged."""
-    with np.errstate(over="ignore", invalid="ignore"):  # infinity becomes NaN, `search` refuses it
+    with np.errstate(over="ignore", invalid="ignore"):  # infinity becomes NaN, refused by `search`
         found = np.asarray(vectors, np.float32)
         lengths = _lengths(found)
         if not ((lengths > SHORTEST) & (lengths < LONGEST)).all():

@@ -31,8 +31,8 @@ from tokenization.base import TokenizerInterface
 
 CORRELATIONS = ("spearman", "pearson")
 
-# The measure that chooses the best checkpoint, by whether the examples have scores. It is not
-# recall@1, which is the same for many checkpoints if queries are few.
+# What chooses the best checkpoint, by whether the examples have scores. Not recall@1, which is
+# equal for many checkpoints if queries are few.
 BEST_BY = {True: "spearman", False: "mrr_at_10"}
 
 
@@ -42,7 +42,7 @@ class Similarity(NothingMore):
 
     dataset: SimilarityDataset
     tokenizer: TokenizerInterface  # the model's
-    max_length: int  # the maximum number of tokens in a text
+    max_length: int  # maximum tokens in a text
     # As for `SentenceEncoder`:
     pooling: str = "mean"
     normalize: bool = True
