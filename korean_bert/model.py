@@ -115,8 +115,8 @@ class Model:
     def pooling(self) -> str:
         """How `embed` turns a text into one vector: "mean", "cls" or "max".
 
-        It is "mean", unless run_similarity trained the model with a different pooling, or the folder
-        is one of sentence-transformers that says otherwise.
+        It is "mean", unless run_similarity trained the model with a different one, or a folder of
+        sentence-transformers says otherwise.
 
         Raises:
             InputError: see `model_formats.transformers_files.sentence_modules.pooling_of`.

@@ -218,7 +218,7 @@ def check_outputs(
 
 
 def check_length(values: Any, config: EncoderConfig, unless: str = "") -> None:
-    """Raises an `InputError` if a max_seq_length, of flags or records, exceeds the positions."""
+    """Raises an `InputError` if the max_seq_length of flags or records is too high."""
     if values.max_seq_length > config.max_position_embeddings:
         raise InputError(
             "--max_seq_length must be at most max_position_embeddings of the configuration"
