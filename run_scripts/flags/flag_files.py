@@ -93,7 +93,7 @@ _HOME = re.compile(r"((?:^|(?<!\\),)\s*)(~[^/,]*)(?=/|,|\s*$)")
 def expand_home(value: str, name: str) -> str:
     """Replaces "~" at the beginning of paths, which a shell leaves alone after "=".
 
-    Raises an `InputError` for an unknown user, because a folder of that name would be created.
+    Raises an `InputError` if "~user/" names no user: a folder of that name would be created.
     """
 
     def replace(match):
