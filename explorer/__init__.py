@@ -1,1 +1,1 @@
-"""The local page that shows a model from inside; open application first, then answers."""
+"""Serves a local page that shows a model from inside; open application first, then answers."""

@@ -1,4 +1,4 @@
-"""What the page asks for: each kind of question, its fields, the function that answers."""
+"""Answers the page's questions; `ANSWERS` has the function and the fields of each kind."""
 
 import dataclasses
 import functools
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 # [MASK]s of a text: each takes its own search, and others wait for the model meanwhile.
 MOST_MASKS = 30
 
-# Cuts a text into pieces.
+# Splits a text into tokens.
 Cut = Callable[[str], Iterable[str]]
 
-# The name of a vocabulary, and what cuts by it.
+# The name of a vocabulary, and the function that splits texts with it.
 Vocabulary = tuple[str, Cut]
 
 
 @dataclasses.dataclass(frozen=True)
 class Explored:
-    """What the page shows."""
+    """The model and vocabularies that the page shows."""
 
     model: "Model"  # a `korean_bert.Model`
-    # (name, function from a text to its pieces) of others, to compare with.
+    # Other vocabularies to compare with.
     vocabularies: tuple[Vocabulary, ...] = ()
-    # The last text's attention, of which the page asks head after head.
+    # The attention of the last text, which the page requests head by head.
     last_attention: LastAttention = dataclasses.field(default_factory=LastAttention)
-    # Raises an error where nobody waits for the answer any more.
+    # Raises an error if nobody waits for the answer any more.
     check_asker: Callable[[], None] | None = None
 
 
 def describe(explored: Explored) -> dict[str, Any]:
-    """Describes the model to the page, before anything is asked."""
+    """Describes the model to the page, before the first question."""
     model = explored.model
     loaded, config = model.loaded, model.loaded.config
     guesses = loaded.fills_masks and model.tokenizer.mask_id is not None
@@ -66,7 +66,7 @@ def describe(explored: Explored) -> dict[str, Any]:
 
 
 def _pooling_of(model):
-    """The pooling of the model's vectors; None of unknown modules of sentence-transformers."""
+    """Returns the pooling of the vectors; None for unknown modules of sentence-transformers."""
     try:
         return model.pooling
     except InputError:
@@ -83,7 +83,7 @@ def _describe_task(name):
 
 
 def show_pieces(explored: Explored, text: str, second: str | None) -> dict[str, Any]:
-    """The pieces of one text or two, with their ids, places and words."""
+    """Returns the tokens of one or two texts, with their ids, spans and words."""
     tokenizer = explored.model.tokenizer
     found = [pieces_of(tokenizer, each) for each in (text, second) if each is not None]
     count = sum(map(len, found)) + 1 + len(found)  # [CLS], and a [SEP] after each
@@ -91,7 +91,7 @@ def show_pieces(explored: Explored, text: str, second: str | None) -> dict[str, 
 
 
 def pieces_of(tokenizer: TokenizerInterface, text: str) -> list[dict[str, Any]]:
-    """The pieces of a text without [CLS] and [SEP]: a list of dicts."""
+    """Returns a dict for each token of a text, without [CLS] and [SEP]."""
     ids, spans, _ = encode_masked(tokenizer, text)
     tokens = tokenizer.convert_ids_to_tokens(ids)
     return [
@@ -103,7 +103,7 @@ def pieces_of(tokenizer: TokenizerInterface, text: str) -> list[dict[str, Any]]:
 
 
 def words_of(text: str, spans: Iterable[tuple[int, int]]) -> list[int]:
-    """The number of each span's word: what stands between spaces, punctuation apart."""
+    """Returns the number of each span's word; words end at spaces and around punctuation."""
     words, word, last = [], -1, 0
     for start, end in spans:
         between = text[last : max(last, start) + 1]
@@ -120,7 +120,7 @@ def _is_mark(part):
 
 
 def show_guesses(explored: Explored, text: str, top: int, max_pieces: int) -> dict[str, Any]:
-    """The guesses for every [MASK] of a text, which has at most `MOST_MASKS`."""
+    """Returns the guesses for every [MASK] of a text, which has at most `MOST_MASKS`."""
     if text.count(MASK) > MOST_MASKS:
         raise RequestError("too_many_masks", most=MOST_MASKS, received=text.count(MASK))
     found = explored.model.fill_mask(
@@ -135,7 +135,7 @@ def show_guesses(explored: Explored, text: str, top: int, max_pieces: int) -> di
 
 
 def show_neighbours(explored: Explored, word: str, top: int) -> dict[str, Any]:
-    """The pieces whose word vectors are nearest to a word's vector."""
+    """Returns the tokens whose vectors are nearest to a word's vector."""
     model = explored.model
     pieces = model.tokenizer.tokenize(word)
     if not pieces:
@@ -150,7 +150,7 @@ def show_neighbours(explored: Explored, word: str, top: int) -> dict[str, Any]:
 
 
 def show_cuts(explored: Explored, text: str) -> dict[str, Any]:
-    """Shows how each vocabulary cuts a text, the model's first; a [MASK] is one piece in all."""
+    """Shows how each vocabulary splits a text, the model's first; [MASK] is one token in all."""
     tokenizer = explored.model.tokenizer
     cuts: list[Vocabulary] = [
         (describe(explored)["name"], functools.partial(cut_masked, tokenizer))
@@ -162,20 +162,20 @@ def show_cuts(explored: Explored, text: str) -> dict[str, Any]:
 
 
 def cut_masked(tokenizer: TokenizerInterface, text: str) -> list[str]:
-    """The pieces of a text as the model reads it."""
+    """Returns the tokens of a text as the model reads it."""
     return tokenizer.convert_ids_to_tokens(encode_masked(tokenizer, text).ids)
 
 
 def cut_around_masks(cut: Cut, text: str) -> list[str]:
-    """The pieces of a text by a vocabulary that may have no [MASK] of its own."""
+    """Returns the tokens of a text in a vocabulary that may have no [MASK] of its own."""
     first, *others = text.split(MASK)
     return [*cut(first), *(piece for part in others for piece in (MASK, *cut(part)))]
 
 
 def pieces_by_word(cut: Cut, text: str) -> list[dict[str, Any]]:
-    """A vocabulary's pieces of a text, each with the number of its word.
+    """Returns a vocabulary's tokens of a text, each with the number of its word.
 
-    A word is what stands between spaces; where a vocabulary cuts across them, each piece is one.
+    Words are separated by spaces; if a vocabulary has tokens across spaces, each token is a word.
     """
     whole, words = list(cut(text)), [list(cut(word)) for word in text.split()]
     numbers = [number for number, pieces in enumerate(words) for _ in pieces]
@@ -184,12 +184,12 @@ def pieces_by_word(cut: Cut, text: str) -> list[dict[str, Any]]:
     return [{"piece": piece, "word": number} for piece, number in zip(whole, numbers, strict=True)]
 
 
-# Guesses, neighbours: what a person looks through.
+# As many guesses or neighbours as a person looks through.
 TOP = number(1, 30)
-# Layers and heads: no model has as many. Those of this model are checked where they are used.
+# More layers or heads than any model has; this model's numbers are checked where they are used.
 MANY = number(0, 999)
 
-# The last part of the address -> the function, and the fields that it takes beside `Explored`.
+# The last part of the address -> the function and the fields that it takes besides `Explored`.
 ANSWERS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Field]]] = {
     "pieces": (show_pieces, {"text": Field(text), "second": Field(text_or_none, None)}),
     "guesses": (

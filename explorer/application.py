@@ -1,4 +1,4 @@
-"""The HTTP application: the page's files, and answers in JSON."""
+"""Defines the HTTP application, which serves the page's files and answers in JSON."""
 
 import asyncio
 import dataclasses
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parent / "page"
 
-# Seconds that a request may take to arrive: it is a few kilobytes on one machine.
+# Seconds that a request may take to arrive: it has a few kilobytes and stays on one machine.
 ARRIVAL = 10
 
 LONGEST_TICKET = 64
 
-# The status of an answer to a browser that left before it: nobody reads it.
+# The status of an answer to a browser that has left, which nobody reads.
 GONE = 499
 
 Result = TypeVar("Result")
@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 def make_application(
     model: "Model", vocabularies: Iterable[Vocabulary] = (), queue: ModelQueue | None = None
 ) -> Starlette:
-    """The application for a model, with other vocabularies to compare it with."""
+    """Makes the application for a model, with other vocabularies to compare it with."""
     queue = ModelQueue() if queue is None else queue
     explored = Explored(model, tuple(vocabularies))
 
@@ -93,7 +93,7 @@ def make_application(
 
 
 async def or_gone(work: Coroutine[Any, Any, Result], request: Request) -> Result | None:
-    """The result of a coroutine, or None, with the coroutine cancelled, where the browser left."""
+    """Returns the result of a coroutine; cancels it and returns None if the browser leaves."""
     work = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(wait_until_gone(request))
     try:
@@ -111,17 +111,17 @@ async def wait_until_gone(request: Request) -> None:
 
 
 def refuse(request: Request, error: InputError) -> Response:
-    """Answers a request that cannot be answered, or not yet."""
+    """Returns the response to a request that cannot be answered, or not yet."""
     error = request_error(error)
     return refusal(503 if error.code == "queue_full" else 400, error)
 
 
 def refuse_address(request: Request, error: HTTPException) -> Response:
-    """Answers a request for an address or a method that is not there."""
+    """Returns the response to a request for an unknown address or method."""
     message = f"{error.detail}: {request.method} {request.url.path[:200]}"
     return refusal(error.status_code, malformed(message))
 
 
 def report(request: Request, error: Exception) -> Response:
-    """Reports an error of the program: its name to the page; uvicorn prints the rest."""
+    """Reports the name of a program error to the page; uvicorn prints the rest."""
     return refusal(500, RequestError("failed", error=type(error).__name__))

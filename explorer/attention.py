@@ -1,6 +1,6 @@
 """Shows attention by layer and head.
 
-Shapes: L layers, N heads, T pieces of a text with [CLS] and [SEP], C cells of a small picture.
+Shapes: L layers, N heads, T tokens of a text with [CLS] and [SEP], C cells of a small picture.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from korean_bert.model import Model
     from korean_bert.results import Attention
 
-# C at most: small pictures of all heads are for finding the one to look at.
+# The maximum of C: the small pictures of all heads serve to find the one to look at.
 CELLS = 16
 
 
 class LastAttention:
-    """The attention of the text that was asked about last."""
+    """Keeps the attention of the text that was requested last."""
 
     def __init__(self) -> None:
         self._key: tuple[str, str | None] | None = None
         self._found: Attention | None = None
 
     def of(self, model: "Model", text: str, second: str | None) -> "Attention":
-        """The `Attention` of a text or a pair, computed unless it was asked for last."""
+        """Returns the `Attention` of a text or a pair, which is kept until a different request."""
         if self._found is None or self._key != (text, second):
             self._found = None  # not two in memory at a time
             self._found = model.attention(text, second)
@@ -37,7 +37,7 @@ class LastAttention:
 def show_attention(
     explored: "Explored", text: str, second: str | None, layer: int, head: int
 ) -> dict[str, Any]:
-    """Shows what each piece attends to in one layer and head, from 1; 0 for the average of all."""
+    """Shows what each token attends to in a layer and head, from 1; 0 is the average of all."""
     found = explored.last_attention.of(explored.model, text, second)
     chosen = found.probabilities  # [L, N, T, T]
     for name, value, axis in (("layer", layer, 0), ("head", head, 1)):
@@ -59,7 +59,7 @@ def show_attention(
 
 
 def show_heads(explored: "Explored", text: str, second: str | None) -> dict[str, Any]:
-    """A small picture of every head: levels from 0 to 255, row by row."""
+    """Returns a small picture of every head: levels from 0 to 255, row by row."""
     found = explored.last_attention.of(explored.model, text, second)
     pictures = shrink(found.probabilities)  # [L, N, C, C]
     levels = np.round(pictures / pictures.max() * 255).astype(int)  # one scale for all
@@ -70,7 +70,7 @@ def show_heads(explored: "Explored", text: str, second: str | None) -> dict[str,
 
 
 def shrink(probabilities: np.ndarray) -> np.ndarray:
-    """Pictures [L, N, C, C] of probabilities [L, N, T, T]: of each cell the largest."""
+    """Shrinks probabilities [L, N, T, T] to pictures [L, N, C, C] of each cell's maximum."""
     length = probabilities.shape[-1]
     starts = np.unique(np.linspace(0, length, CELLS, endpoint=False).astype(int))
     rows = np.maximum.reduceat(probabilities, starts, axis=2)  # [L, N, C, T]

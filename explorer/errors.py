@@ -1,12 +1,12 @@
-"""Defines what a request that cannot be answered is told, by a code that the page has texts for."""
+"""Defines the errors of requests, with codes for which the page has texts."""
 
 from typing import Any
 
 from bert_common.errors import InputError
 from korean_bert.errors import TooManyPiecesError
 
-# Code -> the message in English, for whoever reads the answers without the page. The page says it
-# by "error_CODE" of its texts, in its language, with the same values in the braces.
+# Code -> the message in English, for clients other than the page. The page shows its own text
+# "error_CODE", in its language, with the same values in the braces.
 MESSAGES = {
     "text_too_long": "{name} must have at most {most} characters. Received: {received}",
     "not_unicode": "{name} must be Unicode text. Received: half of a surrogate pair",
@@ -22,15 +22,15 @@ MESSAGES = {
     "queue_full": "at most {most} requests may wait for the model. Received: one more; try again "
     "in a moment",
     "failed": "the program failed: {error}; the terminal says where",
-    # What the page never causes: other programs' mistakes, and models that cannot do what is asked.
+    # Never caused by the page: mistakes of other programs, and requests beyond a model.
     "other": "{message}",
 }
 
 
 class RequestError(InputError):
-    """A request of the page, or of another program, cannot be answered.
+    """Raised if a request of the page, or of another program, cannot be answered.
 
-    The message is one line, of `MESSAGES`; `values` stand in its braces.
+    The message is a line of `MESSAGES` with `values` in its braces.
     """
 
     def __init__(self, code: str, **values: Any) -> None:
@@ -39,7 +39,7 @@ class RequestError(InputError):
 
 
 def malformed(message: str) -> RequestError:
-    """The error for a request that the page never sends."""
+    """Returns the error for a request that the page never sends."""
     return RequestError("other", message=message)
 
 

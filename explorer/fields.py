@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 from explorer.errors import RequestError, malformed
 
-# Characters of a text. A model with 512 positions takes about a thousand; the rest is room for the
-# texts that questions are asked about, which are read in windows.
+# The maximum number of characters in a text. A model with 512 positions takes about a thousand; the
+# rest is for the texts of questions, which are read in windows.
 LONGEST_TEXT = 10_000
 
-# Options of a question: five are usual.
+# The maximum number of options for a question: five are usual.
 MOST_OPTIONS = 20
 
-# Texts to search: the model reads them all in a second or two, while others wait for it.
+# The maximum number of texts to search: reading them takes a second or two, while others wait.
 MOST_LINES = 1000
 
 REQUIRED = object()
@@ -27,7 +27,7 @@ class Field(NamedTuple):
 
 
 def text(name: str, value: object) -> str:
-    """A string that UTF-8 can hold."""
+    """Returns a string that is not too long and can be encoded in UTF-8."""
     if not isinstance(value, str):
         raise malformed(f"{name} must be a string. Received: {shown(value)}")
     if len(value) > LONGEST_TEXT:
@@ -40,7 +40,7 @@ def text(name: str, value: object) -> str:
 
 
 def some_text(name: str, value: object) -> str:
-    """A string with something to read in it."""
+    """Returns a string that is not blank."""
     found = text(name, value)
     if not found.strip():
         raise malformed(f"{name} must not be empty. Received: {shown(value)}")
@@ -48,12 +48,12 @@ def some_text(name: str, value: object) -> str:
 
 
 def text_or_none(name: str, value: object) -> str | None:
-    """A string, or None for null."""
+    """Returns a string, or None for null."""
     return None if value is None else text(name, value)
 
 
 def texts(name: str, value: object) -> tuple[str, ...]:
-    """A list of strings with something to read in each."""
+    """Returns a list of 2 to `MOST_OPTIONS` strings, none of them blank."""
     if not isinstance(value, list) or not 2 <= len(value) <= MOST_OPTIONS:
         received = len(value) if isinstance(value, list) else shown(value)
         raise RequestError("too_many_options", name=name, most=MOST_OPTIONS, received=received)
@@ -61,7 +61,7 @@ def texts(name: str, value: object) -> tuple[str, ...]:
 
 
 def lines(name: str, value: object) -> tuple[str, ...]:
-    """A list of strings to search, with something to read in each."""
+    """Returns a list of 1 to `MOST_LINES` strings to search, none of them blank."""
     if not isinstance(value, list) or not 1 <= len(value) <= MOST_LINES:
         received = len(value) if isinstance(value, list) else shown(value)
         raise RequestError("too_many_lines", name=name, most=MOST_LINES, received=received)
@@ -82,7 +82,7 @@ def number(least: int, most: int) -> Callable[[str, Any], int]:
 
 
 def read_fields(content: bytes, fields: Mapping[str, Field]) -> dict[str, Any]:
-    """The values of a request, whose body must be a JSON object of these fields: each of them."""
+    """Returns a value for every field of a request, whose body must be a JSON object of them."""
     try:
         values = json.loads(content.decode("utf-8"))
     except UnicodeDecodeError:
@@ -108,6 +108,6 @@ def read_fields(content: bytes, fields: Mapping[str, Field]) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """Writes a value for a message, in one line, shortened."""
+    """Formats a value for a message as one shortened line."""
     line = repr(value)
     return line if len(line) <= 80 else f"{line[:77]}..."

@@ -1,4 +1,4 @@
-"""Refuses requests of other sites and large ones before anything else sees them."""
+"""Rejects large requests and requests from other sites before anything else sees them."""
 
 import re
 
@@ -8,39 +8,39 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from explorer.errors import RequestError, malformed
 
-# The names that a browser on this machine calls the page by; through an SSH tunnel too, whose port
-# may be another. A site that lets its own name point at 127.0.0.1 sends that name.
+# The page's host names in a browser on this machine, also through an SSH tunnel, whose port may
+# differ. A site that lets its own name point at 127.0.0.1 sends that name.
 HOSTS = ("127.0.0.1", "localhost")
 HOST = re.compile(f"({'|'.join(map(re.escape, HOSTS))})(:[0-9]{{1,5}})?")
 
-# Bytes, as a browser sends them: a thousand lines to search of 80 Korean characters each. Texts of
-# two fields at their longest take a quarter.
+# In bytes, as a browser sends them: a thousand lines to search of 80 Korean characters each. The
+# longest texts of two fields take a quarter of it.
 LARGEST_BODY = 2**18
 
 HEADERS = {
-    # The page consists of its own files, and of nothing else.
+    # The page loads only its own files.
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",  # texts of users; the files are on this machine anyway
+    "cache-control": "no-store",  # answers contain texts of users; the files are local anyway
 }
 
 
 def refusal(status: int, error: RequestError, **headers: str) -> JSONResponse:
-    """The answer that says what is wrong: a `RequestError` in one line, its code and values."""
+    """Returns a response with the one-line message, the code and the values of an error."""
     content = {"error": str(error), "code": error.code, "values": error.values}
     return JSONResponse(content, status, headers)
 
 
 class TooLargeError(Exception):
-    """A body turned out to be larger than it may be."""
+    """Raised if a body turns out to be larger than allowed."""
 
 
 class Guard:
-    """An ASGI application that checks requests before it hands them to another."""
+    """An ASGI application that checks requests before it passes them to another application."""
 
     def __init__(self, application: ASGIApp) -> None:
         self.application = application
@@ -77,7 +77,7 @@ class Guard:
 
 
 def check_headers(method: str, headers: Headers) -> JSONResponse | None:
-    """The refusal of a request by its headers alone, or None."""
+    """Returns the rejection of a request for its headers alone, or None."""
     hosts = headers.getlist("host")
     if len(hosts) != 1 or not HOST.fullmatch(hosts[0]):
         names = " or ".join(HOSTS)
@@ -89,7 +89,7 @@ def check_headers(method: str, headers: Headers) -> JSONResponse | None:
     length = headers.get("content-length", "0")
     if int(length) > LARGEST_BODY:
         return too_large(length)
-    # Another site can send a form's types, but not this one without being asked for leave.
+    # Another site can send the types of forms, but not this type without a preflight request.
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if method == "POST" and kind != "application/json":
         message = f"Content-Type must be application/json. Received: {kind!r}"
@@ -98,6 +98,6 @@ def check_headers(method: str, headers: Headers) -> JSONResponse | None:
 
 
 def too_large(size: str) -> JSONResponse:
-    """The refusal of a body; the rest of it is not read, so the connection must be closed."""
+    """Returns the rejection of a body and closes the connection, as the rest is not read."""
     error = RequestError("too_large", most=LARGEST_BODY, received=size)
     return refusal(413, error, connection="close")

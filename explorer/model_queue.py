@@ -1,4 +1,4 @@
-"""A queue of requests; one at a time uses the model."""
+"""Queues requests, so that one at a time uses the model."""
 
 import asyncio
 import concurrent.futures
@@ -9,35 +9,35 @@ from typing import Any, TypeVar
 
 from explorer.errors import RequestError
 
-# Requests that wait, beside the one that is answered: a page sends one or two at a time, so that
-# more are several people's or a program's.
+# The maximum number of waiting requests, besides the one being answered: a page sends one or two at
+# a time, so more come from several people or a program.
 LONGEST = 16
 
 Result = TypeVar("Result")
 
 
 class AskerLeft(Exception):
-    """The asker does not wait for the answer any more."""
+    """Raised if the asker no longer waits for the answer."""
 
 
 class ModelQueue:
-    """Calls functions one after the other in a thread of its own; so many requests may wait.
+    """Calls functions one after the other in its own thread; at most `longest` requests wait.
 
-    A request is known by its ticket, a string that whoever sends it has made up.
+    A request is identified by its ticket, a string that its sender makes up.
     """
 
     def __init__(self, longest: int = LONGEST) -> None:
         self.longest = longest
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "model")
-        # (ticket, future), the first is being answered. Only the loop's thread uses the list.
+        # (ticket, future); the first is being answered. Only the loop's thread uses the list.
         self._waiting: list[tuple[str, concurrent.futures.Future[Any]]] = []
 
     async def call(self, ticket: str, function: Callable[[Callable[[], None]], Result]) -> Result:
-        """The result of a function, which is called when all before it have been.
+        """Calls a function after all earlier ones and returns its result.
 
-        If this is cancelled, as where a browser has gone, a function that waits is not called, and
-        one that runs ends when it next asks: it is called with a function that raises `AskerLeft`
-        after a cancellation. Where as many requests wait as may, the next is refused.
+        After a cancellation, for example because the browser left, a waiting function is not
+        called. A running one ends at its next check: its argument is a function that then raises
+        `AskerLeft`. Raises a `RequestError` if the queue is full.
         """
         if len(self._waiting) > self.longest:
             raise RequestError("queue_full", most=self.longest)
@@ -53,7 +53,7 @@ class ModelQueue:
         loop = asyncio.get_running_loop()
 
         def leave(_):
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and the program ends
+            with contextlib.suppress(RuntimeError):  # the loop has ended, as the program ends
                 loop.call_soon_threadsafe(self._waiting.remove, entry)
 
         future.add_done_callback(leave)
@@ -64,7 +64,7 @@ class ModelQueue:
             raise
 
     def position(self, ticket: str) -> int | None:
-        """Counts the requests before a ticket's; 0: it is being answered; None: no such ticket."""
+        """Counts the requests before a ticket's: 0 if it is being answered, None if unknown."""
         tickets = [waiting for waiting, _ in self._waiting]
         return tickets.index(ticket) if ticket in tickets else None
 
@@ -72,5 +72,5 @@ class ModelQueue:
         return len(self._waiting)
 
     def close(self) -> None:
-        """Forgets those that wait, and waits for the one that is being answered."""
+        """Drops waiting requests, and waits for the one being answered."""
         self._thread.shutdown(cancel_futures=True)

@@ -1,4 +1,4 @@
-"""Shows what a fine-tuned model says of a text."""
+"""Shows what a fine-tuned model predicts for a text."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, SupportsFloat
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def show_prediction(
     explored: "Explored", text: str, second: str | None, options: Sequence[str] | None
 ) -> dict[str, Any]:
-    """The label, the entities, the answer or the option, by the text and what its task has beside.
+    """Predicts the label, entities, answer or option from the text and the task's other fields.
 
     Returns:
         A dict whose "view", a key of `VIEWS`, says what the other members are; "kind" is the task.
@@ -57,7 +57,7 @@ def _show_answer(found):
 
 
 def _members(found):
-    """What a `FoundEntity` or a `FoundAnswer` holds."""
+    """Returns the members of a `FoundEntity` or a `FoundAnswer`."""
     return found._asdict() | {"probability": rounded(found.probability)}
 
 
@@ -65,8 +65,8 @@ def _show_choice(found):
     return {"chosen": found.index, "probabilities": [rounded(each) for each in found.probabilities]}
 
 
-# The view of a `finetuning.tasks.Task` -> a function of what `predict` returns for a text to the
-# members of the answer.
+# The view of a `finetuning.tasks.Task` -> a function that turns what `predict` returns for a text
+# into the members of the answer.
 VIEWS = {
     "labels": _show_class,
     "entities": _show_entities,
@@ -76,5 +76,5 @@ VIEWS = {
 
 
 def rounded(value: SupportsFloat) -> float:
-    """A number with few digits: more are noise, and make the answer long."""
+    """Rounds a number: more digits are noise, and make the answer long."""
     return round(float(value), 6)

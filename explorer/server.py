@@ -1,4 +1,4 @@
-"""Serves the page on this machine alone."""
+"""Serves the page on this machine only."""
 
 import contextlib
 import socket
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 
-# Connections; beyond them the answer is 503 at once.
+# The maximum number of connections; further ones get 503 at once.
 MOST_CONNECTIONS = 256
 
 
 def open_port(port: int) -> socket.socket:
-    """Opens a socket that listens on this machine alone; port 0 takes any free one."""
+    """Opens a socket that listens on this machine only; port 0 takes any free port."""
     try:
         return socket.create_server((HOST, port), backlog=MOST_CONNECTIONS)
     except OSError as error:
@@ -35,11 +35,11 @@ def open_port(port: int) -> socket.socket:
 def make_server(
     model: "Model", vocabularies: Iterable[Vocabulary] = ()
 ) -> Iterator[uvicorn.Server]:
-    """A uvicorn server for a model, whose queue is closed afterwards."""
+    """Yields a uvicorn server for a model, and closes its queue afterwards."""
     queue = ModelQueue()
     config = uvicorn.Config(
         make_application(model, vocabularies, queue),
-        # Named, so that what else happens to be installed changes nothing.
+        # Named, so that other installed packages change nothing.
         loop="asyncio", http="h11", ws="none", lifespan="off", interface="asgi3",
         log_level="warning", access_log=False, server_header=False,
         limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=1,
@@ -53,6 +53,6 @@ def make_server(
 def serve(model: "Model", vocabularies: Iterable[Vocabulary], listening: socket.socket) -> None:
     """Answers on a listening socket until Ctrl-C."""
     made = make_server(model, vocabularies)
-    # uvicorn passes Ctrl-C on when it has stopped.
+    # uvicorn raises Ctrl-C again when it has stopped.
     with contextlib.suppress(KeyboardInterrupt), listening, made as server:
         server.run(sockets=[listening])

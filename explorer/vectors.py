@@ -1,6 +1,6 @@
 """Compares the vectors of texts, and of one word in two sentences.
 
-Shapes: L layers, T pieces of a text with [CLS] and [SEP], P points of a picture, H hidden.
+Shapes: L layers, T tokens of a text with [CLS] and [SEP], P points of a picture, H hidden.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def show_similarity(
     explored: "Explored", first: str, second: str, pooling: str | None
 ) -> dict[str, Any]:
-    """The cosine similarity of two texts in every layer, the embedding output first."""
+    """Returns the cosine similarity of two texts in every layer, the embedding output first."""
     model = explored.model
     layers = range(model.num_layers + 1)
     vectors = model.embed([first, second], pooling, layers)  # [2, L + 1, H]
@@ -27,7 +27,7 @@ def show_similarity(
 
 
 def show_hits(explored: "Explored", query: str, lines: Sequence[str], top: int) -> dict[str, Any]:
-    """The lines that are most like a query, the nearest first."""
+    """Returns the lines that are most similar to a query, nearest first."""
     hits = explored.model.search(query, list(lines), top)
     return {"hits": [{"text": hit.text, "similarity": rounded(hit.score)} for hit in hits]}
 
@@ -35,10 +35,10 @@ def show_hits(explored: "Explored", query: str, lines: Sequence[str], top: int) 
 def show_word(
     explored: "Explored", word: str, first: str, second: str, layer: int
 ) -> dict[str, Any]:
-    """Shows how much a word's vector depends on its sentence, by layer, with a picture of one.
+    """Shows by layer how much a word's vector depends on its sentence, with a picture of one layer.
 
-    A word of several pieces, which both sentences have, has the mean of their vectors. The layer in
-    the picture is 0 for the embedding output, -1 for the last.
+    Both sentences must contain the word; if it has several tokens, its vector is their mean. The
+    `layer` of the picture is 0 for the embedding output, -1 for the last layer.
     """
     model = explored.model
     if layer > model.num_layers:
@@ -60,9 +60,9 @@ def show_word(
 
 
 def pieces_inside(spans: Sequence[tuple[int, int] | None], word: str, sentence: str) -> list[int]:
-    """The places in a row of the pieces that hold the first occurrence of a word in its sentence.
+    """Returns the indices of the tokens that hold the first occurrence of a word in its sentence.
 
-    Of every piece of the row there is its span; None for [CLS] and [SEP].
+    `spans` has the span of every token in the row, None for [CLS] and [SEP].
     """
     start = sentence.find(word)
     if start < 0:
@@ -80,13 +80,13 @@ def picture(
     label: str,
     layer: int,
 ) -> dict[str, Any]:
-    """The pieces of both sentences as points, in the two directions in which they differ most.
+    """Projects the tokens of both sentences onto the two directions in which they differ most.
 
-    Of each sentence there are the places of the word's pieces, and the word's vector [H].
+    Each sentence comes with the indices of the word's tokens; `words` are its two vectors [H].
 
     Returns:
         "points": dicts with x and y from -1 to 1; the word is a single point of its sentence.
-        "share": what part of the differences (variance) the picture shows.
+        "share": the share of the variance that the picture shows.
     """
     points, vectors = [], []
     for number, ((states, inside), word) in enumerate(zip(sentences, words, strict=True)):
@@ -100,7 +100,7 @@ def picture(
     centred -= centred.mean(axis=0)
     left, scales, _ = np.linalg.svd(centred, full_matrices=False)
     places = (left * scales)[:, :2]  # [P, 2]
-    # The signs are arbitrary: the farthest point of each direction is right, or above.
+    # The signs are arbitrary: the farthest point of each direction is put right, or at the top.
     farthest = np.abs(places).argmax(axis=0)
     places *= np.where(places[farthest, [0, 1]] < 0, -1, 1)
     places /= max(np.abs(places).max(), np.finfo(np.float64).tiny)
@@ -111,7 +111,7 @@ def picture(
 
 
 def cosine(first: np.ndarray, second: np.ndarray) -> float:
-    """The cosine of the angle between two vectors [H]; 0 where one has no length."""
+    """Returns the cosine of the angle between two vectors [H]; 0 if one has length 0."""
     first, second = first.astype(np.float64), second.astype(np.float64)
     lengths = np.linalg.norm(first) * np.linalg.norm(second)
     return first @ second / lengths if lengths else 0.0

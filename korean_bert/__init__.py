@@ -1,4 +1,4 @@
-"""The front door in Python: load a model, ask it, look into it; open model first, then loading."""
+"""Loads, queries and inspects models from Python; open model first, then loading."""
 
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ _HOMES = {
 
 __all__ = list(_HOMES)
 
-if TYPE_CHECKING:  # checkers of types do not run __getattr__
+if TYPE_CHECKING:  # type checkers do not run __getattr__
     from albert_tf import AlbertConfig as AlbertConfig
     from albert_tf import AlbertModel as AlbertModel
     from bert_common.errors import InputError as InputError

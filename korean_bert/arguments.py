@@ -1,4 +1,4 @@
-"""Checks the arguments of a model's public methods, each with an error of one line."""
+"""Checks the arguments of a model's public methods, with one-line errors."""
 
 import numbers
 from collections.abc import Iterable
@@ -9,19 +9,19 @@ import numpy as np
 from bert_common.errors import InputError
 from finetuning.inputs import Pair
 
-# What Python goes through, but not as a list of values in order.
+# Iterables that are not an ordered list of values.
 UNORDERED = (str, bytes, set, frozenset, dict)
 
 
 def check_text(value: object, name: str) -> str:
-    """Returns a text; refuses what is no string."""
+    """Returns a text; raises an `InputError` if it is not a string."""
     if not isinstance(value, str):
         raise InputError(f"{name} must be a string. Received: {shown(value)}")
     return value
 
 
 def check_count(value: object, name: str, most: int | None = None) -> int:
-    """Returns a whole number from 1 on, as an int; NumPy's integers are whole numbers too."""
+    """Returns a whole number of at least 1, which may be a NumPy integer, as an int."""
     if not is_whole(value) or value < 1 or (most is not None and value > most):
         upper = "" if most is None else f" to {most}"
         lower = "at least 1" if most is None else "from 1"
@@ -32,7 +32,7 @@ def check_count(value: object, name: str, most: int | None = None) -> int:
 def check_layers(layers: Any, count: int) -> tuple[tuple[int, ...], bool]:
     """Returns one or several layers as a tuple of ints, and whether several were asked for.
 
-    `count` is how many there are with the embedding output.
+    `count` is the number of layers, including the embedding output.
     """
     several = not is_whole(layers)
     try:
@@ -48,8 +48,8 @@ def check_layers(layers: Any, count: int) -> tuple[tuple[int, ...], bool]:
 
 
 def check_list(values: Any, what: str) -> list[Any]:
-    """Returns the members of a list, a tuple, an array or an iterator, which has an order."""
-    # A table of pandas gives the names of its columns.
+    """Returns the members of an ordered iterable: a list, a tuple, an array or an iterator."""
+    # Iterating over a pandas table yields the names of its columns.
     is_list = hasattr(values, "__iter__") and not hasattr(values, "columns")
     is_single = isinstance(values, np.ndarray) and values.ndim == 0
     if isinstance(values, UNORDERED) or not is_list or is_single:
@@ -58,7 +58,7 @@ def check_list(values: Any, what: str) -> list[Any]:
 
 
 def as_pairs(texts: str | Iterable[str | Pair]) -> tuple[list[Pair], bool]:
-    """Texts and pairs as a list of (text, second text or None), and whether it was a single one."""
+    """Returns a list of (text, second text or None), and whether a single text was given."""
     if isinstance(texts, str):
         return [(texts, None)], True
     pairs = []
@@ -72,11 +72,11 @@ def as_pairs(texts: str | Iterable[str | Pair]) -> tuple[list[Pair], bool]:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number; True and False are not."""
+    """Returns True if a value is a whole number; True and False are not."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
 
 
 def shown(value: object) -> str:
-    """Writes a value for a message, in one line, shortened."""
+    """Formats a value for a message as one shortened line."""
     line = " ".join(repr(value).split())
     return line if len(line) <= 80 else f"{line[:77]}..."

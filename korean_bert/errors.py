@@ -4,9 +4,9 @@ from bert_common.errors import InputError
 
 
 class TooManyPiecesError(InputError):
-    """A text, or a pair of texts, has more tokens than the model has positions, `most`.
+    """Raised if a text or a pair has more tokens than `most`, the model's number of positions.
 
-    `received` are the tokens, [CLS] and [SEP] included.
+    `received` is the number of tokens, including [CLS] and [SEP].
     """
 
     def __init__(self, message: str, most: int, received: int) -> None:

@@ -23,20 +23,20 @@ from korean_bert.results import Guess
 from tokenization.base import TokenizerInterface
 from tokenization.vocabulary import special_ids
 
-# Words that the search keeps at each piece, at least: more than are usually asked for, as the best
-# word need not begin with one of the best first pieces.
+# The minimum number of words that the search keeps at each token: more than the usual number of
+# guesses, as the best word need not begin with one of the best first tokens.
 BEAM = 10
 
-# Beginnings of words that are continued, at most: each is a row of the next batch, and of
-# probabilities of the whole vocabulary.
+# The maximum number of word beginnings to continue: each is a row of the next batch, and a row of
+# probabilities over the whole vocabulary.
 MOST_BEAMS = 100
 
 
 class MaskGuesser:
-    """What a model guesses for masks; one graph for rows of any number and length.
+    """Runs a model on masked rows, with one graph for any number and length of rows.
 
-    Keras's layers called one by one take five times as long as the graph for rows of some tokens.
-    `kinds` are the `PieceKinds` of its vocabulary.
+    For rows of a few tokens, calling Keras's layers one by one takes five times as long.
+    `kinds` are the `PieceKinds` of the vocabulary.
     """
 
     def __init__(self, model: PretrainingModel, tokenizer: TokenizerInterface) -> None:
@@ -50,7 +50,7 @@ class MaskGuesser:
         self._run.get_concrete_function()  # traced here, not by several threads
 
     def __call__(self, inputs: Mapping[str, Any], training: bool = False) -> dict[str, tf.Tensor]:
-        """Calls the model: ids and positions [B, T] and [B, P] -> "masked_lm_logits"."""
+        """Calls the model on ids [B, T] and positions [B, P]; returns "masked_lm_logits"."""
         return self._run({name: tf.constant(value) for name, value in inputs.items()})
 
 
@@ -62,21 +62,21 @@ def guess_words(
     max_pieces: int,
     before_each: Callable[[], None] | None = None,
 ) -> list[list[Guess]]:
-    """The best guesses for every [MASK] of a text: words of one token and of several.
+    """Returns the best guesses for every [MASK] of a text: words of one or several tokens.
 
-    They are found by a beam search that puts as many [MASK] there as a word has tokens, and fills
-    them in from the left. A guess begins a word, or continues the one that its [MASK] directly
-    follows. The text's other [MASK] stay as they are.
+    For each number of tokens, a beam search replaces the [MASK] with that many and fills them in
+    from the left. A guess begins a word, or continues the word that its [MASK] directly follows.
+    The other [MASK]s of the text stay as they are.
 
     Args:
-        ids: the text's, with [CLS] and [SEP].
-        top: how many guesses for each, at most.
-        max_pieces: the most tokens of a guess. 1: a guess is any single token, as `fill_masks`
-            shows them, even one that continues a word where a space comes before it.
-        before_each: called before each place's search; what it raises ends the search.
+        ids: the text's ids, with [CLS] and [SEP].
+        top: the maximum number of guesses for each.
+        max_pieces: the maximum number of tokens in a guess. 1: a guess is any single token, as in
+            `fill_masks`, even one that continues a word although it follows a space.
+        before_each: called before each place's search; an exception from it ends the search.
 
     Returns:
-        Guesses for every place, the most probable first; each text once.
+        The guesses for every place, most probable first; each text occurs once.
     """
     kinds = guesser.kinds
     tokenizer = kinds.tokenizer
@@ -101,14 +101,14 @@ def guess_words(
 
 
 def _search(guesser, ids, place, count, width):
-    """The best words of `count` tokens: (probability, ids) of `width` at most."""
+    """Returns the best words of `count` tokens: at most `width` pairs (probability, ids)."""
     kinds = guesser.kinds
     before, after = ids[: place.position], ids[place.position + 1 :]
     beams = [(0.0, ())]  # (logarithm of the probability, ids)
     for number in range(count):
         masks = [kinds.tokenizer.mask_id] * (count - number)
         rows = [[*before, *pieces, *masks, *after] for _, pieces in beams]
-        if not rows:  # a vocabulary without pieces that continue a word
+        if not rows:  # no token of the vocabulary continues a word
             break
         at = [[place.position + number]] * len(rows)
         shares = np.asarray(piece_probabilities(guesser, rows, at, kinds.ids))[:, 0]  # [B, V]
@@ -136,14 +136,14 @@ def _guess(tokenizer, pieces, probability):
 
 
 class PieceKinds:
-    """What the tokens of a vocabulary may be in a word.
+    """Says which tokens of a vocabulary may begin, continue or end a word.
 
     Attributes:
         tokenizer: the vocabulary's tokenizer.
         ids: the ids of all tokens, ascending, a list of V; an embedding table may have more rows.
-        special: the ids that are no guess: [PAD], [UNK], [unused1] and the like.
+        special: the ids that are never guesses, such as [PAD], [UNK] and [unused1].
         begin, inside: bool [V]: whether a token may begin a word, or continue one.
-        last: bool [V]: whether it ends with the mark of a word's end; all false without such marks.
+        last: bool [V]: whether a token ends with the word-end marker; all False if there is none.
     """
 
     def __init__(self, tokenizer: TokenizerInterface) -> None:
@@ -165,6 +165,6 @@ class PieceKinds:
 
 
 def text_of(tokenizer: TokenizerInterface, tokens: Sequence[str]) -> str:
-    """The text of tokens, without their marks; conjoining jamo become syllables."""
+    """Returns the text of tokens without word markers; conjoining jamo become syllables."""
     parts = without_markers(tokenizer, tokens)
     return unicodedata.normalize("NFC", "".join(part for _, part in parts))

@@ -1,4 +1,4 @@
-"""Loads a model of any kind of folder or checkpoint that the programs read."""
+"""Loads a model from any kind of folder or checkpoint that the programs read."""
 
 import os
 from typing import TYPE_CHECKING
@@ -25,20 +25,20 @@ def load_model(
     """Loads a model, pre-trained or fine-tuned, with its tokenizer.
 
     Args:
-        directory: a folder that this project wrote, or a released model, unpacked: Google's,
-            TensorFlow Hub's, the Model Garden's, or one of transformers. Or a checkpoint or a
-            safetensors file in such a folder. None: the model that comes with this project,
-            "reference_model"; "reference_vectors" is its form for `embed`, `similarity` and
-            `search`. Both names are known in any working directory.
-        tokenizer: the tokenizer, or the folder that describes it, where the model's folder does
-            not. None: the one in the model's folder.
+        directory: a folder that this project wrote, or an unpacked model released by Google, on
+            TensorFlow Hub, in the Model Garden or for transformers; or a checkpoint or
+            safetensors file in such a folder. None: "reference_model", the model that comes with
+            this project; "reference_vectors" is its variant for `embed`, `similarity` and
+            `search`. Both names work in any working directory.
+        tokenizer: the tokenizer or the folder that describes it, if the model's folder has none.
+            None: the one in the model's folder.
 
     Returns:
         A `korean_bert.model.Model`.
 
     Raises:
-        InputError: there is no model, or its files contradict each other; the message names what
-            must hold, and what was received.
+        InputError: there is no model, or its files contradict each other; the message says what
+            must hold and what was received.
 
     Example:
         model = load_model("output/model")
@@ -49,7 +49,7 @@ def load_model(
     is_given = tokenizer is None or isinstance(tokenizer, TokenizerInterface)
     if not is_given and (not isinstance(tokenizer, str | os.PathLike) or tokenizer == ""):
         raise InputError(f"tokenizer must be a tokenizer or a path. Received: {shown(tokenizer)}")
-    # Before anything else imports TensorFlow, whose first lines are no one's concern.
+    # Before anything else imports TensorFlow, to hide its first messages.
     import_tensorflow()
     from korean_bert.model import Model
     from model_formats.load_folder import load

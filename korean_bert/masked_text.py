@@ -9,7 +9,7 @@ MASK = "[MASK]"
 
 
 class MaskedPlace(NamedTuple):
-    """Where a [MASK] is."""
+    """The place of a [MASK] in a text."""
 
     position: int  # among the ids
     continues: bool  # whether it directly follows a part of its word, as a particle does
@@ -17,18 +17,18 @@ class MaskedPlace(NamedTuple):
 
 
 class MaskedText(NamedTuple):
-    """A text whose [MASK]s are masks, without [CLS] and [SEP]."""
+    """An encoded text with a mask for every [MASK], without [CLS] and [SEP]."""
 
     ids: list[int]
-    spans: list[tuple[int, int]]  # (first character, end) of each piece in the text
-    places: list[MaskedPlace]  # a `MaskedPlace` for every [MASK]
+    spans: list[tuple[int, int]]  # (first character, end) of each token in the text
+    places: list[MaskedPlace]  # one for every [MASK]
 
 
 def encode_masked(tokenizer: TokenizerInterface, text: str) -> MaskedText:
-    """Encodes a text with the mask's id for every [MASK]: `MaskedText`.
+    """Encodes a text with the mask's id for every [MASK].
 
     Text that follows a [MASK] without a space continues its word: in "[MASK]는 갔다" the mask is a
-    noun, and "는" a particle. In a vocabulary without a mask, [MASK] is text as any other.
+    noun, and "는" a particle. In a vocabulary without a mask, [MASK] is ordinary text.
     """
     mask_id = tokenizer.mask_id
     parts = [text] if mask_id is None else text.split(MASK)
@@ -58,12 +58,12 @@ def encode_masked(tokenizer: TokenizerInterface, text: str) -> MaskedText:
 
 
 def encode_with_masks(tokenizer: TokenizerInterface, text: str) -> list[int]:
-    """The ids of `encode_masked` with [CLS] and [SEP]."""
+    """Returns the ids of `encode_masked` with [CLS] and [SEP]."""
     return with_ends(tokenizer, encode_masked(tokenizer, text).ids)
 
 
 def with_ends(tokenizer: TokenizerInterface, ids: list[int]) -> list[int]:
-    """The ids between [CLS] and [SEP]."""
+    """Adds [CLS] and [SEP] around the ids."""
     assert tokenizer.cls_id is not None and tokenizer.sep_id is not None  # the caller has checked
     return [tokenizer.cls_id, *ids, tokenizer.sep_id]
 

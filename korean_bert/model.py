@@ -1,4 +1,4 @@
-"""A loaded model, to be asked in Python.
+"""Defines `Model`, the Python interface of a loaded model.
 
 Shapes: B texts, L layers, T tokens of a text with [CLS] and [SEP], H hidden, E embedding.
 """
@@ -52,14 +52,14 @@ from tokenization.unknown_share import UnknownCounter, flatten
 
 POOLINGS = ("mean", "cls", "max")
 
-# Texts that `predict` computes together.
+# The default number of texts that `predict` computes together.
 BATCH_SIZE = 32
 
-# Pieces of a guess: each one more takes as many passes more, and words are seldom longer.
+# The most tokens of a guess: trying words of n tokens takes n passes, and few words are longer.
 MOST_PIECES = 10
 
-# Graphs that `embed` keeps, one for each choice of pooling and layers: making one takes seconds.
-# Each holds the weights once more.
+# The maximum number of graphs that `embed` keeps, one for each choice of pooling and layers: making
+# one takes seconds, and each holds a copy of the weights.
 MOST_GRAPHS = 4
 
 
@@ -72,20 +72,20 @@ class Model:
         loaded: the `model_formats.loaded_model.LoadedModel`: its Keras model, configuration, labels
             and settings.
         encoder: the `BertModel` or `AlbertModel`.
-        max_length: the most tokens of a row that it was trained on.
+        max_length: the maximum number of tokens in a row that it was trained on.
     """
 
     def __init__(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
         self.encoder = loaded.model.encoder
         self.max_length = longest_row(loaded)
-        # (layers, pooling) -> the graph that computes them, the last used last
+        # (layers, pooling) -> the graph that computes them, most recently used last
         self._graphs: dict[tuple[tuple[int, ...], str], Any] = {}
-        self._has_warned = False  # of a text longer than the training's
+        self._has_warned = False  # about a text longer than in training
         self._unknown = UnknownCounter(loaded.tokenizer) if loaded.tokenizer else None
         self._guesser: MaskGuesser | None = None
         self._made_predictor: TaskPredictor | None = None
-        self._lock = threading.RLock()  # of the members above, and of what is made at first use
+        self._lock = threading.RLock()  # for the members above and objects made on first use
 
     def __repr__(self) -> str:
         loaded = self.loaded
@@ -96,7 +96,7 @@ class Model:
         """The model's tokenizer.
 
         Raises:
-            InputError: its folder has none, or it lacks [CLS] or [SEP].
+            InputError: the folder has no tokenizer, or the tokenizer lacks [CLS] or [SEP].
         """
         tokenizer = self.loaded.tokenizer
         if tokenizer is None:
@@ -113,13 +113,13 @@ class Model:
 
     @functools.cached_property
     def pooling(self) -> str:
-        """The way in which `embed` makes one vector of a text: "mean", "cls" or "max".
+        """How `embed` turns a text into one vector: "mean", "cls" or "max".
 
-        It is "mean", unless run_similarity trained the model with another one, or the folder is one
-        of sentence-transformers that says otherwise.
+        It is "mean", unless run_similarity trained the model with a different one, or a folder of
+        sentence-transformers says otherwise.
 
         Raises:
-            InputError: as `model_formats.transformers_files.sentence_modules.pooling_of`.
+            InputError: see `model_formats.transformers_files.sentence_modules.pooling_of`.
         """
         return pooling_of(self.loaded.settings, self.loaded.folder.path)
 
@@ -137,22 +137,22 @@ class Model:
         batch_size: int | None = None,
         max_length: int | None = None,
     ) -> np.ndarray:
-        """Turns texts into vectors; texts of about equal length share a batch.
+        """Computes vectors of texts; texts of similar length share a batch.
 
         Args:
             texts: a text, or a list of them; a text may also be a pair, (text, second text).
             pooling: "mean" or "max" over all tokens, [CLS] and [SEP] included, or "cls", the vector
                 of [CLS]. None: `self.pooling`; if run_similarity trained vectors of length 1, the
                 last layer's vectors have that length.
-            layers: a layer, or several, as papers count them: 0 is the embedding output, 1 the
+            layers: one layer or several, counted as in papers: 0 is the embedding output, 1 the
                 first layer, -1 the last.
-            batch_size: how many texts are computed together; None: as many as make 2,048 tokens.
-            max_length: the most tokens of a text; a longer text loses its end. None: as many as
-                the model was trained on. With more it warns, once for a model, of a text with
-                positions that were not trained.
+            batch_size: the number of texts computed together. None: as many as make 2,048 tokens.
+            max_length: the maximum number of tokens; longer texts are cut off at the end. None: as
+                many as the model was trained on. Texts that reach untrained positions cause a
+                warning, once per model.
 
         Returns:
-            float32 [B, H]; [B, L, H] of several layers; without B for a single text.
+            float32 [B, H]; [B, L, H] for several layers; without B for a single text.
 
         Raises:
             InputError: an argument has another form.
@@ -182,17 +182,17 @@ class Model:
         return found[0] if single else found
 
     def similarity(self, first: Searchable, second: Searchable) -> np.ndarray | float:
-        """Computes how alike texts are: the cosines of the vectors of `embed`.
+        """Computes the similarity of texts: the cosines of their vectors from `embed`.
 
         Args:
-            first: A texts, or one; or vectors, an array [A, H] or [H], or the `Path` of a .npy.
+            first: A texts, or one; or vectors: an array [A, H] or [H], or the `Path` of a .npy.
             second: N texts or vectors.
 
         Returns:
             float32 [A, N]; a single text has no axis, and two single texts give a number.
 
         Raises:
-            InputError: an argument has another form, or a vector NaN or infinity.
+            InputError: an argument has the wrong form, or a vector contains NaN or infinity.
         """
         return cosines(self.embed, first, second, self._sizes)
 
@@ -214,21 +214,21 @@ class Model:
     def search(
         self, queries: Searchable, corpus: Searchable, top: int = 10, *, method: str = "vectors"
     ) -> list[Hit] | list[list[Hit]]:
-        """Finds the texts that are most like a query.
+        """Finds the texts that are most similar to a query.
 
         The search is exact. It works block by block, so a memory map may be larger than memory.
 
         Args:
             queries: a text, several, or their vectors, [Q, H].
-            corpus: texts, or their vectors: an array [N, H], a memory map, the path of a .npy.
-            top: how many to find for a query, at most.
+            corpus: texts, or their vectors: an array [N, H], a memory map or the path of a .npy.
+            top: the maximum number of texts to find for a query.
             method: "vectors": by the cosines of the vectors of `embed`. "bm25": by shared tokens,
                 weighted by BM25; it needs the extra "finetune" and texts. "hybrid": by the sum of
-                both, as `finetuning.similarity.lexical.Bm25.search_with_vectors`.
+                both, see `finetuning.similarity.lexical.Bm25.search_with_vectors`.
 
         Returns:
-            For each query a list of `Hit`s, the nearest first, of equal ones the first; one such
-            list for a single query.
+            For each query a list of `Hit`s, nearest first, ties in the order of the corpus; a
+            single list for a single query.
 
         Raises:
             InputError: an argument has another form.
@@ -247,35 +247,35 @@ class Model:
         return found[0] if single else found
 
     def cluster(self, texts: Searchable, k: int, seed: int = 0) -> np.ndarray:
-        """Divides texts into groups: k-means on their vectors, scaled to length 1.
+        """Divides texts into groups by k-means on their vectors, scaled to length 1.
 
         Args:
             texts: N texts or their vectors, as `search` takes a corpus.
-            k: how many groups, at most N.
-            seed: of the random starts.
+            k: the number of groups, at most N.
+            seed: the seed of the random starts.
 
         Returns:
             int32 [N]: the number of each text's group, from 0.
 
         Raises:
-            InputError: an argument has another form, or the extra "finetune" is missing.
+            InputError: an argument has the wrong form, or the extra "finetune" is missing.
         """
         return groups(self.embed, texts, k, seed)
 
     @property
     def _sizes(self):
-        """The sizes that vectors were trained to be cut to."""
+        """The sizes to which trained vectors may be cut."""
         return getattr(self.loaded.model, "sizes", ())
 
     def _graph(self, layers, pooling, pad_id):
-        """The function that pools layers of a batch; the few functions used last are kept."""
+        """Returns the function that pools layers of a batch; keeps the most recently used ones."""
         key = layers, pooling
         with self._lock:
             graph = self._graphs.pop(key, None)
             if graph is None:
                 compute = functools.partial(pooled_layers, self.encoder, layers, pooling)
                 graph = ServedModel(self.encoder, compute, pad_id).run
-                graph.get_concrete_function()  # traced once, by the first that needs it
+                graph.get_concrete_function()  # traced once, by the first thread that needs it
             self._graphs[key] = graph
             while len(self._graphs) > MOST_GRAPHS:
                 del self._graphs[next(iter(self._graphs))]
@@ -293,9 +293,9 @@ class Model:
         return int(max_length)
 
     def hidden_states(self, text: str, second: str | None = None) -> HiddenStates:
-        """Computes the vectors of a text, or of a pair of texts, in every layer: `HiddenStates`.
+        """Computes the vectors of a text, or of a pair of texts, in every layer.
 
-        A "[MASK]" in a text is the mask.
+        A "[MASK]" in a text is the mask token.
         """
         pieces, spans, inputs = self._row(text, second)
         self._warn_of_unknown([text, second])
@@ -304,9 +304,9 @@ class Model:
         return HiddenStates(pieces, spans, vectors)
 
     def attention(self, text: str, second: str | None = None) -> Attention:
-        """Computes what the tokens of a text, or of a pair of texts, attend to: `Attention`.
+        """Computes what the tokens of a text, or of a pair of texts, attend to.
 
-        A "[MASK]" in a text is the mask.
+        A "[MASK]" in a text is the mask token.
         """
         pieces, spans, inputs = self._row(text, second)
         self._warn_of_unknown([text, second])
@@ -322,18 +322,18 @@ class Model:
         max_pieces: int = 3,
         before_each: Callable[[], None] | None = None,
     ) -> list[list[Guess]]:
-        """Guesses what stands at every [MASK] of a text: whole words, of one token or several.
+        """Guesses a whole word, of one or several tokens, for every [MASK] of a text.
 
         Args:
-            text: with "[MASK]" at least once. "학교[MASK] 갔다" asks for the rest of a word.
-            top: how many guesses for each, at most.
-            max_pieces: the most tokens of a word, at most 10. With 1 a guess is any single token of
-                the vocabulary, as `fill_masks` shows them.
-            before_each: a function without arguments that is called before each [MASK] is searched
-                for; what it raises ends the search.
+            text: a text with at least one "[MASK]". "학교[MASK] 갔다" asks for the rest of a word.
+            top: the maximum number of guesses for each.
+            max_pieces: the maximum number of tokens in a word, up to 10. 1: a guess is any single
+                token of the vocabulary, as in `fill_masks`.
+            before_each: a function without arguments that is called before the search for each
+                [MASK]; an exception from it ends the search.
 
         Returns:
-            For every [MASK], in order, a list of `Guess`es, the most probable first.
+            For every [MASK], in order, a list of `Guess`es, most probable first.
 
         Raises:
             InputError: there is no [MASK], the text is too long, or the model was not trained to
@@ -365,14 +365,14 @@ class Model:
         return guess_words(self._guesser, ids, places, top, max_pieces, before_each)
 
     def nearest(self, word: str, top: int = 10) -> list[Neighbour]:
-        """Finds the vocabulary's tokens whose vectors, out of context, are nearest to a word's.
+        """Finds the tokens whose vectors, out of context, are nearest to a word's vector.
 
         Args:
-            word: a word; of several tokens it has the mean of their vectors.
-            top: how many, at most.
+            word: a word; if it has several tokens, its vector is the mean of theirs.
+            top: the maximum number of tokens to find.
 
         Returns:
-            A list of `Neighbour`s, the nearest first; the word's own tokens are not among them.
+            A list of `Neighbour`s, nearest first, without the word's own tokens.
 
         Raises:
             InputError: the word has no token.
@@ -389,20 +389,20 @@ class Model:
             return self._made_predictor
 
     def predict(self, texts: Any, *, batch_size: int = BATCH_SIZE) -> Prediction | list[Prediction]:
-        """Predicts texts with a fine-tuned model, as its program does.
+        """Predicts the results of texts with a fine-tuned model, as its program does.
 
         Args:
-            texts: one or a list of what the model was trained on. A classifier takes texts or pairs
-                (text, second text), a model for named entities texts, one that answers questions
-                pairs (question, text), one for multiple choice triples (question, text, options).
-            batch_size: how many are computed together.
+            texts: one input, or a list of inputs. A classifier takes texts or pairs (text, second
+                text), named-entity recognition takes texts, question answering pairs (question,
+                text), and multiple choice triples (question, text, options).
+            batch_size: the number of inputs computed together.
 
         Returns:
-            For each a `Classified`, a `Tagged`, an `Answered` or a `Chosen`, see
-            `korean_bert.results`; without a list for a single text.
+            For each input a `Classified`, `Tagged`, `Answered` or `Chosen`, see
+            `korean_bert.results`; not in a list for a single input.
 
         Raises:
-            InputError: the model is not fine-tuned, or a text is of another form.
+            InputError: the model is not fine-tuned, or an input has the wrong form.
         """
         batch_size = check_count(batch_size, "batch_size")
         single = isinstance(texts, str | tuple)
@@ -424,7 +424,7 @@ class Model:
         self._warn_once(len(ids), "a text")
 
     def _warn_once(self, longest, what):
-        """Warns of the first text with positions that were not trained, as the programs do."""
+        """Warns about the first text that reaches untrained positions, as the programs do."""
         known = self.loaded.trained_positions
         if known is None or longest <= known:
             return
@@ -434,7 +434,7 @@ class Model:
             warn_of_untrained_positions(self.loaded.source, longest, what)
 
     def _warn_of_unknown(self, texts):
-        """Warns once if much of the first texts that the model is asked about is [UNK]."""
+        """Warns once if too much of the first texts that the model gets is [UNK]."""
         if self._unknown is None:
             return
         with self._lock:
@@ -445,10 +445,10 @@ class Model:
                 if found or counter.is_done:
                     self._unknown = None
         if found:
-            warnings.warn(found, stacklevel=3)  # the line that asks
+            warnings.warn(found, stacklevel=3)  # the caller's line
 
     def _row(self, text, second):
-        """Tokens, spans, and the encoder's inputs [1, T] of a text or a pair."""
+        """Returns the tokens, spans, and encoder inputs [1, T] of a text or a pair."""
         check_text(text, "text")
         tokenizer = self.tokenizer
         first, spans, _ = encode_masked(tokenizer, text)

@@ -15,9 +15,9 @@ from tokenization.vocabulary import is_special
 def nearest_pieces(
     encoder: keras.Model, tokenizer: TokenizerInterface, word: str, top: int
 ) -> list[Neighbour]:
-    """At most `top` neighbours of a word by cosine similarity, the nearest first.
+    """Returns at most `top` neighbours of a word by cosine similarity, nearest first.
 
-    Neither the word's own tokens nor special ones are among them.
+    The word's own tokens and special tokens are left out.
     """
     vector = word_vectors(encoder, tokenizer, [word])[0]  # [E]
     own = set(tokenizer.encode(word))

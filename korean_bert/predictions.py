@@ -1,4 +1,4 @@
-"""What fine-tuned models predict for texts, by the code behind the fine-tuning programs."""
+"""Predicts with fine-tuned models, using the code of the fine-tuning programs."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ from tokenization.base import TokenizerInterface
 class TaskPredictor:
     """Predicts with a fine-tuned model, on rows of at most `max_length` tokens.
 
-    Refuses a model that is not fine-tuned, or whose labels are no tags.
+    Raises an `InputError` if the model is not fine-tuned, or if its labels are not tags.
     """
 
     def __init__(self, loaded: LoadedModel, tokenizer: TokenizerInterface, max_length: int) -> None:
@@ -32,17 +32,17 @@ class TaskPredictor:
         self.predict = TASKS[loaded.task].module("predict")
         self.task = self.predict.make_task(loaded, tokenizer, max_length)
         self.max_length = max_length
-        # A beam keeps as many places, so a row must have them.
+        # A beam keeps this many positions, so a row must have at least as many.
         widest = (getattr(loaded.model, name, 1) for name in ("start_n_top", "end_n_top"))
         self.least_length = max(widest)
-        # One graph for batches of all sizes: a text of another length must not wait for its own.
+        # One graph for batches of all sizes, so that a text of a new length does not wait for one.
         forward: Callable[..., Any] = loaded.model
         self.run = tf.function(
             functools.partial(forward, training=False), reduce_retracing=True, autograph=False
         )
 
     def __call__(self, texts: Iterable[Any], batch_size: int) -> list[Prediction]:
-        """The results for texts, of the form that the task needs, in order."""
+        """Returns the results for texts, which have the form that the task needs, in order."""
         raw = []
         for number, text in enumerate(texts):
             try:
@@ -54,14 +54,14 @@ class TaskPredictor:
         if len({len(getattr(each, "options", ())) for each in raw}) > 1:
             raise InputError(f"this model takes {self.takes}. Received: other numbers")
         examples = self.task.encode(raw, False)
-        # Of texts without any piece there is no row.
+        # Texts without any token have no row.
         outputs: Outputs = {"logits": []}
         if len(examples.lengths):
             outputs = self.compute(examples, batch_size)
         return self.predict.read_outputs(self.task, examples, outputs)
 
     def compute(self, examples: Examples, batch_size: int) -> Outputs:
-        """The model's outputs for `Examples`: name -> a list with an array for each, in order."""
+        """Returns the model's outputs: name -> a list with an array per example, in order."""
         order = np.argsort(-examples.lengths, kind="stable")
         found: list[dict[str, np.ndarray]] = [{}] * len(order)
         with progress("predicting", len(order), "examples") as bar:

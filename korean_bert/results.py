@@ -1,4 +1,4 @@
-"""What the methods of a model return.
+"""Defines what the methods of a model return.
 
 Shapes: L layers, N heads, T tokens of a text with [CLS] and [SEP], H hidden.
 """
@@ -29,7 +29,7 @@ class HiddenStates(NamedTuple):
 
     Attributes:
         pieces: the tokens, T strings.
-        spans: of each token (first character, end) in its text; None for [CLS] and [SEP].
+        spans: (first character, end) of each token in its text; None for [CLS] and [SEP].
         vectors: [L + 1, T, H] float32: the embedding output, then every layer.
     """
 
@@ -55,10 +55,9 @@ class Guess(NamedTuple):
     """A guess for a [MASK].
 
     Attributes:
-        text: without the marks of its tokens.
-        probability: of its tokens one after the other, given that there are as many. Between
-            guesses with different numbers of tokens it says which are surer, not which number is
-            right.
+        text: the guessed text, without word markers.
+        probability: the joint probability of its tokens, given their number. Between guesses with
+            different numbers of tokens, it tells which are surer, not which number is right.
         pieces: the tokens.
     """
 
@@ -71,7 +70,7 @@ class Neighbour(NamedTuple):
     """A token of the vocabulary that resembles a word.
 
     Attributes:
-        piece: the token, as the vocabulary has it.
+        piece: the token, as written in the vocabulary.
         similarity: the cosine of the angle between their vectors.
     """
 
@@ -83,10 +82,10 @@ class Hit(NamedTuple):
     """A text that a search found.
 
     Attributes:
-        place: its number in the corpus, from 0.
-        score: the cosine of the angle between its vector and the query's, or what another method of
-            search ranks by.
-        text: the text; None where the corpus is vectors.
+        place: the text's number in the corpus, from 0.
+        score: the cosine of the angle between its vector and the query's, or the score of another
+            search method.
+        text: the text; None if the corpus is given as vectors.
     """
 
     place: int

@@ -1,6 +1,6 @@
 """Compares texts by the cosines of their vectors.
 
-Shapes: A, Q, N texts or vectors, H hidden, K texts that are found for a query.
+Shapes: A, Q, N texts or vectors, H hidden, K texts found for a query.
 """
 
 import os
@@ -18,22 +18,22 @@ from finetuning.similarity.ranking import Found, search, unit_vectors
 from korean_bert.arguments import as_pairs, check_count, check_list, is_whole, shown
 from korean_bert.results import Hit
 
-# Texts, or vectors [N, H]: as an array, a memory map or the path of a .npy file. A string is a text
-# where a single one may stand.
+# Texts, or vectors [N, H]: an array, a memory map or the path of a .npy file. A string is a text
+# where a single text is allowed.
 Searchable: TypeAlias = "str | os.PathLike[str] | np.ndarray | Iterable[str]"
 Embed: TypeAlias = Callable[[list[str]], np.ndarray]
 Words: TypeAlias = Callable[[str], Sequence[Any]]
 
-# What `korean_bert.Model.search` ranks texts by.
+# How `korean_bert.Model.search` ranks texts.
 METHODS = ("vectors", "bm25", "hybrid")
 
-# What the name of a file of vectors ends in.
+# The ending of a vector file's name.
 ARRAY = ".npy"
 
-# How often k-means starts anew; the best result is taken, as one start may end far from it.
+# The number of k-means starts; the best result is used, as a single start may end far from it.
 STARTS = 10
 
-# What NumPy raises for a file that is missing or damaged; it reads the header as Python's code.
+# What NumPy raises for a missing or damaged file, whose header it reads as Python code.
 DAMAGE = (
     OSError, ValueError, EOFError, TypeError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile,
 )  # fmt: skip
@@ -42,12 +42,12 @@ DAMAGE = (
 def cosines(
     embed: Embed, first: Searchable, second: Searchable, sizes: Sequence[int] = ()
 ) -> np.ndarray | float:
-    """The cosines of texts, float32 [A, N]; a single text has no axis, two give a number.
+    """Returns the cosines of texts, float32 [A, N]; a single text has no axis, two give a number.
 
-    Either is a text, several, or vectors. `sizes` are those that vectors may be cut to.
+    Each side is a text, several texts, or vectors, which may be cut to `sizes`.
 
     Raises:
-        InputError: a vector has NaN or infinity.
+        InputError: a vector contains NaN or infinity.
     """
     sides, single = [], []
     for value in (first, second):
@@ -67,9 +67,9 @@ def cosines(
 def nearest_texts(
     embed: Embed, queries: Searchable, corpus: Searchable, top: int, sizes: Sequence[int] = ()
 ) -> list[list[Hit]]:
-    """The `Hit`s of each query by vectors; see `korean_bert.Model.search`.
+    """Returns the `Hit`s of each query by vectors; see `korean_bert.Model.search`.
 
-    `sizes` are those that vectors may be cut to.
+    `sizes` are the sizes that vectors may be cut to.
     """
     texts = None if _is_array(corpus) else check_texts(corpus)
     sides = (
@@ -83,7 +83,7 @@ def nearest_texts(
 def texts_by_words(
     embed: Embed | None, words: Words, queries: Searchable, corpus: Searchable, top: int
 ) -> list[list[Hit]]:
-    """The `Hit`s of each query by BM25, and by vectors too if there is an `embed`."""
+    """Returns the `Hit`s of each query by BM25, and by vectors too if there is an `embed`."""
     for name, value in (("queries", queries), ("corpus", corpus)):
         if _is_array(value):
             raise InputError(
@@ -110,9 +110,9 @@ def _hits(found: Found, texts: list[str] | None) -> list[list[Hit]]:
 
 
 def groups(embed: Embed, texts: Searchable, k: int, seed: int) -> np.ndarray:
-    """The number of each text's group, int32 [N]; see `korean_bert.Model.cluster`."""
+    """Returns the number of each text's group, int32 [N]; see `korean_bert.Model.cluster`."""
     check_count(k, "k")
-    if not is_whole(seed) or not 0 <= seed < 2**32:  # what scikit-learn takes
+    if not is_whole(seed) or not 0 <= seed < 2**32:  # scikit-learn's range
         raise InputError(
             f"seed must be a whole number from 0 to {2**32 - 1}. Received: {shown(seed)}"
         )
@@ -125,7 +125,7 @@ def groups(embed: Embed, texts: Searchable, k: int, seed: int) -> np.ndarray:
 
 
 def check_texts(values: object) -> list[str]:
-    """Returns texts as a list; refuses a single text."""
+    """Returns texts as a list; raises an `InputError` for a single text or pairs."""
     pairs, _ = as_pairs(check_list(values, "texts"))
     texts = [text for text, second in pairs if second is None]
     if len(texts) != len(pairs):
@@ -139,7 +139,7 @@ def _is_array(value):
 
 
 def _vectors(embed, value):
-    """The vectors of texts, or the given vectors, [N, H] or [H]."""
+    """Returns the vectors of texts, or the given vectors, [N, H] or [H]."""
     if not _is_array(value):
         return embed(check_texts(value))
     if not isinstance(value, np.ndarray):
@@ -170,9 +170,9 @@ def _check_finite(values):
 
 
 def _of_one_size(sides, given, sizes):
-    """Two sides to compare, [texts, size]; texts' own vectors are cut as the given ones are.
+    """Returns two sides to compare, [texts, size], with vectors of texts cut like given vectors.
 
-    `given`: of each side, whether it was given as vectors.
+    `given` says for each side whether it was given as vectors.
     """
     one, other = sides
     if given == (False, True) and other.shape[-1] in sizes:

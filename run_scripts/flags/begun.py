@@ -1,4 +1,4 @@
-"""Opens what a training left in its folder, to go on there in the same way."""
+"""Reads the state of a training from its folder, to resume it in the same way."""
 
 import dataclasses
 import functools
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Begun:
-    """What a training left in its folder, each file read once; nothing where none began."""
+    """The state of a training in its folder, each file read once; empty if none began."""
 
     folder: str  # --output_dir, or the folder of a seed in it
     model_type: str  # of the model to train there, a key of `ENCODERS`
@@ -33,25 +33,25 @@ class Begun:
 
     @functools.cached_property
     def stages(self) -> list[Stage]:
-        """How its model was trained, the training itself last; see `training_record`."""
+        """The stages of the model's training, this one last; see `training_record`."""
         return stages_of(self.checkpoint)
 
     @functools.cached_property
     def config(self) -> EncoderConfig | None:
-        """Its model's configuration; None without one of the same model type."""
+        """The model's configuration; None without a checkpoint or one of this model type."""
         path = os.path.join(self.folder, ENCODERS[self.model_type].config_file)
         if self.checkpoint is None or not os.path.isfile(path):
             return None
         return ConfigFile(path, self.model_type).config
 
     def earlier_stages(self, checkpoint: str | None) -> list[Stage]:
-        """The stages before a run that starts from `checkpoint`, or goes on in the folder."""
+        """Returns the stages before a run that resumes here or starts from `checkpoint`."""
         return self.stages[:-1] if self.checkpoint else stages_of(checkpoint)
 
     def check_objective(self, given: str, of_records: str | None) -> None:
-        """Refuses another --objective than the `given` one, or records of another one.
+        """Raises an `InputError` if --objective (`given`) or the records do not fit the training.
 
-        `of_records` is None where that does not matter; of a training without pairs, its own.
+        `of_records` is --objective too if it uses no sentence pairs; None skips the records' check.
         """
         own, begun = trained_by(self.stages), trained_objective(self.stages)
         if own and own != given:
@@ -66,7 +66,7 @@ class Begun:
             )
 
     def check_model(self, config: EncoderConfig, tokenizer: Tokenizer | None) -> None:
-        """Refuses another network, of which no shape tells, or a tokenizer that would be lost."""
+        """Raises an `InputError` if the tokenizer or a setting that no shape shows has changed."""
         trained = self.config
         for name in unseen_differences(trained, config) if trained else ():
             raise InputError(
@@ -77,7 +77,7 @@ class Begun:
             return
         try:
             begun, given = load_tokenizer(self.folder).fingerprint(), tokenizer.fingerprint()
-        except InputError:  # none there, or a part of one, which is written anew
+        except InputError:  # none, or an incomplete one, which is rewritten
             return
         if begun != given:
             raise InputError(
@@ -86,7 +86,7 @@ class Begun:
             )
 
     def check_kept(self, flags: "TrainingFlags") -> None:
-        """Refuses another value of a flag that is kept."""
+        """Raises an `InputError` if a `kept` flag differs from the training's original value."""
         settings = self.stages[-1].get("settings") if self.stages else None
         if not isinstance(settings, dict):
             return

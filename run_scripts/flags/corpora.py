@@ -1,4 +1,4 @@
-"""Finds the files of a corpus: paths, globs, folders of texts, data sets saved on disk."""
+"""Finds the files of a corpus in paths, globs, folders of texts and saved data sets."""
 
 import os
 
@@ -9,30 +9,30 @@ from create_pretraining_data.engine.columns import saved_dataset_files
 from model_formats.encoders import ENCODERS
 from run_scripts.flags.paths import match_paths
 
-# What is read in a folder, by the ends of the names, the first three also compressed.
+# The endings of files that are read in a folder; the first three also with .gz.
 _LINES = (".txt", ".jsonl", ".ndjson")
 TEXT_NAMES = (*_LINES, *(f"{end}.gz" for end in _LINES), ".parquet", ".arrow")
 
-# A folder with one of these holds a vocabulary or a model, whose vocab.txt is no text.
+# A folder with one of these holds a vocabulary or a model, so its vocab.txt is not text.
 _MODEL_FILES = ("tokenizer_config.json", "config.json", *(e.config_file for e in ENCODERS.values()))
 _VOCABULARY = "vocab.txt"
 
-# How `datasets` describes what it saved: a data set, and a folder of several.
+# Where `datasets` describes a saved data set, and a folder of several splits.
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
 _TRAIN = "train"
 
-# How many names of files that are left out are shown.
+# The maximum number of skipped files to show.
 _SHOWN = 3
 
 
 def find_texts(patterns: str) -> list[str]:
-    """The files of text that --input_file names: a comma-separated list of paths, globs, folders.
+    """Returns the text files of --input_file, a comma-separated list of paths, globs and folders.
 
-    Of a folder, and the folders in it, these are the files named as in `TEXT_NAMES`, but no hidden
-    ones, no vocabulary, none in folders of models and none behind links to folders; of a data set
-    that Hugging Face's `datasets` saved, its Arrow files; of one with splits, the train files. What
-    is taken from a folder is printed. A part of the list that matches nothing, a pipe or a folder
-    without text is an InputError.
+    A folder stands for the files in it and its subfolders that end as in `TEXT_NAMES`, except for
+    hidden files, vocabularies, and files in model folders or behind links to folders. A data set
+    that Hugging Face's `datasets` saved stands for its Arrow files; one with several splits, for
+    the train split's. Prints what it takes from a folder. Raises an `InputError` if a part of the
+    list matches nothing, a pipe or a folder without text.
     """
     files: list[str] = []
     for path in match_paths(patterns, "input_file", folders=True):
@@ -52,7 +52,7 @@ def find_texts(patterns: str) -> list[str]:
 
 
 def _texts_in(folder):
-    """The texts of a folder in sorted order, and the other files."""
+    """Returns the text files of a folder in sorted order, and the other files."""
     names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     if _SPLITS in names:
         return _texts_in(_choose_split(folder))
@@ -63,7 +63,7 @@ def _texts_in(folder):
     for name in names:
         path = os.path.join(folder, name)
         if os.path.isdir(path):
-            # A link may lead to a folder around it.
+            # A link may lead to an enclosing folder.
             if _holds_model(path) or os.path.islink(path):
                 others.append(path)
                 continue

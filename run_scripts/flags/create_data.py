@@ -1,4 +1,4 @@
-"""The flags of create_pretraining_data, with the checks that need no text."""
+"""Declares the flags of create_pretraining_data, and checks them before any text is read."""
 
 import dataclasses
 import glob
@@ -233,8 +233,8 @@ class CreateDataFlags(TokenizerFlags):
     )
 
 
-# The flags of google-research/albert's script that google-research/bert's lacks. (Without parallel,
-# which was added later and does not depend on the model.)
+# The flags of google-research/albert's script that google-research/bert's lacks, except parallel,
+# which was added later and does not depend on the model.
 ALBERT_ONLY = (
     "spm_model_file", "ngram", "favor_shorter_ngram", "random_next_sentence", "do_permutation",
     "input_file_mode",
@@ -255,7 +255,7 @@ class ObjectiveDefaults(NamedTuple):
 def choose_objective(
     flags: CreateDataFlags, folder: ModelFolder | None = None
 ) -> ObjectiveDefaults:
-    """Chooses the objective and its defaults by the flags as parsed and the model's folder."""
+    """Chooses the objective and whose defaults apply, from parsed flags and the model's folder."""
     wants_random = flags.random_next_sentence
     if flags.objective:
         contradicted = is_given(flags, "random_next_sentence") and (
@@ -267,7 +267,7 @@ def choose_objective(
                 f"Received: --objective={flags.objective}, "
                 f"--random_next_sentence={str(wants_random).lower()}"
             )
-        # Of those with defaults of their own: records without pairs have BERT's.
+        # Only encoders with their own defaults; for records without pairs, BERT's apply.
         own = (e for e in ENCODERS.values() if e.defaults == e.name)
         encoders = (e for e in own if e.objective == flags.objective)
         reason = f"because of --objective={flags.objective}"
@@ -287,7 +287,7 @@ def choose_objective(
 
 
 def resolve_defaults(flags: CreateDataFlags, model_type: str) -> CreateDataFlags:
-    """Fills in the flags that are not given, by the model type and by other flags."""
+    """Fills in the flags that are not given, from the model type and other flags."""
     known = {"max_predictions_per_seq": GOOGLES_PREDICTIONS}
     if flags.packing:
         length = resolve_model_defaults(flags, model_type).max_seq_length
@@ -298,8 +298,8 @@ def resolve_defaults(flags: CreateDataFlags, model_type: str) -> CreateDataFlags
 
 
 def check_replacements(flags: CreateDataFlags) -> None:
-    """Refuses shares of replacements that add up to more than all pieces to predict."""
-    if flags.mask_replace_prob + flags.random_replace_prob > 1 + 1e-9:  # 0.9 + 0.1 may be
+    """Raises an `InputError` if the replacement probabilities add up to more than 1."""
+    if flags.mask_replace_prob + flags.random_replace_prob > 1 + 1e-9:  # rounding
         raise InputError(
             "--mask_replace_prob and --random_replace_prob must add up to at most 1. Received: "
             f"--mask_replace_prob={flags.mask_replace_prob}, "
@@ -308,7 +308,7 @@ def check_replacements(flags: CreateDataFlags) -> None:
 
 
 def check_engine(flags: CreateDataFlags) -> None:
-    """Refuses flags of the other engine, and a --task_index not below --num_tasks."""
+    """Raises an `InputError` for flags of the other engine or --task_index >= --num_tasks."""
     if flags.task_index >= flags.num_tasks:
         raise InputError(
             "--task_index must be below --num_tasks (tasks count from 0). Received: "
@@ -334,18 +334,18 @@ def check_engine(flags: CreateDataFlags) -> None:
 def choose_output_files(
     output_file: str | None, input_files: Sequence[str], protected: Sequence[str]
 ) -> list[str]:
-    """Lists the files to write, by --output_file or beside the input; resolves links.
+    """Returns the files to write, from --output_file or beside the input, with links resolved.
 
-    Refuses a name that occurs twice, or names a file that is read or `protected`, is not a plain
-    file, or cannot be written.
+    Raises an `InputError` for a file that is named twice, is `protected` (because it is read), is
+    not a plain file, or cannot be written.
     """
     if output_file:
         files = [path for part in split_list(output_file) for path in expand_output_file(part)]
     else:
-        files = [f"{path}.tfrecord" for path in input_files]  # as google-research/albert
+        files = [f"{path}.tfrecord" for path in input_files]  # as in google-research/albert
     if not files:
         raise InputError(f"--output_file must name a file. Received: {output_file!r}")
-    targets = [os.path.realpath(path) for path in files]  # ./a is a
+    targets = [os.path.realpath(path) for path in files]  # ./a is the same file as a
     if len(set(targets)) < len(files):
         counts = map(targets.count, targets)
         twice = next(path for path, count in zip(files, counts, strict=True) if count > 1)
@@ -369,7 +369,7 @@ def choose_output_files(
 
 
 def list_files_read(flags: TokenizerFlags, input_files: Iterable[str]) -> list[str]:
-    """Lists every file that the program reads and must not overwrite; `flags`: `TokenizerFlags`."""
+    """Returns every existing file that the program reads and must not overwrite."""
     paths = [*input_files, flags.vocab_file, flags.spm_model_file]
     if flags.tokenizer_dir:
         paths += glob.glob(os.path.join(glob.escape(flags.tokenizer_dir), "*"))

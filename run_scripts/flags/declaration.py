@@ -1,9 +1,9 @@
 """Declares the flags of a program as the fields of a frozen dataclass.
 
-A field is the only declaration of its flag: what lists flags reads the metadata of the fields.
-Where the reference repositories have different defaults for one flag, the default is a `PerModel`.
-`resolve_model_defaults` fills in the flags that were not given, once it is known which model is
-meant; the value of a flag that was given is never replaced.
+A field is the only declaration of its flag; code that lists flags reads the fields' metadata.
+If the reference repositories have different defaults for a flag, its default is a `PerModel`. Once
+the model is known, `resolve_model_defaults` fills in the flags that were not given. It never
+replaces a given value.
 """
 
 import dataclasses
@@ -27,25 +27,25 @@ Flags = TypeVar("Flags", bound="DataclassInstance")
 
 @dataclasses.dataclass(frozen=True)
 class PerModel:
-    """A default by the model's encoder; unlike a plain one it differs from every given value."""
+    """A default that depends on the encoder; unlike a plain one, it never equals a given value."""
 
-    default: Any  # google-research/bert's, which all encoders have that the table does not name
+    default: Any  # google-research/bert's, used if `by_encoder` has none for an encoder
     # A key of `ENCODERS` -> its own default, for example google-research/albert's.
     by_encoder: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def of(self, model_type: str) -> Any:
-        """The default of an encoder: its own, else of the encoder that its record names."""
+        """Returns an encoder's own default, else its `defaults` encoder's, else BERT's."""
         names = (model_type, ENCODERS[model_type].defaults)
         return next((self.by_encoder[n] for n in names if n in self.by_encoder), self.default)
 
     def by_title(self) -> dict[str, Any]:
-        """The title of an encoder -> its default, BERT's first."""
+        """Returns the titles of encoders -> their defaults, BERT first."""
         values = {BERT.name: self.default, **self.by_encoder}
         return {ENCODERS[name].title: value for name, value in values.items()}
 
 
-# When a value that a fine-tuned model's folder records may be another one: never, in runs that do
-# not train, always.
+# When a flag may differ from the value recorded in a fine-tuned model's folder: never, only in runs
+# that do not train, or always.
 NEVER, UNTRAINED, ALWAYS = "never", "untrained", "always"
 
 
@@ -76,29 +76,29 @@ def flag(
     """Declares one flag as a dataclass field.
 
     Args:
-        default: the value without the flag; None for "not given"; a `PerModel` for several.
-        group: where `--help` shows it: `groups.Group.flag` sets it. None: among the general flags.
-        required: whether a run without the flag is refused.
-        is_input: whether the value names files to read, which `flag_files` looks for outside the
-            working folder too.
-        is_path: whether the value is a path, or several, which the program itself looks at.
-        takes: what may lie at the path, such as `paths.FILE`, which is checked before the program
-            begins; such a flag is a path in any case.
-        is_list: whether that holds for each part of a comma-separated list.
-        recorded: whether the record of a training, which model cards show, names the value.
-        in_manifest: whether it affects the bytes of pre-training records; a resumed run of
-            create_pretraining_data compares these flags alone.
-        no_effect: whether it exists only so that command lines that have it still work.
-        changeable: when a fine-tuned model may be given another value than its folder records:
-            `NEVER`, `UNTRAINED` or `ALWAYS`. It matters for the settings of the program's task.
-        alike: values of which one may take the place of another as if changeable were `UNTRAINED`.
-        of_own_files: whether it describes a user's own files; built-in data sets do without it.
-        kept: whether a training that resumes must have the value that it began with, which the
-            record of the training names; the default where it does not.
+        default: the value if the flag is not given; None for none, a `PerModel` for several.
+        group: the group in `--help`, set by `groups.Group.flag`. None: the general flags.
+        required: whether the program refuses to run without the flag.
+        is_input: whether the value names files to read, which `flag_files` also looks for outside
+            the working folder.
+        is_path: whether the value is one or more paths that the program itself accesses.
+        takes: what may exist at the path, such as `paths.FILE`, checked before the program
+            starts. Implies `is_path`.
+        is_list: whether `takes` applies to each part of a comma-separated list.
+        recorded: whether the training record, which model cards show, includes the value.
+        in_manifest: whether the flag affects the bytes of pre-training records; a resumed run of
+            create_pretraining_data compares only these flags.
+        no_effect: whether the flag exists only so that command lines with it still work.
+        changeable: when the value may differ from the one that a fine-tuned model's folder
+            records: `NEVER`, `UNTRAINED` or `ALWAYS`. Only for settings of the program's task.
+        alike: values that may replace each other as if `changeable` were `UNTRAINED`.
+        of_own_files: whether it describes a user's own files; built-in data sets do not need it.
+        kept: whether a resumed training must keep the value in its training record, or the
+            default if the record lacks the flag.
         choices: the allowed values, for a string flag.
-        convert: what makes the value of a given one, for a string flag: `str.lower`.
-        least, above: the lower bound, included or excluded; every number has one of the two.
-        most, below: the upper bound, included or excluded. Without either: `MOST_STEPS`.
+        convert: a function that is applied to a given string, such as `str.lower`.
+        least, above: the inclusive or exclusive lower bound; every number has one of them.
+        most, below: the inclusive or exclusive upper bound. Default: `MOST_STEPS`.
     """
     if below is None and (least, above) != (None, None):
         most = MOST_STEPS if most is None else most
@@ -114,18 +114,18 @@ def flag(
 
 
 def redeclare(base: "type[DataclassInstance]", name: str, **changes: Any) -> Any:
-    """Declares a flag of a base class for a program in which some arguments of `flag` differ."""
+    """Redeclares a flag of a base class with some arguments of `flag` changed."""
     (field,) = (field for field in dataclasses.fields(base) if field.name == name)
     about = {key: value for key, value in field.metadata.items() if key != "bounds"}
     return flag(**{"default": field.default, **about, **field.metadata["bounds"], **changes})
 
 
 def names_of(flags: "DataclassInstance | type[DataclassInstance]", key: str) -> list[str]:
-    """The names of the flags of a program for which this is declared, for example "recorded"."""
+    """Returns the names of the flags whose argument `key`, such as "recorded", is set."""
     return [field.name for field in dataclasses.fields(flags) if field.metadata[key]]
 
 
-# The words for a bound, and the comparison that must hold; for NaN none does.
+# A bound -> its words in messages, and the comparison that must hold; it never does for NaN.
 _BOUNDS = {
     "least": ("at least", operator.ge),
     "above": ("above", operator.gt),
@@ -135,7 +135,7 @@ _BOUNDS = {
 
 
 def check_bounds(values: "DataclassInstance") -> None:
-    """Refuses numbers outside the bounds that their flags were declared with."""
+    """Raises an `InputError` if a number is outside the bounds of its flag."""
     for field in dataclasses.fields(values):
         value, bounds = getattr(values, field.name), field.metadata["bounds"]
         if type(value) not in (int, float):
@@ -146,22 +146,22 @@ def check_bounds(values: "DataclassInstance") -> None:
 
 
 def value_type(field: dataclasses.Field[Any]) -> Any:
-    """The type of a field's value: `int` for both `int` and `int | None`."""
+    """Returns the type of a field's value: `int` for both `int` and `int | None`."""
     if isinstance(field.type, types.UnionType):
         return next(t for t in typing.get_args(field.type) if t is not types.NoneType)
     return field.type
 
 
 def is_given(values: "DataclassInstance", name: str) -> bool:
-    """Whether the command line has a flag whose default is None or `PerModel`."""
+    """Returns True if a flag whose default is None or a `PerModel` was given."""
     value = getattr(values, name)
     return value is not None and not isinstance(value, PerModel)
 
 
 def resolve_model_defaults(values: Flags, model_type: str, **known: Any) -> Flags:
-    """Fills in the flags that are not given: by what is `known`, else by one model's default.
+    """Fills in the flags that are not given from `known`, else with one model's defaults.
 
-    `known` are values by names of flags. That of a flag that is given, and not empty, is not used.
+    `known` maps names of flags to values. It is ignored for flags that are given and not empty.
     """
     filled = {n: v.of(model_type) for n, v in vars(values).items() if isinstance(v, PerModel)}
     for name, value in known.items():

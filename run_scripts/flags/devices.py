@@ -1,4 +1,4 @@
-"""The flags that choose between GPUs and the CPU, and the start of TensorFlow on them."""
+"""Declares the flags that choose devices, and starts TensorFlow on them."""
 
 import dataclasses
 import os
@@ -32,11 +32,11 @@ class DeviceFlags:
 def start_tensorflow(
     flags: DeviceFlags, compilation_cache: Callable[[bool], str | None] | None = None
 ) -> None:
-    """Imports TensorFlow, quietly, with the GPUs that the `DeviceFlags` allow.
+    """Imports TensorFlow without its messages, with the GPUs that the `DeviceFlags` allow.
 
     Args:
-        compilation_cache: a function of whether there are GPUs that returns the folder where XLA
-            keeps what it compiled, or None; None for a program that keeps nothing.
+        compilation_cache: maps whether there are GPUs to the folder where XLA keeps compiled
+            code, or to None. None for a program that keeps nothing.
     """
 
     def set_flags():
@@ -48,7 +48,7 @@ def start_tensorflow(
             keep_compiled(folder, gpus)
 
     if flags.device == "cpu":
-        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # hidden in time: importing lists the devices
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # before the import, which lists devices
     import_tensorflow(set_flags if compilation_cache else None)
     if flags.num_threads:
         import tensorflow as tf

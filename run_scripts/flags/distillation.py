@@ -1,4 +1,4 @@
-"""The flags of a teacher that a training also learns from, with checks that need no TensorFlow."""
+"""Declares the flags of distillation, and checks the teacher without TensorFlow."""
 
 import dataclasses
 import warnings
@@ -15,13 +15,13 @@ from run_scripts.flags import groups
 from run_scripts.flags.training import check_outputs
 from tokenization.base import TokenizerInterface
 
-# --distillation.
+# The values of --distillation.
 LOGITS, RELATIONS = "logits", "minilm"
 
-# Those of MiniLMv2; "qk" beside "vv" are MiniLM's (`bert_tf.distillation.RelationTeacher`).
+# MiniLMv2 uses the first three, MiniLM "qk" and "vv" (`bert_tf.distillation.RelationTeacher`).
 ALL_RELATIONS = ("qq", "kk", "vv", "qk")
 
-# --distillation -> the flags that it alone reads.
+# --distillation -> the flags that only this value uses.
 OWN_FLAGS = {
     LOGITS: ("distillation_temperature",),
     RELATIONS: ("distillation_relations", "relation_heads", "teacher_layer"),
@@ -32,7 +32,7 @@ _lasting = {"recorded": True, "kept": True}
 
 @dataclasses.dataclass(frozen=True)
 class TeacherFlags:
-    """The flags of distillation that all programs with a teacher have.
+    """The distillation flags of all programs with a teacher.
 
     The defaults of weight and temperature are from transformers' run_squad_w_distillation.py.
     """
@@ -62,7 +62,7 @@ class TeacherFlags:
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingTeacherFlags(TeacherFlags):
-    """The flags of distillation of run_pretraining."""
+    """The distillation flags of run_pretraining."""
 
     distillation: str = groups.DISTILLATION.flag(
         LOGITS,
@@ -101,8 +101,8 @@ class GivenTeacher:
     folder: ModelFolder  # of --teacher_dir
     weight: float
     temperature: float
-    layer: int | None = None  # whose relations are learned, from 1; None: its outputs are
-    # As `bert_tf.distillation.RelationTeacher` has them.
+    layer: int | None = None  # whose relations are learned, from 1; None: outputs are learned
+    # As in `bert_tf.distillation.RelationTeacher`.
     heads: int = 1
     relations: tuple[str, ...] = ()
 
@@ -110,9 +110,9 @@ class GivenTeacher:
     def of(
         cls, values: Any, config: EncoderConfig, tokenizer: TokenizerInterface | None
     ) -> Self | None:
-        """Opens the teacher of a program's flags for a student; None where they name none.
+        """Opens the teacher that a program's flags name for a student; None if they name none.
 
-        Without the `tokenizer` of the examples its vocabulary is not compared.
+        Without the examples' `tokenizer`, the vocabularies are not compared.
         """
         if getattr(values, "teacher_dir", None) is None:
             for field in dataclasses.fields(values):
@@ -123,7 +123,7 @@ class GivenTeacher:
                         "without"
                     )
             return None
-        distillation = getattr(values, "distillation", None)  # of run_pretraining alone
+        distillation = getattr(values, "distillation", None)  # only in run_pretraining
         if distillation is not None and values.objective != MASKED_WORDS.name:
             raise InputError(
                 f"--teacher_dir needs --objective={MASKED_WORDS.name}. "
@@ -146,7 +146,7 @@ class GivenTeacher:
         return teacher
 
     def check_length(self, longest: int) -> None:
-        """Refuses sequences that are longer than the teacher has positions."""
+        """Raises an `InputError` if sequences are longer than the teacher has positions."""
         positions = self.folder.config.max_position_embeddings
         if longest > positions:
             raise InputError(
@@ -155,7 +155,7 @@ class GivenTeacher:
             )
 
     def check_types(self, types: int) -> None:
-        """Refuses records with more token types than the teacher has."""
+        """Raises an `InputError` if records have more token types than the teacher."""
         known = self.folder.config.type_vocab_size
         if types > known:
             raise InputError(
@@ -164,23 +164,23 @@ class GivenTeacher:
             )
 
     def limited(self, config: EncoderConfig) -> EncoderConfig:
-        """A student's configuration with no more positions and token types than the teacher has.
+        """Returns a student's configuration, limited to the teacher's positions and token types.
 
-        For the checks of all records, as the two checks above may have seen the first ones alone.
+        It is for checking all records, as the two checks above may have seen only the first ones.
         """
         names = ("max_position_embeddings", "type_vocab_size")
         fewest = {n: min(getattr(config, n), getattr(self.folder.config, n)) for n in names}
         return dataclasses.replace(config, **fewest)
 
     def bytes_beside(self, rows: int, length: int, predictions: int, precision: str) -> float:
-        """The memory that it needs on each device, in bytes; see `teacher_bytes`."""
+        """Returns the memory that the teacher needs per device, in bytes; see `teacher_bytes`."""
         arrays = self.heads * len(self.relations)
         predictions = 0 if arrays else predictions
         config = self.folder.config
         return teacher_bytes(config, rows, length, predictions, arrays, precision)
 
     def describe(self) -> str:
-        """How it teaches, for the line that announces it."""
+        """Describes what the teacher teaches, for the line that announces it."""
         if self.layer is None:
             return f"its logits at temperature {self.temperature:g}, weight {self.weight:g}"
         return (
@@ -190,7 +190,7 @@ class GivenTeacher:
 
 
 def lasting_values(values: Any) -> dict[str, Any]:
-    """What the record of a training names of a program's flags; a teacher's, if there is one."""
+    """Returns the flags for the training record; distillation flags only with a teacher."""
     has_teacher = getattr(values, "teacher_dir", None) is not None
     return {
         field.name: getattr(values, field.name)
@@ -201,7 +201,7 @@ def lasting_values(values: Any) -> dict[str, Any]:
 
 
 def _refuse_of_another_distillation(values, chosen):
-    """Refuses flags that the chosen --distillation leaves without an effect."""
+    """Raises an `InputError` for flags without effect under the chosen --distillation."""
     defaults = {field.name: field.default for field in dataclasses.fields(values)}
     for kind, names in OWN_FLAGS.items():
         for name in names:
@@ -214,7 +214,7 @@ def _refuse_of_another_distillation(values, chosen):
 
 
 def _check_vocabulary(folder, tokenizer):
-    """Refuses a teacher whose ids stand for other pieces; where one is not known, says nothing."""
+    """Raises an `InputError` if the vocabularies differ; skips the check if one is not known."""
     try:
         own = folder.tokenizer
     except InputError as error:
@@ -232,7 +232,7 @@ def _check_vocabulary(folder, tokenizer):
 
 
 def _warn_of_options(folder, theirs, own):
-    """Warns of a teacher with the same vocabulary but other options of its tokenizer."""
+    """Warns if the teacher's tokenizer has the same vocabulary but different options."""
     others = [name for name in own if name in theirs and theirs[name] != own[name]]
     if others:
         options = [
@@ -246,7 +246,7 @@ def _warn_of_options(folder, theirs, own):
 
 
 def _check_ids(folder, ids):
-    """Refuses a teacher without a row for every id of the examples."""
+    """Raises an `InputError` if the teacher lacks a row for an id of the examples."""
     rows = folder.config.vocab_size
     if rows < ids:
         raise InputError(
@@ -256,7 +256,7 @@ def _check_ids(folder, ids):
 
 
 def _check_logits(folder, config):
-    """Refuses logits that cannot be compared, of --distillation=logits."""
+    """Raises an `InputError` if the logits of --distillation=logits cannot be compared."""
     if folder.task != "pretraining":
         raise InputError(
             f"--distillation={LOGITS} needs a teacher that predicts masked words. "
@@ -272,7 +272,7 @@ def _check_logits(folder, config):
 
 
 def _relations_of(values, config, teacher):
-    """The fields of a `GivenTeacher` that --distillation=minilm adds."""
+    """Returns the fields of a `GivenTeacher` that --distillation=minilm adds."""
     relations = split_names(values.distillation_relations)
     if not relations or len({*relations}) < len(relations) or {*relations} - {*ALL_RELATIONS}:
         raise InputError(
@@ -299,7 +299,7 @@ def _relations_of(values, config, teacher):
 def check_task(
     teacher: GivenTeacher, task: str, labels: tuple[str, ...], settings: dict[str, Any]
 ) -> None:
-    """Refuses a teacher of another task, other labels or another head than a student's."""
+    """Raises an `InputError` if the teacher's task, labels or head differ from the student's."""
     folder = teacher.folder
     if folder.task != task:
         raise InputError(
@@ -331,7 +331,7 @@ def _is_multi_label(settings):
     return dataset.multi_label if dataset else settings.get("task_type") == "multi_label"
 
 
-# What settings say of a head, beside its labels.
+# A property of a head besides its labels -> how settings give it.
 _HEADS = {
     "several labels": _is_multi_label,
     "a beam, start_n_top above 0": lambda settings: bool(settings.get("start_n_top")),

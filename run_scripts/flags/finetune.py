@@ -1,4 +1,4 @@
-"""The flags that all programs of downstream tasks share, with the checks that need no data."""
+"""Declares the flags that all fine-tuning programs share, and checks them without data."""
 
 import dataclasses
 import os
@@ -72,7 +72,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
         "the training examples, held out from training, the same for all seeds; use it to choose "
         "hyperparameters without looking at dev and test.",
         choices=("own", TRAIN_PART),
-        kept=True,  # else it would be measured on texts that were trained on
+        kept=True,  # else a resumed run could evaluate on training texts
     )
     predict_split: str = groups.PREDICTION.optional(
         "The split, such as train, dev or test, whose examples --do_predict predicts. "
@@ -138,7 +138,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
     )
     eval_every_steps: int = groups.EVALUATION.flag(
         0,
-        "To find the best checkpoint, evaluate after every this many updates during training."
+        "The number of updates between evaluations during training, which find the best checkpoint."
         " Without a dev split, a twentieth of the training examples are held out for "
         "evaluation. 0: no evaluation during training; the last checkpoint is used.",
         least=0,
@@ -186,7 +186,7 @@ class FinetuneFlags(TokenizerFlags, TrainingFlags):
 
     @classmethod
     def as_meant(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Moves a value of --early_stopping to `patience`; refuses flags that cannot work."""
+        """Moves --early_stopping to `patience`; raises an `InputError` for unusable flags."""
         if given["albert_hub_module_handle"]:  # which names a configuration in Google's programs
             raise InputError(
                 "--albert_hub_module_handle must not be given: download and unpack the module, and "
@@ -221,7 +221,7 @@ Flags = TypeVar("Flags", bound=FinetuneFlags)
 
 
 def check_finetune_flags(values: FinetuneFlags) -> None:
-    """Refuses values that cannot work with any files."""
+    """Raises an `InputError` for invalid values, without reading files."""
     exports = getattr(values, "export_dir", None)  # which only some programs have
     if not (values.do_train or values.do_eval or values.do_predict or exports):
         raise InputError("--do_train, --do_eval or --do_predict must be on. Received: all off")
@@ -245,9 +245,9 @@ def check_finetune_flags(values: FinetuneFlags) -> None:
 
 
 def split_of_predicted_file(values: TextFlags, usual: str) -> dict[str, str]:
-    """The value of `predict_split` for --predict_file, by that name; nothing without the flag.
+    """Returns {"predict_split": the split of --predict_file}; {} if it is not given.
 
-    `usual` is the usual ending of such a file, as `finetuning.readers.name_of_file` takes it.
+    `usual` is the usual ending of such a file, as in `finetuning.readers.name_of_file`.
     """
     if not values.predict_file:
         return {}
@@ -264,7 +264,7 @@ def split_of_predicted_file(values: TextFlags, usual: str) -> dict[str, str]:
 
 
 def unused_steps(given: FinetuneFlags) -> dict[str, None]:
-    """The other of two flags with the same meaning where one is given: its name -> None."""
+    """Returns name -> None for each flag that a given flag of the same meaning makes unused."""
     unused = {}
     for one, other in (("num_train_epochs", "train_step"), ("warmup_proportion", "warmup_step")):
         chosen = [name for name in (one, other) if is_given(given, name)]
@@ -276,7 +276,7 @@ def unused_steps(given: FinetuneFlags) -> dict[str, None]:
 
 
 def read_boundaries(text: str, longest: int) -> tuple[int, ...] | None:
-    """The lengths of --bucket_boundaries, ascending up to `longest`; None for "auto"."""
+    """Returns the lengths of --bucket_boundaries, ascending up to `longest`; None for "auto"."""
     if text == "auto":
         return None
     if text in ("none", ""):
@@ -291,7 +291,7 @@ def read_boundaries(text: str, longest: int) -> tuple[int, ...] | None:
 
 
 def read_articles(text: str | None, name: str) -> tuple[int, int] | None:
-    """(first, end) of the articles that the flag `name` names; None for all of them."""
+    """Returns (first, end) of the articles that the flag `name` names; None for all articles."""
     if text is None:
         return None
     match = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text)
@@ -306,7 +306,7 @@ def read_articles(text: str | None, name: str) -> tuple[int, int] | None:
 def head_options(
     values: TextFlags, config: EncoderConfig
 ) -> tuple[int, float, bool, tuple[int, ...]]:
-    """The maximum length, the dropout rate, whether the encoder is frozen, the layers to read."""
+    """Returns maximum length, dropout rate, whether the encoder is frozen, and layers to read."""
     layers = ()
     if values.feature_layers:
         layers = read_layers("feature_layers", values.feature_layers, config)
@@ -314,7 +314,7 @@ def head_options(
 
 
 def read_layers(name: str, text: str, config: EncoderConfig) -> tuple[int, ...]:
-    """The layers of the model that a flag lists, 0 for the embedding output."""
+    """Returns the layers of the model that a flag lists; 0 is the embedding output."""
     number = config.num_block_calls + 1
     try:
         layers = [int(part) for part in text.split(",")]
@@ -330,7 +330,7 @@ def read_layers(name: str, text: str, config: EncoderConfig) -> tuple[int, ...]:
 
 
 def find_fine_tuned(values: FinetuneFlags, model: "GivenModel") -> str:
-    """The checkpoint to evaluate, predict or export with when nothing is trained."""
+    """Returns the checkpoint for evaluation, prediction or export without training."""
     source = model.checkpoint or values.output_dir
     if not (os.path.exists(source) or exists(source)):
         raise InputError(
@@ -342,7 +342,7 @@ def find_fine_tuned(values: FinetuneFlags, model: "GivenModel") -> str:
 
 
 def output_dirs(values: FinetuneFlags) -> list[str]:
-    """The folders that are trained in: one, or one for each of several seeds."""
+    """Returns the folders to train in: one, or one for each of several seeds."""
     if values.num_seeds == 1:
         return [values.output_dir]
     seeds = range(values.random_seed, values.random_seed + values.num_seeds)
@@ -350,17 +350,17 @@ def output_dirs(values: FinetuneFlags) -> list[str]:
 
 
 def measured_splits(dataset: "TaskDataset") -> list[str]:
-    """The splits that a model can be evaluated on, the main one first."""
+    """Returns the splits that a model can be evaluated on, the main one first."""
     return [name for name, labelled in dataset.splits.items() if labelled and name != "train"]
 
 
 def evaluated_splits(values: FinetuneFlags, dataset: "TaskDataset") -> list[str]:
-    """The splits that a run evaluates on, the main one first."""
+    """Returns the splits that a run evaluates on, the main one first."""
     return [TRAIN_PART] if values.eval_on == TRAIN_PART else measured_splits(dataset)
 
 
 def split_to_predict(values: FinetuneFlags, splits: Iterable[str]) -> str:
-    """The split to predict: of --predict_split, else the part of train, else test, else dev."""
+    """Returns --predict_split, else the part of train if evaluated on, else test, else dev."""
     if values.eval_on == TRAIN_PART and not values.predict_split:
         return TRAIN_PART
     return values.predict_split or ("test" if "test" in splits else "dev")

@@ -1,7 +1,7 @@
-"""Finds the files that a command line names, flag files first.
+"""Expands flag files and finds the input files that a command line names.
 
 A path is looked up in the working folder, then beside the flag file that names it, then among the
-flag files, configurations and the model that come with this project.
+flag files, configurations and models that come with this project.
 """
 
 import glob
@@ -14,7 +14,7 @@ from bert_common.errors import InputError
 from model_formats.model_folder import REFERENCE_MODEL, SHIPPED_MODELS
 
 SHIPPED = Path(__file__).parents[1] / "flagfiles"
-_SHIPPED_FROM_ROOT = "run_scripts/flagfiles/"  # as a command names them from the project's root
+_SHIPPED_FROM_ROOT = "run_scripts/flagfiles/"  # how commands name them in the project's root
 
 
 def expand(
@@ -23,16 +23,16 @@ def expand(
     folder: str | None = None,
     outer: tuple[str, ...] = (),
 ) -> list[str]:
-    """Replaces each --flagfile by the flags in it, and finds the inputs.
+    """Replaces each --flagfile with the flags in it, and finds the inputs.
 
-    Of two values of one flag the last counts: the flags of flag files come first, so that a command
-    line's own count, wherever its --flagfile stands.
+    The last value of a flag counts. Flags of flag files come first, so that the command line's own
+    flags override them wherever --flagfile stands.
 
     Args:
         arguments: a command line without the program's name, or the lines of a flag file.
         inputs: the names of the flags whose values are files or folders to read.
-        folder: the flag file's; None for the command line.
-        outer: the flag files that are being read.
+        folder: the folder of the flag file; None for the command line.
+        outer: the flag files being read, none of which may be named again.
     """
     left, included, own = iter(arguments), [], []
     for argument in left:
@@ -52,7 +52,7 @@ def expand(
 
 
 def _split(argument):
-    """Splits an argument: its dashes, its flag's name, whether it has a value, the value."""
+    """Splits an argument into dashes, name (None if no flag), whether it has a value, and value."""
     name = argument.lstrip("-")
     dashes = argument[: len(argument) - len(name)]
     name, equals, value = name.partition("=")
@@ -60,7 +60,7 @@ def _split(argument):
 
 
 def _read(named, inputs, folder, outer):
-    """The arguments of a flag file."""
+    """Returns the expanded arguments of a flag file."""
     path = find_input(named, folder)
     if not os.path.exists(path):
         raise InputError(
@@ -91,9 +91,9 @@ _HOME = re.compile(r"((?:^|(?<!\\),)\s*)(~[^/,]*)(?=/|,|\s*$)")
 
 
 def expand_home(value: str, name: str) -> str:
-    """Replaces "~" at the beginning of paths, as a shell does where it does not follow "=".
+    """Replaces "~" at the beginning of paths, which a shell leaves alone after "=".
 
-    A user that is not known is refused, as a folder of that name would be made.
+    Raises an `InputError` if "~user/" names no user: a folder of that name would be created.
     """
 
     def replace(match):
@@ -109,7 +109,7 @@ def expand_home(value: str, name: str) -> str:
 
 
 def find_input(value: str, folder: str | None = None) -> str:
-    """Finds files to read; a path that exists nowhere is returned unchanged.
+    """Finds files to read; returns a path that exists nowhere unchanged.
 
     Args:
         value: a path, or paths, globs or checkpoint prefixes separated by commas.
@@ -142,10 +142,10 @@ def _find_part(part, folder):
 
 
 def _exists(path):
-    """Whether a path, a glob or a checkpoint's prefix matches a file."""
+    """Returns True if a path, a glob or a checkpoint's prefix matches a file or a folder."""
     return _lies_at(path) or bool(glob.glob(path, recursive=True))  # as `paths.match_paths`
 
 
 def _lies_at(path):
-    """Whether a path names a file, a folder or a checkpoint."""
+    """Returns True if a path names a file, a folder or a checkpoint."""
     return os.path.exists(path) or os.path.exists(f"{path}.index")

@@ -1,8 +1,8 @@
-"""The groups, in their order, that `--help` shows flags in; a group declares its flags.
+"""Defines the groups in which `--help` shows flags; a group declares its flags.
 
     batch_size: int = groups.EVALUATION.flag(8, "Examples in a step.", least=1)
 
-Within a group flags are shown as their classes declare them, a base class's flags first.
+Groups are in display order. Within a group, flags are in declaration order, base classes first.
 """
 
 import dataclasses
@@ -14,12 +14,12 @@ from run_scripts.flags.paths import FILE, FOLDER, NOTHING
 
 
 class Group(NamedTuple):
-    """Flags that are shown together."""
+    """A group of flags that `--help` shows together."""
 
     name: str
 
     def flag(self, default: Any, help: str, **about: Any) -> Any:
-        """Declares a flag of this group; the arguments as for `declaration.flag`."""
+        """Declares a flag of this group, with the arguments of `declaration.flag`."""
         return declaration.flag(default, help, group=self, **about)
 
     def optional(self, help: str, **about: Any) -> Any:
@@ -31,15 +31,15 @@ class Group(NamedTuple):
         return self.flag(None, help, required=True, **about)
 
     def input_file(self, help: str, **about: Any) -> Any:
-        """Declares a flag of a file to read."""
+        """Declares a flag that names a file to read."""
         return self.flag(None, help, is_input=True, takes=(FILE,), **about)
 
     def input_folder(self, help: str, **about: Any) -> Any:
-        """Declares a flag of a folder to read."""
+        """Declares a flag that names a folder to read."""
         return self.flag(None, help, is_input=True, takes=(FOLDER,), **about)
 
     def output_folder(self, help: str, **about: Any) -> Any:
-        """Declares a flag of a folder to write, which is made where it is missing."""
+        """Declares a flag that names a folder to write, which is created if it is missing."""
         return self.flag(None, help, takes=(FOLDER, NOTHING), **about)
 
 
@@ -57,9 +57,9 @@ COMPATIBILITY = Group("compatibility")  # flags that exist only for Google's com
 TPU = Group("tpu")  # flags that have an effect only on a TPU; shown only by --helpfull
 
 REQUIRED = "Required"
-GENERAL_HEADING = "General"  # where the flags are too that every program has
+GENERAL_HEADING = "General"  # includes the flags that every program has
 
-# Heading -> its groups, in the order they are shown in; required flags come before all of them.
+# Heading -> its groups, in display order; required flags come before all of them.
 HEADINGS = {
     "Model and tokenizer": (MODEL, TOKENIZER, RESIZING, LAYERS, HEAD),
     "Data": (TASK, FILES, OUTPUT, COLUMNS, VOCABULARY, ROWS, BATCHES),
@@ -76,12 +76,12 @@ _HEADING = {group: heading for heading, groups in HEADINGS.items() for group in 
 
 
 def group_of(field: dataclasses.Field[Any]) -> Group:
-    """The group of a flag; it is general where the declaration names none."""
+    """Returns the group of a flag, `GENERAL` if its declaration names none."""
     return field.metadata["group"] or GENERAL
 
 
 def by_heading(fields: Iterable[dataclasses.Field[Any]]) -> dict[str, list[dataclasses.Field[Any]]]:
-    """Heading -> the flags shown under it, in order; only the general one may have none."""
+    """Returns heading -> its flags, in display order; only the general one may have none."""
     found: dict[str, list[dataclasses.Field[Any]]] = {
         heading: [] for heading in (REQUIRED, *HEADINGS)
     }

@@ -1,25 +1,25 @@
-"""The highest values that flags take, where several flags share one.
+"""Defines upper bounds that several flags share.
 
-Anything larger is a typing error, and would fill the memory or take forever.
+A larger value is a typing error, and would fill the memory or take forever.
 """
 
-# Updates, evaluations, checkpoints: what an int32 holds, more than any training has. The upper
-# bound of every flag that declares no other.
+# Updates, evaluations or checkpoints: the largest int32, more than any training needs. The upper
+# bound of every flag that declares none.
 MOST_STEPS = 2**31 - 1
 
 # The largest batches that BERT was trained with have 65,536 examples.
 LARGEST_BATCH = 2**20
 
-# Far beyond any BERT.
+# In tokens, far more than any BERT takes.
 LONGEST_SEQUENCE = 65_536
 
-# Pieces of a vocabulary: four times the largest of published models.
+# In tokens, four times the largest vocabulary of published models.
 LARGEST_VOCABULARY = 2**20
 
-# Threads and processes: more than any machine has cores.
+# Threads or processes: more than any machine has cores.
 MOST_PROCESSES = 4096
 
-# GPUs of a machine.
+# GPUs per machine.
 MOST_DEVICES = 1024
 
 # The seeds of TensorFlow and of the training step are int32.
@@ -28,14 +28,14 @@ MAX_SEED = 2**31 - 1
 # More passes over the examples teach a model nothing.
 MOST_EPOCHS = 1_000_000
 
-# A rate of 1 is too high for both optimizers.
+# Even a learning rate of 1 is too high for both optimizers.
 HIGHEST_RATE = 1000
 
-# Seeds to average over: more add nothing.
+# Averaging over more seeds adds nothing.
 MOST_SEEDS = 1000
 
-# Answers to a question: nobody reads more.
+# Nobody reads more answers to a question.
 MOST_SHOWN = 1000
 
-# A year: longer trainings are continued with a larger number.
+# A year; no training takes longer.
 MOST_HOURS = 8766

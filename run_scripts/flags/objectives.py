@@ -1,4 +1,4 @@
-"""Compares the objectives of flags, models and records, on which a model's results depend."""
+"""Checks that the objectives of flags, models and records fit together."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from run_scripts.flags.pretrain import PretrainFlags
     from run_scripts.given_model import GivenModel
 
-# --objective of create_pretraining_data -> what the loss and the accuracy are called in results.
-# With both, label 1 says that B does not follow A: it is from elsewhere (nsp) or goes before (sop).
+# --objective of create_pretraining_data -> the name of its loss and accuracy in results. In both,
+# label 1 means that B does not follow A: it is from elsewhere (nsp) or precedes A (sop).
 SENTENCE_OBJECTIVES = {"nsp": "next_sentence", "sop": "sentence_order"}
 
 
 def config_of_objective(
     flags: "PretrainFlags", model: "GivenModel", config: EncoderConfig, begun: "Begun"
 ) -> EncoderConfig:
-    """The model's configuration with what flags change in it; refuses flags of other objectives."""
+    """Returns the model's configuration as flags change it; checks that they fit the objective."""
     encoders = OBJECTIVES[flags.objective].encoders
     if encoders and model.model_type not in encoders:
         titles = " or ".join(ENCODERS[name].title for name in encoders)
@@ -78,7 +78,7 @@ def config_of_objective(
 
 
 def _check_trained_size(config, source):
-    """Refuses another size of the generator than a checkpoint of this objective has."""
+    """Raises an `InputError` if the generator's size differs from an rtd checkpoint's."""
     folder = ModelFolder.beside(source) if source else None
     if folder is None or trained_by(folder.stages) != REPLACED_TOKENS.name:
         return
@@ -93,7 +93,7 @@ def _check_trained_size(config, source):
 
 
 def _size_beside(config, generator, source):
-    """The generator_size that gives a discriminator's configuration this generator."""
+    """Returns the generator_size that gives a discriminator's configuration this generator."""
     size = generator.hidden_size / config.hidden_size
     try:
         beside = vars(dataclasses.replace(config, generator_size=size).generator)
@@ -109,7 +109,7 @@ def _size_beside(config, generator, source):
     return size
 
 
-# Of a generator's configuration: what follows from the discriminator's and the width.
+# Fields of a generator's configuration that follow from the discriminator's and the width.
 SHAPES = (
     "embedding_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
     "intermediate_size", "hidden_act", "max_position_embeddings", "type_vocab_size",
@@ -119,15 +119,15 @@ SHAPES = (
 def measured_pairs(
     own: str | None, theirs: str | None, default: str
 ) -> tuple[str | None, str | None]:
-    """Decides what the results of an evaluation's sentence pairs are called.
+    """Chooses the name of the results for an evaluation's sentence pairs.
 
     Args:
         own: the objective that the model was trained with; None if it is not known.
         theirs: the objective of the records to evaluate on; None if it is not known.
-        default: the name where neither is known.
+        default: the name if neither is known.
 
     Returns:
-        The name, None where no result would mean anything; and a line for the user, or None.
+        The name, or None if the results would mean nothing; and a line for the user, or None.
     """
     if theirs == "none":
         if own == "none":

@@ -65,7 +65,7 @@ def run_program(
         return status
 
 
-# Errors that the user can fix, though they may not name a file: no such file, no permission, a full
+# Errors that the user can fix, even if they do not name a file: no such file, no permission, a full
 # or failing disk, a folder in place of a file, a name that is too long.
 _ORDINARY_ERRNO = {
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS,
@@ -75,7 +75,7 @@ _ORDINARY_ERRNO = {
 
 @contextlib.contextmanager
 def _warnings_in_one_line():
-    """Shows warnings in one line each, above a progress bar, without source code."""
+    """Shows each warning in one line, without source code, above a progress bar."""
     kept = warnings.showwarning
     warnings.showwarning = lambda message, *_, **__: tqdm.write(
         f"warning: {' '.join(str(message).split())}", file=sys.stderr
@@ -86,7 +86,7 @@ def _warnings_in_one_line():
         warnings.showwarning = kept
 
 
-# Longer messages, with values of thousands of characters, are shortened.
+# Longer messages, which contain values of thousands of characters, are shortened.
 _LONGEST_MESSAGE = 1500
 
 
@@ -100,24 +100,24 @@ def _complain(message):
 
 
 FLAGFILE_HELP = (
-    "Reads flags from a file, one --name=value a line; what the command line says itself counts "
-    "more, wherever it stands. Files to read are looked up in the working folder, then beside that "
-    "file, then among those that come with this project."
+    "Read flags from a file, one --name=value per line. Flags on the command line take precedence, "
+    "wherever they stand. Input files are looked up in the working folder, then beside the flag "
+    "file, then among the files that come with this project."
 )
 
 HELP_FLAGS = ("help", "h", "helpshort", "helpfull")
 VERSION_FLAG = "version"
 
-# absl's own flags, which command lines of the reference programs may hold.
+# absl's own flags, which command lines of the reference programs may contain.
 LOGGING_FLAGS = ("logtostderr", "alsologtostderr", "verbosity", "v", "stderrthreshold", "log_dir")
 
 
 def parse(flags_class: type[Flags], argv: Sequence[str]) -> Flags | None:
-    """Reads a command line, whose first part is the program's name, into the program's dataclass.
+    """Parses a command line, which begins with the program's name, into the program's dataclass.
 
-    Where the class has a function `as_meant`, it makes the values that the program reads of those
-    given, both by name. Returns None after `--help` or `--version` has been printed. Refuses an
-    unknown flag, a value of the wrong type or out of its bounds, and an argument that is not UTF-8.
+    If the class has a function `as_meant`, it turns the given values into the program's values,
+    both dicts by name. Returns None after printing `--help` or `--version`. Raises an `InputError`
+    for an unknown flag, a value of the wrong type or out of bounds, or arguments not in UTF-8.
     """
     for argument in argv:
         check_utf8(argument, "the command line")
@@ -129,7 +129,7 @@ def parse(flags_class: type[Flags], argv: Sequence[str]) -> Flags | None:
         absl_flags.DEFINE_string(name, None, "Accepted, without effect.", flag_values=values)
     inputs = {f.name for f in dataclasses.fields(flags_class) if f.metadata["is_input"]}
     given = expand(argv[1:], inputs)
-    # Logging flags are declared with values, which are never read.
+    # Logging flags are declared as strings, so they need a value, which is never read.
     alone = {f"{dashes}{name}" for dashes in ("-", "--") for name in LOGGING_FLAGS}
     given = [f"{part}=true" if part in alone else part for part in given]
     try:
@@ -185,9 +185,9 @@ _PACKAGE = __name__.split(".")[0]
 
 
 def help_text(flags_class: "type[DataclassInstance]", program: str, full: bool = True) -> str:
-    """The text of `--help`: what the program does, an example, the flags in groups.
+    """Returns the text of `--help`: what the program does, an example, and the flags in groups.
 
-    `full` shows the flags for TPUs too.
+    `full` includes the flags for TPUs.
     """
     folder, program = os.path.split(program)
     started = f"python {program}" if program.endswith(".py") else program
@@ -197,9 +197,9 @@ def help_text(flags_class: "type[DataclassInstance]", program: str, full: bool =
         started = f"python -m {package}.{program.removesuffix('.py')}"
     fields = dataclasses.fields(flags_class)
     shown = [field for field in fields if full or field.metadata["group"] != TPU]
-    general = {"flagfile=<path>": FLAGFILE_HELP, "version": "Prints the release of this project."}
+    general = {"flagfile=<path>": FLAGFILE_HELP, "version": "Print the version of this project."}
     if len(shown) < len(fields):
-        general["helpfull"] = "Shows the flags for TPUs too."
+        general["helpfull"] = "Show the flags for TPUs too."
     lines = [f"{program}: {inspect.cleandoc(flags_class.__doc__ or '')}"]
     if example := getattr(flags_class, "EXAMPLE", None):
         example = f"{started} {example}".replace(" --", " \\\n      --")
@@ -213,7 +213,7 @@ def help_text(flags_class: "type[DataclassInstance]", program: str, full: bool =
 
 
 def _described(flag, help):
-    """The lines about a flag: its name, then its help, wrapped."""
+    """Returns the lines about a flag: its name, then its wrapped help."""
     indent = " " * 8
     wrapped = textwrap.wrap(
         help, 96, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
@@ -222,7 +222,7 @@ def _described(flag, help):
 
 
 def _help_lines(field):
-    """The lines about a flag, with its values and its default."""
+    """Returns the lines about a flag, with its values and its default."""
     default = field.default
     if isinstance(default, PerModel) and not default.by_encoder:
         default = default.default

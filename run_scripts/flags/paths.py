@@ -1,4 +1,4 @@
-"""Reads and checks flags that name files and folders: lists, globs, what lies there."""
+"""Checks and expands the values of flags that name files and folders."""
 
 import dataclasses
 import glob
@@ -12,13 +12,13 @@ from bert_common.folders import check_utf8, kind_of_path
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-# What `flag(takes=…)` allows at a path.
+# What `flag(takes=…)` may allow at a path.
 FILE, FOLDER, NOTHING = "a file", "a folder", "nothing there"
 
-# Google's command lines name both; the second decides.
+# Flag -> the flag that replaces it; Google's command lines give both.
 _UNUSED_WITH = {"vocab_file": "spm_model_file"}
 
-# How many folders that are left out are shown.
+# The maximum number of skipped folders to show.
 _SHOWN = 3
 
 # An address of a storage system, alone or in a list.
@@ -26,14 +26,14 @@ _ADDRESS = re.compile(r"(^|,)\s*[A-Za-z][\w.+-]*://")
 
 
 def check_paths(values: "DataclassInstance") -> None:
-    """Refuses addresses such as gs://bucket/folder, which would become local folders.
+    """Raises an `InputError` for a zero byte or an address such as gs://bucket/folder.
 
-    Nothing is read from or written to such storage: a rename there is not one step, and locks do
-    not hold.
+    An address would become a local folder. Such storage is never used: renames there are not atomic
+    and locks do not hold.
     """
     for field in dataclasses.fields(values):
         value = getattr(values, field.name)
-        if isinstance(value, str) and "\0" in value:  # as a flag file may have it
+        if isinstance(value, str) and "\0" in value:  # possible in a flag file
             raise InputError(f"--{field.name} must not hold a zero byte. Received: {value!r}")
         if field.metadata["is_path"] and _ADDRESS.search(value or ""):
             raise InputError(
@@ -43,10 +43,9 @@ def check_paths(values: "DataclassInstance") -> None:
 
 
 def check_path_kinds(values: "DataclassInstance") -> None:
-    """Refuses a path at which lies something else than its flag takes, such as a pipe.
+    """Raises an `InputError` if a path is of a kind that its flag does not take, such as a pipe.
 
-    Lists of files are checked where they are expanded, and what training programs find in
-    --data_dir where it is read.
+    Lists of files are checked when they are expanded, and files in --data_dir when they are read.
     """
     for field in dataclasses.fields(values):
         path, taken = getattr(values, field.name), field.metadata["takes"]
@@ -60,16 +59,17 @@ def check_path_kinds(values: "DataclassInstance") -> None:
 
 
 def split_list(text: str) -> list[str]:
-    """The parts of a comma-separated list; "\\," is a comma inside a part."""
+    """Splits a comma-separated list; "\\," is a comma inside a part."""
     parts = re.split(r"(?<!\\),", text)
     return [part.strip().replace("\\,", ",") for part in parts if part.strip()]
 
 
 def expand_globs(patterns: str, flag_name: str) -> list[str]:
-    """The files that a comma-separated list of paths and globs names, in sorted order.
+    """Returns the files that a comma-separated list of paths and globs names, sorted per glob.
 
-    A path that exists is that file, whatever characters it holds; elsewhere "\\," is a comma in a
-    name. A pattern that matches no file, a folder or a pipe is an InputError, which names the flag.
+    An existing path is used literally, whatever characters it contains; otherwise "\\," is a comma
+    in a name. A pattern that matches no file, only a folder or a pipe, is an `InputError` that
+    names the flag.
     """
     files = match_paths(patterns, flag_name)
     for path in files:
@@ -78,22 +78,22 @@ def expand_globs(patterns: str, flag_name: str) -> list[str]:
 
 
 def match_paths(patterns: str, flag_name: str, folders: bool = False) -> list[str]:
-    """Expands globs as `expand_globs`; with `folders` a part may also be, or match, folders."""
+    """Expands globs as `expand_globs`; with `folders`, a part without files may match folders."""
     found: list[str] = []
     for pattern in [patterns] if os.path.exists(patterns) else split_list(patterns):
         matches = [pattern]
         if not os.path.exists(pattern):
-            matches = sorted(glob.glob(pattern, recursive=True))  # ** is folders of any depth
+            matches = sorted(glob.glob(pattern, recursive=True))  # ** matches folders at any depth
         chosen = list(filter(os.path.isfile, matches))
         if folders:
             within = list(filter(os.path.isdir, matches))
-            if chosen and within and "**" not in pattern:  # data/* where data holds both
+            if chosen and within and "**" not in pattern:  # such as data/* if data holds both
                 more = f", {len(within) - _SHOWN:,} more" if len(within) > _SHOWN else ""
                 print(f"{pattern}: files only; left out: {', '.join(within[:_SHOWN])}{more}")
             chosen = chosen or within
         if not chosen:
             raise InputError(_no_match(patterns, pattern, matches, flag_name))
-        # A path of its own for a file that the shell opened: /dev/stdin is another one in a worker.
+        # The real path of a file that the shell opened: /dev/stdin is a different one in a worker.
         found += [os.path.realpath(p) if p.startswith("/dev/") else p for p in chosen]
     if not found:
         raise InputError(f"--{flag_name} must name a file. Received: {patterns!r}")
@@ -101,7 +101,7 @@ def match_paths(patterns: str, flag_name: str, folders: bool = False) -> list[st
 
 
 def _no_match(patterns, pattern, matches, flag_name):
-    """The message about a pattern without files; `matches` is what it matches instead."""
+    """Returns the message for a pattern without files; `matches` are the paths that it matches."""
     if any(map(os.path.isdir, matches)):
         return (
             f"--{flag_name} must name files, not their folder: {os.path.join(pattern, '*')} names "

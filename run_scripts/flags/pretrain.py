@@ -1,4 +1,4 @@
-"""The flags of run_pretraining, with the checks that need no TensorFlow."""
+"""Declares the flags of run_pretraining, and checks them without TensorFlow."""
 
 import dataclasses
 import warnings
@@ -211,14 +211,14 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
 
     @property
     def last_step(self) -> int:
-        """--num_train_steps, which does not count beside --max_train_hours."""
+        """The last update: --num_train_steps, or `MOST_STEPS` with --max_train_hours."""
         return MOST_STEPS if self.max_train_hours else self.num_train_steps
 
 
 def check_flags(given: PretrainFlags, values: PretrainFlags) -> None:
-    """Refuses values that cannot work with any files; notes those without effect.
+    """Raises an `InputError` for invalid values, without reading files; notes unused values.
 
-    `values` are what was `given`, with every default.
+    `values` are the `given` flags with all defaults filled in.
     """
     start, count = values.start_warmup_step, values.num_warmup_steps
     if values.max_train_hours:
@@ -254,7 +254,7 @@ def check_flags(given: PretrainFlags, values: PretrainFlags) -> None:
 
 
 def read_bucket_boundaries(text: str | None, record_format: RecordFormat) -> tuple[int, ...]:
-    """The lengths of --bucket_boundaries that batches may have, ascending; none without it."""
+    """Returns the lengths that batches may have, ascending; () without --bucket_boundaries."""
     if not text:
         return ()
     longest = record_format.max_seq_length

@@ -1,4 +1,4 @@
-"""Opens what stands beside the record files of a flag: their description, their tokenizer."""
+"""Opens the record files of a flag, with the description and tokenizer beside them."""
 
 import dataclasses
 import functools
@@ -28,37 +28,37 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class RecordFiles:
-    """Record files; what describes them is read when it is first asked for, and once."""
+    """Record files, whose descriptions are read once, on first use."""
 
     paths: list[str]
 
     @classmethod
     def of(cls, patterns: str, flag_name: str) -> Self:
-        """Opens the files that a flag names, as `expand_globs` finds them."""
+        """Opens the files that a flag names, expanded by `expand_globs`."""
         return cls(expand_globs(patterns, flag_name))
 
     @functools.cached_property
     def described(self) -> dict[str, dict[str, Any]]:
-        """For each path what the JSON file beside it says; {} of a file without."""
+        """Path -> the content of the JSON file beside it; {} if there is none."""
         return {path: read_sidecar(path) or {} for path in self.paths}
 
     @property
     def lengths(self) -> dict[str, Any]:
-        """The described lengths, by the names of their flags."""
+        """The lengths in the first file's description, by the names of their flags."""
         described = self.described[self.paths[0]].get("record_format", {})
         names = ("max_seq_length", "max_predictions_per_seq")
         return {name: described[name] for name in names if name in described}
 
     @functools.cached_property
     def objective(self) -> str | None:
-        """The one sentence objective, "nsp", "sop" or "none"; None if it is not known."""
+        """The sentence objective of all files, "nsp", "sop" or "none"; None if it is not known."""
         found = {path: described_objective(says) for path, says in self.described.items()}
         return one_value(found, "all files of a flag must be made with one --objective")
 
     def open_tokenizer(self) -> tuple[Tokenizer | None, str]:
-        """The tokenizer beside the files, or None, and its folder.
+        """Returns the tokenizer beside the files, or None, and its folder.
 
-        Refuses one that they were not made with.
+        Raises an `InputError` if the files were made with a different tokenizer.
         """
         path, folder = next(((p, f) for p in self.paths if (f := tokenizer_beside(p))), ("", ""))
         if not folder:
@@ -81,10 +81,10 @@ def find_tokenizer(
     files: RecordFiles,
     eval_files: RecordFiles,
 ) -> tuple[Tokenizer | None, int | None]:
-    """The tokenizer of --tokenizer_dir, --model_dir or the records, and how many tokens it has.
+    """Returns the tokenizer of --tokenizer_dir, --model_dir or the records, and its token count.
 
-    Where there is none, that is the number of tokens in --vocab_file. Refuses more tokens than the
-    model's table has rows, and records that were made with another tokenizer.
+    Without a tokenizer, counts the tokens of --vocab_file. Raises an `InputError` if the model's
+    table has fewer rows than tokens, or if the records were made with a different tokenizer.
     """
     if values.vocab_file and values.tokenizer_dir:
         raise InputError("--vocab_file and --tokenizer_dir: only one may be given. Received: both")
@@ -112,7 +112,7 @@ def find_tokenizer(
 
 
 def _check_described(described, flag, where, name, actual):
-    """Refuses records of several tokenizers, or one whose `name` is not `actual`; "": any is."""
+    """Checks that all records have one tokenizer, and that its `name` (if not "") is `actual`."""
     recorded = {path: says.get("tokenizer", {}) for path, says in described.items()}
     prints = {path: says.get("fingerprint") for path, says in recorded.items()}
     prints = {path: f"fingerprint {value}" for path, value in prints.items() if value}

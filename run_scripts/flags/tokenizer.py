@@ -1,4 +1,4 @@
-"""The flags that name a tokenizer."""
+"""Declares the flags that name a tokenizer, and opens that tokenizer."""
 
 import dataclasses
 import os
@@ -19,7 +19,7 @@ from tokenization.loading import CONFIG_FILE, Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class TokenizerFlags:
-    """The flags that every program with a tokenizer has."""
+    """The flags of every program with a tokenizer."""
 
     vocab_file: str = groups.TOKENIZER.input_file(
         "The vocabulary, one token per line. Not needed if another flag names a tokenizer or "
@@ -49,7 +49,7 @@ class TokenizerFlags:
 
 
 def check_tokenizer_flags(flags: TokenizerFlags, folder: str | None = None) -> None:
-    """Refuses flags that name two tokenizers, or none; `folder` is the model's, for messages."""
+    """Raises an `InputError` for two tokenizers or none; messages name the model's `folder`."""
     if flags.tokenizer_dir:
         for name in ("vocab_file", "spm_model_file", "tokenizer"):
             if getattr(flags, name):
@@ -79,12 +79,12 @@ def check_tokenizer_flags(flags: TokenizerFlags, folder: str | None = None) -> N
 
 
 def source_of(flags: TokenizerFlags) -> str | None:
-    """The folder or file that the flags name for the tokenizer, or None."""
+    """Returns the folder or file that the flags name for the tokenizer, or None."""
     return flags.tokenizer_dir or flags.spm_model_file or flags.vocab_file
 
 
 def open_tokenizer(flags: TokenizerFlags) -> Tokenizer:
-    """Builds the tokenizer that the flags name, which must have every piece that records need."""
+    """Opens the tokenizer that the flags name; it must have the special tokens of records."""
     case: dict[str, Any] = (
         {} if flags.do_lower_case is None else {"do_lower_case": flags.do_lower_case}
     )
@@ -117,13 +117,13 @@ def open_tokenizer(flags: TokenizerFlags) -> Tokenizer:
 
 
 def _compare_with_folder(tokenizer, vocab_file):
-    """Warns if a tokenizer_config.json beside the vocabulary describes another tokenizer."""
+    """Warns if a tokenizer_config.json beside the vocabulary describes a different tokenizer."""
     folder = os.path.dirname(vocab_file) or "."
     try:
         other = load_tokenizer(folder)
     except InputError:  # none there, or one of another library
         return
-    if other.kind == HuggingFaceTokenizer.kind:  # cuts as FullTokenizer, but for rare characters
+    if other.kind == HuggingFaceTokenizer.kind:  # as FullTokenizer, except for rare characters
         return
     same_pieces = other.vocabulary_bytes == tokenizer.vocabulary_bytes
     if same_pieces and other.fingerprint() != tokenizer.fingerprint():

@@ -1,4 +1,4 @@
-"""The flags that every training program has, with the checks that programs share."""
+"""Declares the flags of all training programs, with the checks that they share."""
 
 import dataclasses
 import os
@@ -46,13 +46,13 @@ class ModelFlags:
 
     @property
     def named_weights(self) -> str | None:
-        """The weights that a flag names, if that counts."""
+        """The weights that a flag names, or None if there is no flag or it does not apply."""
         return self.init_checkpoint
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingFlags(DeviceFlags, ModelFlags):
-    """Devices, checkpoints, curves: what does not depend on the task."""
+    """Flags for devices, checkpoints and curves, which do not depend on the task."""
 
     output_dir: str = groups.OUTPUT.output_folder(
         "The folder for checkpoints, TensorBoard curves and results.", required=True
@@ -179,7 +179,7 @@ class TrainingFlags(DeviceFlags, ModelFlags):
 
 
 def check_training_flags(values: TrainingFlags) -> None:
-    """Refuses values that cannot work with any files; notes those without effect."""
+    """Raises an `InputError` for invalid values, without reading files; notes unused values."""
     if values.use_tpu:
         raise InputError("--use_tpu must be off: this program trains on GPUs and CPUs")
     read_profile_steps(values)
@@ -193,7 +193,7 @@ def check_training_flags(values: TrainingFlags) -> None:
 
 
 def check_checkpoint(path: str | None) -> str | None:
-    """Finds the weights of --init_checkpoint, which must be there; None is no problem."""
+    """Returns the weights of --init_checkpoint, which must exist; None if it is not given."""
     if path is None:
         return None
     try:
@@ -205,9 +205,9 @@ def check_checkpoint(path: str | None) -> str | None:
 def check_outputs(
     values: Any, name: str, folder: str, outputs: Sequence[str] = ("output_dir", "export_dir")
 ) -> None:
-    """Refuses to write into the folder of a model that the flag `name` has a training learn from.
+    """Raises an `InputError` if an output folder is `folder`, the model folder of the flag `name`.
 
-    Its configuration would be replaced, and the run would resume with its own weights as these.
+    The model's configuration would be replaced, and a resumed run would learn from its own weights.
     """
     for output in outputs:
         path = getattr(values, output, None)
@@ -218,7 +218,7 @@ def check_outputs(
 
 
 def check_length(values: Any, config: EncoderConfig, unless: str = "") -> None:
-    """Refuses a --max_seq_length, of flags or of records, that exceeds the model's positions."""
+    """Raises an `InputError` if the max_seq_length of flags or records is too high."""
     if values.max_seq_length > config.max_position_embeddings:
         raise InputError(
             "--max_seq_length must be at most max_position_embeddings of the configuration"
@@ -227,7 +227,7 @@ def check_length(values: Any, config: EncoderConfig, unless: str = "") -> None:
 
 
 def ascending_numbers(text: str) -> list[int]:
-    """The numbers of a comma-separated list; none unless they ascend, the first at least 1."""
+    """Returns the numbers of a comma-separated list; [] unless they ascend from at least 1."""
     parts = [part.strip() for part in text.split(",")]
     numbers = [int(part) if re.fullmatch(r"\d{1,5}", part) else 0 for part in parts]
     return numbers if numbers == sorted(set(numbers)) and numbers[0] else []
@@ -240,7 +240,7 @@ NO_CONFIG = (
 
 
 def given_config(values: ModelFlags) -> ConfigFile | None:
-    """The `ConfigFile` that a flag names, or None; two are an InputError."""
+    """Returns the `ConfigFile` that a flag names, or None; raises an `InputError` for several."""
     types: dict[str, str | None] = {"config_file": None}
     types |= {e.config_flag: e.name for e in ENCODERS.values() if e.config_flag}
     given = {name: path for name in types if (path := getattr(values, name, None))}
@@ -250,7 +250,7 @@ def given_config(values: ModelFlags) -> ConfigFile | None:
 
 
 def compilation_cache(values: TrainingFlags, gpus: bool) -> str | None:
-    """The folder where XLA keeps what it compiled, or None."""
+    """Returns the folder where XLA keeps compiled code, or None."""
     if values.xla == "off" or values.compilation_cache_dir == "none":
         return None
     default = os.path.join(values.output_dir, "compilation_cache") if gpus else None
@@ -258,7 +258,7 @@ def compilation_cache(values: TrainingFlags, gpus: bool) -> str | None:
 
 
 def read_profile_steps(values: TrainingFlags) -> tuple[int, int]:
-    """The first and the last update to trace; (0, 0) for none."""
+    """Returns the first and the last update to trace; (0, 0) for none."""
     if values.profile_steps is None:
         return 0, 0
     match = re.fullmatch(r"(\d{1,10}),(\d{1,10})", values.profile_steps)
