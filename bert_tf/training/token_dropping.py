@@ -133,7 +133,7 @@ class _ShortRows:
         inputs: BlockInputs,
         training: bool | None = None,
     ) -> Any:
-        """Runs a call like `call_block` on x, [B, T, H] or, after the first short call, [B, K, H]."""
+        """Runs a call like `call_block`; x is [B, T, H], after the first short call [B, K, H]."""
         number, self.call = self.call, self.call + 1
         if number == self.first:
             self.whole = x
