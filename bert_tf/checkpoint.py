@@ -84,7 +84,7 @@ class LoadReport:
 
     checkpoint: str
     loaded: tuple[str, ...]  # variables that were set
-    missing: tuple[str, ...]  # variables that the checkpoint was allowed to lack
+    missing: tuple[str, ...]  # variables that the checkpoint lacks, as allowed
     ignored: tuple[str, ...]  # names in the checkpoint that the model does not have
 
     def __str__(self) -> str:

@@ -63,7 +63,7 @@ def onednn_is_on() -> bool:
     """Returns True if TensorFlow uses its oneDNN kernels.
 
     TF_ENABLE_ONEDNN_OPTS decides; if it is unset, TensorFlow decides by the CPU's instructions.
-    Only a private TensorFlow function knows the decision. If that function is missing, returns
+    Only a private TensorFlow function reports the decision. If that function is missing, returns
     False, which is slower but correct.
     """
     try:

@@ -115,7 +115,7 @@ class DecayOptimizer(keras.optimizers.Optimizer):
 
     Args:
         learning_rate: a float or a `LearningRateSchedule`.
-        weight_decay_rate: the factor of the weight that is added to the update.
+        weight_decay_rate: this times the weight is added to the update.
         exclude_from_weight_decay: regular expressions that are searched in the variables' paths.
     """
 

@@ -236,7 +236,7 @@ def loss_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str,
 
 
 def piece_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """Returns the masked tokens' ids, losses and weights, [B, P] each; arguments of `loss_sums`."""
+    """Returns masked tokens' ids, losses and weights, [B, P] each; arguments as for `loss_sums`."""
     losses = cross_entropy(batch["masked_lm_ids"], outputs["masked_lm_logits"])
     return batch["masked_lm_ids"], losses, batch["masked_lm_weights"]
 
@@ -248,7 +248,7 @@ def _soft_words(outputs, targets, temperature):
 
 
 def pretraining_objective(sentence_objective: str | None) -> Objective:
-    """Returns the objective of masked words and, unless None, pairs named `sentence_objective`."""
+    """Returns the objective of masked words, and of pairs named `sentence_objective` if set."""
     losses = {"masked_lm": LOSSES["masked_lm"]}
     if sentence_objective:
         pairs = dataclasses.replace(LOSSES["next_sentence"], reported_as=sentence_objective)

@@ -22,7 +22,7 @@ SMALLEST_WIDTH = 1e-12
 
 
 def layer_groups(variables: Sequence[Any]) -> dict[str, list[int]]:
-    """Returns name of a layer -> indices of its matrices among the variables.
+    """Returns a dict layer name -> indices of the layer's matrices among the variables.
 
     Biases and layer norms are left out, as their weights are few and around different values.
     Layers of a second network, such as ELECTRA's generator, have the network's name as a prefix.

@@ -55,7 +55,7 @@ class Reporter:
         writes: whether to write files and show progress; False on all workers except the first.
         skipped_before: updates skipped before `start_step`.
         weight_norm: a function without arguments, called once per point; or None.
-        time_budget: shows the progress as time of this budget; None shows it in updates.
+        time_budget: the budget whose spent time is shown as progress; None: updates are shown.
 
     Attributes:
         skipped: updates skipped since the run began, as far as metrics have been fetched.

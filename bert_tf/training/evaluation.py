@@ -139,11 +139,11 @@ class RecordsEvaluator:
         """Runs over the records once.
 
         Returns:
-            A dict as in google-research/bert's estimator: "loss", NAME_loss and NAME_accuracy
-            of each loss, for example "masked_lm_loss", the objective's shares, and
-            "examples", the number of sentence pairs (or records, if they have no sentence labels).
-            Unlike there, every record counts once, the loss is the mean over all predictions, and
-            losses without predictions in the records are omitted.
+            A dict as in google-research/bert's estimator: "loss", NAME_loss and NAME_accuracy of
+            each loss, for example "masked_lm_loss", the objective's shares, and "examples", the
+            number of sentence pairs (or records, if they have no sentence labels). Unlike there,
+            every record counts once, the loss is the mean over all predictions, and losses without
+            predictions in the records are omitted.
         """
         sums = []
         shown, batches = is_chief(self.strategy), -(-self.records // self.batch_size)
@@ -163,7 +163,7 @@ class RecordsEvaluator:
         return self._results(total)
 
     def illustrations(self) -> Illustrations:
-        """Shows the best guesses for some masked words; nothing without a tokenizer or guesses."""
+        """Returns the best guesses for some masked words; empty without a tokenizer or guesses."""
         if self.tokenizer is None or "masked_lm" not in self.objective.losses:
             return NO_ILLUSTRATIONS
         records = first_records(self.files, self.record_format, self.model.config, SHOWN_SENTENCES)

@@ -47,7 +47,7 @@ class TrainingConfig(StepConfig):
     save_summary_steps: int = 100  # updates between two points on TensorBoard
     eval_every_steps: int = 0  # updates between two evaluations; 0 for one at the end
     patience: int = 0  # consecutive evaluations without a new best that end training; 0: never
-    max_bad_steps: int = 10  # the maximum of consecutive steps with non-finite loss or gradient
+    max_bad_steps: int = 10  # allowed consecutive steps with a non-finite loss or gradient
     # The first and the last update to trace; (0, 0) for none.
     profile_steps: tuple[int, int] = (0, 0)
     xla: str = "auto"  # or "on" or "off"

@@ -40,8 +40,8 @@ def choose_precision(name: str | None) -> str:
 
     None is float32. "auto" is bfloat16 if the hardware multiplies it faster than float32;
     "bfloat16" warns if it does not. Without bfloat16 instructions a GPU emulates them, and on a CPU
-    TensorFlow's own kernels truncate sums that the hardware would round: the error is twice as
-    large and towards zero, and both are slower than float32.
+    TensorFlow's own kernels truncate sums that the hardware would round, which doubles the error,
+    biases it towards zero, and is slower than float32.
     """
     if name is None or name in ("float32", "float16"):
         return name or "float32"

@@ -58,7 +58,7 @@ class TrainingState:
     time_budget: TimeBudget | None = None
     token_dropping: TokenDropping | None = None
     step: int = 0  # the number of updates, including skipped ones
-    skipped: int = 0  # the updates skipped because loss or gradient was not finite
+    skipped: int = 0  # how many updates were skipped because loss or gradient was not finite
     evaluated: int = 0  # the step of the newest evaluation
     # None before training and in checkpoints of Google's code.
     order: DataOrder | None = None

@@ -303,7 +303,7 @@ class TrainingStep:
         return {name: tf.reshape(v, [-1, *v.shape[2:]]) for name, v in outputs.items()}  # [B, ...]
 
     def _split(self, batch):
-        """Returns a function from a number to that microbatch of a replica's batch.
+        """Returns a function that maps a number to that microbatch of a replica's batch.
 
         Its features are [B / M, ...]; features of the whole global batch are in each, unchanged.
         """

@@ -186,7 +186,7 @@ _CODE_TEXTS = (
 
 
 def is_about_xla(error: tf.errors.OpError) -> bool:
-    """Returns True if an error of a compiled function may not occur without XLA."""
+    """Returns True if an error of a compiled function may go away without XLA."""
     if isinstance(error, _OTHER_ERRORS):
         return False
     if any(text in error.message for text in _CODE_TEXTS):
