@@ -1,10 +1,10 @@
-"""BERT, the parts that ALBERT shares with it, and what trains both; open model first."""
+"""The BERT model, the layers ALBERT shares with it, and the training code; open model first."""
 
 from typing import TYPE_CHECKING
 
 from bert_common.lazy_names import load_lazily
 
-# Loaded when first used, so that reading a configuration does not import TensorFlow.
+# Loaded on first use, so that reading a configuration does not import TensorFlow.
 _HOMES = {
     "BertConfig": "bert_tf.config",
     "BertModel": "bert_tf.model",
@@ -17,7 +17,7 @@ _HOMES = {
 
 __all__ = list(_HOMES)
 
-if TYPE_CHECKING:  # checkers of types do not run __getattr__
+if TYPE_CHECKING:  # type checkers do not run __getattr__
     from bert_tf.checkpoint import load_google_checkpoint as load_google_checkpoint
     from bert_tf.config import BertConfig as BertConfig
     from bert_tf.model import BertModel as BertModel

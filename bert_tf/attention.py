@@ -1,7 +1,7 @@
-"""Scaled dot-product attention as a function, with the bias that says who may attend to whom.
+"""Scaled dot-product attention as a function, with the bias that masks keys.
 
-`attention` knows nothing of layers: plain tensors in, a plain tensor out. `BertModel`,
-`AlbertModel` and `TransformerBlock` take any function with its arguments as `attention_function`.
+`attention` takes and returns plain tensors, without layers. `BertModel`, `AlbertModel` and
+`TransformerBlock` accept any function with the same arguments as `attention_function`.
 
 Shapes: B batch, T tokens (keys), Q queries, N heads, D head size.
 """
@@ -14,8 +14,8 @@ from keras import ops
 
 from bert_tf.dropout import dropout
 
-# Added to the scores of masked keys: as bert/modeling.py, finite, so that a row that is
-# masked throughout still has a softmax.
+# Added to the scores of masked keys. It is finite, as in bert/modeling.py, so that a fully masked
+# row still has a softmax.
 MASKED_SCORE = -10000.0
 
 
@@ -31,24 +31,24 @@ def attention(
 ) -> Any:
     """Attends from every query to all keys, in each head (arXiv:1706.03762, section 3.2.1).
 
-    softmax(query key^T / sqrt(D) + bias) value, with dropout on the softmax.
+    Computes softmax(query key^T / sqrt(D) + bias) value, with dropout on the softmax.
 
     Args:
-        query: [B, N, Q, D], in the precision that the products are computed in.
-        key, value: [B, N, T, D], likewise.
-        bias: what `attention_bias` returns, the rows of these queries: [B, 1, 1 or Q, T].
+        query: [B, N, Q, D], in the precision of the matrix products.
+        key, value: [B, N, T, D], in the same precision.
+        bias: the queries' rows of an `attention_bias`, [B, 1, 1 or Q, T].
         dropout_rate: the share of the probabilities that is dropped.
-        dropout_seed: two integers, as `bert_tf.dropout.dropout` takes them; None for no dropout.
-        return_probabilities: whether to return the probabilities too. Training never asks for
+        dropout_seed: two integers, the seed of `bert_tf.dropout.dropout`; None for no dropout.
+        return_probabilities: whether to return the probabilities too. Training never requests
             them, so a replacement for this function need not take this argument.
 
     Returns:
-        The context [B, N, Q, D]; with the probabilities [B, N, Q, T], before dropout, if asked for.
+        The context [B, N, Q, D], and the probabilities [B, N, Q, T] before dropout if requested.
     """
-    # The query is scaled, as Q * D numbers are fewer than Q * T scores.
+    # The query is scaled because Q * D numbers are fewer than Q * T scores.
     query = query * (1.0 / math.sqrt(query.shape[-1]))
     scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, Q, T]
-    # The softmax is computed in float32 at least, whatever the products are computed in.
+    # The softmax needs at least float32, whatever the precision of the products.
     precise = keras.backend.result_type(scores.dtype, "float32")
     scores = ops.cast(scores, precise) + ops.cast(bias, precise)
     probabilities = ops.cast(ops.softmax(scores, axis=-1), query.dtype)
@@ -58,11 +58,11 @@ def attention(
 
 
 def attention_bias(input_mask: Any, segment_index: Any = None) -> Any:
-    """Makes the bias on the scores that keeps a token to its own sequence.
+    """Computes the bias on the scores that restricts each token to its own sequence.
 
     Args:
         input_mask: [B, T] integers, 1 for a token and 0 for padding.
-        segment_index: [B, T] integers: which sequence of a packed row a token belongs to; None
+        segment_index: [B, T] integers, the index of each token's sequence in a packed row; None
             for rows of one sequence.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What a `bert_tf.layers.TransformerBlock` costs: weights, operations, memory; without Keras.
+"""Computes the weights, operations and memory of a `TransformerBlock`, without importing Keras.
 
 Shapes: B examples of T tokens, H hidden, I intermediate, N heads, Q queries.
 """
@@ -10,23 +10,23 @@ if TYPE_CHECKING:  # it imports this module
 
 
 class TransformerBlockCosts:
-    """The block's costs, counted in its code, for a configuration of any size.
+    """The costs of a block of any size, counted in the code of `bert_tf.layers.TransformerBlock`.
 
-    The block has these members, and so has its configuration, as `block`: estimates ask them.
+    The block inherits these members; estimates read them from its configuration's `block`.
     """
 
-    # Arrays that it keeps for its gradient: [B, T, H], [B, T, I] and [B, N, T, T].
+    # Arrays that a block keeps for its gradient: [B, T, H], [B, T, I] and [B, N, T, T].
     KEPT = {"hidden": 12, "intermediate": 4, "scores": 3}
 
-    # Arrays that it holds at a time where nothing is kept, in attention and in the feed-forward
-    # part. With them BERT-base's estimates are 7 and 12 % above the peaks measured on a CPU, 32
-    # rows of 512 and of 128 in float32.
+    # Arrays that exist at the same time in attention and in the feed-forward part if none is kept.
+    # They put BERT-base's estimates 7 and 12 % above the peaks measured on a CPU for 32 rows of 512
+    # and of 128 in float32.
     IN_ATTENTION = {"hidden": 4, "scores": 2}
     IN_FEED_FORWARD = {"hidden": 3, "intermediate": 4}
 
     @staticmethod
     def shapes(config: "EncoderConfig") -> dict[str, list[int]]:
-        """Shapes that tell the sizes of a block in a file, by our names of weights inside it."""
+        """Returns the shapes that reveal a block's sizes in a file, by our names of its weights."""
         return {"intermediate/kernel": [config.hidden_size, config.intermediate_size]}
 
     @staticmethod
@@ -37,10 +37,10 @@ class TransformerBlockCosts:
 
     @staticmethod
     def flops(config: "EncoderConfig", length: int, queries: int) -> int:
-        """The operations of a forward pass over T tokens whose output is computed at Q of them."""
+        """Counts the operations of a forward pass over T tokens with outputs at Q of them."""
         h = config.hidden_size
-        # Of a query: its projection, the one after attention, the two of the feed-forward part; its
-        # scores with all keys, and the sum of the values.
+        # Per query: its projection, the projection after attention, both of the feed-forward part,
+        # the scores with all keys and the weighted sum of the values.
         query = 4 * h * h + 4 * h * config.intermediate_size + 4 * length * h
         keys_and_values = 4 * h * h * length
         return queries * query + keys_and_values

@@ -1,13 +1,13 @@
-"""Attention whose scores exist for one block of queries at a time, forward and backward.
+"""Attention that computes the scores of one block of queries at a time, forward and backward.
 
 `blockwise_attention` takes the arguments of `bert_tf.attention.attention` and returns the same
-numbers, dropout included. That one keeps arrays of B x N x Q x T for its gradient; this one keeps
-query, key and value, and computes the scores of each block again (Rabe and Staats,
-arXiv:2112.05682, section 3; FlashAttention, arXiv:2205.14135, section 3.1). A block has whole rows
-of scores, so its softmax needs no running maximum, as it would with blocks of keys. XLA holds the
-scores of one block; without it, TensorFlow may begin up to ten (`tf.while_loop`).
+numbers, dropout included. While `attention` keeps arrays of B x N x Q x T for its gradient,
+`blockwise_attention` keeps query, key and value, and recomputes each block's scores (Rabe and
+Staats, arXiv:2112.05682, section 3; FlashAttention, arXiv:2205.14135, section 3.1). A block has
+whole rows of scores, so its softmax needs no running maximum, unlike with blocks of keys. XLA holds
+the scores of one block; without XLA, TensorFlow may run up to ten in parallel (`tf.while_loop`).
 
-Shapes: B batch, T tokens (keys), Q queries, N heads, D head size, S blocks, C queries of a block.
+Shapes: B batch, T tokens (keys), Q queries, N heads, D head size, S blocks, C queries per block.
 """
 
 import math
@@ -25,7 +25,7 @@ from bert_tf.names import ATTENTION_NAMES, BLOCK_QUERIES, is_blockwise
 def blockwise_attention(
     query: Any, key: Any, value: Any, bias: Any, dropout_rate: float = 0.0, dropout_seed: Any = None
 ) -> Any:
-    """`bert_tf.attention.attention` with memory linear in the number of keys.
+    """Computes `bert_tf.attention.attention` with memory linear in the number of keys.
 
     No gradient flows into the bias.
     """
@@ -54,7 +54,7 @@ def blockwise_attention(
 
 
 def automatic_attention(query: Any, key: Any, *arguments: Any) -> Any:
-    """`blockwise_attention` for rows of `BLOCKWISE_TOKENS` and more, else `attention`."""
+    """Uses `blockwise_attention` for rows of at least `BLOCKWISE_TOKENS`, else `attention`."""
     function = blockwise_attention if is_blockwise("auto", key.shape[2]) else attention
     return function(query, key, *arguments)
 
@@ -64,10 +64,10 @@ ATTENTION_FUNCTIONS = dict(zip(ATTENTION_NAMES, _FUNCTIONS, strict=True))
 
 
 def _gradient(blocks, split, key, value, upstream):
-    """The gradients of query, key and value.
+    """Computes the gradients of query, key and value.
 
-    `split` is the query times `blocks.scale`, [S, B, N, C, D], `upstream` the gradient of the
-    context, likewise; key and value are [B, N, T, D].
+    `split` is the query times `blocks.scale`, and `upstream` the gradient of the context, both
+    [S, B, N, C, D]; key and value are [B, N, T, D].
     """
 
     def run(i, totals):
@@ -82,7 +82,7 @@ def _gradient(blocks, split, key, value, upstream):
         of_key = of_key + _transposed_product(of_scores, split[i])  # [B, N, T, D]
         return of_query, of_key, of_value
 
-    # Sums over blocks are float32 at least, as a product of whole arrays adds them up.
+    # Sums over blocks are float32 at least, like the sums inside a product of whole arrays.
     precise = keras.backend.result_type(key.dtype, "float32")
     zeros = ops.zeros(ops.shape(key), precise)  # [B, N, T, D]
     totals = (ops.zeros_like(split), zeros, zeros)
@@ -91,9 +91,9 @@ def _gradient(blocks, split, key, value, upstream):
 
 
 class _Blocks:
-    """How the queries are split, and what the scores depend on besides query and key.
+    """Splits the queries, and holds the inputs of the scores other than query and key.
 
-    There are `count` blocks, the last one filled up; `scale` multiplies query times key.
+    There are `count` blocks, the last one padded; `scale` multiplies query times key.
     """
 
     def __init__(self, query, key, bias, dropout_rate, dropout_seed):
@@ -109,7 +109,7 @@ class _Blocks:
         self.rows = first[:, :, None] + block  # [B, N, C], the rows of the first block
 
     def split(self, x):
-        """[B, N, Q, W] -> [S, B, N, C, W], zeros after the last query."""
+        """Splits [B, N, Q, W] into [S, B, N, C, W], with zeros after the last query."""
         batch, heads, _, width = ops.shape(x)
         missing = self.count * BLOCK_QUERIES - self.queries
         x = ops.pad(x, ((0, 0), (0, 0), (0, missing), (0, 0)))  # [B, N, S * C, W]
@@ -117,7 +117,7 @@ class _Blocks:
         return ops.transpose(x, (2, 0, 1, 3, 4))
 
     def joined(self, x):
-        """[S, B, N, C, W] -> [B, N, Q, W]: the inverse of `split`."""
+        """Joins [S, B, N, C, W] to [B, N, Q, W]; the inverse of `split`."""
         _, batch, heads, _, width = ops.shape(x)
         x = ops.transpose(x, (1, 2, 0, 3, 4))  # [B, N, S, C, W]
         return ops.reshape(x, (batch, heads, self.count * BLOCK_QUERIES, width))[
@@ -125,9 +125,9 @@ class _Blocks:
         ]
 
     def probabilities(self, i, query, key):
-        """The probabilities of block `i` with dropout, and the softmax in float32 before it.
+        """Returns the probabilities of block `i` after dropout, and its float32 softmax before it.
 
-        Takes its queries times `scale`, [B, N, C, D], and [B, N, T, D]; returns [B, N, C, T] each.
+        Takes the block's queries times `scale`, [B, N, C, D], and the keys, [B, N, T, D].
         """
         scores = ops.matmul(query, _transpose(key))  # [B, N, C, T]
         precise = keras.backend.result_type(scores.dtype, "float32")
@@ -136,21 +136,21 @@ class _Blocks:
         return self.dropped(i, ops.cast(softmax, query.dtype)), softmax
 
     def dropped(self, i, x):
-        """`dropout` of [B, N, C, T]: the part of block `i` in the mask of the whole."""
+        """Applies block `i`'s part of the whole dropout mask to x [B, N, C, T]."""
         return dropout(x, self.rate, self.seed, self.rows + i * BLOCK_QUERIES)
 
 
 def _transpose(x):
-    """[..., T, D] -> [..., D, T]."""
+    """Transposes [..., T, D] to [..., D, T]."""
     return ops.swapaxes(x, -1, -2)
 
 
 def _transposed_product(x, y):
-    """[B, N, C, T] and [B, N, C, D] -> [B, N, T, D] float32, a sum over the block's queries."""
+    """Sums over queries: [B, N, C, T] and [B, N, C, D] -> [B, N, T, D], in float32 at least."""
     precise = keras.backend.result_type(x.dtype, "float32")
     return ops.cast(ops.matmul(_transpose(x), y), precise)
 
 
 def _replace(blocks, i, block):
-    """The blocks [S, ...] with another one at `i`."""
+    """Returns the blocks [S, ...] with the block at `i` replaced."""
     return ops.scatter_update(blocks, ops.reshape(i, (1, 1)), block[None])

@@ -1,8 +1,7 @@
-"""Converts models to Google's checkpoints, in both directions, by a table of names.
+"""Reads and writes models as Google's checkpoints, using tables of variable names.
 
-A checkpoint is TensorFlow's own format (PREFIX.index, PREFIX.data-00000-of-00001, an empty
-PREFIX.meta), holding Google's variable names: tools made for Google's files can read what this
-project writes.
+A checkpoint is in TensorFlow's own format (PREFIX.index, PREFIX.data-00000-of-00001, an empty
+PREFIX.meta) with Google's variable names, so that tools for Google's files can read it.
 """
 
 import dataclasses
@@ -30,35 +29,35 @@ from bert_tf.config import EncoderConfig, unseen_differences
 from bert_tf.names import REPLACED_TOKENS_NAMES
 from bert_tf.optimization import OPTIMIZERS, DecayOptimizer
 
-# Heads that a checkpoint may hold beyond a model, as regular expressions. Those of downstream
-# tasks, where a new one is added, are ignored by every model that lacks them.
+# Heads in a checkpoint that a model may lack, as regular expressions. Heads of downstream tasks,
+# including new ones added here, are ignored by every model that lacks them.
 TASK_HEAD_NAMES = r"^output_(weights|bias)$|^cls/squad/|^(start_logits|end_logits|answer_class)/"
-# Those of pre-training are ignored only by a model that has none of them, such as an encoder.
+# Pre-training heads are ignored only by a model that has none of them, such as an encoder.
 HEAD_NAMES = r"^cls/(predictions|seq_relationship)/"
 
-# How Google's name of an encoder's table of pieces ends, after the stem of all its names.
+# The end of Google's name of an encoder's token embeddings, after the stem of all its names.
 TABLE = "embeddings/word_embeddings"
 
-# What TensorFlow's reader raises on a damaged file, depending on where the damage is.
+# The errors of TensorFlow's reader for a damaged file, depending on where the damage is.
 _READ_ERRORS = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
 
-# At most this many mismatches between a checkpoint and the model are listed.
+# The maximum number of listed mismatches between a checkpoint and the model.
 SHOWN_PROBLEMS = 20
 
 STEP_NAME = "global_step"
 
-# What a training checkpoint of this project may hold beside weights, slots and step.
+# Variables that this project's training checkpoints may hold besides weights, slots and step.
 COUNTERS = (
     "skipped_steps", "evaluated_step", "data_order", "loss_scale", "loss_scale_good_steps",
     "spent_seconds", "token_losses",
 )  # fmt: skip
 
-# Ignored by every model, like the slots of the optimizers.
+# Ignored by every model, like the optimizers' slots.
 COUNTER_NAMES = rf"^({'|'.join((STEP_NAME, *COUNTERS))})$|^loss_scale"
 
 
 class DamagedCheckpoint(InputError):
-    """A checkpoint that exists, but cannot be read completely."""
+    """Raised when a checkpoint exists but cannot be read completely."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,27 +65,27 @@ class CheckpointArrays:
     """The arrays of a checkpoint of any format, by Google's names."""
 
     source: str  # the file or folder, for messages
-    shapes: Mapping[str, Sequence[int]]  # a dict: Google's name -> the array's shape
-    # A function of a name that returns the array; raises `InputError`.
+    shapes: Mapping[str, Sequence[int]]  # Google's name -> the array's shape
+    # Returns the array of a name, or raises `InputError`.
     read: Callable[[str], np.ndarray]
-    # Parts, as of `part_names`, that files of this format may lack, whatever the model.
+    # Parts in the sense of `part_names` that files of this format may lack for any model.
     optional: tuple[str, ...] = ()
-    # What the file holds that no model needs, by the file's own names.
+    # The file's own names of arrays that no model needs.
     ignored: tuple[str, ...] = ()
-    # The configuration beside the file, where its format always has one.
+    # The configuration stored with the file, if its format always has one.
     config: EncoderConfig | None = None
-    # Regular expressions for the beginnings of names that models without them ignore.
+    # Regular expressions for the beginnings of names that models without these heads ignore.
     heads: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class LoadReport:
-    """What loading a checkpoint did, in Google's names."""
+    """The result of loading a checkpoint, in Google's names."""
 
     checkpoint: str
     loaded: tuple[str, ...]  # variables that were set
-    missing: tuple[str, ...]  # variables that the checkpoint lacks, as the caller allowed
-    ignored: tuple[str, ...]  # what the checkpoint holds beyond the model
+    missing: tuple[str, ...]  # variables that the checkpoint lacks, as allowed
+    ignored: tuple[str, ...]  # names in the checkpoint that the model does not have
 
     def __str__(self) -> str:
         text = f"{self.checkpoint}: {len(self.loaded)} variables loaded"
@@ -96,16 +95,16 @@ class LoadReport:
 
 
 def google_variables(model: Any) -> dict[str, Any]:
-    """The model's weights by Google's names, in the order of the model's weights.
+    """Returns a dict of Google's name -> the model's weight, in the order of the weights.
 
     The model has a table `google_names` (our path below the model's name -> Google's name; `{...}`
-    stands for text without a slash), and perhaps `networks` with one each. A weight that no table
-    names is a KeyError, a bug of the model.
+    stands for text without a slash), and so have its `networks`, if any. A weight that is in no
+    table raises a KeyError, as it is a bug of the model.
     """
     parts = (model, *getattr(model, "networks", ()))
     tables = {part.name: part.google_names for part in parts}
     variables = {}
-    for variable in model.weights:  # those that Keras does not train too
+    for variable in model.weights:  # including those that Keras does not train
         owner, path = variable.path.split("/", 1)
         name = google_name(path, tables[owner])
         if name is None:
@@ -115,17 +114,17 @@ def google_variables(model: Any) -> dict[str, Any]:
 
 
 def part_names(model: Any, *parts: str) -> list[str]:
-    """Google's names of the weights of some parts of a model, whatever its tables call them.
+    """Returns Google's names of the weights in some parts of a model.
 
-    A part is a layer of the model or of its encoder, such as "pooler", or another of its networks,
-    by our names for them.
+    A part is our name of a layer of the model or its encoder, such as "pooler", or of another of
+    the model's networks.
     """
     variables = google_variables(model).items()
     return [name for name, v in variables if not {*parts}.isdisjoint(v.path.split("/")[:2])]
 
 
 def google_name(path: str, table: Mapping[str, str]) -> str | None:
-    """Google's name of a weight, by the row of a table that its path matches; None without one."""
+    """Returns Google's name of the weight at `path`; None if no row of the table matches."""
     for ours, googles in table.items():
         pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(ours))
         match = re.fullmatch(pattern, path)
@@ -135,7 +134,7 @@ def google_name(path: str, table: Mapping[str, str]) -> str | None:
 
 
 def open_checkpoint(prefix: str) -> Any:
-    """Opens a checkpoint: InputError if there is none, `DamagedCheckpoint` if it is unreadable."""
+    """Opens a checkpoint; raises InputError if missing, `DamagedCheckpoint` if unreadable."""
     if not exists(prefix):
         raise InputError(f"a checkpoint needs a file {prefix}.index. Received: no such file")
     try:
@@ -154,7 +153,7 @@ def _open(prefix):
 
 
 def read_tensor(reader: Any, prefix: str, name: str) -> np.ndarray:
-    """Reads one array of an open checkpoint; a `DamagedCheckpoint` names the file."""
+    """Reads an array of an open checkpoint; raises a `DamagedCheckpoint` that names the file."""
     try:
         return reader.get_tensor(name)
     except _READ_ERRORS as error:
@@ -164,12 +163,12 @@ def read_tensor(reader: Any, prefix: str, name: str) -> np.ndarray:
 
 
 def google_arrays(prefix: str, stems: Sequence[str] = ()) -> CheckpointArrays:
-    """The arrays of a checkpoint that Google or this project made; errors as of `open_checkpoint`.
+    """Opens the arrays of a checkpoint by Google or this project; raises like `open_checkpoint`.
 
     Args:
-        stems: how the names of an encoder's weights begin, for example "bert/". Other names, as of
-            "module/bert/embeddings/word_embeddings", where a model was part of another one, are
-            read as such, with a warning; none: names stay as they are.
+        stems: the prefixes of the encoder's names, for example "bert/". A different prefix of a
+            model that was part of another one, such as "module/bert/", is replaced by a stem, with
+            a warning. Without stems, names are unchanged.
     """
     reader = open_checkpoint(prefix)
     shapes = reader.get_variable_to_shape_map()
@@ -183,7 +182,7 @@ def google_arrays(prefix: str, stems: Sequence[str] = ()) -> CheckpointArrays:
             f"{stem!r}",
             stacklevel=2,
         )
-        # Before the heads' names too.
+        # The heads' names have this prefix too.
         outer = other.removesuffix(stem) if other.endswith(f"/{stem}") else ""
         names = {
             stem + name.removeprefix(other)
@@ -204,7 +203,7 @@ def google_arrays(prefix: str, stems: Sequence[str] = ()) -> CheckpointArrays:
 
 
 def _ignored_patterns(variables, optimizers):
-    """Regular expressions for what the optimizers and other models may add to a checkpoint."""
+    """Returns regular expressions for names that optimizers and other models add to checkpoints."""
     suffixes = {slot.suffix for optimizer in optimizers for slot in optimizer.slots.values()}
     patterns = [COUNTER_NAMES, TASK_HEAD_NAMES, f"^{REPLACED_TOKENS_NAMES}"]
     patterns += [f"/{re.escape(suffix)}$" for suffix in suffixes]
@@ -216,21 +215,21 @@ def _ignored_patterns(variables, optimizers):
 def load_google_checkpoint(
     model: Any, checkpoint_prefix: str, allow_missing: Sequence[str] = (), *, optimizer: Any = None
 ) -> LoadReport:
-    """Sets a model's weights from a checkpoint that Google or this project made.
+    """Sets a model's weights from a checkpoint by Google or this project.
 
     Args:
-        model: a BertModel, an AlbertModel, or a model around one of them. An encoder by itself
-            ignores the heads of any objective in the file.
+        model: an encoder, such as a BertModel or an AlbertModel, or a model around one. A bare
+            encoder ignores the heads of any objective in the file.
         checkpoint_prefix: for example "uncased_L-12_H-768_A-12/bert_model.ckpt".
         allow_missing, optimizer: as in `load_arrays`.
 
     Raises:
-        InputError: no such checkpoint, or as `load_arrays`.
+        InputError: no such checkpoint, or as in `load_arrays`.
     """
     tables = [name for name in google_variables(model) if name.endswith(TABLE)]
     stems = [name.removesuffix(TABLE) for name in tables]
     arrays = google_arrays(checkpoint_prefix, stems)
-    if stems and not hasattr(model, "encoder"):  # what does not begin so is of a head, of any kind
+    if stems and not hasattr(model, "encoder"):  # any name without a stem belongs to some head
         heads = rf"(?!{'|'.join(map(re.escape, stems))})"
         arrays = dataclasses.replace(arrays, heads=(heads,))
     return load_arrays(model, arrays, allow_missing, optimizer=optimizer)
@@ -243,17 +242,17 @@ def load_arrays(
     *,
     optimizer: DecayOptimizer | None = None,
 ) -> LoadReport:
-    """Sets the weights of an encoder, or of a model around one.
+    """Sets the weights of an encoder, or of a model around one, from arrays.
 
     Args:
-        allow_missing: prefixes of Google's names whose variables the arrays may lack, for
+        allow_missing: prefixes of Google's names for variables that the arrays may lack, for
             example ("cls/",) for a checkpoint without the pre-training heads.
-        optimizer: its slots are ignored, as are the slots of `OPTIMIZERS`.
+        optimizer: an optimizer whose slots are ignored, like the slots of `OPTIMIZERS`.
 
     Raises:
-        InputError: variables that are missing, unexpected, or of another shape, listed in one
-            message (`SHOWN_PROBLEMS` of them) before any weight is changed; or an
-            `allow_missing` that matches no name.
+        InputError: variables are missing, unexpected or have a different shape (one message lists
+            up to `SHOWN_PROBLEMS` of them, before any weight is changed), or a prefix in
+            `allow_missing` matches no name.
     """
     shapes = arrays.shapes
     variables = google_variables(model)
@@ -278,7 +277,7 @@ def load_arrays(
         shown = ", ".join(sorted(shapes)[:3]) or "nothing"
         problems = [f"none of the {len(needed)} variables, such as {needed[0]}, but {shown}, ..."]
         unused = []
-    else:  # a search for the nearest of all names takes seconds
+    else:  # only for the shown names, as a search for all of them takes seconds
         near = {name: _nearest(name, unused) for name in needed[:SHOWN_PROBLEMS]}
         problems = [f"- {name}: missing{near.get(name, '')}" for name in needed]
     problems += [f"+ {name} {shapes[name]}: not part of the model" for name in unused]
@@ -303,7 +302,7 @@ def load_arrays(
 
 
 def _begin_anew(model, needed, loaded):
-    """What a message adds where heads of pre-training alone are missing; "" otherwise."""
+    """Returns a hint for the message if only pre-training heads are missing; "" otherwise."""
     of_encoder = google_variables(getattr(model, "encoder", model))
     if any(name in of_encoder or re.search(TASK_HEAD_NAMES, name) for name in needed):
         return ""
@@ -316,13 +315,13 @@ def _begin_anew(model, needed, loaded):
 
 
 def _nearest(name, others):
-    """Finds the name among others that is most like a missing one, for a message."""
+    """Returns the name most similar to a missing one, in words for a message."""
     found = difflib.get_close_matches(name, others, 1, 0.8)
     return f" (the file has {found[0]})" if found else ""
 
 
 def _warn_of_another_network(model, arrays):
-    """Warns where the weights' own configuration differs in what no shape shows."""
+    """Warns if the weights' own configuration differs in fields that no shape reveals."""
     config = getattr(model, "encoder", model).config
     for field in unseen_differences(config, arrays.config or config):
         mine, theirs = (getattr(c, field) for c in (config, arrays.config))
@@ -334,14 +333,14 @@ def _warn_of_another_network(model, arrays):
 
 
 def write_arrays(prefix: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes a checkpoint file from arrays: to a temporary name, read back, then renamed.
+    """Writes arrays to a checkpoint under a temporary name, reads it back and renames it.
 
-    The prefix is the final name without ".index", which no file has if writing fails (OSError).
+    `prefix` is the final name without ".index". If writing fails (OSError), no file has that name.
     """
     temporary = f"{prefix}.tmp-{os.getpid()}"
     names = sorted(arrays)
     try:
-        with tf.device("CPU:0"):  # not through a GPU's memory
+        with tf.device("CPU:0"):  # avoids a GPU's memory
             tf.raw_ops.SaveV2(
                 prefix=temporary,
                 tensor_names=names,
@@ -362,6 +361,6 @@ def write_arrays(prefix: str, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def save_google_checkpoint(model: Any, checkpoint_prefix: str) -> None:
-    """Writes a model's weights under Google's names, for any tool that reads Google's files."""
+    """Writes a model's weights under Google's names, for tools that read Google's files."""
     arrays = {name: np.asarray(v.value) for name, v in google_variables(model).items()}
     write_arrays(checkpoint_prefix, arrays)

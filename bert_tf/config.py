@@ -10,11 +10,11 @@ from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 from bert_tf.block_costs import TransformerBlockCosts
 
-# Keys of published configuration files that are no fields here, with the only value that this model
-# supports; ANY for a key that nothing has ever read. The pooler's keys describe no existing pooler.
+# Keys of published configuration files that are not fields here -> the only value that this model
+# supports, or ANY for a key that no code ever read. No pooler matches the pooler's keys.
 ANY = object()
 COMMON_KEYS = {
-    # Of Google's multilingual and Chinese models, and of the Chinese ALBERTs made after them.
+    # Used by Google's multilingual and Chinese models, and by Chinese ALBERTs derived from them.
     "directionality": "bidi",
     "pooler_fc_size": ANY,
     "pooler_num_attention_heads": ANY,
@@ -32,24 +32,24 @@ TRANSFORMERS_KEYS = (
     "position_embedding_type", "torch_dtype", "transformers_version", "use_cache",
 )  # fmt: skip
 
-# The largest int32: no size of a model comes near it.
+# The largest int32, which no size of a real model comes near.
 LARGEST_SIZE = 2**31 - 1
-# As many as the deepest published transformer has (arXiv:2203.00555); more is a mistake that would
-# take hours to build.
+# The depth of the deepest published transformer (arXiv:2203.00555); a larger number is a mistake
+# and would take hours to build.
 MOST_LAYERS = 1000
 
-# As bert/modeling.py get_activation, whose "gelu" is the tanh form: "gelu_tanh" is the same, and
-# "gelu_erf" the form with the error function.
+# As in get_activation of bert/modeling.py, whose "gelu" is the tanh form. "gelu_tanh" is the same,
+# and "gelu_erf" is the form with the error function.
 ACTIVATION_NAMES = ("linear", "relu", "gelu", "gelu_tanh", "gelu_erf", "tanh")
 
-# Added to the variance in a layer norm; tf.contrib.layers.layer_norm, which google-research/bert
-# calls. Some models of transformers have another one.
+# Added to the variance in a layer norm, from tf.contrib.layers.layer_norm, which
+# google-research/bert calls. Some models of transformers use a different value.
 LAYER_NORM_EPSILON = 1e-12
 
 # The columns of a table of published sizes.
 PRESET_SIZES = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
 
-# google-research/bert README; the small ones are of "Well-Read Students Learn Better",
+# From google-research/bert's README; the small sizes are from "Well-Read Students Learn Better",
 # arXiv:1908.08962, table 2.
 PRESETS = {
     "tiny": (2, 128, 2, 512),
@@ -63,16 +63,15 @@ PRESETS = {
 
 @dataclasses.dataclass(frozen=True)
 class EncoderConfig:
-    """The base of the configurations of all encoders, which declare the fields themselves.
+    """The base class of all encoders' configurations, which declare the fields themselves.
 
     Attributes:
-        published_keys: keys of published files that are no fields: key -> the value that it must
-            have, or `ANY`.
+        published_keys: keys of published files that are not fields -> the required value, or `ANY`.
         presets: name of a published size -> its `PRESET_SIZES`.
-        preset_changes: the other fields in which published sizes differ from the defaults, by name.
-        block: what a block of such a model costs; the block's own class imports Keras. Every
-            class states it, as another class's block may cost something else.
-        has_pooler: whether a layer reads [CLS] for what a whole text is.
+        preset_changes: name of a published size -> other fields that differ from the defaults.
+        block: the costs of a block, in a separate class because the block's own imports Keras.
+            Every subclass must state it, as its block may have different costs.
+        has_pooler: whether a layer on top of [CLS] represents the whole text.
     """
 
     if TYPE_CHECKING:  # each subclass has its own defaults, and its own order
@@ -110,7 +109,7 @@ class EncoderConfig:
                 raise InputError(
                     f"num_hidden_layers must be at most {MOST_LAYERS}. Received: {value}"
                 )
-            # Not math.isfinite, which an integer of 400 digits is too large for.
+            # Not math.isfinite, which raises an OverflowError for an integer of 400 digits.
             if field.type is float and (
                 type(value) not in (int, float) or not abs(value) <= sys.float_info.max
             ):
@@ -129,7 +128,7 @@ class EncoderConfig:
                 "hidden_size must be a multiple of num_attention_heads. Received: "
                 f"hidden_size={self.hidden_size}, num_attention_heads={self.num_attention_heads}"
             )
-        # An empty name means none, and case is ignored: as bert/modeling.py get_activation.
+        # As in get_activation of bert/modeling.py, an empty name means none and case is ignored.
         act = self.hidden_act
         if act not in (None, "") and str(act).lower() not in ACTIVATION_NAMES:
             raise InputError(
@@ -139,7 +138,7 @@ class EncoderConfig:
 
     @property
     def embedding_size(self) -> int:
-        """The width of the embedding tables: the hidden size, where it is no field."""
+        """The width of the embedding tables: the hidden size, unless a subclass has a field."""
         return self.hidden_size
 
     @property
@@ -149,13 +148,13 @@ class EncoderConfig:
 
     @property
     def num_block_calls(self) -> int:
-        """The number of blocks that run one after the other."""
+        """The number of blocks that run in sequence."""
         return self.num_hidden_layers
 
     def count_parts(self) -> dict[str, int]:
         """Counts the encoder's weights by part."""
-        # A class of another model overrides this. "positions" are with token types and layer norm,
-        # "projection" is of narrow embeddings, "blocks" as many as have weights of their own.
+        # Subclasses with different weights override this. "positions" includes token types and
+        # layer norm, "projection" widens narrow embeddings, "blocks" counts shared weights once.
         h, e = self.hidden_size, self.embedding_size
         return {
             "words": self.vocab_size * e,
@@ -166,9 +165,9 @@ class EncoderConfig:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the contents of the configuration's file, in Google's keys where possible.
+        """Returns the contents of the configuration's file, with Google's keys where possible.
 
-        layer_norm_eps is left out where it is Google's: other tools refuse keys they do not know.
+        layer_norm_eps is omitted if it is Google's value, because other tools reject unknown keys.
         """
         values = dataclasses.asdict(self)
         if values["layer_norm_eps"] == LAYER_NORM_EPSILON:
@@ -179,11 +178,11 @@ class EncoderConfig:
     def from_dict(
         cls, values: Mapping[str, Any], source: str | os.PathLike[str] = "the configuration"
     ) -> Self:
-        """Makes a configuration from what `source`, a file, holds.
+        """Creates a configuration from the values of the file `source`.
 
         Raises:
-            InputError: an unknown key, no vocab_size, or values that mean another model or are out
-                of their range; or a config.json of transformers.
+            InputError: unknown keys, no vocab_size, values that are out of range or describe a
+                different model, or a config.json of transformers.
         """
         if is_of_transformers(values):
             raise InputError(
@@ -213,7 +212,7 @@ class EncoderConfig:
 
     @classmethod
     def from_json_file(cls, path: str | os.PathLike[str]) -> Self:
-        """Reads the configuration's file; every problem is an InputError that names it."""
+        """Reads a configuration file; any problem raises an InputError that names the file."""
         try:
             with open(path, encoding="utf-8") as file:
                 values = parse_json(file.read())
@@ -227,7 +226,7 @@ class EncoderConfig:
 
     @classmethod
     def from_preset(cls, name: str, vocab_size: int, **changes: Any) -> Self:
-        """Makes one of the published sizes, a key of `presets`, with some changes."""
+        """Creates a published size, a key of `presets`, with some fields changed."""
         if name not in cls.presets:
             names = ", ".join(cls.presets)
             raise InputError(f"The preset must be one of {names}. Received: {name!r}")
@@ -239,10 +238,10 @@ class EncoderConfig:
 
 @dataclasses.dataclass(frozen=True)
 class BertConfig(EncoderConfig):
-    """Sizes, rates and the activation of a BERT model; defaults as google-research/bert.
+    """The configuration of a BERT model, with the defaults of google-research/bert.
 
     Raises:
-        InputError: a value out of its range, or sizes that contradict each other.
+        InputError: a value is out of range, or sizes contradict each other.
     """
 
     vocab_size: int
@@ -263,12 +262,12 @@ class BertConfig(EncoderConfig):
     preset_changes = dict.fromkeys(PRESETS, {"type_vocab_size": 2})
 
 
-# What computes something else with weights of the same shapes: an ALBERT's layers share theirs.
+# Fields that change the outputs but not the shapes of the weights (ALBERT's layers share theirs).
 UNSEEN_FIELDS = ("hidden_act", "layer_norm_eps", "num_attention_heads", "num_hidden_layers")
 
 
 def unseen_differences(one: EncoderConfig, other: EncoderConfig) -> list[str]:
-    """The `UNSEEN_FIELDS` in which two configurations differ; not another name of a function."""
+    """Returns the `UNSEEN_FIELDS` in which two configurations differ; "gelu_tanh" equals "gelu"."""
 
     def of(config):
         act = (config.hidden_act or "linear").lower()
@@ -278,5 +277,5 @@ def unseen_differences(one: EncoderConfig, other: EncoderConfig) -> list[str]:
 
 
 def is_of_transformers(values: Mapping[str, Any]) -> bool:
-    """Whether the dict that a configuration file holds was written by transformers."""
+    """Returns True if the contents of a configuration file were written by transformers."""
     return any(key in values for key in TRANSFORMERS_KEYS)

@@ -1,7 +1,7 @@
-"""Distillation: what a student's loss takes from a frozen teacher that reads the same batch.
+"""Distillation from a frozen teacher that reads the same batch as the student.
 
-The teacher runs inside the training step, without dropout; what it computes are features of the
-batch, called `TAUGHT` and a name. The total loss is (1 - w) times the student's own plus w times
+The teacher runs inside the training step, without dropout; its results are features of the batch,
+whose names begin with `TAUGHT`. The total loss is (1 - w) times the student's own loss plus w times
 the distance from the teacher, where w is the teacher's weight.
 
 Shapes: B batch, T tokens, H hidden (the student's and the teacher's may differ), A relation heads,
@@ -21,29 +21,28 @@ from bert_tf.attention import attention_bias
 from bert_tf.layers import call_block
 from bert_tf.objective import Loss, Objective, SoftLoss
 
-# How the names of features begin that a teacher computed.
+# The prefix of the names of features that a teacher computed.
 TAUGHT = "teacher_"
 
-# How the names of a student's outputs begin that are compared with them.
+# The prefix of the names of a student's outputs that are compared with these features.
 WATCHED = "student_"
 
-# The names of an attention layer's projections by their first letters: "qk" is the relation of
-# queries to keys.
+# First letter -> name of an attention layer's projection; "qk" is the relation of queries to keys.
 PROJECTIONS = {"q": "query", "k": "key", "v": "value"}
 
 
 def soft_divergence(logits: Any, targets: Any, temperature: float) -> Any:
-    """What classes of a teacher teach, [..., C] of each model -> [...] in float32 at least.
+    """Computes the distance from a teacher's classes, [..., C] each -> [...] in float32 at least.
 
-    t^2 KL(softmax(targets / t) || softmax(logits / t)), arXiv:1503.02531, section 2. With t^2 the
-    size of the gradient does not depend on the temperature t.
+    It is t^2 KL(softmax(targets / t) || softmax(logits / t)), arXiv:1503.02531, section 2. The
+    factor t^2 makes the size of the gradient independent of the temperature t.
     """
     log_q, log_p = (ops.log_softmax(_precise(x) / temperature) for x in (logits, targets))
     return temperature**2 * _divergence(log_p, log_q)
 
 
 def soft_binary_divergence(logits: Any, targets: Any, temperature: float) -> Any:
-    """`soft_divergence` of two classes; a logit belongs to the second one: [...] -> [...]."""
+    """Computes `soft_divergence` of two classes from the second class's logits: [...] -> [...]."""
     logits, targets = (_precise(x)[..., None] for x in (logits, targets))  # [..., 1]
     logits, targets = (
         ops.concatenate([ops.zeros_like(x), x], axis=-1) for x in (logits, targets)
@@ -52,7 +51,7 @@ def soft_binary_divergence(logits: Any, targets: Any, temperature: float) -> Any
 
 
 def _divergence(log_p, log_q):
-    """KL(p || q) over the last axis."""
+    """Computes KL(p || q) over the last axis."""
     return ops.sum(ops.exp(log_p) * (log_p - log_q), axis=-1)
 
 
@@ -61,12 +60,12 @@ def _precise(x):
 
 
 def log_relations(a: Any, b: Any, heads: int, bias: Any) -> Any:
-    """The logarithm of the relations of two projections (arXiv:2012.15828, section 3).
+    """Computes the logarithm of the relations of two projections (arXiv:2012.15828, section 3).
 
-    log softmax(a b^T / sqrt(D) + bias) in each relation head. The vectors of all attention heads
-    are one vector, which is split into A relation heads; so the numbers of attention heads of
-    student and teacher need not be equal. The projections are [B, T, H] each, the bias is an
-    `attention_bias`; the relations are [B, A, T, T], in float32 at least.
+    It is log softmax(a b^T / sqrt(D) + bias) in each relation head. The vectors of all attention
+    heads are joined and split into A relation heads, so that student and teacher may have different
+    numbers of attention heads. The projections are [B, T, H] each, the bias is an `attention_bias`,
+    and the relations are [B, A, T, T], in float32 at least.
     """
     batch, length, width = ops.shape(a)
     size = width // heads
@@ -83,12 +82,12 @@ def log_relations(a: Any, b: Any, heads: int, bias: Any) -> Any:
 def record_projections(
     run_block: Callable[..., Any], layer: int
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """A `run_block` that keeps the queries, keys and values of one layer, at all positions.
+    """Makes a `run_block` that records one layer's queries, keys and values at all positions.
 
-    Layers count from 1, by calls, as ALBERT's share their blocks.
+    Layers are counted from 1 by block calls, as ALBERT's layers share their blocks.
 
     Returns:
-        The `run_block`, and a dict that is filled once it has run: "query", "key" and "value",
+        The `run_block`, and a dict that it fills when it runs: "query", "key" and "value",
         [B, T, H] each.
     """
     kept: dict[str, Any] = {}
@@ -105,11 +104,11 @@ def record_projections(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Teacher:
-    """A frozen model, and how much of a student's loss is the distance from it.
+    """A frozen model, and the weight of the distance from it in a student's loss.
 
     Attributes:
-        model: a `bert_tf.encoder.EncoderModel`, made in the strategy's scope.
-        weight: w.
+        model: a `bert_tf.encoder.EncoderModel`, created in the strategy's scope.
+        weight: w in the module's docstring.
     """
 
     model: keras.Model
@@ -117,13 +116,13 @@ class Teacher:
 
     @property
     def weights(self) -> list[Any]:
-        """The variables that its outputs depend on."""
+        """The variables on which the teacher's outputs depend."""
         return self.model.trainable_variables
 
     def features(self, weights: Sequence[Any], batch: Mapping[str, Any]) -> dict[str, Any]:
-        """What it computes of a batch, without dropout: `TAUGHT` and a name -> an array.
+        """Computes the teacher's features of a batch, without dropout: `TAUGHT` + name -> array.
 
-        `weights` has a tensor for each variable of `self.weights`.
+        `weights` holds a tensor for each variable of `self.weights`.
         """
         state = [*zip(self.weights, weights, strict=True)]
         with keras.StatelessScope(state_mapping=state):
@@ -131,7 +130,7 @@ class Teacher:
         return {f"{TAUGHT}{name}": ops.stop_gradient(value) for name, value in outputs.items()}
 
     def objective(self, own: Objective) -> Objective:
-        """A student's `Objective` with the distance as one more loss, "distillation"."""
+        """Returns a student's `Objective` with the distance added as the loss "distillation"."""
         share = 1.0 - self.weight
         losses = {n: dataclasses.replace(x, factor=share * x.factor) for n, x in own.losses.items()}
 
@@ -142,32 +141,32 @@ class Teacher:
         return dataclasses.replace(own, losses=losses, loss_sums=loss_sums)
 
     def run(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """What the student is compared with: a dict of arrays."""
+        """Computes the arrays with which the student is compared, by name."""
         raise NotImplementedError
 
     def loss(self, own: Objective) -> Loss:
-        """The `Loss` that is added to a student's `Objective`."""
+        """Returns the `Loss` that is added to a student's `Objective`."""
         raise NotImplementedError
 
     def loss_sums(
         self, own: Objective, outputs: Mapping[str, Any], batch: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The sums of that loss: a dict with "distillation_loss" and "distillation_weight".
+        """Computes the sums of that loss, "distillation_loss" and "distillation_weight".
 
-        `own` is the student's; `outputs` have what `watch` kept, the batch has the `features`.
+        `own` is the student's; `outputs` also has `watch`'s arrays, and `batch` the `features`.
         """
         raise NotImplementedError
 
     def watch(
         self, run_block: Callable[..., Any] = call_block
     ) -> tuple[Callable[..., Any], Callable[[], dict[str, Any]]]:
-        """A `run_block` for the student, and a function that returns what it has kept."""
+        """Returns a `run_block` for the student and a function that returns its recorded arrays."""
         return run_block, dict
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OutputTeacher(Teacher):
-    """Teaches its outputs, at a temperature, by the `SoftLoss` of the student's objective."""
+    """Teaches its outputs at a temperature, with the `SoftLoss` of the student's objective."""
 
     temperature: float = 1.0
 
@@ -192,7 +191,7 @@ class OutputTeacher(Teacher):
         targets = {n.removeprefix(TAUGHT): x for n, x in batch.items() if n.startswith(TAUGHT)}
         losses = soft.losses(outputs, targets, self.temperature)
         weights = ops.cast(batch[own.losses[soft.of].weights], losses.dtype)
-        if len(losses.shape) > len(weights.shape):  # classes that are independent: [B, C], [B]
+        if len(losses.shape) > len(weights.shape):  # independent classes: [B, C], [B]
             losses = ops.mean(losses, axis=-1)
         return {
             "distillation_loss": ops.sum(losses * weights),
@@ -208,22 +207,23 @@ def _soft(objective: Objective) -> SoftLoss:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RelationTeacher(Teacher):
-    """Teaches relations of one of its layers to the student's last layer.
+    """Teaches the relations in one of the teacher's layers to the student's last layer.
 
-    For each relation of projections i and j, as in MiniLMv2 (arXiv:2012.15828, section 3):
+    The loss of the relation of projections i and j, as in MiniLMv2 (arXiv:2012.15828, section 3):
 
         1 / (A |x|) sum_a sum_t KL(R^T_a,t || R^S_a,t),  R = softmax(A_i A_j^T / sqrt(D))
 
-    a is a relation head, t a token, |x| the number of tokens that are not padding. Tokens relate to
-    tokens of their own sequence alone. The losses of several relations are added up: MiniLMv2's are
-    "qq", "kk" and "vv"; "qk" and "vv" with as many relation heads as both have attention heads are
-    MiniLM's attention distributions and value relations (arXiv:2002.10957, sections 3.1 and 3.2).
+    a is a relation head, t a token, |x| the number of tokens that are not padding. Tokens relate
+    only to tokens of their own sequence. The losses of several relations are added up. MiniLMv2
+    uses "qq", "kk" and "vv"; "qk" and "vv", with the number of relation heads equal to both models'
+    attention heads, are MiniLM's attention distributions and value relations (arXiv:2002.10957,
+    sections 3.1 and 3.2).
 
     Attributes:
-        heads: A, which divides both H.
-        layer: of the teacher, from 1.
+        heads: A, a divisor of both models' H.
+        layer: the number of the teacher's layer, from 1.
         student_layer: the number of the student's last layer.
-        relations: each two letters of `PROJECTIONS`.
+        relations: two letters of `PROJECTIONS` each.
     """
 
     heads: int = 1

@@ -1,4 +1,4 @@
-"""Dropout whose random numbers are integer hashes of the units' indices."""
+"""Dropout that computes its random numbers as integer hashes of the units' indices."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ class Dropout(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator()
 
     def next_seed(self, training: bool | None) -> Any:
-        """The seed of the next call, two integers; None if dropout is off."""
+        """Returns the seed of the next call, two integers; None if dropout is off."""
         return self.seed_generator.next() if training and self.rate else None
 
     def call(self, x: Any, training: bool | None = None) -> Any:
@@ -25,18 +25,18 @@ class Dropout(keras.layers.Layer):
 
 
 def dropout(x: Any, rate: float, seed: Any, rows: Any = None) -> Any:
-    """Zeroes units of `x` at the rate, and scales the others up.
+    """Zeroes units of `x` at the given rate and scales up the others.
 
-    Keras's own draws its random numbers with Philox, which XLA on a CPU computes one by one,
-    several times a mask. A hash is a few integer operations that fuse with their surroundings,
-    forward and backward, so the mask need not be kept.
+    Keras's own dropout uses Philox, whose random numbers XLA on a CPU computes one by one, several
+    times per mask. A hash is a few integer operations that fuse with their surroundings, forward
+    and backward, so the mask need not be kept.
 
     Args:
         x: [..., W], a tensor of any rank above 0.
         rate: the probability that a unit becomes 0, in [0, 1).
-        seed: two integers; None leaves `x` as it is.
-        rows: [...] int32: which rows of a larger tensor these are, for a part of one that is to get
-            the mask of the whole; None: `x` is the whole, its rows are 0, 1, 2, ...
+        seed: two integers; None returns `x` unchanged.
+        rows: [...] int32, the row numbers of `x` in a larger tensor, so that a part gets its part
+            of the whole mask; None: `x` is the whole tensor, with the rows 0, 1, 2, ...
     """
     if seed is None:
         return x
@@ -50,11 +50,11 @@ def dropout(x: Any, rate: float, seed: Any, rows: Any = None) -> Any:
 
 
 def random_bits(rows: Any, width: int, seed: Any) -> Any:
-    """Draws a 32-bit word for each element of some rows, from a seed of two integers.
+    """Hashes each element of the given rows to a 32-bit word, with a seed of two integers.
 
-    Mixes as Mueller's and Wellons's 32-bit finalizers do (multiply, xor with the upper half), with
-    the seed's two words in between. Rows are numbers, [...] int32; the words, [..., width] uint32,
-    are a function of the seed and of row * width + column.
+    Mixes like Mueller's and Wellons's 32-bit finalizers (multiply, xor with the upper half), with
+    the seed's two words in between. `rows` are row numbers, [...] int32. The words, [..., width]
+    uint32, depend only on the seed and on row * width + column.
     """
     seed = ops.cast(seed, "uint32")
 
@@ -68,11 +68,11 @@ def random_bits(rows: Any, width: int, seed: Any) -> Any:
         x = fold(fold(x, 16) * word(0x7FEB352D) + more, 15)
         return fold(x * word(0x846CA68B), 16)
 
-    # One number, mixed first: the calls of a shared block have seeds one apart, and their masks
-    # would be shifted copies of each other.
+    # The seed is mixed first: the calls of a shared block have consecutive seeds, whose masks would
+    # otherwise be shifted copies of each other.
     key = mix(ops.bitwise_xor(mix(seed[1], word(0x9E3779B1)), seed[0]), seed[1])
-    # From two short ranges: outside XLA TensorFlow makes a range on the host, and copying one
-    # number for each element to a GPU would take longer than the hash.
+    # Two short ranges, because outside XLA TensorFlow creates a range on the host, and copying one
+    # number per element to a GPU would take longer than the hash.
     columns = ops.cast(ops.arange(width, dtype="int32"), "uint32")  # [width]
     x = ops.cast(rows, "uint32")[..., None] * word(width) + columns  # [..., width]
     return mix(ops.bitwise_xor(x * word(0x9E3779B1), key), seed[1])

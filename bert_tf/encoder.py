@@ -1,4 +1,4 @@
-"""The parts of an encoder that are no layers: inputs, last block, the base of models with heads.
+"""The parts of an encoder that are not layers, such as the base class of models with heads.
 
 Shapes: B batch, T tokens, N heads, H hidden, S sequences of a packed row, P positions.
 """
@@ -15,9 +15,9 @@ from bert_tf.layers import BlockInputs, call_block, gather_positions
 
 
 class EncoderInputs(NamedTuple):
-    """An encoder's inputs with every optional one filled in.
+    """An encoder's inputs with the optional ones filled in.
 
-    [B, T] integers, sequence_starts [B, S]; the last three are None unless the rows are packed.
+    All are [B, T] integers, except sequence_starts [B, S]. Only packed rows have the last three.
     """
 
     input_ids: Any
@@ -32,10 +32,10 @@ PACKED_INPUTS = ("segment_index", "position_ids", "sequence_starts")
 
 
 def encoder_inputs(inputs: Mapping[str, Any], config: EncoderConfig) -> EncoderInputs:
-    """The `EncoderInputs` of what `BertModel.call` takes, filled in as by Google's models.
+    """Converts the inputs of `BertModel.call` to `EncoderInputs`, with Google's defaults.
 
-    Sequences longer than the configuration has positions, or some of the features of packed rows
-    without the others, are a ValueError.
+    Raises a ValueError for sequences longer than the configuration's positions, and for packed rows
+    with only some of the `PACKED_INPUTS`.
     """
     input_ids = inputs["input_ids"]
     length = input_ids.shape[1]
@@ -44,8 +44,8 @@ def encoder_inputs(inputs: Mapping[str, Any], config: EncoderConfig) -> EncoderI
         raise ValueError(
             f"Packed rows must have {', '.join(PACKED_INPUTS)}. Received: {', '.join(packed)}"
         )
-    # A packed row may be longer: its positions start anew in every sequence. A graph that is served
-    # has no length yet (None); its caller cuts the sequences.
+    # A packed row may be longer, as its positions restart in every sequence. In an exported graph
+    # the length is unknown (None), and its caller truncates the sequences.
     if length is not None and length > config.max_position_embeddings and not packed:
         raise ValueError(
             "Sequences must have a length of at most max_position_embeddings. Received: "
@@ -64,11 +64,11 @@ def run_last_block(
 ) -> tuple[Any, Any]:
     """Runs an encoder's last block at `positions`, [B, P] or None, and at the [CLS] tokens.
 
-    At the few masked positions of pre-training that saves most of the block's work. Without
-    `sequence_starts` [B, S] a row is one sequence.
+    Computing only the few masked positions of pre-training saves most of the block's work. If
+    `sequence_starts` [B, S] is None, each row is one sequence.
 
     Returns:
-        The output at the positions [B, P, H], and at the [CLS] tokens [B, H] or [B, S, H].
+        The output at the positions [B, P, H] and at the [CLS] tokens [B, H] or [B, S, H].
     """
     if positions is None:
         x = run(inputs)  # [B, T, H]
@@ -77,18 +77,18 @@ def run_last_block(
     starts = ops.cast(starts, positions.dtype)  # [B, S]
     wanted = ops.concatenate([starts, positions], axis=1)  # [B, S + P]
     x = run(inputs._replace(positions=wanted))  # [B, S + P, H]
-    # Not starts.shape[1], which a graph with P left open does not know.
+    # Not starts.shape[1], which is None in a graph with a variable P.
     count = 1 if sequence_starts is None else ops.shape(sequence_starts)[1]
     return x[:, count:], x[:, 0] if sequence_starts is None else x[:, :count]
 
 
 class InnerOutputs(NamedTuple):
-    """What is inside an encoder of L blocks."""
+    """The hidden states and attention probabilities of an encoder of L blocks."""
 
-    # L + 1 arrays [B, T, H]. The first is the embedding output, as the first block reads it (of
-    # ALBERT after the projection); then each block's output, of which the last is the encoder's.
+    # L + 1 arrays [B, T, H]: the embedding output as the first block reads it (after ALBERT's
+    # projection), then each block's output. The last one is the encoder's output.
     hidden_states: list[Any]
-    # L arrays [B, N, T, T]: each query's probabilities over the keys; or empty.
+    # L arrays [B, N, T, T], each query's probabilities over the keys; or empty.
     attentions: list[Any]
 
 
@@ -98,10 +98,10 @@ def run_inside(
     return_probabilities: bool = False,
     call_block: Callable[..., Any] = call_block,
 ) -> InnerOutputs:
-    """Runs an encoder without dropout, and keeps what its blocks read and compute.
+    """Runs an encoder without dropout and returns its hidden states and attention probabilities.
 
-    The results are in the order of the calls; ALBERT's layers share their blocks. `call_block` is
-    what blocks are called through where no probabilities of attention are returned.
+    The results are in the order of the block calls (ALBERT's layers share their blocks). Blocks are
+    called through `call_block` unless attention probabilities are returned.
     """
     hidden_states, attentions = [], []
 
@@ -118,21 +118,21 @@ def run_inside(
 
 
 class HeadOutput(NamedTuple):
-    """What a head computes of an encoder's outputs, for exports."""
+    """A head's computation on an encoder's outputs, for exports."""
 
-    parts: tuple[str, ...]  # the layers, of the model or of its encoder, whose weights it needs
-    compute: Callable[[Mapping[str, Any]], Any]  # of what the encoder's `call` returns
+    parts: tuple[str, ...]  # the layers of the model or its encoder whose weights the head needs
+    compute: Callable[[Mapping[str, Any]], Any]  # takes the return value of the encoder's `call`
 
 
 class EncoderModel(keras.Model):
-    """A model around an encoder, which a subclass gives heads.
+    """The base class of models that add heads to an encoder.
 
-    It also needs an `objective`, Google's names of the heads (`google_names`, if they have any), a
-    `call` with the keyword `run_block`, and `self.build()` at the end of its constructor; to export
-    a pre-trained one, `head_outputs`.
+    Besides the heads, a subclass needs an `objective`, Google's names of the heads (`google_names`,
+    if there are any), a `call` with the keyword `run_block`, and `self.build()` at the end of its
+    constructor. To be exported after pre-training, it also needs `head_outputs`.
 
     Args:
-        name: not the encoder's: the paths of all variables begin with one of the two.
+        name: must differ from the encoder's name, as every variable's path begins with one of them.
     """
 
     def __init__(self, encoder: keras.Model, name: str, **kwargs: Any) -> None:
@@ -144,11 +144,11 @@ class EncoderModel(keras.Model):
 
     @property
     def networks(self) -> tuple[keras.Model, ...]:
-        """The networks below the heads, each with Google's names of its own weights."""
+        """The networks below the heads, each with its own `google_names`."""
         return (self.encoder,)
 
     def head_outputs(self) -> dict[str, HeadOutput]:
-        """What a pre-trained model's heads compute, by name."""
+        """Returns a `HeadOutput` for each output of a pre-trained model's heads, by name."""
         raise InputError(
             "an export needs what the heads compute, as head_outputs of the model says it. "
             f"Received: {type(self).__name__} without it"

@@ -1,19 +1,19 @@
 """The layers of a BERT encoder, which ALBERT shares.
 
 Every layer takes its sizes from the configuration and builds its sub-layers in `build`,
-so that weights exist before any call. Only `keras.ops` is used: the layers trace under
-XLA, and run on every Keras backend.
+so that weights exist before any call. Only `keras.ops` is used, so the layers trace under
+XLA and run on every Keras backend.
 
 Two arguments of an encoder's `call` reach its blocks; a model with heads chooses `positions` and
-hands `run_block` on:
+passes `run_block` on:
 
-    positions   [B, P] integers below T: where the encoder's output is wanted. The last block, which
-                nothing but the output reads, then computes these rows alone (and [CLS]); its keys
-                and values still come from all tokens. None: everywhere, P = T.
-    run_block   the function that every block is called through, with the arguments of `call_block`,
-                the default. `infer_block` has a block compute its output without dropout, in
-                whatever way is fastest; `bert_tf.training.recompute.recompute_block` keeps only a
-                block's input, and computes the rest again for the gradient.
+    positions   [B, P] integers below T: the positions at which to compute the encoder's output.
+                The last block computes only these rows (and [CLS]), as no later block reads the
+                others; its keys and values still come from all tokens. None: everywhere, P = T.
+    run_block   the function through which every block is called, with the arguments of
+                `call_block`, the default. `infer_block` computes the output without dropout in the
+                fastest way; `bert_tf.training.recompute.recompute_block` keeps only a block's
+                input and recomputes the rest for the gradient.
 
 Shapes: B batch, T tokens, N heads, D head size, H hidden, E embedding, I intermediate,
 P positions, Q queries: P with the [CLS] tokens, or T.
@@ -31,14 +31,14 @@ from bert_tf.block_costs import TransformerBlockCosts
 from bert_tf.config import LAYER_NORM_EPSILON, EncoderConfig
 from bert_tf.dropout import Dropout
 
-# Of a tensor; None for a dimension that is not known yet.
+# The shape of a tensor, with None for unknown dimensions.
 Shape = tuple[int | None, ...]
 
 
 def gelu(x: Any) -> Any:
-    """The tanh form of the Gaussian error linear unit (arXiv:1606.08415), as bert/modeling.py.
+    """Computes the tanh form of GELU (arXiv:1606.08415), as in bert/modeling.py.
 
-    Written x * sigmoid(2u), which equals x * (1 + tanh(u)) / 2 and is fewer passes over x.
+    It is written as x * sigmoid(2u), which equals x * (1 + tanh(u)) / 2 in fewer passes over x.
     """
     two_u = x * (_TWO_ROOT + _TWO_ROOT * 0.044715 * ops.square(x))
     return x * ops.sigmoid(two_u)
@@ -48,10 +48,10 @@ _TWO_ROOT = 2.0 * math.sqrt(2.0 / math.pi)
 
 
 def gelu_erf(x: Any) -> Any:
-    """The exact form, x * (1 + erf(x / sqrt(2))) / 2, which transformers calls "gelu".
+    """Computes the exact GELU, x * (1 + erf(x / sqrt(2))) / 2, which transformers calls "gelu".
 
-    Keras writes it with erfc, which converters to ONNX lack. 16 bits are too few for 1 + erf: where
-    x is about -3 they would round all of it away.
+    Keras computes it with erfc, which converters to ONNX lack. 1 + erf is computed in float32 at
+    least, as it would be rounded to 0 in 16 bits for x about -3.
     """
     exact = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
     return ops.cast(0.5 * exact * (1.0 + ops.erf(exact * math.sqrt(0.5))), x.dtype)
@@ -68,12 +68,12 @@ ACTIVATIONS = {
 
 
 def activation_function(name: str | None) -> Callable[[Any], Any] | None:
-    """The function of a configuration's `hidden_act`; None for "linear" and for an empty name."""
+    """Returns the activation of a `hidden_act`; None for "linear" and for an empty name."""
     return ACTIVATIONS[(name or "linear").lower()]
 
 
 def initializer(config: EncoderConfig) -> keras.initializers.Initializer:
-    """A truncated normal, cut at two standard deviations, as bert/modeling.py."""
+    """Returns a normal initializer truncated at two standard deviations, as in bert/modeling.py."""
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
 
@@ -84,17 +84,17 @@ def dense(
     activation: Callable[[Any], Any] | str | None = None,
     dtype: Any = None,
 ) -> keras.layers.Dense:
-    """A projection `x @ kernel + bias` with the configuration's initial weights."""
+    """Creates a layer `x @ kernel + bias` with the configuration's `initializer`."""
     return keras.layers.Dense(
         units, activation=activation, kernel_initializer=initializer(config), name=name, dtype=dtype
     )
 
 
 class LayerNorm(keras.layers.Layer):
-    """Layer normalization over the last axis (arXiv:1607.06450), in float32 at least.
+    """Layer normalization over the last axis (arXiv:1607.06450), in float32 or higher precision.
 
-    Keras's own, inside a model that computes in bfloat16, is given weights that were rounded to
-    bfloat16. "layer_norm" in the name is what exempts its weights from weight decay.
+    Keras's own layer would get weights rounded to bfloat16 inside a model that computes in
+    bfloat16. "layer_norm" in the name exempts the weights from weight decay.
     """
 
     def __init__(
@@ -103,20 +103,20 @@ class LayerNorm(keras.layers.Layer):
         name: str = "layer_norm",
         epsilon: float = LAYER_NORM_EPSILON,
     ) -> None:
-        # The precision of the weights: float32 under a mixed policy.
+        # Compute in the precision of the weights, float32 under a mixed policy.
         super().__init__(name=name, dtype=dtype_policy.variable_dtype)
         self.epsilon = epsilon
 
     def build(self, input_shape: Shape) -> None:
-        # autocast=False: the precision of the model around it is not for these.
+        # autocast=False keeps the weights out of the surrounding model's precision.
         shape = {"shape": input_shape[-1:], "autocast": False}
         self.gamma = self.add_weight(name="gamma", initializer="ones", **shape)
         self.beta = self.add_weight(name="beta", initializer="zeros", **shape)
 
     def call(self, x: Any, residual: Any = None) -> Any:
-        """Normalises x, or the sum of both: [..., H] each -> [..., H] in the weights' precision.
+        """Normalizes x, or x + residual: [..., H] each -> [..., H] in the weights' precision.
 
-        The sum, too, is in that precision: bfloat16 would drop a small change of a large value.
+        The sum is also in that precision, as bfloat16 would drop a small change to a large value.
         """
         x = ops.cast(x, self.variable_dtype)
         if residual is not None:
@@ -126,10 +126,10 @@ class LayerNorm(keras.layers.Layer):
 
 
 def gather_positions(x: Any, positions: Any) -> Any:
-    """[B, T, H] and [B, P] integers below T -> [B, P, H].
+    """Gathers rows: [B, T, H] and [B, P] integers below T -> [B, P, H].
 
-    A flat gather: on a CPU many times faster than one with a batch dimension. The gradient of a
-    row is a sum over all positions that name it, added up in float32 at least.
+    The flat gather is many times faster on a CPU than one with a batch dimension. A row's gradient
+    is summed in float32 at least, over all positions that refer to the row.
     """
     precise = keras.backend.result_type(x.dtype, "float32")
     batch, length, width = ops.shape(x)
@@ -140,14 +140,14 @@ def gather_positions(x: Any, positions: Any) -> Any:
 
 
 class Embeddings(keras.layers.Layer):
-    """Word + token type + position, layer norm, dropout (BERT, arXiv:1810.04805, section 3).
+    """Sums word, token type and position embeddings, then applies layer norm and dropout.
 
-    ALBERT does this at the narrow width E (arXiv:1909.11942, section 3.1). In the precision of
-    the weights: a row's gradient is a sum over all tokens of the batch that have it, which
-    bfloat16 would round at every addition and float16 has no room for.
+    BERT: arXiv:1810.04805, section 3. ALBERT uses the narrow width E (arXiv:1909.11942, section
+    3.1). Computes in the precision of the weights: a row's gradient is a sum over all its tokens in
+    the batch, which bfloat16 would round at every addition and which may overflow float16.
     """
 
-    # Whether a training leaves the three tables as they are.
+    # Whether training leaves the three tables unchanged.
     is_frozen = False
 
     def __init__(self, config: EncoderConfig, **kwargs: Any) -> None:
@@ -158,7 +158,7 @@ class Embeddings(keras.layers.Layer):
 
     def build(self, input_shape: Shape | None = None) -> None:
         c = self.config
-        # autocast=False: the precision of the model around them is not for these.
+        # autocast=False keeps the tables out of the surrounding model's precision.
         table = {"initializer": initializer(c), "autocast": False}
         self.word_embeddings = self.add_weight(
             name="word_embeddings", shape=(c.vocab_size, c.embedding_size), **table
@@ -178,9 +178,9 @@ class Embeddings(keras.layers.Layer):
         position_ids: Any = None,
         training: bool | None = None,
     ) -> Any:
-        """[B, T] each -> [B, T, E]; without position_ids they are 0, 1, 2, ..."""
+        """Embeds [B, T] inputs as [B, T, E]; position_ids default to 0, 1, 2, ..."""
         words = ops.take(self._used(self.word_embeddings), input_ids, axis=0)  # [B, T, E]
-        # A product with one-hot rows: as bert/modeling.py, an id outside the table adds
+        # A product with one-hot rows, as in bert/modeling.py: an id outside the table adds
         # nothing, and the gradient is a dense sum instead of a scatter into two rows.
         count = self.config.type_vocab_size
         one_hot = ops.one_hot(segment_ids, count, dtype=self.variable_dtype)  # [B, T, types]
@@ -201,8 +201,8 @@ class SelfAttention(keras.layers.Layer):
     """Multi-head self-attention without its output projection (arXiv:1706.03762, section 3.2).
 
     Args:
-        attention_function: what computes each head's context: `bert_tf.attention.attention`, or a
-            function with its arguments.
+        attention_function: computes each head's context: `bert_tf.attention.attention`, or a
+            function with the same arguments.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class SelfAttention(keras.layers.Layer):
         self.query = dense(config.hidden_size, config, "query", dtype=policy)
         self.key = dense(config.hidden_size, config, "key", dtype=policy)
         self.value = dense(config.hidden_size, config, "value", dtype=policy)
-        # Not called: its rate and its seeds are the attention function's arguments.
+        # Never called; it only supplies the rate and the seeds for the attention function.
         self.dropout = Dropout(rate, name="dropout", dtype=policy)
 
     def build(self, input_shape: Shape | None = None) -> None:
@@ -237,10 +237,10 @@ class SelfAttention(keras.layers.Layer):
     ) -> Any:
         """Attends from the queries [B, Q, H], all or some rows of x, to all tokens of x [B, T, H].
 
-        The bias of the inputs has the queries' rows of the `attention_bias`, [B, 1, 1 or Q, T].
+        `inputs.bias` holds the queries' rows of the `attention_bias`, [B, 1, 1 or Q, T].
 
         Returns:
-            [B, Q, H]; with the probabilities [B, N, Q, T] if asked for.
+            [B, Q, H], and the probabilities [B, N, Q, T] if requested.
         """
         (batch, length), count = ops.shape(x)[:2], ops.shape(queries)[1]
 
@@ -267,15 +267,15 @@ class SelfAttention(keras.layers.Layer):
         return (context, probabilities) if return_probabilities else context
 
     def place(self, query: Any, key: Any, inputs: "BlockInputs") -> tuple[Any, Any]:
-        """Tells queries [B, N, Q, D] and keys [B, N, T, D] where they are: rotary positions do.
+        """Adds positions to queries [B, N, Q, D] and keys [B, N, T, D], for rotary positions.
 
-        Here the embeddings have told it already.
+        Returns them unchanged here, as the embeddings already contain the positions.
         """
         return query, key
 
 
 class BlockInputs(NamedTuple):
-    """What a block is given besides the vectors [B, T, H]; it reads what it needs."""
+    """The inputs of a block besides the vectors [B, T, H]; a block reads the ones it needs."""
 
     bias: Any  # the `attention_bias`, [B, 1, 1 or T, T]
     position_ids: Any = None  # [B, T] integers, of packed rows; None: 0, 1, 2, ...
@@ -283,7 +283,7 @@ class BlockInputs(NamedTuple):
 
 
 class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
-    """Attention, then the feed-forward part; after each: dropout, residual, layer norm.
+    """Attention and a feed-forward part, each followed by dropout, residual and layer norm.
 
     Takes the arguments of `SelfAttention`.
     """
@@ -330,10 +330,10 @@ class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
         training: bool | None = None,
         return_probabilities: bool = False,
     ) -> Any:
-        """Runs the block on x [B, T, H], at every position or at some.
+        """Runs the block on x [B, T, H], at all positions or at `inputs.positions`.
 
         Returns:
-            [B, Q, H]; with the probabilities of attention [B, N, Q, T] if asked for.
+            [B, Q, H], and the attention probabilities [B, N, Q, T] if requested.
         """
         queries, bias, positions = x, inputs.bias, inputs.positions
         if positions is not None:
@@ -353,11 +353,11 @@ class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
         return (x, probabilities) if return_probabilities else x
 
     def feed_forward(self, x: Any) -> Any:
-        """[B, Q, H] -> [B, Q, H]."""
+        """Applies the feed-forward part: [B, Q, H] -> [B, Q, H]."""
         return self.output_dense(self.intermediate(x))  # over [B, Q, I]
 
     def infer(self, x: Any, inputs: BlockInputs) -> Any:
-        """The output of `call` without dropout, in operations that TensorFlow fuses on a CPU."""
+        """Computes `call` without dropout, in operations that TensorFlow fuses on a CPU."""
         if keras.backend.backend() != "tensorflow":
             return self(x, inputs, training=False)
         from bert_tf.fused_block import fused_block
@@ -368,16 +368,16 @@ class TransformerBlock(TransformerBlockCosts, keras.layers.Layer):
 def call_block(
     block: keras.layers.Layer, x: Any, inputs: BlockInputs, training: bool | None = None
 ) -> Any:
-    """Calls a block on x [B, T, H], keeping what its gradient needs: the default `run_block`."""
+    """Calls a block on x [B, T, H], keeping arrays for the gradient; the default `run_block`."""
     return block(x, inputs, training=training)
 
 
 def infer_block(
     block: keras.layers.Layer, x: Any, inputs: BlockInputs, training: bool | None = None
 ) -> Any:
-    """A block's output without dropout: by the `infer` of its own class, else by its `call`.
+    """Runs a block without dropout, with `infer` if its own class defines it, else with `call`.
 
-    An inherited `infer` is not asked: a subclass may compute something else.
+    An inherited `infer` is not used because a subclass may compute something else.
     """
     if "infer" in vars(type(block)):
         return block.infer(x, inputs)

@@ -1,4 +1,4 @@
-"""Estimates, before training starts, how much memory it will need."""
+"""Estimates how much memory training will need before it starts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,28 +9,28 @@ from bert_tf.names import BLOCK_QUERIES
 
 GIB = 2**30
 
-# Bytes of a weight, of its gradient and of each of its slots in the optimizer: float32.
+# The bytes of a weight, its gradient and each of its optimizer slots, all float32.
 WEIGHT_BYTES = 4
 
-# What Adam and LAMB keep for each weight: two moments.
+# Adam and LAMB keep two moments per weight.
 ADAM_SLOTS = 2
 
-# Bytes of an element of a block's arrays, fitted to peaks on a CPU (benchmarks.speed.memory): in a
-# block that keeps its arrays for the gradient (XLA recomputes some of them), and in the one block
-# at a time that is recomputed, where scores count separately (their softmax is in float32).
+# Bytes per element of a block's arrays, fitted to peaks on a CPU (benchmarks.speed.memory). KEPT is
+# for blocks that keep arrays for the gradient (XLA recomputes some of them), RECOMPUTED for the one
+# block being recomputed, whose scores count separately, as their softmax is in float32.
 KEPT_BYTES = {"float32": 3.3, "bfloat16": 2.6, "float16": 2.6}
 RECOMPUTED_BYTES = {"float32": 4.0, "bfloat16": 1.5, "float16": 1.5}
 RECOMPUTED_SCORE_BYTES = {"float32": 4.0, "bfloat16": 8.1, "float16": 8.1}
 
-# The logits [B, P, V], their softmax and their gradient; in float32.
+# The logits [B, P, V], their softmax and their gradient, all in float32.
 LOGIT_ARRAYS = 3
 
-# TensorFlow itself, its graphs, input buffers; fitted to the same measurements.
+# TensorFlow itself, its graphs and its input buffers, fitted to the same measurements.
 RUNTIME_BYTES = 1.0 * GIB
 
 
 def count_parts(config: EncoderConfig) -> dict[str, int]:
-    """Counts the weights in each part of a pre-training model, with "heads" of both objectives."""
+    """Counts the weights in each part of a pre-training model; "heads" covers both objectives."""
     h, e = config.hidden_size, config.embedding_size
     heads = (h * e + e + 2 * e + config.vocab_size) + (2 * h + 2)
     return {**config.count_parts(), "heads": heads}
@@ -55,17 +55,17 @@ def estimate_bytes(
     networks: Sequence[EncoderConfig] = (),
     weights: int | None = None,
 ) -> float:
-    """The memory of one device while it trains: in most cases within 20 %.
+    """Estimates the memory of one device during training, in most cases within 20 %.
 
-    The last block counts like the others, though it is run at the masked positions alone.
+    The last block counts like the others, although it runs only at the masked positions.
 
     Args:
-        batch: examples that it computes at once, of `length` tokens and so many masked positions.
-        slots: how many numbers the optimizer keeps for each weight.
+        batch: the examples computed at once, of `length` tokens and `predictions` masked positions.
+        slots: how many numbers the optimizer keeps per weight.
         blockwise: whether attention is `bert_tf.blockwise_attention`, which keeps no scores.
         token_dropping: the share of the tokens that skip the middle layers.
-        networks: the configurations of all encoders that are trained; empty for this one.
-        weights: how many there are; None for those that `count_weights` counts.
+        networks: the configurations of all trained encoders; empty if `config` is the only one.
+        weights: the number of weights; None to use `count_weights`.
     """
     kept = sum(
         kept_bytes(network, batch, length, precision, recompute, blockwise)
@@ -74,11 +74,11 @@ def estimate_bytes(
     if token_dropping:
         calls = config.num_block_calls
         pairs = lengths_of_calls(calls, length, token_dropping, predictions)
-        # What a call keeps goes with the tokens that it computes, the last one's included.
+        # The kept memory is proportional to the tokens computed, with the last call in full.
         kept *= (sum(queries for _, queries in pairs) + length) / (calls * length)
     logits = logit_bytes(config, batch, predictions)
     of_weights = WEIGHT_BYTES * (count_weights(config) if weights is None else weights)
-    # With gradients and slots; XLA writes what an update makes of them beside the old values.
+    # Weights, gradients and slots; in an update, XLA writes the new values beside the old ones.
     training, update = (2 + slots) * of_weights, (1 + 2 * (1 + slots)) * of_weights
     return max(training + kept + logits, update) + RUNTIME_BYTES
 
@@ -91,7 +91,7 @@ def kept_bytes(
     recompute: str,
     blockwise: bool,
 ) -> float:
-    """Counts the bytes that an encoder's blocks keep for their gradients; arguments as above."""
+    """Estimates the bytes that an encoder's blocks keep for gradients; see `estimate_bytes`."""
     c, arrays = config, config.block.KEPT
     hidden = batch * length * c.hidden_size
     block = arrays["hidden"] * hidden
@@ -108,25 +108,25 @@ def kept_bytes(
 
 
 def logit_bytes(config: EncoderConfig, batch: int, predictions: int) -> int:
-    """The memory of the logits of masked words with their softmax and gradient."""
+    """Counts the bytes of the masked words' logits with their softmax and gradient."""
     return LOGIT_ARRAYS * batch * predictions * config.vocab_size * 4
 
 
 def inference_bytes(
     config: EncoderConfig, batch: int, length: int, precision: str = "float32"
 ) -> float:
-    """The memory of one device while it computes vectors of texts without gradients: an estimate.
+    """Estimates the memory of one device while it computes text vectors without gradients.
 
-    `batch` are the rows that it computes at once, `length` their tokens. Weights are kept in
+    `batch` is the number of rows computed at once, `length` their number of tokens. Weights are
     float32 in any precision.
     """
     parts = count_parts(config)
     weights = WEIGHT_BYTES * (sum(parts.values()) - parts["heads"])
     element = 4 if precision == "float32" else 2
-    sizes = {  # bytes of an array, for each token
+    sizes = {  # bytes of an array per token
         "hidden": element * config.hidden_size,
         "intermediate": element * config.intermediate_size,
-        "scores": 4 * config.num_attention_heads * length,  # their softmax is in float32
+        "scores": 4 * config.num_attention_heads * length,  # the softmax is in float32
     }
     attention, feed_forward = (
         sum(count * sizes[name] for name, count in used.items())
@@ -143,11 +143,11 @@ def teacher_bytes(
     relations: int = 0,
     precision: str = "float32",
 ) -> float:
-    """The memory of a frozen teacher on a device that trains (`bert_tf.distillation`): estimated.
+    """Estimates a frozen teacher's memory on a training device (`bert_tf.distillation`).
 
-    `batch` are the examples that the device computes at once, `predictions` their masked positions
-    whose logits it computes, `relations` arrays [T, T] of each, one for every head of every
-    relation; there are both softmaxes and the gradient of one. Weights are kept in float32.
+    `batch` is the number of examples computed at once, `predictions` the masked positions of each
+    whose logits are computed, and `relations` the arrays [T, T] of each, one per relation head of
+    every relation; both softmaxes and one gradient are kept. Weights are float32.
     """
     network = inference_bytes(config, batch, length, precision) - RUNTIME_BYTES
     head = WEIGHT_BYTES * count_parts(config)["heads"] if predictions else 0
@@ -167,9 +167,9 @@ def memory_line(
     beside: float = 0.0,
     **options: Any,
 ) -> str:
-    """Writes one line: weights, estimated memory, and the memory with or without recomputation.
+    """Formats weights and estimated memory, with and without recomputation, as one line.
 
-    Takes the arguments of `estimate_bytes`; `beside` are the bytes of what else is on the device.
+    Takes the arguments of `estimate_bytes`; `beside` is the bytes of everything else on the device.
     """
     weights = count_weights(config) if weights is None else weights
     sizes, options = (batch, length, predictions, precision), {"weights": weights, **options}

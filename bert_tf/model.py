@@ -16,8 +16,8 @@ from bert_tf.config import BertConfig, EncoderConfig
 from bert_tf.encoder import encoder_inputs, run_last_block
 from bert_tf.layers import BlockInputs, Embeddings, Shape, TransformerBlock, call_block, dense
 
-# Our variables (path below the model's own name) and Google's (google-research/bert); {w} is
-# kernel or bias, of a layer norm gamma or beta.
+# Our variable names (the path below the model's own name) -> Google's (google-research/bert).
+# {w} is kernel or bias, or gamma or beta in a layer norm.
 GOOGLE_NAMES = {
     "embeddings/word_embeddings": "bert/embeddings/word_embeddings",
     "embeddings/token_type_embeddings": "bert/embeddings/token_type_embeddings",
@@ -37,14 +37,14 @@ GOOGLE_NAMES = {
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class BertModel(keras.Model):
-    """Token ids in, a vector for each token and one for the sequence out.
+    """Maps token ids to one vector per token and one vector for the sequence.
 
     All weights exist when the constructor returns.
 
     Args:
-        attention_function: what computes attention in every block: `bert_tf.attention.attention`,
-            or a function with its arguments. It is not saved with the model.
-        embeddings: another network's embeddings, to share them; None for its own.
+        attention_function: computes attention in every block: `bert_tf.attention.attention`, or a
+            function with the same arguments. It is not saved with the model.
+        embeddings: the embeddings of another network, to share them; None to create new ones.
 
     Example:
         model = BertModel(BertConfig.from_preset("tiny", vocab_size=1000))
@@ -54,7 +54,7 @@ class BertModel(keras.Model):
     config_class: type[EncoderConfig] = BertConfig
     block_class: type[TransformerBlock] = TransformerBlock
     google_names = GOOGLE_NAMES
-    # What its pre-training predicts of two segments: whether the second one follows the first.
+    # What pre-training predicts about two segments: whether the second one follows the first.
     sentence_objective: str | None = "next_sentence"
 
     def __init__(
@@ -70,7 +70,7 @@ class BertModel(keras.Model):
         self.attention_function = attention_function
         policy, hidden = self.dtype_policy, config.hidden_size
         self.embeddings = embeddings or Embeddings(config, name="embeddings", dtype=policy)
-        # As Google: none where the widths are equal, as BERT's always are.
+        # As in Google's code, there is none if the widths are equal, as BERT's always are.
         self.projection = None
         if config.embedding_size != hidden:
             self.projection = dense(hidden, config, "embedding_projection", dtype=policy)
@@ -82,11 +82,11 @@ class BertModel(keras.Model):
         self.build()
 
     def make_blocks(self, block: Callable[..., TransformerBlock]) -> None:
-        """Makes the blocks that have weights of their own, by a function of their `name`."""
+        """Creates the blocks that have their own weights by calling `block` with a `name`."""
         self.blocks = [block(name=f"layer_{i}") for i in range(self.config.num_hidden_layers)]
 
     def block_calls(self) -> list[TransformerBlock]:
-        """The blocks in the order in which they are run."""
+        """Returns the blocks in the order in which they run."""
         return self.blocks
 
     def build(self, input_shape: Shape | None = None) -> None:
@@ -112,23 +112,23 @@ class BertModel(keras.Model):
 
         Args:
             inputs: a dict of [B, T] integers: input_ids, and optionally input_mask (1 for a
-                token, 0 for padding; all ones without it) and segment_ids (zeros without it).
-                Packed rows also have segment_index and position_ids [B, T] and
-                sequence_starts [B, S], all three. Other keys are ignored.
+                token, 0 for padding; default: all ones) and segment_ids (default: zeros).
+                Packed rows must also have segment_index and position_ids [B, T] and
+                sequence_starts [B, S]. Other keys are ignored.
             training: whether dropout is on.
             return_all_layers: whether to add "embedding_output", "encoder_input" and
                 "encoder_outputs".
             positions, run_block: see `bert_tf.layers`.
 
         Returns:
-            A dict: "sequence_output" [B, P, H], "pooled_output" [B, H] (packed rows:
-            [B, S, H]), the output at [CLS] itself where there is no pooler; with all layers also
+            A dict with "sequence_output" [B, P, H] and "pooled_output" [B, H] (packed rows:
+            [B, S, H]), which is the output at [CLS] if there is no pooler. With all layers also
             "embedding_output" [B, T, E], "encoder_input" [B, T, H], which the first block reads,
-            and "encoder_outputs", a list of every block's output: [B, T, H], the last one's
+            and "encoder_outputs", a list of every block's output, [B, T, H] each except the last,
             [B, P, H].
 
         Raises:
-            ValueError: sequences longer than max_position_embeddings.
+            ValueError: sequences are longer than max_position_embeddings.
         """
         inputs = encoder_inputs(inputs, self.config)
         bias = attention_bias(inputs.input_mask, inputs.segment_index)  # [B, 1, 1 or T, T]

@@ -1,8 +1,7 @@
-"""The optimizers of BERT and ALBERT with their learning-rate schedule.
+"""The optimizers of BERT and ALBERT with their learning-rate schedules.
 
-Neither `keras.optimizers.AdamW` nor `keras.optimizers.Lamb` is what Google trained with:
-there is no bias correction unless it is asked for, and the decay is part of the update (inside
-LAMB's norm).
+Google trained with neither `keras.optimizers.AdamW` nor `keras.optimizers.Lamb`: here bias
+correction is off by default, and the decay is part of the update (inside LAMB's norm).
 """
 
 import math
@@ -16,11 +15,11 @@ from keras import ops
 from bert_common.errors import InputError
 from bert_tf.names import OPTIMIZER_NAMES
 
-# As bert/optimization.py: names that are not decayed ("layer_norm" and "bias" occur in the
-# paths of our variables, "LayerNorm" in Google's names).
+# Names that are not decayed, as in bert/optimization.py ("layer_norm" and "bias" occur in our
+# variables' paths, "LayerNorm" in Google's names).
 EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
 
-# The gradient is clipped to this global norm: as bert/optimization.py.
+# The gradient is clipped to this global norm, as in bert/optimization.py.
 CLIP_NORM = 1.0
 
 Rate: TypeAlias = float | keras.optimizers.schedules.LearningRateSchedule
@@ -28,17 +27,17 @@ Rate: TypeAlias = float | keras.optimizers.schedules.LearningRateSchedule
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up, then polynomial decay to zero, as google-research/albert optimization.py.
+    """Linear warm-up, then polynomial decay to zero, as in google-research/albert optimization.py.
 
-    The decay is counted from step 0, so at the end of the warm-up the rate drops to what the decay
-    leaves of it. These are Google's rates, but 0 before `start_warmup_step`, where Google's are
-    negative.
+    The decay is counted from step 0, so at the end of the warm-up the rate drops to the decayed
+    rate. The rates equal Google's, except that they are 0 before `start_warmup_step`, where
+    Google's are negative.
 
     Args:
-        initial_learning_rate: the rate that warm-up aims at.
+        initial_learning_rate: the target rate of the warm-up.
         num_train_steps: updates until the rate is 0.
         num_warmup_steps: updates of warm-up; 0 for none.
-        power: 1 for the linear decay of BERT.
+        power: 1 for BERT's linear decay.
         start_warmup_step: the update at which the warm-up begins.
     """
 
@@ -57,7 +56,7 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.start_warmup_step = start_warmup_step
 
     def __call__(self, step: Any) -> Any:
-        """The rate of the update that follows `step` updates: a float32 scalar."""
+        """Returns the learning rate after `step` updates, a float32 scalar."""
         step = ops.cast(step, "float32")
         done = ops.minimum(step, float(self.num_train_steps)) / float(self.num_train_steps)
         rate = self.initial_learning_rate * (1.0 - done) ** self.power
@@ -71,21 +70,21 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         return dict(vars(self))
 
 
-# The warm-up of a schedule over time, as a share of the time: about RoBERTa's
-# (arXiv:1907.11692, table 9: 24,000 of 500,000 updates).
+# The share of the time budget used for warm-up, close to RoBERTa's (arXiv:1907.11692, table 9:
+# 24,000 of 500,000 updates).
 TIMED_WARMUP = 0.05
 
 
 class TimedDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up, then polynomial decay to zero, over a budget of time instead of updates.
+    """Linear warm-up, then polynomial decay to zero, over a time budget instead of updates.
 
-    As in "Cramming" (arXiv:2212.14034): the rate reaches zero when the time is over, however fast
-    the machine is. It is not saved with an optimizer.
+    As in "Cramming" (arXiv:2212.14034), the rate reaches zero when the time is up, however fast the
+    machine is. The schedule is not saved with an optimizer.
 
     Args:
-        initial_learning_rate: the rate that warm-up aims at.
-        spent: a variable, the share of the time that is spent, from 0 to 1; the training loop sets
-            it between updates.
+        initial_learning_rate: the target rate of the warm-up.
+        spent: a variable with the spent share of the time, from 0 to 1, which the training loop
+            sets between updates.
         power: 1 for a linear decay.
     """
 
@@ -95,29 +94,29 @@ class TimedDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.power = power
 
     def __call__(self, step: Any) -> Any:
-        """The rate at this time, a float32 scalar; `step` does not matter."""
+        """Returns the current learning rate, a float32 scalar. `step` is ignored."""
         spent = ops.convert_to_tensor(self.spent)
         warm = ops.minimum(spent / TIMED_WARMUP, 1.0)
         return self.initial_learning_rate * warm * (1.0 - spent) ** self.power
 
 
 class Slot(NamedTuple):
-    """What an optimizer keeps for every weight, in the weight's shape."""
+    """An array that an optimizer keeps for every weight, in the weight's shape."""
 
-    suffix: str  # its name in a checkpoint is WEIGHT/SUFFIX, as Google's files have it
-    initial: float = 0.0  # its value before the first update
+    suffix: str  # the name in a checkpoint is WEIGHT/SUFFIX, as in Google's files
+    initial: float = 0.0  # the value before the first update
 
 
 class DecayOptimizer(keras.optimizers.Optimizer):
-    """An optimizer whose update is a function of values, with decay of some of the weights.
+    """An optimizer that computes updates as a function of values, and decays some of the weights.
 
-    A subclass has the table `slots` and the method `updated`: training, checkpoints and the
-    estimate of memory need nothing else.
+    A subclass defines the table `slots` and the method `updated`, which are all that training,
+    checkpoints and the memory estimate need.
 
     Args:
         learning_rate: a float or a `LearningRateSchedule`.
-        weight_decay_rate: added to the update as this times the weight.
-        exclude_from_weight_decay: regular expressions, searched in the variable's path.
+        weight_decay_rate: this times the weight is added to the update.
+        exclude_from_weight_decay: regular expressions that are searched in the variables' paths.
     """
 
     slots: dict[str, Slot] = {}
@@ -130,7 +129,7 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         **kwargs: Any,
     ) -> None:
         super().__init__(learning_rate=learning_rate, **kwargs)
-        if isinstance(exclude_from_weight_decay, str):  # whose letters would exclude most names
+        if isinstance(exclude_from_weight_decay, str):  # its letters would exclude most names
             raise InputError(
                 "exclude_from_weight_decay must be a list of regular expressions. "
                 f"Received: {exclude_from_weight_decay!r}"
@@ -139,30 +138,30 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         self.exclude_from_weight_decay_patterns = tuple(exclude_from_weight_decay)
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
-        """Makes the slots of every variable."""
+        """Creates the slots of every variable."""
         if self.built:
             return
         super().build(variables)
         slots = self.slots.values()
-        # A list for each slot, with an entry for each variable.
+        # One list per slot, with one entry per variable.
         self._slot_variables = self.add_optimizer_variables(
             variables,
             [slot.suffix for slot in slots],
             [keras.initializers.Constant(slot.initial) for slot in slots],
         )
-        # By path: Keras's own exclusion looks at the last part of the name alone.
+        # By path, because Keras's own exclusion checks only the last part of the name.
         self._decayed = [
             not any(re.search(p, v.path) for p in self.exclude_from_weight_decay_patterns)
             for v in variables
         ]
 
     def slot_variables(self, variable: keras.Variable) -> tuple[keras.Variable, ...]:
-        """The slots of a variable: a tuple of variables, in the order of `slots`."""
+        """Returns the slot variables of a variable, in the order of `slots`."""
         index = self._get_variable_index(variable)
         return tuple(variables[index] for variables in self._slot_variables)
 
     def is_decayed(self, variable: keras.Variable) -> bool:
-        """Whether weight decay applies to a variable."""
+        """Returns True if weight decay applies to the variable."""
         return self._decayed[self._get_variable_index(variable)]
 
     def updated(
@@ -177,22 +176,22 @@ class DecayOptimizer(keras.optimizers.Optimizer):
         """Computes one update of one variable as a function of values, without assigning any.
 
         Args:
-            slots: the values of its slots, in the order of the table.
-            gradient: its gradient, clipped.
-            decayed: whether weight decay applies to it.
-            step: how many updates were made before, skipped ones included; a scalar.
+            slots: the values of the weight's slots, in the order of the table.
+            gradient: the weight's clipped gradient.
+            decayed: whether weight decay applies to the weight.
+            step: the number of previous updates, including skipped ones; a scalar.
 
         Returns:
-            The new weight, and the tuple of its new slots.
+            The new weight, and a tuple of the new slots.
         """
         raise NotImplementedError
 
     def update_step(self, gradient: Any, variable: keras.Variable, learning_rate: Any) -> None:
         """Updates one variable, for callers of Keras's `apply`."""
         slots = self.slot_variables(variable)
-        # Keras calls this with TensorFlow's variables, whose `value` is a method.
+        # Keras calls this with TensorFlow variables, whose `value` is a method.
         weight, *values = map(ops.convert_to_tensor, (variable, *slots))
-        # A table's gradient may be rows (tf.IndexedSlices), which a sum with a tensor adds up.
+        # A table's gradient may be tf.IndexedSlices, whose rows a sum with a tensor adds up.
         gradient = ops.add(ops.zeros_like(weight), gradient)
         decayed = self.is_decayed(variable)
         step = ops.convert_to_tensor(self.iterations)
@@ -210,15 +209,15 @@ class DecayOptimizer(keras.optimizers.Optimizer):
 
 
 class _GoogleAdam(DecayOptimizer):
-    """The moments that AdamWeightDecay and Lamb have in common.
+    """The moments that `AdamWeightDecay` and `Lamb` share.
 
     Args:
         learning_rate, weight_decay_rate, kwargs: as for `DecayOptimizer`.
         beta_1, beta_2: the decay rates of the first and the second moment.
         epsilon: added to the root of the second moment.
-        bias_correction: whether the moments are divided by what zeros at the start leave of their
-            means (arXiv:1412.6980, section 3). Google's are not, so that its first hundreds of
-            updates are larger: at a constant gradient up to 6.6 times.
+        bias_correction: whether to correct the moments for their initial zeros (arXiv:1412.6980,
+            section 3). Google's code does not, which makes the first hundreds of updates larger,
+            up to 6.6 times for a constant gradient.
     """
 
     slots = {"first_moment": Slot("adam_m"), "second_moment": Slot("adam_v")}
@@ -255,7 +254,7 @@ class _GoogleAdam(DecayOptimizer):
         mean, square = first, second
         if self.bias_correction:
             count = ops.cast(step, weight.dtype) + 1.0
-            # Not 1 - 0.999 ** 1, which float32 has in five digits.
+            # Not 1 - beta ** count: 1 - 0.999 ** 1 has only five correct digits in float32.
             mean = first / -ops.expm1(count * math.log(self.beta_1))
             square = second / -ops.expm1(count * math.log(self.beta_2))
         update = mean / (ops.sqrt(square) + self.epsilon)
@@ -264,7 +263,7 @@ class _GoogleAdam(DecayOptimizer):
         return weight - ops.cast(learning_rate, weight.dtype) * update, (first, second)
 
     def scaled(self, update: Any, weight: Any) -> Any:
-        """Scales the update of a decayed variable before the learning rate does."""
+        """Scales the update of a decayed variable, before the learning rate is applied."""
         return update
 
     def get_config(self):
@@ -274,22 +273,22 @@ class _GoogleAdam(DecayOptimizer):
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class AdamWeightDecay(_GoogleAdam):
-    """Adam with decay inside the update, as google-research/bert optimization.py.
+    """Adam with decay inside the update, as in google-research/bert optimization.py.
 
-    With bias correction it is AdamW (arXiv:1711.05101), as `torch.optim.AdamW` has it.
+    With bias correction it is AdamW (arXiv:1711.05101), like `torch.optim.AdamW`.
     """
 
 
 @keras.saving.register_keras_serializable(package="bert_tf")
 class Lamb(_GoogleAdam):
-    """LAMB (arXiv:1904.00962, version 1) as google-research/albert lamb_optimizer.py.
+    """LAMB (arXiv:1904.00962, version 1), as in google-research/albert lamb_optimizer.py.
 
-    The update, decay included, is scaled by |weight| / |update| over the whole variable;
-    variables that are not decayed are not scaled either.
+    The update, including decay, is scaled by |weight| / |update| over the whole variable.
+    Variables without decay are not scaled.
     """
 
     def scaled(self, update: Any, weight: Any) -> Any:
-        """The update times the trust ratio, which is 1 where either norm is 0."""
+        """Multiplies the update by the trust ratio, which is 1 if either norm is 0."""
         weight_norm = ops.sqrt(ops.sum(ops.square(ops.convert_to_tensor(weight))))
         update_norm = ops.sqrt(ops.sum(ops.square(update)))
         both = ops.logical_and(weight_norm > 0, update_norm > 0)
@@ -298,7 +297,7 @@ class Lamb(_GoogleAdam):
 
 
 def clip_factor(norm: Any) -> Any:
-    """The factor that shortens a gradient of this global norm to `CLIP_NORM`, if it is longer.
+    """Returns the factor that scales a gradient of this global norm down to at most `CLIP_NORM`.
 
     The norm must be computed from the gradient summed over all replicas.
     """

@@ -1,4 +1,4 @@
-"""The pre-training heads with their losses: masked words, sentence pairs.
+"""The pre-training heads and losses for masked words and sentence pairs.
 
 Shapes: B batch, T tokens, H hidden, E embedding, V vocabulary, P predictions,
 S sequences of a packed row.
@@ -17,8 +17,8 @@ from bert_tf.encoder import EncoderModel, HeadOutput
 from bert_tf.layers import LayerNorm, Shape, activation_function, call_block, dense, initializer
 from bert_tf.objective import Loss, Objective, SoftLoss
 
-# Our variables (path below the model's own name) and Google's, for BERT and ALBERT alike; {w} as
-# in `bert_tf.model`.
+# Our variable names (the path below the model's own name) -> Google's, for both BERT and ALBERT;
+# {w} as in `bert_tf.model`.
 GOOGLE_NAMES = {
     "masked_lm/transform/{w}": "cls/predictions/transform/dense/{w}",
     "masked_lm/layer_norm/{w}": "cls/predictions/transform/LayerNorm/{w}",
@@ -27,7 +27,7 @@ GOOGLE_NAMES = {
     "next_sentence/output_bias": "cls/seq_relationship/output_bias",
 }
 
-# As google-research/bert, which keeps a batch without predictions from dividing by zero.
+# As in google-research/bert; it avoids a division by zero for a batch without predictions.
 MASKED_LM_EPSILON = 1e-5
 
 LOSSES = {
@@ -52,7 +52,7 @@ LOSSES = {
 
 
 class MaskedLmHead(keras.layers.Layer):
-    """Logits over the vocabulary at the masked positions alone, tied to the word embeddings."""
+    """Computes vocabulary logits at the masked positions, tied to the word embeddings."""
 
     def __init__(self, config: EncoderConfig, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -69,8 +69,8 @@ class MaskedLmHead(keras.layers.Layer):
         )
 
     def call(self, masked_output: Any, word_embeddings: Any) -> Any:
-        """The vectors at the masked positions [B, P, H], the table [V, E] -> logits [B, P, V]."""
-        # As one matrix: a product with one fewer dimension is one call of the fast kernel.
+        """Maps masked positions' vectors [B, P, H] and the table [V, E] to logits [B, P, V]."""
+        # Flattened to one matrix, because that product is a single call of the fast kernel.
         x = ops.reshape(masked_output, (-1, self.config.hidden_size))  # [B * P, H]
         x = self.layer_norm(self.transform(x))  # [B * P, E]
         table = ops.cast(word_embeddings, self.compute_dtype)
@@ -80,7 +80,7 @@ class MaskedLmHead(keras.layers.Layer):
 
 
 class NextSentenceHead(keras.layers.Layer):
-    """Two logits from the pooled vector: is B next (BERT), are A and B in order (ALBERT)."""
+    """Computes two logits per pooled vector: is B next (BERT), are A and B in order (ALBERT)."""
 
     def __init__(self, config: EncoderConfig, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -95,7 +95,7 @@ class NextSentenceHead(keras.layers.Layer):
         self.output_bias = self.add_weight(name="output_bias", shape=(2,), initializer="zeros")
 
     def call(self, pooled_output: Any) -> Any:
-        """[B, H] -> [B, 2], or [B, S, H] -> [B, S, 2]; the weights are [2, H], as Google's."""
+        """Maps [B, H] to [B, 2] or [B, S, H] to [B, S, 2]; weights are [2, H], as in Google's."""
         return ops.matmul(pooled_output, ops.transpose(self.output_weights)) + self.output_bias
 
 
@@ -104,8 +104,8 @@ class PretrainingModel(EncoderModel):
     """An encoder, a `BertModel` or an `AlbertModel`, with both pre-training heads.
 
     Args:
-        sentence_objective: what the loss and the accuracy of the sentence pairs are called:
-            "next_sentence" or "sentence_order"; None: as the encoder's authors trained it.
+        sentence_objective: the name of the sentence pairs' loss and accuracy, "next_sentence" or
+            "sentence_order"; None: the objective that the encoder's authors used.
     """
 
     google_names = GOOGLE_NAMES
@@ -127,7 +127,7 @@ class PretrainingModel(EncoderModel):
 
     @property
     def objective(self) -> Objective:
-        """Masked words, and sentence pairs where the batch has labels for them."""
+        """The objective: masked words, and sentence pairs if the batch has labels for them."""
         return pretraining_objective(self.sentence_objective)
 
     def get_config(self) -> dict[str, Any]:
@@ -146,13 +146,13 @@ class PretrainingModel(EncoderModel):
         """Runs the encoder and both heads.
 
         Args:
-            inputs: the encoder's inputs with masked_lm_positions [B, P] integers below T.
+            inputs: the encoder's inputs and masked_lm_positions [B, P], integers below T.
             training: whether dropout is on.
             run_block: see `bert_tf.layers`.
 
         Returns:
-            A dict: "masked_lm_logits" [B, P, V], "next_sentence_logits" [B, 2] (packed rows:
-            [B, S, 2]).
+            A dict with "masked_lm_logits" [B, P, V] and "next_sentence_logits" [B, 2] (packed
+            rows: [B, S, 2]).
         """
         positions, table = inputs["masked_lm_positions"], self.encoder.embeddings.word_embeddings
         encoded = self.encoder(inputs, training=training, positions=positions, run_block=run_block)
@@ -162,7 +162,7 @@ class PretrainingModel(EncoderModel):
         }
 
     def head_outputs(self) -> dict[str, HeadOutput]:
-        """Masked words; sentence pairs if the encoder has them."""
+        """Returns the outputs for masked words, and for sentence pairs if the encoder has them."""
         head, pairs, table = self.masked_lm, self.next_sentence, self.encoder.embeddings
         words = HeadOutput(
             ("masked_lm",), lambda x: head(x["sequence_output"], table.word_embeddings)
@@ -174,11 +174,11 @@ class PretrainingModel(EncoderModel):
 
 
 def example_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
-    """The loss of every prediction, in float32 at least, of what `PretrainingModel` returns.
+    """Computes every prediction's loss, in float32 at least, from a `PretrainingModel`'s outputs.
 
     Args:
         batch: masked_lm_ids [B, P] and next_sentence_labels [B, 1] or [B] (packed rows:
-            [B, S]); the latter may be missing, as in records made without a sentence objective.
+            [B, S]), which are missing in records made without a sentence objective.
 
     Returns:
         "masked_lm" [B, P], and "next_sentence" [B] or [B, S] if there are labels.
@@ -192,16 +192,16 @@ def example_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict
 
 
 def cross_entropy(labels: Any, logits: Any) -> Any:
-    """[...] integers and [..., classes] -> [...]: the negative log likelihood of the labels."""
+    """Computes the labels' negative log likelihoods: [...] integers and [..., classes] -> [...]."""
     logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32"))
     return keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
 
 
 def most_likely(logits: Any) -> Any:
-    """[..., classes] -> [...] int32: the class with the largest logit, the first of equal ones.
+    """Returns the class with the largest logit, the first if tied: [..., classes] -> [...] int32.
 
-    As `ops.argmax`, in two plain reductions: on a CPU XLA compiles its own, of pairs of value and
-    index, to code that took a quarter of the time of the head's forward and backward pass.
+    Like `ops.argmax`, but in two plain reductions: XLA on a CPU compiles argmax as a reduction of
+    (value, index) pairs, which took a quarter of the head's forward and backward time.
     """
     classes = ops.shape(logits)[-1]
     is_largest = ops.equal(logits, ops.max(logits, axis=-1, keepdims=True))
@@ -209,16 +209,16 @@ def most_likely(logits: Any) -> Any:
 
 
 def loss_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
-    """Sums from which losses and accuracies follow, however the batch was split.
+    """Computes sums from which losses and accuracies follow, however the batch is split.
 
     Args:
-        batch: as for `example_losses`, with masked_lm_weights [B, P], and with the labels
+        batch: as for `example_losses`, with masked_lm_weights [B, P], and if there are labels,
             next_sentence_weights [B] (packed rows: [B, S]), 0 for an example that only fills a
             batch.
 
     Returns:
-        Scalars: for each of "masked_lm" and "next_sentence" its "_loss", "_correct" and "_weight",
-        summed over the batch.
+        Scalars summed over the batch: "_loss", "_correct" and "_weight" of "masked_lm" and, if
+        there are labels, of "next_sentence".
     """
     losses = example_losses(outputs, batch)
     dtype = losses["masked_lm"].dtype
@@ -236,19 +236,19 @@ def loss_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str,
 
 
 def piece_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """The ids of the masked pieces, their losses and weights: [B, P] each; as for `loss_sums`."""
+    """Returns masked tokens' ids, losses and weights, [B, P] each; arguments as for `loss_sums`."""
     losses = cross_entropy(batch["masked_lm_ids"], outputs["masked_lm_logits"])
     return batch["masked_lm_ids"], losses, batch["masked_lm_weights"]
 
 
 def _soft_words(outputs, targets, temperature):
-    """[B, P]; sentence pairs are not learned from a teacher."""
+    """Returns the distances [B, P]; sentence pairs are not learned from a teacher."""
     name = "masked_lm_logits"
     return soft_divergence(outputs[name], targets[name], temperature)
 
 
 def pretraining_objective(sentence_objective: str | None) -> Objective:
-    """Masked words, and sentence pairs, reported as `sentence_objective`; None: words alone."""
+    """Returns the objective of masked words, and of pairs named `sentence_objective` if set."""
     losses = {"masked_lm": LOSSES["masked_lm"]}
     if sentence_objective:
         pairs = dataclasses.replace(LOSSES["next_sentence"], reported_as=sentence_objective)

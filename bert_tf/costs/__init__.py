@@ -1,1 +1,1 @@
-"""What a training step costs; open flops first."""
+"""Computes the costs of a training step; open flops first."""

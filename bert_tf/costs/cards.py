@@ -1,7 +1,7 @@
-"""What the data sheets of common NVIDIA cards say.
+"""Lists memory and speed of common NVIDIA cards, from their data sheets.
 
-Cards of compute capability 10 and 12 (B200, RTX 50) are missing, as TensorFlow 2.21's own builds
-have no code for them; older ones than Ampere (V100, T4) have no bfloat16.
+Cards of compute capability 10 and 12 (B200, RTX 50) are missing because TensorFlow 2.21's own
+builds have no code for them; cards older than Ampere (V100, T4) because they have no bfloat16.
 """
 
 from typing import NamedTuple
@@ -10,12 +10,12 @@ TERA = 10**12
 
 
 class Card(NamedTuple):
-    """A card as its data sheet describes it."""
+    """A card with the numbers of its data sheet."""
 
     name: str
     memory_gib: int
-    # Operations a second of matrix products in bfloat16, sums in float32, without sparsity, which
-    # data sheets often include as a factor of two.
+    # Operations per second of matrix products in bfloat16 with sums in float32, without the factor
+    # of two for sparsity that data sheets often include.
     bfloat16_flops: float
     source: str
 

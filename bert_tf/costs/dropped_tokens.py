@@ -1,27 +1,27 @@
-"""Counts the tokens that each call of a block computes where tokens skip the middle layers.
+"""Counts the tokens that each block call computes if tokens skip the middle layers.
 
 Legend: T tokens of a row, K kept tokens, P predictions, S sequences of a packed row.
 """
 
 import math
 
-# Layers that a model must have: one that is short, and the last one.
+# The minimum number of a model's layers: one short layer, and the last one.
 LEAST_CALLS = 2
 
 
 def first_short_call(calls: int) -> int:
-    """The number, from 0, of the first call that computes kept tokens alone; the last one is full.
+    """Returns the index of the first call that computes only kept tokens; the last call is full.
 
-    Of twelve layers the sixth. It attends from the kept tokens to all; the calls after it know no
-    others.
+    In a model of twelve layers it is the sixth layer. It attends from the kept tokens to all
+    tokens; the calls after it see only the kept tokens.
     """
     return max(calls // 2 - 1, 0)
 
 
 def kept_tokens(length: int, share: float, predictions: int, sequences: int = 1) -> int:
-    """How many tokens of a row of `length` are kept, K, where this share of them is dropped.
+    """Returns K, the number of kept tokens in a row of `length` if `share` of them is dropped.
 
-    All predictions are kept, and [CLS] and two times [SEP] of each of the sequences.
+    All predictions are kept, as are one [CLS] and two [SEP] per sequence.
     """
     kept = length - math.floor(length * share)
     return min(length, max(kept, predictions + 3 * sequences))
@@ -30,9 +30,9 @@ def kept_tokens(length: int, share: float, predictions: int, sequences: int = 1)
 def lengths_of_calls(
     calls: int, length: int, share: float, predictions: int, sequences: int = 1
 ) -> list[tuple[int, int]]:
-    """For each call of a block but the last: how many tokens it reads, and how many it computes.
+    """Returns (tokens read, tokens computed) for each block call except the last.
 
-    `calls` counts the last one too; the other arguments are as for `kept_tokens`.
+    `calls` includes the last call; the other arguments are as for `kept_tokens`.
     """
     kept, first = kept_tokens(length, share, predictions, sequences), first_short_call(calls)
     whole, reading, short = (length, length), (length, kept), (kept, kept)

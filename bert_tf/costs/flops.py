@@ -1,9 +1,9 @@
-"""Counts the floating-point operations of a pre-training step by formula.
+"""Counts the floating-point operations of a pre-training step with formulas.
 
-Matrix products alone, as is usual for the utilisation of a device (arXiv:2204.02311, appendix B): a
-product of [m, k] and [k, n] takes 2 m k n operations. What is counted is what this project's model
-computes, whose last block runs only at the masked positions and at [CLS]; a count of the usual
-formula, which runs it everywhere, is up to a tenth higher.
+Only matrix products count, as is usual for the utilization of a device (arXiv:2204.02311, appendix
+B); a product of [m, k] and [k, n] takes 2 m k n operations. The formulas follow this project's
+model, whose last block runs only at the masked positions and at [CLS]. The usual formula, in which
+it runs everywhere, counts up to a tenth more.
 
 Legend: T tokens of a row, P predictions, S sequences of a packed row, H hidden, E embedding,
 I intermediate, V vocabulary.
@@ -14,7 +14,7 @@ from typing import Any
 from bert_tf.config import EncoderConfig
 from bert_tf.costs.dropped_tokens import lengths_of_calls
 
-# A backward pass computes two products for each of the forward pass: the gradient of either factor.
+# The backward pass computes two products for each product of the forward pass, one per factor.
 TRAINING_PASSES = 3
 
 
@@ -25,7 +25,7 @@ def forward_flops(
     sequences: int = 1,
     token_dropping: float = 0.0,
 ) -> int:
-    """The operations of the forward pass over one row, with places for so many packed sequences.
+    """Counts the operations of the forward pass over a row with room for `sequences` sequences.
 
     `token_dropping` is the share of the tokens that skip the middle layers.
     """
@@ -46,7 +46,7 @@ def block_flops(
     sequences: int = 1,
     token_dropping: float = 0.0,
 ) -> int:
-    """The operations of all blocks in a forward pass over one row; arguments as above."""
+    """Counts all blocks' operations in a forward pass over a row; see `forward_flops`."""
     calls, sizes = config.num_block_calls, (length, token_dropping, predictions, sequences)
     pairs = lengths_of_calls(calls, *sizes) if token_dropping else [(length, length)] * (calls - 1)
     last = (length, sequences + predictions)
@@ -54,8 +54,8 @@ def block_flops(
 
 
 def training_flops(config: EncoderConfig, *sizes: Any, **options: Any) -> int:
-    """The operations of a forward and a backward pass over one row; as for `forward_flops`.
+    """Counts a forward and a backward pass over a row; arguments as for `forward_flops`.
 
-    Recomputed activations do not count: they are no progress.
+    Recomputed activations do not count, as they are not progress.
     """
     return TRAINING_PASSES * forward_flops(config, *sizes, **options)

@@ -1,6 +1,6 @@
-"""Plans which records are in which batch: one endless order of records, cut into global batches.
+"""Assigns records to batches by cutting one endless order of records into global batches.
 
-The order depends on the seed and on the position alone.
+The order depends only on the seed and the position.
 
 Shapes: G records of a global batch, L lanes, P parts of files, R records of a block.
 """
@@ -24,20 +24,20 @@ class BatchPlan:
     """Determines which records each global training batch contains."""
 
     files: list[str]  # paths of TFRecord files
-    record_format: RecordFormat  # their `RecordFormat`
+    record_format: RecordFormat  # the files' format
     model_config: EncoderConfig  # the model's configuration, for the checks of ids
-    batch_size: int  # examples of a global batch
-    # Decides the order and, of records without masks, the masks, together with the position.
+    batch_size: int  # examples per global batch
+    # Determines the order, and with the position the masks of records without masks.
     seed: int
-    # Lengths that batches are cut to, see `bert_tf.input.length_buckets`; empty: no batch is cut.
+    # The lengths to which batches are cut, see `bert_tf.input.length_buckets`; empty for none.
     boundaries: tuple[int, ...] = ()
     # Step and position of the first batch in this order, see `bert_tf.input.data_order`.
     order_start: tuple[int, int] = (0, 0)
-    # The `MaskProcesses` that mask records without masks; None for this process.
+    # The processes that mask records without masks; None to mask them in this process.
     mask_processes: MaskProcesses | None = None
 
     def locate_batch(self, step: int) -> tuple[int, int]:
-        """Locates the batch that follows `step` batches: its window's position, its index there.
+        """Returns the position of a window, and the index in it of the batch after `step` batches.
 
         Without boundaries, each batch is a window.
         """
@@ -47,9 +47,9 @@ class BatchPlan:
         return first_position + (batches - index) * self.batch_size, index
 
     def batches(self, step: int) -> tf.data.Dataset:
-        """The batches after `step` batches: a dataset of (positions [G], records [G]).
+        """Returns the batches after `step` batches, a dataset of (positions [G], records [G]).
 
-        With boundaries the number of the batch's boundary comes third.
+        With boundaries, the batch's boundary number is a third element.
         """
         position, index = self.locate_batch(step)
         if not self.boundaries:
@@ -57,11 +57,11 @@ class BatchPlan:
         return self._sorted_windows(position).skip(index)
 
     def names(self, step: int) -> list[tuple[str, int]]:
-        """The file, and the number in it from 1, of each record of the batch after `step` ones."""
+        """Returns each record's (file, number from 1) in the batch after `step` batches."""
         start, index = self.locate_batch(step)
         size = WINDOW * self.batch_size if self.boundaries else self.batch_size
         names = self._block_order().names(start, size)
-        if self.boundaries:  # which batch of its window a record is in depends on the lengths
+        if self.boundaries:  # a record's batch in the window depends on the lengths
             batches = self._sorted_windows(start).skip(index)
             positions, _, _ = next(batches.as_numpy_iterator())
             names = [names[position - start] for position in positions]
@@ -74,8 +74,8 @@ class BatchPlan:
         )
 
     def _records(self, position, size):
-        """The order from a position on: a dataset of (positions [size], records [size])."""
-        # Much faster than to cut blocks into records first.
+        """Returns the order from a position on, as (positions [size], records [size])."""
+        # Much faster than splitting blocks into records first.
         return read_blocks(self._block_order(), self.files, position).rebatch(size)
 
     def _block_order(self):
@@ -83,9 +83,9 @@ class BatchPlan:
 
 
 def read_blocks(order: BlockOrder, files: Sequence[str], position: int) -> tf.data.Dataset:
-    """The serialized records in the endless order, from a position on.
+    """Reads the serialized records in the endless order, starting at a position.
 
-    A dataset of (positions [R], records [R]), a block each; the first one may be cut.
+    Returns a dataset of blocks (positions [R], records [R]), of which the first may be cut.
     """
     first_pass, first_block, skipped = order.locate(position)
 
@@ -100,11 +100,11 @@ def read_blocks(order: BlockOrder, files: Sequence[str], position: int) -> tf.da
     blocks = tf.data.Dataset.counter(start=first_pass, dtype=tf.int64).flat_map(one_pass)
     if skipped:
         blocks = blocks.map(cut)
-    return blocks.prefetch(1)  # reads the next block meanwhile
+    return blocks.prefetch(1)  # reads the next block in advance
 
 
 def _read_pass(order, files, number, first_block):
-    """Reads a pass from the beginning of a block on: a dataset of (positions [R], records [R])."""
+    """Reads a pass from a block on, as a dataset of (positions [R], records [R])."""
     paths, compression = tf.constant(files), compression_of(files[0])
 
     def plan(number, first_block):
@@ -126,10 +126,10 @@ def _read_pass(order, files, number, first_block):
         return records.skip(part[1]).take(part[2])
 
     def read_lane(lane):
-        """The lane's records in each block, [at most its share]: strings."""
+        """Returns the lane's records in each block, strings [at most its share]."""
         own = tf.data.Dataset.from_tensor_slices(parts[starts[lane] : ends[lane]])
         records = own.flat_map(read_part).batch(shares[lane])
-        # A short lane may be over before the last block.
+        # A short lane may end before the last block.
         nothing = tf.data.Dataset.from_tensors(np.zeros(0, "S1")).repeat()
         return records.concatenate(nothing).take(blocks - first_block)
 
@@ -138,7 +138,7 @@ def _read_pass(order, files, number, first_block):
             tf.numpy_function(order.places, [number, block], tf.int64, stateful=False), [None]
         )
         start = tf.numpy_function(order.start, [number, block], tf.int64, stateful=False)
-        # Fails if a file has other records than were counted.
+        # Fails if the number of records differs from the counted one.
         shuffled = tf.dynamic_stitch([tf.cast(places, tf.int32)], [records.flat_values])  # [R]
         return tf.ensure_shape(start, []) + tf.range(tf.size(shuffled, tf.int64)), shuffled
 

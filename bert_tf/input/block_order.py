@@ -1,8 +1,8 @@
 """Shuffles the records of files in blocks, so that reading can begin at any position.
 
-In each pass the files are shuffled and dealt to lanes. A block has the next records of every lane,
-in a random order. Where a block begins follows from the number of records in each file, so nothing
-before it has to be read. Everything depends on the seed and the number of the pass alone.
+In each pass, the files are shuffled and dealt to lanes. A block has the next records of every lane
+in random order. The start of a block follows from the number of records in each file, so earlier
+records need not be read. Everything depends only on the seed and the number of the pass.
 
 Shapes: F files, L lanes, K blocks of a pass, P parts of files, R records of a block.
 """
@@ -15,18 +15,18 @@ import numpy as np
 
 from create_pretraining_data.instances.counter_based_random import derive_keys, uniform
 
-# Records of a block, at most (and one more for each lane). A record moves by 0.41 blocks on
+# The maximum number of records in a block (plus one per lane). A record moves by 0.41 blocks on
 # average (root mean square), that is by 20,000 records, as far as with a shuffle buffer of 20,000.
 # Two blocks are in memory: 250 MB at 128 tokens, 450 MB at 512 with masks and packing.
 BLOCK = 50_000
 
-# A block mixes the records of as many places.
+# The number of places in the files whose records a block mixes.
 LANES = 16
 
-# Derived from the seed: number 0 is the key of dynamic masks (`bert_tf.input.pipeline`).
+# The number of this key derived from the seed; 0 is for dynamic masks (`bert_tf.input.pipeline`).
 _ORDER = 1
 
-# The purposes of random numbers within a pass: ordering the files, then ordering each block.
+# The purposes of random numbers within a pass: ordering the files, and ordering each block.
 _FILES, _BLOCKS = range(2)
 
 
@@ -35,10 +35,10 @@ class Lane(NamedTuple):
 
     files: np.ndarray  # int64 [files of the lane]
     ends: np.ndarray  # int64 [files of the lane], the lane's records up to the end of each file
-    share: int  # its records in each block; the last blocks may have fewer
+    share: int  # the lane's records in each block; the last blocks may have fewer
 
     def bounds(self, block: int) -> tuple[int, int]:
-        """Returns where a block begins and ends in the lane."""
+        """Returns the start and end of a block in the lane."""
         total = int(self.ends[-1])
         return min(block * self.share, total), min((block + 1) * self.share, total)
 
@@ -48,7 +48,7 @@ class Pass(NamedTuple):
 
     lanes: list[Lane]
     starts: np.ndarray  # int64 [K + 1], the records before each block; the last is their total
-    key: np.uint64  # decides the order within the blocks
+    key: np.uint64  # determines the order within the blocks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,13 +64,13 @@ class BlockOrder:
         return sum(self.counts)
 
     def get_pass(self, number: int) -> Pass:
-        """The `Pass` with a number, from 0 on."""
+        """Returns the `Pass` with the given number, from 0."""
         return _get_pass(self, int(number))
 
     def locate(self, position: int) -> tuple[int, int, int]:
-        """Finds a position: returns the pass, the block in it, the records before it in the block.
+        """Returns a position's pass, its block in the pass, and its offset in the block.
 
-        `position` counts the records before it, from the beginning of the first pass.
+        `position` is the number of records before it, from the beginning of the first pass.
         """
         number, rest = divmod(position, self.total)
         starts = self.get_pass(number).starts
@@ -78,22 +78,22 @@ class BlockOrder:
         return number, block, int(rest - starts[block])
 
     def start(self, number: int, block: int) -> int:
-        """The position of a block's first record."""
+        """Returns the position of a block's first record."""
         return number * self.total + self.get_pass(number).starts[block]
 
     def places(self, number: int, block: int) -> np.ndarray:
-        """Draws its records' places in the block, lane after lane: int64 [R], a permutation."""
+        """Draws the places of a block's records, lane after lane: int64 [R], a permutation."""
         one = self.get_pass(number)
         size = one.starts[block + 1] - one.starts[block]
         key = derive_keys(derive_keys(one.key, _BLOCKS), block)
         return np.argsort(uniform(key, np.arange(size)), kind="stable")
 
     def parts(self, number: int, block: int) -> tuple[np.ndarray, np.ndarray]:
-        """Lists what is left to read in a pass from the beginning of a block on.
+        """Lists the parts of files left to read in a pass from the beginning of a block on.
 
         Returns:
-            int64 [P, 3], lane after lane: the file, the records of it to skip, the records of it to
-            read; and int64 [L], where the parts of each lane end.
+            int64 [P, 3], lane after lane: the file and how many of its records to skip and to read;
+            and int64 [L], the end of each lane's parts.
         """
         found = []
         for lane in self.get_pass(number).lanes:
@@ -105,7 +105,7 @@ class BlockOrder:
         return np.concatenate(found), np.cumsum([len(parts) for parts in found])
 
     def names(self, position: int, count: int) -> list[tuple[int, int]]:
-        """The records at `count` positions from one on: (file, number in the file from 1) each."""
+        """Returns (file, number in the file from 1) of `count` records from a position on."""
         number, block, skipped = self.locate(position)
         found = np.zeros((0, 2), np.int64)
         while len(found) < skipped + count:
@@ -143,6 +143,6 @@ def _get_pass(order, number):
     totals = np.array([lane.ends[-1] for lane in lanes])  # [L]
     shares = np.array([lane.share for lane in lanes])  # [L]
     starts = np.minimum(np.arange(blocks + 1)[:, None] * shares, totals).sum(axis=1)  # [K + 1]
-    # Shares are rounded up: in millions of blocks the last ones may be empty.
+    # Shares are rounded up, so with millions of blocks the last ones may be empty.
     last = int(np.searchsorted(starts, order.total))
     return Pass(lanes, starts[: last + 1], np.uint64(key))

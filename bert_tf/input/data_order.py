@@ -1,4 +1,4 @@
-"""Keeps track of which examples come next in a run, even if it resumes with other settings."""
+"""Tracks which examples come next in a run, even if it resumes with different settings."""
 
 import hashlib
 import json
@@ -12,22 +12,22 @@ if TYPE_CHECKING:  # it imports this module
 
 
 class DataOrder(NamedTuple):
-    """What decides the order of examples; a checkpoint holds it."""
+    """The numbers that determine the order of examples, stored in checkpoints."""
 
-    step: int  # updates made before the order's first batch; 0 for a run that begins
-    position: int  # where that batch begins in the endless order of examples
-    batch_size: int  # examples of an update
-    seed: int  # of the shuffle
-    examples: int  # how many there are
-    boundaries: int  # the `number_of_boundaries` of the lengths that batches are cut to
-    data: int  # a number that differs if the examples, or their order, do
+    step: int  # the number of updates before the order's first batch; 0 for a new run
+    position: int  # the start of that batch in the endless order of examples
+    batch_size: int  # examples per update
+    seed: int  # the seed of the shuffle
+    examples: int  # the number of examples
+    boundaries: int  # the `number_of_boundaries` of the lengths to which batches are cut
+    data: int  # a number that differs if the examples or their order differ
 
     def examples_before(self, step: int) -> int:
         """Counts the examples that the updates up to `step` have seen."""
         return self.position + (step - self.step) * self.batch_size
 
     def changes(self, *settings: int) -> list[str]:
-        """The settings that differ, in words; `settings` are the fields from batch_size to data."""
+        """Describes the settings that differ; `settings` are the fields from batch_size to data."""
         was, now = self, DataOrder(self.step, self.position, *settings)
         named = {
             "--train_batch_size": (was.batch_size, now.batch_size),
@@ -46,7 +46,7 @@ class DataOrder(NamedTuple):
 
 
 def number_of_boundaries(boundaries: Sequence[int]) -> int:
-    """A number for the lengths that batches are cut to: 0 if none is cut."""
+    """Returns a number that identifies the lengths to which batches are cut; 0 if none is cut."""
     if len(boundaries) < 2:
         return 0
     return int(hashlib.sha256(json.dumps([*map(int, boundaries)]).encode()).hexdigest()[:12], 16)
@@ -59,10 +59,10 @@ def _on_or_off(number):
 def continue_order(state: "TrainingState", *settings: int) -> tuple[int, int]:
     """Sets the order of a restored state; `settings` as for `DataOrder.changes`.
 
-    If the checkpoint has other settings, it warns, and a new order begins at the position that was
-    reached. Returns the step and the position at which the order begins.
+    If the checkpoint has different settings, it warns and starts a new order at the position that
+    was reached. Returns the step and the position at which the order begins.
     """
-    # None: a run that begins, or that continues one of Google's code.
+    # None for a new run, and for a run that continues one of Google's code.
     order = state.order or DataOrder(0, 0, *settings)
     changes = order.changes(*settings)
     if changes:
@@ -77,6 +77,6 @@ def continue_order(state: "TrainingState", *settings: int) -> tuple[int, int]:
 
 
 def sizes_of(files: Iterable[str]) -> str:
-    """A hexadecimal number that differs if the names, the sizes or the order of files do."""
+    """Returns a hexadecimal number that differs if the files' names, sizes or order differ."""
     sizes = [(os.path.basename(path), os.path.getsize(path)) for path in files]
     return hashlib.sha256(json.dumps(sizes).encode()).hexdigest()[:12]

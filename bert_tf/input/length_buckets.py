@@ -1,10 +1,10 @@
-"""Batches records of about equal length, so that batches can be cut to that length.
+"""Batches records of similar length, so that batches can be cut to that length.
 
-A batch in the global order is as long as its longest record. Here consecutive batches form a
-window, whose records are grouped by the boundary that each fits into; then the window's batches are
-shuffled. So every record comes as often as before, none is delayed by more than a window, and a run
-can resume at any step. Records of one boundary stay mixed: sorting them by their exact lengths
-would not save padding, but fine-tuning lost accuracy (docs/benchmarks.md, "Fine-tuning").
+A batch in the global order is as long as its longest record. Here, consecutive batches form a
+window, whose records are grouped by the boundary that each fits into, and then the window's batches
+are shuffled. Every record comes as often as before, none is delayed by more than a window, and a
+run can resume at any step. Records of one boundary stay mixed, as sorting them by exact length
+would not save padding, but cost accuracy in fine-tuning (docs/benchmarks.md, "Fine-tuning").
 
 Shapes: G records of a global batch, W batches of a window, T positions.
 """
@@ -16,31 +16,31 @@ import tensorflow as tf
 from create_pretraining_data.records.reader import parsing_spec
 from create_pretraining_data.records.record_format import RecordFormat
 
-# Batches of a window. With 16 batches and four boundaries, at most four are longer than necessary;
-# 16 batches of 256 rows of 512 are 20 MB.
+# Batches per window. With 16 batches and four boundaries, at most four batches are longer than
+# necessary. 16 batches of 256 rows of 512 take 20 MB.
 WINDOW = 16
 
-# Features whose last axis is the positions; rows of packed sequences are not cut.
+# Features whose last axis is positions; rows of packed sequences are not cut.
 POSITION_FEATURES = (
     "input_ids", "input_mask", "segment_ids", "token_label_ids", "token_label_weights", "p_mask",
 )  # fmt: skip
 
-# The key under which a batch holds the number of its boundary, besides its features.
+# The key of a batch's boundary number, stored with the batch's features.
 BUCKET = "bucket"
 
-# The floating-point operations that a device could do while a layer is compiled for another length.
-# An estimate: two cores at 0.2 TFLOP/s for 2 s, a GPU at 40 TFLOP/s for 3 s.
+# The floating-point operations that a device could do while XLA compiles a layer for an additional
+# length, estimated from two cores at 0.2 TFLOP/s for 2 s and a GPU at 40 TFLOP/s for 3 s.
 COMPILING = {"CPU": 4e11, "GPU": 1.2e14}
 
 
 def compilation_cost_in_positions(hidden_size: int, rows: int, device: str) -> float:
-    """The cost of compiling one more length, in positions: how much longer one batch could be.
+    """Returns how many positions longer one batch could be in the time of compiling a length.
 
-    That is, for the same time; `rows` are a batch's on all devices, which are of a kind in
-    `COMPILING`. Compile time and run time both scale with the number of layers, so it cancels out,
-    for a forward pass as for a training step.
+    `rows` is a batch's number of rows on all devices, `device` a key of `COMPILING`. Compile time
+    and run time both scale with the number of layers, so it cancels out, both for a forward pass
+    and for a training step.
     """
-    # Forward and backward: 6 operations a weight; 12 H^2 weights a layer.
+    # Forward and backward take 6 operations per weight, and a layer has 12 H^2 weights.
     return COMPILING[device] / (72 * hidden_size**2 * rows)
 
 
@@ -57,11 +57,11 @@ def sort_windows(
         windows: an endless dataset of (the records' positions in the global order [W * G],
             serialized records [W * G]).
         batch_size: G.
-        boundaries: the lengths that batches may have, ascending, ending with the records' length.
-        seed: decides the order of a window's batches, together with the window's position.
+        boundaries: the allowed lengths of batches, ascending, ending with the records' length.
+        seed: determines the order of a window's batches, together with the window's position.
 
     Returns:
-        A dataset of (record_positions [G], records [G], the number of the batch's boundary).
+        A dataset of (record_positions [G], records [G], the batch's boundary number).
     """
     allowed = tf.constant(boundaries, tf.int64)
     name = "input_mask" if record_format.masking is None else "segment_lengths"
@@ -82,7 +82,7 @@ def sort_windows(
 
 
 def cut(features: Mapping[str, tf.Tensor], length: int | None) -> dict[str, tf.Tensor]:
-    """Features [B, ...] cut to `length` positions; whole if it is None."""
+    """Cuts features [B, ...] to `length` positions; returns them whole if it is None."""
     return {
         # [B, T] -> [B, length]
         name: value[..., :length] if name in POSITION_FEATURES else value

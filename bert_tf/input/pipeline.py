@@ -1,11 +1,11 @@
 """Turns records into batches on the devices.
 
-A `BatchPlan` decides which records a global batch has. The batch is cut into equal parts, one
-for every replica, in the order of the workers. Every worker reads all records, because their order
-is shuffled, but parses only its replicas' records.
+A `BatchPlan` determines the records of a global batch. The batch is split into equal parts, one per
+replica, in the order of the workers. Every worker reads all records, because their order is
+shuffled, but parses only its replicas' records.
 
-Shapes: G examples of a global batch, B of a replica's, N examples that are parsed at a time, T
-tokens, P predictions, S sequences of a packed row.
+Shapes: G examples of a global batch, B examples of a replica, N examples parsed at a time,
+T tokens, P predictions, S sequences of a packed row.
 """
 
 from collections.abc import Sequence
@@ -25,46 +25,46 @@ from create_pretraining_data.records.encoding import encode_record
 from create_pretraining_data.records.reader import open_records, parsing_spec
 from create_pretraining_data.records.record_format import RecordFormat
 
-# Features that the model reads; others of a record (token_boundary) are not parsed.
+# Features that the model reads; other features of a record (token_boundary) are not parsed.
 MODEL_FEATURES = (
     "input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids",
     "masked_lm_weights", "segment_index", "position_ids", "sequence_starts",
     "next_sentence_labels", "next_sentence_weights",
 )  # fmt: skip
 
-# Held-out records without masks get the same masks each time, whatever the run's seed is.
+# Held-out records without masks get the same masks each time, whatever the run's seed.
 EVALUATION_SEED = 0
-# The fewest rows to parse and to mask at a time: several batches, where they are small. Masking 8
-# rows takes as long as masking 32, half as long as masking 128.
+# The minimum number of rows to parse and mask at a time; small batches are combined. Masking 8 rows
+# takes as long as masking 32, and half as long as masking 128.
 ROWS_AT_A_TIME = 128
 
 _DTYPES = {"int": tf.int32, "float": tf.float32}
 
 
 class MaskDrawing(NamedTuple):
-    """How masks of records without masks are drawn."""
+    """The settings for drawing the masks of records without masks."""
 
     seed: int
-    processes: MaskProcesses | None = None  # None: this process draws them
+    processes: MaskProcesses | None = None  # None: this process draws the masks
 
 
 def _replica_batches(positioned_records, record_format, config, batch_size, drawing, shard):
-    """Global batches -> the batches of one worker's replicas, one replica after another.
+    """Turns global batches into the batches of one worker's replicas, one replica after another.
 
-    A global batch has record positions in the global order [G], serialized records [G], perhaps
-    the batch's boundary. The last batch may be short.
+    A global batch has record positions in the global order [G], serialized records [G], and
+    optionally the batch's boundary number. The last batch may be short.
     """
     shard = shard or tf.distribute.InputContext()  # one worker with one replica
     replica_size = shard.get_per_replica_batch_size(batch_size)
     own_rows = batch_size // shard.num_input_pipelines
     table = record_format.features()
-    # Fills up a short batch; it has no token and no weight.
+    # Fills up a short batch with a record without tokens and weights.
     empty = {name: [0] * length for name, (length, _) in table.items()}
     filler = encode_record(empty, record_format)
     parse = _parser(record_format, config, drawing)
 
     def worker_part(record_positions, records, *bucket):
-        """A global batch, perhaps the last one, which is short -> [replicas of the worker, B]."""
+        """Cuts a global batch, which may be short, to [replicas of the worker, B]."""
         missing = batch_size - tf.size(records)
         whole = tf.concat([records, tf.fill([missing], filler)], axis=0)  # [G]
         numbers = tf.concat([record_positions, tf.zeros([missing], tf.int64)], axis=0)  # [G]
@@ -76,7 +76,7 @@ def _replica_batches(positioned_records, record_format, config, batch_size, draw
         return *part, *(tf.fill([tf.shape(part[0])[0]], number) for number in bucket)
 
     def read(record_positions, records, *bucket):
-        """[batches, replicas, B] -> model features [batches * replicas, B, ...]."""
+        """Parses [batches, replicas, B] to model features [batches * replicas, B, ...]."""
         features = parse(tf.reshape(record_positions, [-1]), tf.reshape(records, [-1]))
         features = {
             name: tf.reshape(value, [-1, replica_size, *value.shape[1:]])
@@ -88,12 +88,12 @@ def _replica_batches(positioned_records, record_format, config, batch_size, draw
     dataset = (
         positioned_records.map(worker_part)
         .batch(-(-ROWS_AT_A_TIME // own_rows))
-        # Each process has work, and one more batch is parsed for the first that has none.
+        # Keeps every process busy, with one more batch parsed for the first that becomes idle.
         .map(read, processes.count + 1 if processes else tf.data.AUTOTUNE, deterministic=True)
         .unbatch()
         .prefetch(tf.data.AUTOTUNE)
     )
-    # Threads of their own wait for the processes, not the threads of the training step.
+    # Private threads wait for the processes, so that the training step's threads do not.
     return set_options(dataset, available_cores() + processes.count if processes else None)
 
 
@@ -109,7 +109,7 @@ def _parser(record_format, config, drawing):
             name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
             for name, value in tf.io.parse_example(records, spec).items()
         }
-        # On a GPU, and under XLA, an index out of range raises nothing.
+        # Checked here because indices out of range raise no error on a GPU or under XLA.
         checked = add_derived_features(features)
         checks = [
             tf.debugging.Assert(
@@ -123,7 +123,7 @@ def _parser(record_format, config, drawing):
         if record_format.masking is not None:
             features = _draw_masks(features, record_positions, record_format, drawing)
         if record_format.sentence_label and not record_format.packed_sequences:
-            # 1, but 0 where there is no token: such a record fills up a batch.
+            # 1, or 0 for a record without tokens, which only fills up a batch.
             some_token = tf.reduce_any(features["input_mask"] > 0, axis=1)
             features["next_sentence_weights"] = tf.cast(some_token, tf.float32)  # [N]
         return features
@@ -157,21 +157,21 @@ def _draw_masks(stored, record_positions, record_format, drawing):
 def training_dataset(
     plan: BatchPlan, start_step: int = 0, shard: tf.distribute.InputContext | None = None
 ) -> tf.data.Dataset:
-    """The endless shuffled batches of a plan, without the first `start_step` global ones.
+    """Returns the endless shuffled batches of a plan, after the first `start_step` global batches.
 
-    `shard` says which worker this is; without it there is one worker with one replica.
+    `shard` identifies this worker; None means one worker with one replica.
 
     Returns:
         A dataset of dicts of [B, ...] tensors (int32, float32), where B is the plan's batch size
-        divided by the number of replicas: for each global batch one element for every replica of
-        this worker. With boundaries they also have `BUCKET`, the number of the batch's boundary.
+        divided by the number of replicas. Each global batch has one element per replica of this
+        worker. With boundaries, elements also have `BUCKET`, the batch's boundary number.
     """
     batches = _replica_batches(
         plan.batches(start_step), plan.record_format, plan.model_config, plan.batch_size,
         MaskDrawing(plan.seed, plan.mask_processes), shard,
     )  # fmt: skip
-    # If the dataset could end, several workers would ask one another before every step whether it
-    # has, and forget the size of a batch.
+    # If the dataset could end, several workers would ask each other before every step whether it
+    # has ended, and lose the static batch size.
     endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
     return batches.apply(endless)
 
@@ -186,8 +186,8 @@ def evaluation_dataset(
 ) -> tf.data.Dataset:
     """Batches every record once, in order; the last batch is filled up with examples of weight 0.
 
-    As from `training_dataset`, but finite: of at most `max_batches` global batches. Records without
-    masks get the same ones each time.
+    The elements are as in `training_dataset`, for at most `max_batches` global batches. Records
+    without masks get the same masks each time.
     """
     drawing = MaskDrawing(EVALUATION_SEED)
     batches = open_records(files).take(max_batches * batch_size).enumerate().batch(batch_size)
@@ -201,9 +201,9 @@ def most_frequent_share(
     batch_size: int,
     max_batches: int,
 ) -> float:
-    """The unigram baseline: the accuracy, in 0..1, of predicting the most frequent masked piece.
+    """Computes the accuracy, in 0..1, of always predicting the most frequent masked token.
 
-    Takes the arguments of `evaluation_dataset`.
+    This is the unigram baseline. Takes the arguments of `evaluation_dataset`.
     """
     counts = np.zeros(0, np.int64)  # [at most V]
     dataset = evaluation_dataset(files, record_format, config, batch_size, max_batches)
@@ -216,12 +216,12 @@ def most_frequent_share(
 
 
 def set_options(dataset: tf.data.Dataset, private_threads: int | None = None) -> tf.data.Dataset:
-    """The dataset without tf.data's tuner, and if wanted with threads of its own, not shared ones.
+    """Turns off a dataset's tf.data tuner, and gives it private threads if requested.
 
-    The tuner's thread sleeps for up to a minute at a time, and whoever lets go of an iterator
-    waits for its end: each program would be idle for so long after its last step. It would choose
-    the number of threads for maps; without it that follows from the number of cores. Prefetching
-    with `tf.data.AUTOTUNE` has a tuner of its own, which stays.
+    The tuner's thread sleeps for up to a minute at a time, and releasing an iterator waits for the
+    thread's end, so every program would idle that long after its last step. Without the tuner, the
+    number of threads for maps follows from the number of cores. Prefetching with `tf.data.AUTOTUNE`
+    has a separate tuner, which stays on.
     """
     options = tf.data.Options()
     options.autotune.enabled = False

@@ -1,4 +1,4 @@
-"""Finds records that a model cannot be trained on."""
+"""Finds records on which a model cannot be trained."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -20,8 +20,8 @@ from create_pretraining_data.records.reader import (
 )
 from create_pretraining_data.records.record_format import RecordFormat
 
-# Records of each file whose ids are checked before training; the rest are checked as they are
-# read.
+# The number of records per file whose ids are checked before training; the others are checked when
+# they are read.
 CHECKED_RECORDS = 32
 
 
@@ -30,11 +30,11 @@ def check_records(
 ) -> tuple[RecordFormat, int]:
     """Checks the beginning of every file before the model is built.
 
-    Refuses, by its name, a file that is empty, damaged, of another shape than the flags say, unlike
-    the others, or with ids that the model does not have.
+    Raises an InputError that names a file which is empty, damaged, not of the shape that the flags
+    say, different from the other files, or has ids that the model lacks.
 
     Returns:
-        The files' common `RecordFormat`, and how many examples they hold.
+        The files' common `RecordFormat`, and their number of examples.
     """
     names = ("max_seq_length", "max_predictions_per_seq")
     wanted = dict(zip(names, (max_seq_length, max_predictions_per_seq), strict=True))
@@ -58,12 +58,12 @@ def check_records(
                 f"vocabulary. Received: {config.vocab_size}, {masking.vocab_size} for {path}"
             )
         _check_ids(path, open_records(path).take(CHECKED_RECORDS), record_format, config)
-    assert first is not None  # there is a file
+    assert first is not None  # there is at least one file
     return first, examples
 
 
 def _check_alike(one_path, one, path, other):
-    """Rejects files with different `RecordFormat`s."""
+    """Raises an InputError if two files have different `RecordFormat`s."""
     if other.sentence_label != one.sentence_label:
         raise InputError(
             "all files must have sentence labels, or none. Received: "
@@ -88,10 +88,10 @@ def _check_alike(one_path, one, path, other):
 
 
 def longest_sequence(files: Iterable[str], record_format: RecordFormat) -> int:
-    """The most pieces of a sequence, which is how many positions the records train.
+    """Returns the maximum number of tokens in a sequence, which is how many positions are trained.
 
-    It is the length of ordinary records, but not of packed rows, whose sequences each begin at
-    position 0. Of packed files only the first records are read.
+    For ordinary records it is their length. In packed rows, each sequence begins at position 0;
+    only the first records of packed files are read.
     """
     if not record_format.packed_sequences:
         return record_format.max_seq_length
@@ -99,12 +99,12 @@ def longest_sequence(files: Iterable[str], record_format: RecordFormat) -> int:
 
 
 def token_types(files: Iterable[str], record_format: RecordFormat) -> int:
-    """How many token types the first records of the files have."""
+    """Returns the number of token types in the first records of the files."""
     return _highest(files, record_format, "segment_ids") + 1
 
 
 def _highest(files, record_format, name):
-    """The highest value of a feature of `add_derived_features` in the first records."""
+    """Returns a feature's highest value after `add_derived_features`, in the first records."""
     highest = 0
     for path in files:
         parsed = _parse(open_records(path).take(CHECKED_RECORDS), record_format)
@@ -119,7 +119,7 @@ def _parse(records, record_format):
 
 
 def _check_ids(path, records, record_format, config):
-    """Raises an InputError for the first record that is damaged or has an id out of range."""
+    """Raises an InputError for the first record that is damaged or has ids out of range."""
     number = 0
     try:
         for record in _parse(records, record_format).as_numpy_iterator():
@@ -140,9 +140,9 @@ def _check_ids(path, records, record_format, config):
 
 
 def add_derived_features(features: Mapping[str, tf.Tensor]) -> Mapping[str, tf.Tensor]:
-    """Adds to parsed records without masks the features that masking derives from their lengths.
+    """Adds the features that masking derives from lengths to parsed records without masks.
 
-    Its "segment_ids" and "position_ids" are vectors of the highest one of each sequence.
+    The added "segment_ids" and "position_ids" are vectors of each sequence's highest one.
     """
     if "segment_lengths" not in features:
         return features
@@ -157,7 +157,7 @@ def add_derived_features(features: Mapping[str, tf.Tensor]) -> Mapping[str, tf.T
 def feature_limits(
     config: EncoderConfig, record_format: RecordFormat
 ) -> dict[str, tuple[int, str]]:
-    """The exclusive limit, and its origin, of each feature of `add_derived_features`."""
+    """Returns each feature's exclusive limit and its origin, after `add_derived_features`."""
     length = record_format.max_seq_length
     table = {
         "input_ids": (config.vocab_size, "vocab_size of the configuration file"),
@@ -183,7 +183,7 @@ def feature_limits(
 def explain_failure(
     files: Sequence[str], record_format: RecordFormat, config: EncoderConfig
 ) -> InputError | None:
-    """Reads all files again for the record on which TensorFlow failed; None if all are intact."""
+    """Rereads all files to find the record on which TensorFlow failed; None if all are intact."""
     corruption = find_corruption(files)
     if corruption is not None:
         return InputError(_describe(corruption))

@@ -14,14 +14,14 @@ from bert_tf.input.record_checks import explain_failure
 from create_pretraining_data.instances.mask_processes import MaskProcesses
 from create_pretraining_data.records.record_format import RecordFormat
 
-if TYPE_CHECKING:  # both are above this module
+if TYPE_CHECKING:  # both are in a higher layer
     from bert_tf.training.loop import TrainingConfig
     from bert_tf.training.state import TrainingState
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingRecords:
-    """The `TrainingData` of pre-training: the fields that a `BatchPlan` has before training."""
+    """The `TrainingData` of pre-training, with `BatchPlan`'s fields known before training."""
 
     files: list[str]
     record_format: RecordFormat
@@ -31,7 +31,7 @@ class TrainingRecords:
     mask_processes: MaskProcesses | None = None
 
     def in_order(self, state: "TrainingState", config: "TrainingConfig") -> Self:
-        """As `TrainingData.in_order`."""
+        """Implements `TrainingData.in_order`."""
         order_start = continue_order(
             state,
             config.train_batch_size,
@@ -45,21 +45,21 @@ class TrainingRecords:
     def batches(
         self, strategy: tf.distribute.Strategy, config: "TrainingConfig", start_step: int
     ) -> tf.distribute.DistributedDataset:
-        """As `TrainingData.batches`."""
+        """Implements `TrainingData.batches`."""
         plan = self._plan(config)
         # The workers' pipelines keep batches ready in host memory (`prefetch`, as many as tf.data
-        # finds useful); a strategy copies one batch ahead to each of its devices, except the
-        # default strategy, whose step copies its own batch.
+        # finds useful). A strategy also copies one batch ahead to each device, except the default
+        # strategy, whose step copies its own batch.
         return strategy.distribute_datasets_from_function(
             lambda context: training_dataset(plan, start_step, context)
         )
 
     def names(self, config: "TrainingConfig", step: int) -> list[str]:
-        """The names of the records in the batch that follows `step` batches."""
+        """Returns the names of the records in the batch after `step` batches."""
         return [f"{file}:{number}" for file, number in self._plan(config).names(step)]
 
     def explain_failure(self) -> InputError | None:
-        """The InputError that names a damaged record; None if all files are whole."""
+        """Returns an InputError that names a damaged record; None if all files are intact."""
         if self.mask_processes and self.mask_processes.failure:
             return self.mask_processes.failure
         return explain_failure(self.files, self.record_format, self.model_config)

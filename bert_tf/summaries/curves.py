@@ -1,4 +1,4 @@
-"""Reads the curves that a training has written for TensorBoard, without TensorFlow."""
+"""Reads a training's TensorBoard curves without TensorFlow."""
 
 import os
 from typing import NamedTuple
@@ -7,14 +7,14 @@ from create_pretraining_data.records.tfrecord import find_frames
 
 
 class Curve(NamedTuple):
-    """A number of a training, over its updates."""
+    """The values of a scalar over the updates of a training."""
 
     steps: list[int]
     values: list[float]
 
 
 def read_scalars(folder: str) -> dict[str, Curve]:
-    """The scalars in a folder's event files: a dict tag -> `Curve`; empty without files."""
+    """Reads the scalars in a folder's event files, tag -> `Curve`; empty if there are no files."""
     from tensorboard.compat.proto.event_pb2 import Event
 
     points: dict[str, dict[int, float]] = {}
@@ -35,7 +35,7 @@ def read_scalars(folder: str) -> dict[str, Curve]:
 
 
 def _number(value):
-    """The number of an event's value; None for a text, an image, a histogram."""
+    """Returns the number in an event's value; None for a text, an image or a histogram."""
     from tensorboard.util.tensor_util import make_ndarray
 
     if value.HasField("simple_value"):

@@ -10,28 +10,28 @@ from google.protobuf.message import DecodeError
 
 from create_pretraining_data.records.tfrecord import find_frames
 
-# Where an evaluation's curves go: a run beside the training's, with the same tags.
+# The TensorBoard run of an evaluation's curves, next to the training's and with the same tags.
 EVALUATION_RUN = "eval"
 
 
 def event_files(folder: str) -> list[str]:
-    """The paths of a folder's event files, the oldest first."""
+    """Returns the paths of a folder's event files, oldest first."""
     return sorted(glob.glob(os.path.join(glob.escape(folder), "events.out.tfevents.*")))
 
 
 def drop_later_events(directory: str, step: int) -> None:
-    """Removes what a run and its evaluations wrote after `step`; the resumed run repeats it."""
+    """Removes the events of a run and its evaluations after `step`, which a resumed run repeats."""
     for folder in (directory, os.path.join(directory, EVALUATION_RUN)):
         rewrite_events(folder, lambda earlier: earlier <= step)
 
 
 def rewrite_events(folder: str, keeps: Callable[[int], bool]) -> None:
-    """Removes scalars and texts of steps that `keeps` denies from event files of a run that ended.
+    """Removes summaries of steps for which `keeps` is False from the event files of an ended run.
 
-    Also removes the truncated end of a file whose run was killed, and, with a warning, damaged
-    parts, beyond which TensorBoard does not read; the damaged file is kept under another name.
+    Also removes the truncated end of a file whose run was killed and, with a warning, damaged
+    parts, which TensorBoard does not read beyond. Damaged files are kept under a different name.
     """
-    temporary = os.path.join(folder, ".events.tmp")  # not atomic_write: TensorBoard reads its names
+    temporary = os.path.join(folder, ".events.tmp")  # TensorBoard would read atomic_write's names
     for path in event_files(folder):
         with open(path, "rb") as file:
             content = file.read()
@@ -51,7 +51,7 @@ def rewrite_events(folder: str, keeps: Callable[[int], bool]) -> None:
 
 
 def _event(frame):
-    """The event in a TFRecord; None if it holds something else."""
+    """Parses the event in a TFRecord; None if it holds something else."""
     try:
         return tf.compat.v1.Event.FromString(frame[12:-4])
     except DecodeError:
@@ -59,7 +59,7 @@ def _event(frame):
 
 
 def _keep_damaged(path, content, damaged):
-    """Writes a damaged file under a name that TensorBoard ignores, and warns."""
+    """Saves a damaged file under a name that TensorBoard ignores, and warns."""
     folder, name = os.path.split(path)
     aside = os.path.join(folder, name.replace("tfevents", "damaged"))
     while os.path.exists(aside):

@@ -1,4 +1,4 @@
-"""Histograms of a model's weights and gradients, one for each of its layers.
+"""Computes and writes histograms of a model's weights and gradients for each layer.
 
 Shapes: G groups of weights, K numbers of a histogram: the smallest and the largest value, then the
 counts of `BUCKETS` intervals of equal width between them.
@@ -11,24 +11,24 @@ import numpy as np
 import tensorflow as tf
 from tensorboard.plugins.histogram import metadata
 
-# As tf.summary.histogram.
+# As in tf.summary.histogram.
 BUCKETS = 30
 
-# The tags' beginnings, in the order of the arrays' first axis.
+# The prefixes of the tags, in the order of the arrays' first axis.
 KINDS = ("weights", "gradients")
 
-# The smallest width of the intervals together, where all values are equal.
+# The minimum width of all intervals together, for groups of equal values.
 SMALLEST_WIDTH = 1e-12
 
 
 def layer_groups(variables: Sequence[Any]) -> dict[str, list[int]]:
-    """Name of a layer -> the indices of its matrices among the variables.
+    """Returns a dict layer name -> indices of the layer's matrices among the variables.
 
-    Biases and the weights of layer norms are left out: they are few, and around other values. A
-    layer of a second network, as an ELECTRA's generator is, has the network's name before its own.
+    Biases and layer norms are left out, as their weights are few and around different values.
+    Layers of a second network, such as ELECTRA's generator, have the network's name as a prefix.
     """
     groups: dict[str, list[int]] = {}
-    networks: dict[str, str] = {}  # layer -> the network that has it first
+    networks: dict[str, str] = {}  # layer -> the first network that has it
     for index, variable in enumerate(variables):
         network, layer = variable.path.split("/")[:2]
         if len(variable.shape) > 1:
@@ -38,7 +38,7 @@ def layer_groups(variables: Sequence[Any]) -> dict[str, list[int]]:
 
 
 def histogram(values: tf.Tensor) -> tf.Tensor:
-    """[K] float32 of a tensor of any shape; what is not finite counts as 0."""
+    """Computes the histogram, [K] float32, of any tensor; non-finite values count as 0."""
     values = tf.cast(tf.reshape(values, [-1]), tf.float32)
     values = tf.where(tf.math.is_finite(values), values, 0.0)
     least, most = tf.reduce_min(values), tf.reduce_max(values)
@@ -53,10 +53,10 @@ def histograms(
     groups: Mapping[str, Sequence[int]],
     due: tf.Tensor,
 ) -> tf.Tensor:
-    """The histograms of all groups, float32 [2, G, K], in the order of `KINDS`, where they are due.
+    """Computes all groups' histograms, float32 [2, G, K] in the order of `KINDS`, if they are due.
 
-    All is 0 where they are not, or where a group has no gradient. `weights` has a tensor for each
-    variable, `gradients` for the indices of those that have one.
+    They are 0 if not due, or for groups without a gradient. `weights` has a tensor per variable,
+    `gradients` maps the indices of variables that have a gradient to it.
     """
 
     def compute():
@@ -75,7 +75,7 @@ def histograms(
 def write_histograms(
     writer: tf.summary.SummaryWriter, names: Collection[str], values: Any, step: int
 ) -> None:
-    """Writes histograms [2, G, K] of G groups for TensorBoard; none of a group without values."""
+    """Writes histograms [2, G, K] for TensorBoard, except those without values."""
     shown = metadata.create_summary_metadata(display_name=None, description=None)
     with writer.as_default(step=step):
         for kind, rows in zip(KINDS, np.asarray(values, np.float64), strict=True):

@@ -8,7 +8,7 @@ MARKUP = set("\\`*_{}[]()<>#+-.!|&~$:")
 
 
 def escape_markdown(text: Any) -> str:
-    """The text escaped so that Markdown shows it literally, in tables too."""
+    """Escapes a text so that Markdown shows it literally, also in tables."""
     text = " ".join(str(text).split())
     return "".join(f"&#{ord(c)};" if c in MARKUP else c for c in text)
 
@@ -16,6 +16,6 @@ def escape_markdown(text: Any) -> str:
 def as_markdown_table(
     rows: Iterable[Iterable[Any]], header: Sequence[str] = ("name", "value")
 ) -> str:
-    """A table in Markdown, from rows of cells and the names of the columns."""
+    """Formats rows of cells, and the names of the columns, as a Markdown table."""
     lines = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in (header, *rows)]
     return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]])

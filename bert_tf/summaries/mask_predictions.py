@@ -23,17 +23,17 @@ def best_guesses(
     *,
     excluded: Collection[int] = (),
 ) -> list[list[tuple[int, float]]]:
-    """The pretraining model's most probable pieces at some positions of one sequence.
+    """Returns a pre-training model's most probable tokens at some positions of a sequence.
 
     Args:
-        ids: the sequence, special tokens included.
-        candidates: the ids that may be guessed; an embedding table may have rows without a piece.
-        count: how many guesses for each position, at most.
+        ids: the sequence, including special tokens.
+        candidates: the ids to choose from; an embedding table may have rows without a token.
+        count: the maximum number of guesses per position.
         segment_ids: 0 or 1 for every id; None for zeros.
-        excluded: ids that have a share of the probability, but are no guess.
+        excluded: ids that have a share of the probability but are not returned as guesses.
 
     Returns:
-        For every position a list of (id, probability), the most probable first.
+        For each position a list of (id, probability), the most probable first.
     """
     segment_ids = None if segment_ids is None else [segment_ids]
     probabilities = piece_probabilities(model, [ids], [positions], candidates, segment_ids)[0]
@@ -53,9 +53,9 @@ def piece_probabilities(
     candidates: Sequence[int],
     segment_ids: Sequence[Sequence[int]] | None = None,
 ) -> tf.Tensor:
-    """The probability of every candidate at positions [B, P] of sequences [B, T].
+    """Computes every candidate's probability at positions [B, P] of sequences [B, T].
 
-    Float32 [B, P, candidates]. The arguments are as for `best_guesses`, for several sequences.
+    Returns float32 [B, P, candidates]. Arguments are as for `best_guesses`, for several sequences.
     """
     inputs = {"input_ids": np.array(ids, np.int32)}
     inputs["masked_lm_positions"] = np.array(positions, np.int32)
@@ -71,14 +71,14 @@ def guesses_as_markdown(
     records: Sequence[Mapping[str, np.ndarray]],
     count: int = 5,
 ) -> str:
-    """Sentences with their masked pieces, and the model's guesses for each.
+    """Formats sentences with their masked tokens and the model's guesses for each token.
 
-    As many sequences are shown as there are records, dicts as `first_records` returns them: packed
-    rows have several, and those without masks are left out.
+    Shows at most as many sequences as there are `records`, which are dicts as in `first_records`.
+    Packed rows have several sequences, and sequences without masks are left out.
 
     Returns:
-        Markdown: for each sequence its text with the masked pieces in bold brackets, then a
-        table of the true pieces and the guesses, the correct ones in bold.
+        Markdown with each sequence's text, its masked tokens bold and in brackets, and a table of
+        the true tokens and the guesses, the correct guesses in bold.
     """
     pieces = sorted(set(tokenizer.vocab.values()))  # the embedding table may have more rows
     parts = []
@@ -95,8 +95,8 @@ def guesses_as_markdown(
 
 
 def _masked_sequences(record):
-    """(ids, segment ids, masked positions, ids there) of each sequence that has a masked piece."""
-    # In packed rows the sequences are numbered from 1, 0 is padding.
+    """Lists each sequence with masked tokens: (ids, segment ids, masked positions, their ids)."""
+    # In packed rows, sequences are numbered from 1; 0 is padding.
     index = record.get("segment_index", record["input_mask"])  # [T]
     within = record.get("position_ids", np.arange(len(index)))  # [T]
     masked = record["masked_lm_weights"] > 0  # [P]
@@ -122,7 +122,7 @@ def _show_piece(tokenizer, piece):
 
 
 def _show_text(tokenizer, ids, truth):
-    """The original text, a line for each segment, with the pieces at the keys of `truth` marked."""
+    """Formats the original text, one line per segment, and marks the positions in `truth`."""
     tokens = tokenizer.convert_ids_to_tokens(
         int(truth.get(position, piece)) for position, piece in enumerate(ids)
     )
@@ -140,9 +140,9 @@ def _show_text(tokenizer, ids, truth):
 
 
 def without_markers(tokenizer: TokenizerInterface, tokens: Iterable[str]) -> list[tuple[bool, str]]:
-    """Tells for every token whether it begins a word, and its text without word markers."""
-    # Only SentencePiece has no basic tokens; it marks where a word begins, the other tokenizers
-    # mark where it continues or where it ends.
+    """Returns (whether it begins a word, its text without word markers) for every token."""
+    # SentencePiece is the only tokenizer without basic tokens. It marks where a word begins; the
+    # other tokenizers mark where a word continues or ends.
     if not hasattr(tokenizer, "basic_tokens"):
         return [(t.startswith(WORD_START), t.removeprefix(WORD_START) or t) for t in tokens]
     prefix = tokenizer.wordpiece.continuation_prefix
@@ -153,5 +153,5 @@ def without_markers(tokenizer: TokenizerInterface, tokens: Iterable[str]) -> lis
         continues = continues or follows_in_character(token)
         bare = (token.removeprefix(prefix) if continues else token).removesuffix(end)
         parts.append((not continues, bare or token))
-        ended = token.endswith(end)  # always, where nothing marks the end
+        ended = token.endswith(end)  # always True if no marker is used
     return parts

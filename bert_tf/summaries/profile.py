@@ -9,7 +9,7 @@ import tensorflow as tf
 class Profile:
     """Traces the updates from `first`, counted from 1, to `last` for TensorBoard's profiler.
 
-    0 and 0 trace nothing. The traces are under plugins/profile.
+    Nothing is traced if both are 0. The traces are written to plugins/profile.
     """
 
     def __init__(self, directory: str | os.PathLike[str], first: int, last: int) -> None:
@@ -26,14 +26,14 @@ class Profile:
             self._stop()
 
     def before(self, step: int) -> None:
-        """Starts the trace if it is due; call it before update `step`, the first of a loop."""
+        """Starts the trace if due; call it before update `step`, the first of a loop."""
         if not self.running and self.first <= step <= self.last:
             tf.test.experimental.sync_devices()  # earlier updates must not be traced
             tf.profiler.experimental.start(self.directory)
             self.running = True
 
     def after(self, step: int) -> None:
-        """Ends the trace if it is due; call it after update `step`, the last of a loop."""
+        """Ends the trace if due; call it after update `step`, the last of a loop."""
         if self.running and step >= self.last:
             self._stop()
 

@@ -1,4 +1,4 @@
-"""Reports the progress of training, on the terminal as in TensorBoard.
+"""Reports the progress of training on the terminal and in TensorBoard.
 
 Shapes: n updates of one call of the compiled loop, N updates between two points of a curve.
 """
@@ -23,15 +23,15 @@ from bert_tf.summaries.event_files import (
 from bert_tf.summaries.histograms import write_histograms
 from bert_tf.summaries.scalars import MetricsWindow, scalars, tag_of
 
-if TYPE_CHECKING:  # it is a floor above
+if TYPE_CHECKING:  # it is in a higher layer
     from bert_tf.training.time_budget import TimeBudget
 
-# Seconds between two fetches of the newest loss for the progress: each one waits for the device.
+# Seconds between two fetches of the newest loss to display, as each fetch waits for the device.
 LOOK_INTERVAL = 2.0
 
 
 class Illustrations(NamedTuple):
-    """What TensorBoard shows of an evaluation beside its numbers."""
+    """The texts and images that TensorBoard shows for an evaluation."""
 
     texts: dict[str, str]  # tag -> Markdown
     images: dict[str, np.ndarray]  # tag -> [height, width, 3] uint8
@@ -41,24 +41,24 @@ NO_ILLUSTRATIONS = Illustrations({}, {})
 
 
 class Reporter:
-    """Writes TensorBoard's scalars by global step, and shows the progress with the time left.
+    """Writes TensorBoard's scalars by global step, and shows the progress and the time left.
 
     Points that an earlier run wrote after `start_step` are removed.
 
     Args:
-        directory: where the event file goes.
+        directory: the folder for the event file.
         objective: the model's `Objective`, which names its curves.
-        start_step: updates made before.
+        start_step: the number of previous updates.
         num_train_steps: the last step.
-        batch_size: examples of a step, for examples/s.
+        batch_size: examples per step, for examples/s.
         summary_steps: updates between two points of a curve.
-        writes: whether to write files and show progress; False on all workers but the first.
+        writes: whether to write files and show progress; False on all workers except the first.
         skipped_before: updates skipped before `start_step`.
-        weight_norm: a function without arguments, called once for every point; or None.
-        time_budget: the time that the progress is shown in; None: it is shown in updates.
+        weight_norm: a function without arguments, called once per point; or None.
+        time_budget: the budget whose spent time is shown as progress; None: updates are shown.
 
     Attributes:
-        skipped: updates skipped since the run began, as far as the metrics were fetched.
+        skipped: updates skipped since the run began, as far as metrics have been fetched.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Reporter:
         self._begin()
         self.num_train_steps = num_train_steps
         self.time_budget = time_budget
-        # Opened when timing starts, so that compilation does not distort the time left.
+        # Opened when timing starts, so that compilation does not distort the remaining time.
         self.bar: Display | None = None
         self.batch_size = batch_size
         self.summary_steps = summary_steps
@@ -90,7 +90,7 @@ class Reporter:
         self.skipped = skipped_before
         self.weight_norm = weight_norm
         self.waiting: list[dict[str, Any]] = []  # metrics that are still on the device
-        # Those of the same window that were fetched.
+        # Fetched metrics of the same window.
         self.fetched: list[dict[str, np.ndarray]] = []
         self.timed_steps = 0
         self.window_start = self.last_look = time.perf_counter()
@@ -114,7 +114,7 @@ class Reporter:
             self.evaluation_writer.close()
 
     def is_lost(self) -> bool:
-        """Whether the event file that is being written was removed or renamed."""
+        """Returns True if the event file being written was removed or renamed."""
         return not all(map(os.path.exists, self.files))
 
     def begin_again(self) -> None:
@@ -123,10 +123,10 @@ class Reporter:
         self._begin()
 
     def steps(self, last_step: int, metrics: dict[str, Any]) -> None:
-        """Takes the metrics of `TrainingStep.loop`, of the updates up to number `last_step`.
+        """Takes the metrics of `TrainingStep.loop` for the updates up to `last_step`.
 
-        They are left on the device until a line or a point needs them. An update with "skipped" 1
-        is left out of every mean.
+        They stay on the device until the progress or a point needs them. Updates with "skipped" 1
+        are left out of every mean.
         """
         self.waiting.append(metrics)
         count = len(metrics["loss"])
@@ -147,7 +147,7 @@ class Reporter:
             self.flush(last_step)
 
     def _open_bar(self, step):
-        """Shows the progress in updates, or in seconds where the time is limited."""
+        """Shows the progress in updates, or in seconds if there is a time budget."""
         total, unit, done = self.num_train_steps, "steps", step
         if self.time_budget is not None:
             budget = self.time_budget
@@ -155,7 +155,7 @@ class Reporter:
         self.bar = progress("training", total, unit, done=done, shown=self.writes)
 
     def flush(self, step: int) -> None:
-        """Writes the curves' next point, over all updates since the last one."""
+        """Writes the curves' next point, over all updates since the last point."""
         self._fetch()
         if not self.fetched:
             return
@@ -180,22 +180,22 @@ class Reporter:
         self.restart_clock()
 
     def restart_clock(self) -> None:
-        """Keeps time that is not training, such as writing a checkpoint, out of the rates.
+        """Excludes time that is not training, such as writing a checkpoint, from the rates.
 
-        Call it right after `flush`: updates since then are no longer timed.
+        Call it right after `flush`, as updates since then are no longer timed.
         """
         self.timed_steps = 0
         self.window_start = time.perf_counter()
 
     def texts(self, texts: Mapping[str, str], step: int) -> None:
-        """Writes Markdown for TensorBoard's page of texts: a dict name -> text."""
+        """Writes texts, name -> Markdown, for TensorBoard's text page."""
         with self.writer.as_default(step=step):
             for name, text in texts.items():
                 tf.summary.text(name, text)
         self.writer.flush()
 
     def histograms(self, names: Collection[str], values: Any, step: int) -> None:
-        """Writes the histograms of a step, as `write_histograms` takes them."""
+        """Writes the histograms of a step; `names` and `values` as for `write_histograms`."""
         write_histograms(self.writer, names, values, step)
 
     def evaluation(
@@ -204,21 +204,21 @@ class Reporter:
         results: Mapping[str, float],
         illustrations: Illustrations = NO_ILLUSTRATIONS,
     ) -> None:
-        """Writes an evaluation's points to the run `EVALUATION_RUN`, as `write_evaluation` does."""
+        """Writes an evaluation's points to the run `EVALUATION_RUN`, like `write_evaluation`."""
         folder = os.path.join(self.directory, EVALUATION_RUN)
         if self.evaluation_writer is None and self.writes:
             # The same step may have been evaluated before a resume.
             rewrite_events(folder, lambda earlier: earlier < step)
         files = self.evaluation_files
         if self.evaluation_writer is not None and files != _numbers(files):
-            self.evaluation_writer.close()  # an evaluation beside the training has rewritten it
+            self.evaluation_writer.close()  # a separate evaluation process has rewritten the file
             self.evaluation_writer = None
         if self.evaluation_writer is None:
             self.evaluation_writer, self.evaluation_files = self._open(folder)
         _write_results(self.evaluation_writer, step, results, illustrations)
 
     def _open(self, folder):
-        """A writer, and the `_numbers` of the event files that it writes."""
+        """Opens a writer; returns it with the `_numbers` of the event files that it writes."""
         if not self.writes:
             return tf.summary.create_noop_writer(), {}
         before = set(event_files(folder))
@@ -226,7 +226,7 @@ class Reporter:
         return writer, _numbers(path for path in event_files(folder) if path not in before)
 
     def _fetch(self):
-        """Copies the waiting metrics from the device, once it has computed them."""
+        """Copies the waiting metrics from the device when it has computed them."""
         for metrics in self.waiting:
             arrays = {name: np.asarray(value, np.float64) for name, value in metrics.items()}
             self.skipped += int(arrays["skipped"].sum())
@@ -234,7 +234,7 @@ class Reporter:
         self.waiting = []
 
     def _show(self):
-        """Updates the numbers beside the progress."""
+        """Updates the numbers next to the progress."""
         if self.bar is None:
             return
         losses = np.concatenate([m["loss"][m["skipped"] == 0] for m in self.fetched])
@@ -254,7 +254,7 @@ class Reporter:
 
 
 def _numbers(files):
-    """The path of each file that exists -> its number, which one that takes its name has not."""
+    """Returns path -> inode of each existing file; a file that replaces it has another inode."""
     return {path: os.stat(path).st_ino for path in files if os.path.exists(path)}
 
 
@@ -264,7 +264,7 @@ def write_evaluation(
     step: int,
     illustrations: Illustrations = NO_ILLUSTRATIONS,
 ) -> None:
-    """Adds an evaluation to TensorBoard, as the run `EVALUATION_RUN` beside the training's.
+    """Adds an evaluation to TensorBoard as the run `EVALUATION_RUN` next to the training's run.
 
     An earlier evaluation after the same number of updates is replaced.
     """

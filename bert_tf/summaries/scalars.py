@@ -27,7 +27,7 @@ class MetricsWindow:
     Attributes:
         columns: the metrics of `Reporter.steps`, name -> [N].
         timed: how many of the newest updates were timed.
-        seconds: how long those took.
+        seconds: the duration of the timed updates.
         batch_size, skipped, weight_norm: as for `Reporter`.
     """
 
@@ -39,7 +39,7 @@ class MetricsWindow:
     weight_norm: Callable[[], Any] | None
 
     def mean(self, name: str) -> float | None:
-        """The mean over the updates that were not skipped."""
+        """Returns the mean over the updates that were not skipped; None if there are none."""
         values = self._not_skipped(name)  # [at most N]
         return values.mean() if len(values) else None
 
@@ -51,15 +51,15 @@ class MetricsWindow:
         return self._not_skipped(numerator).sum() / max(below.sum(), SMALLEST_WEIGHT)
 
     def last(self, name: str) -> float | None:
-        """The newest update's value."""
+        """Returns the newest update's value; None if there is no such metric."""
         return self.columns[name][-1] if name in self.columns else None
 
     def per_second(self, amount: float) -> float | None:
-        """A rate over the updates that were timed."""
+        """Divides an amount by the duration of the timed updates; None if there are none."""
         return amount / self.seconds if self.timed else None
 
     def timed_sum(self, name: str) -> float:
-        """The sum over the updates that were timed."""
+        """Returns the sum over the timed updates."""
         values = self.columns[name]  # [N]
         return values[len(values) - self.timed :].sum()
 
@@ -69,7 +69,7 @@ class MetricsWindow:
         return self.columns[name][self.columns["skipped"] == 0]
 
 
-# TensorBoard's tag -> its description, and its value from a window; None for no point.
+# TensorBoard's tag -> description, and a function from a window to the value (None for no point).
 SCALARS: dict[str, tuple[str, Callable[[MetricsWindow], float | None]]] = {
     "loss/total": ("what training minimizes", lambda w: w.mean("loss")),
     "learning_rate": ("of the newest update", lambda w: w.last("learning_rate")),
@@ -106,12 +106,12 @@ SCALARS: dict[str, tuple[str, Callable[[MetricsWindow], float | None]]] = {
     "memory/device_peak_gib": ("of the fullest GPU, the peak", lambda w: device_gib("peak")),
 }
 
-# A curve of a loss -> the sum that is divided by the sum of weights.
+# A loss's curve -> the sum that is divided by the sum of weights.
 CURVE_SUMS = {"loss": "loss", "accuracy": "correct"}
 
 
 def scalars(objective: Objective) -> dict[str, tuple[str, Callable[[MetricsWindow], float | None]]]:
-    """The table of `SCALARS` with the curves of an `Objective`."""
+    """Returns the table `SCALARS`, extended by the curves of an `Objective`."""
     table = dict(SCALARS)
     for name, loss in objective.losses.items():
         for curve, meaning in loss.curves.items():
@@ -132,10 +132,10 @@ def scalars(objective: Objective) -> dict[str, tuple[str, Callable[[MetricsWindo
 
 
 def tag_of(name: str) -> str | None:
-    """TensorBoard's tag for a name of eval_results.txt; None if it has no curve."""
+    """Returns TensorBoard's tag for a name in eval_results.txt; None if it has no curve."""
     if name in ("loss", "examples"):
         return {"loss": "loss/total", "examples": "data/examples"}[name]
-    if name.startswith("eval_"):  # of a downstream task: beside the training's accuracy/label
+    if name.startswith("eval_"):  # a downstream task's; shown with the training's accuracy/label
         return f"{name.removeprefix('eval_')}/label"
     kind, _, quantity = name.rpartition("_")
     if quantity == "share":
@@ -144,9 +144,9 @@ def tag_of(name: str) -> str | None:
 
 
 def process_gib() -> float | None:
-    """The process's resident memory in GiB; None if the system does not report it."""
-    # The C library keeps memory that was freed, after compiling tens of MB for hours, which would
-    # count as used.
+    """Returns the process's resident memory in GiB; None if the system does not report it."""
+    # The C library keeps freed memory (tens of MB for hours after compiling), which would count as
+    # used.
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:  # glibc
         trim(0)
@@ -159,13 +159,13 @@ def process_gib() -> float | None:
 
 
 def process_peak_gib() -> float:
-    """The most resident memory that the process has had, in GiB."""
+    """Returns the process's peak resident memory in GiB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**30 if sys.platform == "darwin" else 2**20)  # bytes there, KiB elsewhere
+    return peak / (2**30 if sys.platform == "darwin" else 2**20)  # bytes on macOS, else KiB
 
 
 def device_gib(kind: str) -> float | None:
-    """The memory of the fullest GPU in GiB, "current" or "peak"; None without a GPU."""
+    """Returns the fullest GPU's "current" or "peak" memory in GiB; None if there is no GPU."""
     devices = tf.config.list_logical_devices("GPU")
     return max(
         (tf.config.experimental.get_memory_info(d.name)[kind] / 2**30 for d in devices),

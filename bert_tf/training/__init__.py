@@ -1,1 +1,1 @@
-"""The training loop and all that it needs; open loop first, then interfaces and step."""
+"""The training loop and its parts; open loop first, then interfaces and step."""

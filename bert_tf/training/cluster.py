@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 
-# Workers of these jobs train; a chief, if there is a job of that name, is the first of them.
+# The jobs whose workers train. If there is a job "chief", its worker comes first.
 JOBS = ("chief", "worker")
 
 EXAMPLE = (
@@ -23,8 +23,8 @@ ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):(\d{1,5})")
 class Cluster:
     """The workers of a run."""
 
-    workers: tuple[str, ...]  # their addresses, "host:port", the chief's first
-    index: int  # which of them this process is
+    workers: tuple[str, ...]  # the addresses, "host:port", the chief's first
+    index: int  # the index of this process
 
     @property
     def is_chief(self) -> bool:
@@ -33,9 +33,9 @@ class Cluster:
 
 
 def read_cluster(environment: Mapping[str, str]) -> Cluster | None:
-    """Reads TF_CONFIG as `tf.distribute.MultiWorkerMirroredStrategy` does, but checks it.
+    """Reads TF_CONFIG as `tf.distribute.MultiWorkerMirroredStrategy` does, and checks it.
 
-    None where TF_CONFIG is not set or empty; one that the strategy could not use is refused.
+    Returns None if TF_CONFIG is unset or empty. Raises an InputError if it is unusable.
     """
     text = environment.get("TF_CONFIG", "").strip()
     if not text:
@@ -58,14 +58,14 @@ def read_cluster(environment: Mapping[str, str]) -> Cluster | None:
 def shorten_lost_worker_errors(cluster: Cluster | None) -> None:
     """Silences TensorFlow's many lines about a lost worker; `explain_lost_worker` prints one.
 
-    Call it before TensorFlow is imported, with what `read_cluster` returned.
+    Call it with the result of `read_cluster` before TensorFlow is imported.
     """
     if cluster:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def _read_jobs(cluster):
-    """The addresses of each job."""
+    """Checks and returns the addresses of each job."""
     if not isinstance(cluster, dict) or not cluster:
         raise InputError(
             f"TF_CONFIG must name the workers, for example {EXAMPLE}. Received: cluster={cluster!r}"
@@ -96,7 +96,7 @@ def _read_jobs(cluster):
 
 
 def _read_index(task, jobs):
-    """The index of this process among the workers, the chief's being 0."""
+    """Checks the task and returns this process's index among the workers; the chief's is 0."""
     if not isinstance(task, dict) or not {"type", "index"} <= set(task):
         raise InputError(
             "TF_CONFIG must say which worker this is, for example "
@@ -108,7 +108,7 @@ def _read_index(task, jobs):
             f"the type of TF_CONFIG's task must be a job of its cluster ({', '.join(jobs)}). "
             f"Received: {job!r}"
         )
-    # TensorFlow takes "0" for 0 too, and some launchers write it.
+    # TensorFlow also accepts "0", which some launchers write.
     if not re.fullmatch(r"\d+", str(index)):
         raise InputError(f"the index of TF_CONFIG's task must be a number. Received: {index!r}")
     if int(index) >= len(jobs[job]):

@@ -1,10 +1,10 @@
 """Chooses the devices that train together.
 
-The workers notice that one of them died at the next all-reduce, or after ten seconds of missed
-heartbeats; they may be restarted in any order. A worker that ends early looks dead to the others:
-hence a `barrier` at the end of a program.
+Workers notice that one of them died at the next all-reduce, or after ten seconds of missed
+heartbeats. They may be restarted in any order. A worker that ends early looks dead to the others,
+so programs end with a `barrier`.
 
-Shapes: W workers, N the bytes of the longest text.
+Shapes: W workers, N bytes of the longest text.
 """
 
 import contextlib
@@ -21,32 +21,32 @@ from bert_common.errors import InputError
 from bert_common.startup import replace_interrupt_handler
 from bert_tf.training.cluster import JOBS, read_cluster
 
-# The most characters of a setting's value that an error shows.
+# The maximum number of characters of a setting's value that an error shows.
 SHOWN_CHARACTERS = 60
 
 
 def make_strategy(
     name: str = "auto", num_gpus: int | None = None, all_reduce: str = "auto"
 ) -> tf.distribute.Strategy:
-    """The strategy that trains on the devices.
+    """Creates the strategy that distributes training over the devices.
 
-    GPUs that are not used are hidden from TensorFlow, which would take their memory. For that,
-    and for several workers, call this before TensorFlow computes anything or lists logical devices;
-    if no GPU is hidden, it may be called at any time. With several workers it returns once all of
-    them have started.
+    Unused GPUs are hidden from TensorFlow, which would otherwise occupy their memory. To hide GPUs
+    or use several workers, call this before TensorFlow computes anything or lists logical devices;
+    otherwise it may be called at any time. With several workers, it returns when all of them have
+    started.
 
     Args:
-        name: "one_device": the first GPU, or the CPU; "mirrored": the GPUs of this machine
-            (the logical CPUs of one without); "multi_worker": the GPUs of all
-            workers in TF_CONFIG; "auto": the first of multi_worker (more than one worker), mirrored
-            (more than one GPU) and one_device that applies.
-        num_gpus: how many GPUs to use (of each worker), the first ones; None for all.
-        all_reduce: how gradients are added up over the devices: by "nccl", or without it by a
-            "ring" of gRPC connections between workers, and copies within a machine. "auto" is NCCL
-            for GPUs; TensorFlow's own choice between workers would be the ring, with GPUs too.
+        name: "one_device": the first GPU, or the CPU; "mirrored": the GPUs of this machine (its
+            logical CPUs if it has no GPU); "multi_worker": the GPUs of all workers in TF_CONFIG;
+            "auto": the first of multi_worker (more than one worker), mirrored (more than one GPU)
+            and one_device that applies.
+        num_gpus: how many GPUs each worker uses, starting with the first; None for all.
+        all_reduce: how gradients are summed over devices: "nccl", or "ring" for gRPC connections
+            between workers and copies within a machine. "auto" is NCCL for GPUs; TensorFlow's own
+            default between workers would be the ring even with GPUs.
 
     Raises:
-        InputError: devices that do not exist, or a TF_CONFIG that does not fit.
+        InputError: the devices do not exist, or TF_CONFIG does not fit.
         RuntimeError: TensorFlow already uses a GPU that would have to be hidden.
     """
     if name not in ("auto", "one_device", "mirrored", "multi_worker"):
@@ -93,11 +93,11 @@ def make_strategy(
 
 
 def _mirrored(count, nccl):
-    """The first `count` GPUs; if there are none, all logical CPUs."""
+    """Creates a strategy for the first `count` GPUs, or for all logical CPUs if it is 0."""
     kind = "GPU" if count else "CPU"
     count = count or len(tf.config.list_logical_devices("CPU"))
-    # For CPUs plain copies and sums: no collective operation, which several strategies in a process
-    # would disturb, and not ReductionToOneDevice, which never returns from within a tf.while_loop.
+    # CPUs use plain copies and sums. Collective operations would interfere if a process has several
+    # strategies, and ReductionToOneDevice never returns inside a tf.while_loop.
     reduction = tf.distribute.NcclAllReduce if nccl else tf.distribute.HierarchicalCopyAllReduce
     return tf.distribute.MirroredStrategy(
         [f"{kind}:{i}" for i in range(count)], cross_device_ops=reduction()
@@ -110,11 +110,11 @@ def _multi_worker(cluster, nccl):
         implementation=implementations.NCCL if nccl else implementations.RING
     )
     try:
-        # Ctrl-C must end the process: TensorFlow does not return to Python while it waits for
-        # workers, so Python's own handler would never run.
+        # Ctrl-C must end the process directly, because TensorFlow does not return to Python while
+        # it waits for workers, so Python's own handler would never run.
         with replace_interrupt_handler(signal.SIG_DFL, instead_of=signal.default_int_handler):
             return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
-    except tf.errors.OpError as error:  # above all: "Could not start gRPC server"
+    except tf.errors.OpError as error:  # usually "Could not start gRPC server"
         raise InputError(
             "a worker must be able to listen on its port in TF_CONFIG, which must be free, and "
             f"to reach the others. Received: {cluster.workers[cluster.index]}: "
@@ -135,12 +135,12 @@ def describe_devices(strategy: tf.distribute.Strategy) -> str:
 
 
 def worker_count(strategy: tf.distribute.Strategy) -> int:
-    """The number of processes that train together."""
+    """Returns the number of processes that train together."""
     return len(_workers(strategy)) or 1
 
 
 def worker_index(strategy: tf.distribute.Strategy) -> int:
-    """The index of this process among the workers, from 0."""
+    """Returns the index of this process among the workers, from 0."""
     workers = _workers(strategy)
     if not workers:
         return 0
@@ -149,12 +149,12 @@ def worker_index(strategy: tf.distribute.Strategy) -> int:
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this process writes checkpoints and curves."""
+    """Returns True if this process writes checkpoints and curves."""
     return worker_index(strategy) == 0
 
 
 def _workers(strategy):
-    """(job, index) of every worker, the chief first; empty for a strategy of one worker."""
+    """Returns every worker's (job, index), the chief's first; empty for one worker."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return []
     jobs = strategy.cluster_resolver.cluster_spec().as_dict()
@@ -162,15 +162,15 @@ def _workers(strategy):
 
 
 def check_agreement(strategy: tf.distribute.Strategy, settings: Mapping[str, Any]) -> None:
-    """Refuses, with the same message in every worker, settings that differ between workers.
+    """Raises the same InputError in every worker if settings differ between workers.
 
-    All workers must call it. Settings are strings or numbers by their names for the message, such
-    as "--train_batch_size".
+    All workers must call it. `settings` maps names for the message, such as "--train_batch_size",
+    to strings or numbers.
     """
     if worker_count(strategy) == 1:
         return
     mine = {name: str(value) for name, value in settings.items()}
-    # With its index: TensorFlow sorts the workers by name, the tenth before the second.
+    # The index is needed because TensorFlow sorts workers by name, the tenth before the second.
     texts = gather_texts(strategy, json.dumps([worker_index(strategy), mine]))
     workers = [given for _, given in sorted(map(json.loads, texts), key=lambda pair: pair[0])]
     names = sorted(set().union(*workers))
@@ -195,7 +195,7 @@ def _show_difference(name, workers):
 
 
 def raise_together(strategy: tf.distribute.Strategy, refusal_reason: str | None) -> None:
-    """Raises an InputError in every worker if one has a reason to; all workers must call it."""
+    """Raises an InputError in every worker if one of them has a reason; all must call it."""
     texts = gather_texts(strategy, refusal_reason or "")
     if any(texts):
         raise InputError("; ".join(filter(None, texts)))
@@ -208,14 +208,14 @@ def barrier(strategy: tf.distribute.Strategy) -> None:
 
 
 def gather_texts(strategy: tf.distribute.Strategy, text: str) -> list[str]:
-    """The text of every worker, in no particular order; all workers must call it."""
+    """Returns the text of every worker, in no particular order; all workers must call it."""
     if worker_count(strategy) == 1:
         return [text]
     data = text.encode()
     lengths = _gather(strategy, [len(data)])[:, 0]  # [W]
-    if not max(lengths):  # gathering empty arrays ends the process
+    if not max(lengths):  # gathering empty arrays would end the process
         return [""] * len(lengths)
-    # All-gather needs one shape: the shorter ones are padded.
+    # All-gather needs equal shapes, so shorter texts are padded.
     rows = _gather(strategy, [*data, *[0] * (max(lengths) - len(data))])  # [W, N]
     return [
         bytes(row[:length].tolist()).decode() for row, length in zip(rows, lengths, strict=True)
@@ -223,20 +223,20 @@ def gather_texts(strategy: tf.distribute.Strategy, text: str) -> list[str]:
 
 
 def _gather(strategy, numbers):
-    """The numbers of every worker, the same number from each: an int64 array [W, count]."""
-    # int64: of the integers, NCCL and the CPU's ring can both gather it.
+    """Gathers equally many numbers from every worker as an int64 array [W, count]."""
+    # int64 is an integer type that both NCCL and the CPU's ring can gather.
     numbers = tf.constant([numbers], tf.int64)  # [1, count]
     rows = _gather_function(strategy)(numbers).numpy()  # [replicas, count]
-    # All replicas of a worker gave the same.
+    # All replicas of a worker contribute the same numbers.
     return rows[:: strategy.num_replicas_in_sync // worker_count(strategy)]
 
 
 @functools.cache
 def _gather_function(strategy):
-    """Traces one function for each strategy: retracing at each call would leak memory."""
+    """Traces one function per strategy, as retracing at each call would leak memory."""
 
     def gather(numbers):
-        # identity: an argument is on no device yet, and TensorFlow gathers from devices.
+        # TensorFlow gathers from devices; tf.identity places the argument on one.
         return tf.distribute.get_replica_context().all_gather(tf.identity(numbers), axis=0)
 
     @tf.function
@@ -248,13 +248,13 @@ def _gather_function(strategy):
 
 
 def lost_worker(error: Exception) -> bool:
-    """Whether TensorFlow raised the error because another worker of several is lost.
+    """Returns True if the error means that another worker is lost.
 
     In a run with one worker, an unavailable file system raises the same errors.
     """
     if isinstance(error, tf.errors.UnavailableError | tf.errors.AbortedError):
         return True
-    # The errors raised instead during an all-reduce; the second is NCCL's text.
+    # During an all-reduce, these errors are raised instead; the second is NCCL's text.
     return (
         isinstance(error, tf.errors.CancelledError) and "RPC" in error.message
     ) or "remote process exited" in str(error)
@@ -262,9 +262,9 @@ def lost_worker(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def explain_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Turns the errors of a lost worker into one line, an InputError.
+    """Turns the errors of a lost worker into an InputError of one line.
 
-    Wrap all that follows `make_strategy` in it: creating a variable communicates too.
+    Wrap everything after `make_strategy` in it, because creating a variable communicates too.
     """
     try:
         yield

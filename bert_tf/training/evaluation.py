@@ -28,12 +28,12 @@ from create_pretraining_data.records.reader import count_records
 from create_pretraining_data.records.record_format import RecordFormat
 from tokenization.base import TokenizerInterface
 
-# Held-out sentences whose masked words are shown on TensorBoard.
+# The number of held-out sentences whose masked words are shown on TensorBoard.
 SHOWN_SENTENCES = 4
 
 
 class EvaluationStep:
-    """The loss sums, without dropout, of a global batch; the model has an `objective`."""
+    """Computes a global batch's loss sums without dropout, for a model with an `objective`."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class EvaluationStep:
     def compile(self, spec: Mapping[str, tf.TypeSpec], rows: int) -> None:
         """Has XLA compile the forward pass on every device of this worker.
 
-        `spec` is the `element_spec` of the batches, `rows` are of a replica's part of one. Errors
-        are tf.errors.OpError.
+        `spec` is the `element_spec` of the batches, `rows` the number of rows in a replica's part.
+        Raises a tf.errors.OpError on failure.
         """
         specs = feature_specs(self.strategy, spec)
 
@@ -79,18 +79,18 @@ class EvaluationStep:
 
 
 class RecordsEvaluator:
-    """A `HeldOutEvaluator` on records: measures a model without dropout, and compiles once.
+    """A `HeldOutEvaluator` for records, which runs without dropout and compiles only once.
 
     Args:
-        batch_size: records of a batch, over all devices.
+        batch_size: records per batch, over all devices.
         max_batches: the number of batches after which to stop.
-        tokenizer: the records' tokenizer, for the masked words on TensorBoard; None for none, or
-            for a model that predicts no masked words.
-        objective: the `Objective` whose losses are reported, by its names; None: the model's.
+        tokenizer: the records' tokenizer, to show masked words on TensorBoard; None to show none,
+            or for a model that predicts no masked words.
+        objective: the `Objective` whose losses are reported under its names; None: the model's.
         xla: "auto", "on" or "off".
 
     Raises:
-        InputError: a truncated file, or out of memory.
+        InputError: a file is truncated, or memory ran out.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class RecordsEvaluator:
         self.records = min(sum(map(count_records, files)), batch_size * max_batches)
 
     def score(self, results: Mapping[str, float]) -> float:
-        """The negative of the first of the model's losses that the results have."""
+        """Returns the negative of the first of the model's losses that is in the results."""
         names = (f"{self.objective.reported_name(name)}_loss" for name in self.objective.losses)
         return next((-results[name] for name in names if name in results), -math.inf)
 
@@ -139,11 +139,11 @@ class RecordsEvaluator:
         """Runs over the records once.
 
         Returns:
-            A dict like the one of google-research/bert's estimator: "loss", NAME_loss and
-            NAME_accuracy of each loss, for example "masked_lm_loss", the objective's shares, and
-            "examples", the number of sentence pairs (of records, if they have no sentence labels).
-            Unlike there, every record counts once, the loss is the mean over all predictions, and a
-            loss of which the records have no predictions is left out.
+            A dict as in google-research/bert's estimator: "loss", NAME_loss and NAME_accuracy of
+            each loss, for example "masked_lm_loss", the objective's shares, and "examples", the
+            number of sentence pairs (or records, if they have no sentence labels). Unlike there,
+            every record counts once, the loss is the mean over all predictions, and losses without
+            predictions in the records are omitted.
         """
         sums = []
         shown, batches = is_chief(self.strategy), -(-self.records // self.batch_size)
@@ -155,7 +155,7 @@ class RecordsEvaluator:
                 for batch in self.batches:
                     sums.append(self.step(batch))
                     bar.update()
-                # Nothing waits for the device before this line.
+                # This is the first line that waits for the device.
                 total = {name: sum(float(part[name]) for part in sums) for name in sums[0]}
         except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
             explained = explain_failure(self.files, self.record_format, self.model.config)
@@ -163,7 +163,7 @@ class RecordsEvaluator:
         return self._results(total)
 
     def illustrations(self) -> Illustrations:
-        """The best guesses for some masked words; nothing without a tokenizer or such guesses."""
+        """Returns the best guesses for some masked words; empty without a tokenizer or guesses."""
         if self.tokenizer is None or "masked_lm" not in self.objective.losses:
             return NO_ILLUSTRATIONS
         records = first_records(self.files, self.record_format, self.model.config, SHOWN_SENTENCES)
@@ -196,22 +196,22 @@ class RecordsEvaluator:
 def first_records(
     files: Sequence[str], record_format: RecordFormat, config: EncoderConfig, count: int
 ) -> list[dict[str, np.ndarray]]:
-    """The first `count` records, dicts feature -> array; the rest as for `evaluation_dataset`."""
+    """Returns the first `count` records as dicts feature -> array; see `evaluation_dataset`."""
     dataset = evaluation_dataset(files, record_format, config, 1, count)
     return [{k: v[0] for k, v in batch.items()} for batch in dataset.as_numpy_iterator()]
 
 
 def as_shown(name: str, value: float) -> str:
-    """A result, rounded for display; the file has all its digits.
+    """Formats a result, rounded for display; the file has all its digits.
 
-    A threshold is not rounded: it is given to a program again, and answers at its very value.
+    Thresholds are not rounded, because users pass them to a program, where every digit counts.
     """
     exact = isinstance(value, int) or name.endswith("_thresh")
     return str(value) if exact else f"{value:.4f}"
 
 
 def write_results(directory: str, results: Mapping[str, float]) -> str:
-    """Writes eval_results.txt as google-research/bert does: sorted "name = value" lines."""
+    """Writes eval_results.txt as in google-research/bert, with sorted "name = value" lines."""
     path = os.path.join(directory, RESULTS_FILE)
     lines = [f"{name} = {results[name]}\n" for name in sorted(results)]
     with atomic_write(path) as file:
@@ -220,7 +220,7 @@ def write_results(directory: str, results: Mapping[str, float]) -> str:
 
 
 def read_results(directory: str) -> dict[str, float]:
-    """The numbers of a directory's eval_results.txt by name; empty without one."""
+    """Reads the numbers in a directory's eval_results.txt by name; empty if there is no file."""
     path = os.path.join(directory, RESULTS_FILE)
     if not os.path.exists(path):
         return {}

@@ -1,4 +1,4 @@
-"""Refuses GPUs that TensorFlow cannot use: it would train on the CPU instead, or crash."""
+"""Rejects GPUs that TensorFlow cannot use, as it would train on the CPU instead, or crash."""
 
 import ctypes
 import os
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 
-# What TensorFlow for CUDA 12 loads: the driver's, and what comes with the extra "gpu".
+# The libraries that TensorFlow for CUDA 12 loads, from the driver and from the extra "gpu".
 DRIVER = "libcuda.so.1"
 LIBRARIES = (
     "libcudart.so.12",
@@ -25,15 +25,15 @@ LIBRARIES = (
     "libnccl.so.2",
 )
 
-# nvidia-smi answers within a second; on a machine with a broken driver perhaps never.
+# nvidia-smi usually answers within a second, but may hang if the driver is broken.
 SMI_SECONDS = 30
 
 
 def check_gpus(ignore_compute_capability: bool = False) -> None:
-    """Refuses GPUs of this machine that TensorFlow does not find or has no code for; or returns.
+    """Raises an InputError if TensorFlow does not find this machine's GPUs or has no code for one.
 
-    A machine whose GPUs CUDA_VISIBLE_DEVICES hides has none. `ignore_compute_capability` tries GPUs
-    that this TensorFlow was not built for.
+    GPUs that CUDA_VISIBLE_DEVICES hides do not count. `ignore_compute_capability` accepts GPUs for
+    which this TensorFlow was not built.
     """
     gpus = tf.config.list_physical_devices("GPU")
     names = machine_gpus()
@@ -66,13 +66,13 @@ def check_gpus(ignore_compute_capability: bool = False) -> None:
 
 
 def has_code(capability: tuple[int, int], built_for: Sequence[str]) -> bool:
-    """Whether a build has code for a GPU of this capability: (major, minor).
+    """Returns True if a build has code for a GPU of the capability (major, minor).
 
-    CUDA's binaries run on GPUs of the same major version and an equal or higher minor version,
-    those with the suffix "a" on no other version (CUDA C++ Programming Guide, "Binary
+    CUDA binaries run on GPUs of the same major version and an equal or higher minor version, and
+    with the suffix "a" only on the same version (CUDA C++ Programming Guide, "Binary
     Compatibility", "Architecture-Specific Features"). PTX ("compute_90") would run on any later
     GPU, but XLA's own code generator must know the GPU as well: TensorFlow 2.21's ends the
-    process at 12.0. `built_for` is empty if the build does not say.
+    process at 12.0. `built_for` is empty if the build does not list its versions.
     """
     versions = [re.fullmatch(r"(?:sm|compute)_(\d+)(\d)([a-z]?)", name) for name in built_for]
     known = [(int(v[1]), int(v[2]), v[3] == "a") for v in versions if v]
@@ -83,9 +83,9 @@ def has_code(capability: tuple[int, int], built_for: Sequence[str]) -> bool:
 
 
 def machine_gpus() -> list[str]:
-    """The names of this machine's NVIDIA GPUs that a program may use, whatever TensorFlow finds."""
+    """Returns the names of this machine's visible NVIDIA GPUs, whatever TensorFlow finds."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    # Schedulers write several words for "none"; a GPU has a number, or a UUID that begins "GPU-".
+    # Schedulers write various words for "none"; a GPU is a number or a UUID like "GPU-...".
     if visible is not None and not re.match(r"\s*(\d|GPU-|MIG-)", visible):
         return []
     command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
@@ -100,7 +100,7 @@ def machine_gpus() -> list[str]:
 
 
 def _why_not_found():
-    """Explains what keeps TensorFlow from the GPU, for the end of a sentence."""
+    """Explains why TensorFlow does not find the GPU, as the end of a sentence."""
     if not tf.test.is_built_with_cuda():
         return "this TensorFlow was built without CUDA: pip install 'tensorflow[and-cuda]'"
     if load_library(DRIVER) is None:
@@ -115,7 +115,7 @@ def _why_not_found():
 
 
 def load_library(library: str) -> ctypes.CDLL | None:
-    """Loads a library, from the packages that TensorFlow searches too; None if that fails."""
+    """Loads a library, also from the packages that TensorFlow searches; None if that fails."""
     beside = Path(tf.__file__).parents[1].glob(f"nvidia/*/lib/{library}")
     for name in (library, *map(str, beside)):
         try:

@@ -1,4 +1,4 @@
-"""The training loop: trains on batches, writes checkpoints and curves."""
+"""Runs the training loop, which trains on batches and writes checkpoints and curves."""
 
 import contextlib
 import dataclasses
@@ -29,25 +29,25 @@ from bert_tf.training.state import BestCheckpoint, TrainingState, start_saving
 from bert_tf.training.step import StepConfig, TrainingStep
 from bert_tf.training.xla import compiled_by_all
 
-# A signal waits for the loop under way, which should take no longer than this.
+# The maximum duration of a loop, as a signal has to wait until the current loop ends.
 LOOP_SECONDS = 10.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingConfig(StepConfig):
-    """How long to train and what to keep; the fields have the names of their flags."""
+    """The settings of a training run; the fields have the names of their flags."""
 
-    output_dir: str  # where checkpoints and event files go
-    train_batch_size: int  # examples of an update, over all devices
-    num_train_steps: int  # updates in all, those before a resume included
-    steps_per_loop: int = 1  # the most updates without returning to Python
+    output_dir: str  # the folder for checkpoints and event files
+    train_batch_size: int  # examples per update, over all devices
+    num_train_steps: int  # total updates, including those before a resume
+    steps_per_loop: int = 1  # the maximum number of updates without returning to Python
     save_checkpoints_steps: int = 1000  # updates between two checkpoints
     keep_checkpoint_max: int = 5  # how many of the newest checkpoints are kept; 0 for all
-    keep_checkpoint_every_steps: int = 0  # its multiples are saved and kept; 0 for none
+    keep_checkpoint_every_steps: int = 0  # multiples of this step are saved and kept; 0 for none
     save_summary_steps: int = 100  # updates between two points on TensorBoard
     eval_every_steps: int = 0  # updates between two evaluations; 0 for one at the end
-    patience: int = 0  # evaluations in a row without a new best that end training; 0: never
-    max_bad_steps: int = 10  # how many steps in a row may have a non-finite loss or gradient
+    patience: int = 0  # consecutive evaluations without a new best that end training; 0: never
+    max_bad_steps: int = 10  # allowed consecutive steps with a non-finite loss or gradient
     # The first and the last update to trace; (0, 0) for none.
     profile_steps: tuple[int, int] = (0, 0)
     xla: str = "auto"  # or "on" or "off"
@@ -67,24 +67,24 @@ def train(
 ) -> str | None:
     """Trains to `config.num_train_steps`, or until the state's `TimeBudget` is over.
 
-    Writes checkpoints and curves on the way; earlier checkpoints are kept whatever is raised.
+    Writes checkpoints and curves along the way. Earlier checkpoints are kept whatever is raised.
 
     Args:
-        state: is updated.
-        data: what to train on, `in_order`.
+        state: the state to train, which is updated.
+        data: the training examples, `in_order`.
         evaluator: evaluates on held-out examples every `config.eval_every_steps`; or None.
         texts: name -> Markdown for TensorBoard.
-        folder: of `config.output_dir`, entered; None in workers that write nothing.
-        write_model_files: a function of a folder that writes the other files beside the
-            checkpoints; it is called if these were removed.
-        teacher: what the model learns from too, or None.
+        folder: the entered folder of `config.output_dir`; None in workers that write nothing.
+        write_model_files: writes the files other than checkpoints to a folder; it is called if they
+            were removed.
+        teacher: a `Teacher` from which the model also learns, or None.
 
     Returns:
         The name of the signal that ended training early, or None.
 
     Raises:
-        InputError: a damaged record, non-finite losses, or out of memory. Or the folder was
-            removed, and another training now uses that name.
+        InputError: a record is damaged, losses are not finite, memory ran out, or the folder was
+            removed and another training now uses its name.
         OSError: a file cannot be written completely.
     """
     chief = is_chief(strategy)
@@ -144,7 +144,7 @@ def train(
 
 @dataclasses.dataclass
 class _Training:
-    """A training under way: its steps, and what is due between them; the fields as in `train`."""
+    """Runs the steps of a training, and saves and evaluates between them; fields as in `train`."""
 
     state: TrainingState
     config: TrainingConfig
@@ -158,14 +158,14 @@ class _Training:
     skipped_steps: SkippedSteps
     best: BestCheckpoint | None
     background: Background  # writes checkpoints
-    evaluation_compiled: bool = False  # whether the first evaluation is over
+    evaluation_compiled: bool = False  # whether the first evaluation is finished
 
     def run(self, run_steps, profile, alone):
-        """Trains and returns what `train` returns; `alone`: whether this is the only worker."""
+        """Trains and returns the result of `train`; `alone`: whether this is the only worker."""
         state, config = self.state, self.config
         saves = (config.save_checkpoints_steps, config.keep_checkpoint_every_steps)
         budget, spent = state.time_budget, 0.0
-        local_seconds = seconds = 0.0  # of a step: in this worker, and the mean over all workers
+        local_seconds = seconds = 0.0  # per step, in this worker and as the mean over all workers
         while not self.is_over():
             count = steps_until_stop(state.step, config, seconds)
             profile.before(state.step + 1)
@@ -185,15 +185,15 @@ class _Training:
             profile.after(state.step)
             self.skipped_steps.check(metrics)  # waits for the device
             local_seconds = (time.perf_counter() - start) / count
-            # All workers must stop after the same step, not this one alone.
+            # All workers must stop after the same step.
             stopping = self.stop.requested if alone else float(metrics["stop"][-1]) > 0
             seconds = float(metrics["step_seconds"][-1])
             if budget is not None:
                 budget.set_share(float(metrics["spent_share"][-1]))
-            if self.evaluation_is_due() and not stopping:  # there may be little time
+            if self.evaluation_is_due() and not stopping:  # a signal may leave little time
                 self.evaluate()
                 stopping = alone and self.stop.requested
-            # After the evaluation: a run that is killed resumes after its checkpoint.
+            # After the evaluation, as a killed run resumes after its checkpoint without evaluating.
             if stopping or self.is_over() or _is_multiple(state.step, *saves):
                 self.save()
             if stopping:
@@ -201,32 +201,32 @@ class _Training:
         return None
 
     def is_over(self):
-        """Whether all steps are made, the time is over, or `config.patience` is used up."""
+        """Returns True if all steps are done, the time is over, or `config.patience` is used up."""
         config, step = self.config, self.state.step
         waited = step - self.best.step if self.best and self.best.step else 0
         out_of_patience = config.patience and waited >= config.patience * config.eval_every_steps
         return self.state.is_finished(config.num_train_steps) or bool(out_of_patience)
 
     def evaluation_is_due(self):
-        """Whether an evaluation follows this step."""
+        """Returns True if an evaluation follows this step."""
         config, step = self.config, self.state.step
         at_end = self.state.is_finished(config.num_train_steps)
         return self.evaluator and (at_end or _is_multiple(step, config.eval_every_steps))
 
     def make_up_evaluation(self):
-        """Makes up for the evaluation that a signal kept the earlier start from."""
+        """Makes up for the evaluation that a signal prevented in an earlier start."""
         if self.state.step > self.state.evaluated and self.evaluation_is_due():
             self.evaluate()
             self.save()
             self.background.wait()  # from here on a signal ends the process at once
 
     def evaluate(self):
-        """Evaluates; saves before the first time, so that no signal waits for XLA to compile."""
+        """Evaluates; saves before the first time, so that signals need not wait for XLA."""
         if not self.evaluation_compiled and not self.stop.nothing_to_save:
             self.save()
             self.background.wait()
             self.stop.nothing_to_save = True
-        assert self.evaluator is not None and self.best is not None  # else none is due
+        assert self.evaluator is not None and self.best is not None  # or no evaluation is due
         results = self.evaluator.run()
         illustrations = self.evaluator.illustrations() if self.chief else NO_ILLUSTRATIONS
         self.reporter.evaluation(self.state.step, results, illustrations)
@@ -239,12 +239,12 @@ class _Training:
         """Writes the curves' next point and a checkpoint."""
         self.restore_folder()
         self.reporter.flush(self.state.step)
-        if self.chief:  # training continues while the copy is written
+        if self.chief:  # training continues while a copy is written
             self.background.start(start_saving(self.state, self.config))
         self.reporter.restart_clock()
 
     def restore_folder(self):
-        """Recreates the output directory, with new curves, if it was removed."""
+        """Recreates the output directory with new curves if it was removed."""
         if self.folder is not None and self.reporter.is_lost():
             with contextlib.suppress(OSError):  # a checkpoint being written is lost with the folder
                 self.background.wait()
@@ -254,7 +254,7 @@ class _Training:
 
 
 def steps_until_stop(step: int, config: TrainingConfig, seconds: float) -> int:
-    """Counts the updates, of `seconds` each (0: unknown), that fit before something else is due."""
+    """Counts the updates, of `seconds` each (0: unknown), until something else is due."""
     in_time = max(1, int(LOOP_SECONDS / seconds)) if seconds else 1
     limits = [config.steps_per_loop, in_time, config.num_train_steps - step]
     first, last = config.profile_steps
@@ -265,14 +265,14 @@ def steps_until_stop(step: int, config: TrainingConfig, seconds: float) -> int:
 
 
 def _is_multiple(step, *numbers):
-    """Whether the step is a multiple of one of the numbers; 0 has none."""
+    """Returns True if the step is a multiple of one of the numbers; 0 has no multiples."""
     return any(number and step % number == 0 for number in numbers)
 
 
 def _make_steps(state, strategy, data, config, teacher):
-    """The function that runs the next steps; under --xla=auto without XLA if that fails.
+    """Returns a function that runs the next steps, without XLA if it fails under --xla=auto.
 
-    The first step runs in the same loop as all others: TensorFlow optimizes a single step
+    The first step runs in the same loop as all others. TensorFlow would optimize a single step
     differently, so a resumed run would differ in its last bits.
     """
 
@@ -302,13 +302,13 @@ def _make_steps(state, strategy, data, config, teacher):
 
 
 def weight_norm_function(model: keras.Model) -> Callable[[], tf.Tensor]:
-    """A compiled function that returns the global norm of all weights."""
+    """Returns a compiled function that computes the global norm of all trainable weights."""
     variables = [v.value for v in model.trainable_variables]
     return tf.function(lambda: tf.linalg.global_norm([tf.convert_to_tensor(v) for v in variables]))
 
 
 def memory_advice(config: TrainingConfig) -> tuple[list[str], dict[str, Any]]:
-    """Lists what may help, and the flags that decide, for `explain_out_of_memory`."""
+    """Returns the remedies and the relevant flags for `explain_out_of_memory`."""
     remedies = ["--gradient_accumulation_steps=2 or more", "a lower --train_batch_size"]
     if config.recompute == "none":
         remedies.insert(0, "--recompute=block")
@@ -318,7 +318,7 @@ def memory_advice(config: TrainingConfig) -> tuple[list[str], dict[str, Any]]:
 
 @contextlib.contextmanager
 def explain_damaged_record(data: TrainingData) -> Iterator[None]:
-    """Turns TensorFlow's error of a damaged record into one that names its file."""
+    """Turns TensorFlow's error for a damaged record into an error that names its file."""
     try:
         yield
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:

@@ -1,4 +1,4 @@
-"""Mixed precision: the type that the model computes in, and the loss scale of float16.
+"""Chooses the precision in which the model computes, and scales the loss for float16.
 
 Weights, moments and losses are always float32. The loss scale follows arXiv:1710.03740,
 section 3.2.
@@ -12,36 +12,36 @@ import tensorflow as tf
 
 from bert_common.cpu import AMX, AVX512, this_cpu
 
-# Precision -> the name of its Keras policy.
+# Precision -> name of its Keras policy.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 PRECISIONS = (*POLICIES, "auto")
 
-# The first generation of NVIDIA GPUs that multiplies bfloat16 (Ampere).
+# The first generation of NVIDIA GPUs that can multiply bfloat16 (Ampere).
 BFLOAT16_CAPABILITY = (8, 0)
 
-# Linux's name of the vendor whose CPUs are slower with AVX-512's instructions for bfloat16 than in
-# float32: on an Intel Emerald Rapids whose AMX is hidden, oneDNN multiplies bfloat16 at 77 GFLOP/s
-# a core, float32 at 153, and an update of a small model takes 1.4 times as long.
+# Linux's name of the vendor whose CPUs are slower with AVX-512's bfloat16 instructions than in
+# float32: on an Intel Emerald Rapids with AMX hidden, oneDNN multiplies bfloat16 at 77 GFLOP/s per
+# core and float32 at 153, and an update of a small model takes 1.4 times as long.
 SLOW_AVX512_VENDOR = "GenuineIntel"
 
-# The gradient is scaled up so that its small numbers are not rounded to 0, and the scale is halved
-# whenever the gradient overflows: float16 holds nothing above 65,504.
+# The gradient is scaled up so that small numbers are not rounded to 0. The scale is halved whenever
+# the gradient overflows, as float16 holds no number above 65,504.
 INITIAL_SCALE = 2.0**15
 
-# Finite updates until the scale is doubled; as in the paper and in other libraries.
+# Finite updates until the scale is doubled, as in the paper and other libraries.
 GROWTH_INTERVAL = 2000
 
-# Below this the gradient is not just too large for float16, but broken.
+# If the gradient still overflows at this scale, it is broken, not just too large for float16.
 MINIMUM_SCALE = 1.0
 
 
 def choose_precision(name: str | None) -> str:
-    """The precision, a key of `POLICIES`, that one of `PRECISIONS` stands for.
+    """Returns the precision, a key of `POLICIES`, that one of `PRECISIONS` stands for.
 
     None is float32. "auto" is bfloat16 if the hardware multiplies it faster than float32;
-    "bfloat16" warns if it does not. Without instructions for it a GPU emulates it, and on a CPU
-    TensorFlow's own kernels truncate sums to bfloat16, which the hardware's instructions round:
-    twice the error, towards zero, and slower than float32.
+    "bfloat16" warns if it does not. Without bfloat16 instructions a GPU emulates them, and on a CPU
+    TensorFlow's own kernels truncate sums that the hardware would round, which doubles the error,
+    biases it towards zero, and is slower than float32.
     """
     if name is None or name in ("float32", "float16"):
         return name or "float32"
@@ -58,10 +58,10 @@ def choose_precision(name: str | None) -> str:
 
 
 def suggestion(name: str | None) -> str | None:
-    """A line for the user who named no precision where bfloat16 would be faster, or None.
+    """Returns a hint if no precision was named and bfloat16 would be faster, or None.
 
-    float32 stays the default, on GPUs too: it gives the numbers of Google's own code, and what
-    bfloat16 gives has been measured on CPUs alone.
+    float32 stays the default, also on GPUs, because it gives the numbers of Google's own code, and
+    bfloat16's results have been measured only on CPUs.
     """
     if name is not None or _problem_of_bfloat16():
         return None
@@ -72,14 +72,14 @@ def suggestion(name: str | None) -> str | None:
 
 
 def _problem_of_bfloat16():
-    """Says what is wrong with bfloat16 on this hardware; None where it is faster than float32."""
+    """Describes bfloat16's problem on this hardware; None if it is faster than float32."""
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         details = [tf.config.experimental.get_device_details(gpu) for gpu in gpus]
         if all(d.get("compute_capability", (0, 0)) >= BFLOAT16_CAPABILITY for d in details):
             return None
         return "slow and less exact on a GPU older than Ampere, which has no instructions for it"
-    # On a CPU only oneDNN's kernels use such instructions.
+    # On a CPU, only oneDNN's kernels use bfloat16 instructions.
     if os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() in ("0", "false"):
         return "slow and less exact with TF_ENABLE_ONEDNN_OPTS=0, which hides the instructions"
     cpu = this_cpu()
@@ -91,9 +91,9 @@ def _problem_of_bfloat16():
 
 
 class LossScale:
-    """The loss's scale, halved when a gradient overflows and doubled after many that did not.
+    """The loss scale, halved when a gradient overflows and doubled after many that did not.
 
-    Make it in the strategy's scope.
+    Create it in the strategy's scope.
     """
 
     def __init__(self) -> None:
@@ -102,9 +102,9 @@ class LossScale:
 
 
 def updated_scale(finite: tf.Tensor, scale: Any, good_steps: Any) -> tuple[tf.Tensor, ...]:
-    """The new scale and count of a `LossScale` after a step.
+    """Computes the new scale and count of a `LossScale` after a step.
 
-    `finite` says whether the step's gradient was, reduced over all replicas.
+    `finite`: whether the step's gradient, reduced over all replicas, is finite.
     """
     good_steps = tf.where(finite, good_steps + 1, 0)
     grows = good_steps >= GROWTH_INTERVAL

@@ -19,13 +19,13 @@ def recompute_block(
 ) -> tf.Tensor:
     """Runs a block like `bert_tf.layers.call_block`, with equal results, but keeps only its input.
 
-    Everything that the block depends on becomes an explicit argument of the recomputed function:
-    inside a stateless scope, which holds the weights and the seeds, gradients of captured weights
-    would be None, and dropout would draw another mask the second time. The seeds advance with every
-    call, as they do without recomputation: ALBERT calls its blocks several times.
+    The block's weights and seeds are passed to the recomputed function explicitly. Inside a
+    stateless scope, which holds them, gradients of captured weights would be None, and dropout
+    would draw a different mask the second time. The seeds advance with every call, as they do
+    without recomputation, because ALBERT calls its blocks several times.
     """
-    # The scope's own values: a variable's `value` would be cast to the precision of the caller.
-    own = {id(v) for v in block.weights}  # frozen ones too
+    # The scope's own values, because `value` would be cast to the precision of the caller.
+    own = {id(v) for v in block.weights}  # including frozen weights
     seed_states = [v for v in block.non_trainable_variables if id(v) not in own]
     weights = [scope.get_current_value(v) for v in block.weights]
     seeds = [scope.get_current_value(v) for v in seed_states]
@@ -37,6 +37,6 @@ def recompute_block(
 
     y = tf.recompute_grad(run)(x, *weights)
     for variable, seed in zip(seed_states, seeds, strict=True):
-        # As `keras.random.SeedGenerator.next` does, once a call: a block calls each dropout once.
+        # As in `keras.random.SeedGenerator.next`, once, because a block calls each dropout once.
         scope.add_update((variable, seed + tf.constant([0, 1], seed.dtype)))
     return y

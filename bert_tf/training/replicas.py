@@ -1,4 +1,4 @@
-"""What functions that run on every replica share: graphs, sums, the parts of distributed values."""
+"""Helpers for functions that run on every replica."""
 
 import functools
 from collections.abc import Iterator, Mapping
@@ -6,13 +6,13 @@ from typing import Any
 
 import tensorflow as tf
 
-# Without AutoGraph, which would rewrite the model's Python for seconds at every start: there is no
-# control flow here for it to convert.
+# AutoGraph is off because it would spend seconds at every start on rewriting the model's Python,
+# which has no control flow to convert.
 graph = functools.partial(tf.function, autograph=False)
 
 
 def all_reduce(context: tf.distribute.ReplicaContext, values: Any) -> Any:
-    """Adds up a structure of tensors over all replicas, all tensors of a type at once."""
+    """Sums a structure of tensors over all replicas, with one reduction per dtype."""
     flat = tf.nest.flatten(values)
     for dtype in dict.fromkeys(tensor.dtype for tensor in flat):
         places = [i for i, tensor in enumerate(flat) if tensor.dtype == dtype]
@@ -23,12 +23,12 @@ def all_reduce(context: tf.distribute.ReplicaContext, values: Any) -> Any:
 
 
 def local_values(strategy: tf.distribute.Strategy, value: Any) -> tuple[Any, ...]:
-    """The values of this worker's replicas in a distributed value, as a tuple."""
+    """Returns the values of this worker's replicas in a distributed value."""
     return strategy.experimental_local_results(value)
 
 
 def by_device(strategy: tf.distribute.Strategy, values: Any) -> Iterator[Any]:
-    """A structure of distributed values -> the same of each of this worker's devices."""
+    """Yields, for each of this worker's devices, its part of a structure of distributed values."""
     local = [local_values(strategy, value) for value in tf.nest.flatten(values)]
     for flat in zip(*local, strict=True):
         yield tf.nest.pack_sequence_as(values, list(flat))
@@ -37,7 +37,7 @@ def by_device(strategy: tf.distribute.Strategy, values: Any) -> Iterator[Any]:
 def feature_specs(
     strategy: tf.distribute.Strategy, spec: Mapping[str, tf.TypeSpec]
 ) -> dict[str, tf.TensorSpec]:
-    """Describes what a replica gets of a distributed batch, from its dataset's `element_spec`."""
+    """Returns the per-replica specs of a distributed dataset's `element_spec`."""
     specs = {}
 
     def record(batch):
@@ -48,9 +48,9 @@ def feature_specs(
 
 
 def zeros(specs: Mapping[str, tf.TensorSpec], rows: int) -> dict[str, tf.Tensor]:
-    """A batch of zeros, for a function to be compiled as it will be called.
+    """Creates a batch of zeros, with which to compile a function for its later calls.
 
-    `rows` is a number that the specs of a finite dataset do not have.
+    `rows` is the batch size, which the specs of a finite dataset lack.
     """
     return {
         name: tf.compat.v1.placeholder_with_default(

@@ -1,4 +1,4 @@
-"""Holds the training state: restores it from a checkpoint, saves the next one."""
+"""Holds the training state, which is restored from and saved to checkpoints."""
 
 import dataclasses
 import functools
@@ -49,22 +49,22 @@ if TYPE_CHECKING:  # it imports this module
 
 @dataclasses.dataclass
 class TrainingState:
-    """What changes during training: all of it is in a checkpoint."""
+    """The state that changes during training, all of which is in a checkpoint."""
 
-    # A `PretrainingModel` or another with an `objective`, made in the strategy's scope.
+    # A model with an `objective`, such as a `PretrainingModel`, created in the strategy's scope.
     model: keras.Model
     optimizer: DecayOptimizer  # built for the model, in the same scope
     loss_scale: LossScale | None = None  # for float16
     time_budget: TimeBudget | None = None
     token_dropping: TokenDropping | None = None
-    step: int = 0  # updates made, including skipped ones
-    skipped: int = 0  # how many were skipped because loss or gradient was not finite
+    step: int = 0  # the number of updates, including skipped ones
+    skipped: int = 0  # how many updates were skipped because loss or gradient was not finite
     evaluated: int = 0  # the step of the newest evaluation
-    # None before training, and in checkpoints of Google's code.
+    # None before training and in checkpoints of Google's code.
     order: DataOrder | None = None
 
     def counters(self) -> dict[str, Any]:
-        """Numbers and arrays by names of `COUNTERS`."""
+        """Returns numbers and arrays by names of `COUNTERS`."""
         counters: dict[str, Any] = {"skipped_steps": self.skipped, "evaluated_step": self.evaluated}
         if self.order is not None:
             counters["data_order"] = np.array(self.order, np.int64)
@@ -78,7 +78,7 @@ class TrainingState:
         return counters
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Copies all that training resumes from; later updates do not change the copies.
+        """Copies everything needed to resume; later updates do not change the copies.
 
         Learning rate and dropout are functions of the step.
         """
@@ -90,29 +90,29 @@ class TrainingState:
         return arrays
 
     def _named_slots(self, name, variable):
-        """The slots of the variable that Google calls `name`: pairs of name and variable."""
+        """Returns (name, slot) pairs for the variable that Google calls `name`."""
         if not variable.trainable:
             return zip()
         names = (f"{name}/{slot.suffix}" for slot in self.optimizer.slots.values())
         return zip(names, self.optimizer.slot_variables(variable), strict=True)
 
     def is_finished(self, num_train_steps: int) -> bool:
-        """Whether all updates are made, or the time is over."""
+        """Returns True if all updates are done or the time is over."""
         in_time = self.time_budget is None or not self.time_budget.is_over
         return self.step >= num_train_steps or not in_time
 
     def has_nothing_left(self, num_train_steps: int, evaluates: bool) -> bool:
-        """Whether there is nothing to train, nor a last evaluation, which a signal may prevent."""
+        """Returns True if training and the last evaluation, which signals may prevent, are done."""
         return self.is_finished(num_train_steps) and not (evaluates and self.evaluated < self.step)
 
     def load(self, prefix: str) -> None:
-        """Sets all to what a checkpoint of this project, or of Google's own training, holds.
+        """Restores the state from a checkpoint of this project or of Google's own training.
 
-        A slot that the file lacks (Google's has none where there was no gradient) keeps its value.
+        Slots that the file lacks (Google's has none for weights without a gradient) are unchanged.
 
         Raises:
             InputError: the checkpoint does not fit the model, or holds no step.
-            DamagedCheckpoint: it cannot be read completely.
+            DamagedCheckpoint: the checkpoint cannot be read completely.
         """
         load_google_checkpoint(self.model, prefix, optimizer=self.optimizer)
         reader = open_checkpoint(prefix)
@@ -126,12 +126,12 @@ class TrainingState:
         self.set(int(read_tensor(reader, prefix, STEP_NAME)), counters)
 
     def set(self, step: int, counters: Mapping[str, Any]) -> None:
-        """Sets the step and what `counters` returns, as far as a checkpoint holds it."""
+        """Sets the step and those values of `counters()` that a checkpoint holds."""
         self.step = step
         self.skipped = int(counters.get("skipped_steps", 0))
         self.evaluated = int(counters.get("evaluated_step", step))
         if "data_order" in counters:
-            # An eighth number, in checkpoints of release 0.1.0, told orders apart; one is left.
+            # Checkpoints of release 0.1.0 have an eighth number, the kind of order; one is left.
             self.order = DataOrder(*map(int, counters["data_order"][: len(DataOrder._fields)]))
         self.optimizer.iterations.assign(step)
         if self.loss_scale is not None and "loss_scale" in counters:
@@ -144,7 +144,7 @@ class TrainingState:
 
 
 def _copy(variable):
-    """The value of a variable, copied once; on a CPU `numpy` may return its own memory."""
+    """Copies a variable's value, once; on a CPU `numpy` may return the variable's own memory."""
     value = variable.numpy()
     return value if value.flags.owndata else np.array(value)
 
@@ -158,18 +158,18 @@ def restore(
     allow_missing: Sequence[str] = (),
     into: keras.Model | None = None,
 ) -> str:
-    """Sets weights, moments and step from the first of these that exists; returns a line on it.
+    """Restores the state from the first of these that exists, and returns a line describing it.
 
-    1. The newest checkpoint in `output_dir`, of this project or of Google's training: the run
-       resumes. One that cannot be read is skipped with a warning.
-    2. `init_checkpoint`: only weights, from step 0.
-    3. Neither: the model's initial weights.
+    1. The newest checkpoint in `output_dir`, of this project or of Google's training, to resume the
+       run. Unreadable checkpoints are skipped with a warning.
+    2. `init_checkpoint`, which sets only weights; the run starts at step 0.
+    3. The model's initial weights.
 
     Args:
         output_dir: the run's directory; all workers must see the same files there.
-        open_weights: what opens `init_checkpoint`.
-        allow_missing: as `load_arrays` has it, for `init_checkpoint`.
-        into: the part of the model that `init_checkpoint` is for; None for the whole model.
+        open_weights: opens `init_checkpoint`.
+        allow_missing: as in `load_arrays`, for `init_checkpoint`.
+        into: the part of the model to set from `init_checkpoint`; None for the whole model.
     """
     steps = list_checkpoints(output_dir)
     for number, step in enumerate(reversed(steps), start=1):
@@ -194,12 +194,12 @@ def restore(
 
 
 def save(state: TrainingState, config: "TrainingConfig") -> None:
-    """Writes a checkpoint of a `TrainingState`, then removes those that `config` does not keep."""
+    """Writes a checkpoint, then removes the checkpoints that `config` does not keep."""
     start_saving(state, config)()
 
 
 def start_saving(state: TrainingState, config: "TrainingConfig") -> Callable[[], None]:
-    """Copies a `TrainingState`; returns the function that writes the copy as `save` does."""
+    """Copies a `TrainingState`; returns a function that writes the copy as `save` does."""
     return functools.partial(_write, state.arrays(), state.step, config)
 
 
@@ -207,7 +207,7 @@ def _write(arrays, current, config):
     os.makedirs(config.output_dir, exist_ok=True)
     write_arrays(checkpoint_path(config.output_dir, current), arrays)
     for step in list_checkpoints(config.output_dir):
-        if step > current:  # could not be read: the run has resumed from an earlier one
+        if step > current:  # unreadable, as the run has resumed from an earlier checkpoint
             set_aside(checkpoint_path(config.output_dir, step))
     keep_newest(
         config.output_dir, config.keep_checkpoint_max, every=config.keep_checkpoint_every_steps
@@ -215,14 +215,14 @@ def _write(arrays, current, config):
 
 
 class BestCheckpoint:
-    """Keeps the weights that were best in an evaluation, in a separate folder.
+    """Keeps the weights with the best evaluation in a separate folder.
 
     Args:
-        folder: the folder; results from before a resume count, unless their checkpoint is gone, or
-            they are of another number of examples, and so of other data.
-        score: a function of an evaluation's results, `HeldOutEvaluator.score`; the highest is kept.
-        start_step: updates made before; results of later steps do not count, as they will be
-            repeated, or belong to another run.
+        folder: the folder. Its results from before a resume count, unless their checkpoint is gone
+            or they were computed on a different number of examples, and so on different data.
+        score: rates an evaluation's results, as `HeldOutEvaluator.score`; the highest is kept.
+        start_step: the number of previous updates. Results of later steps do not count, as these
+            steps will be repeated or belong to another run.
         writes: whether this worker writes.
 
     Attributes:
@@ -267,6 +267,6 @@ class BestCheckpoint:
         save_google_checkpoint(state.model, checkpoint_path(self.folder, state.step))
         write_results(self.folder, {**results, "global_step": state.step})
         for step in list_checkpoints(self.folder):
-            if step != state.step:  # an earlier run may have left later ones
+            if step != state.step:  # an earlier run may have left later checkpoints
                 remove_checkpoint(checkpoint_path(self.folder, step))
         note_checkpoints(self.folder)

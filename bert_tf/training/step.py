@@ -1,17 +1,17 @@
-"""One training step, the same mathematics on any number of devices.
+"""Computes a training step, with the same mathematics on any number of devices.
 
-    loop                    some steps without returning to Python between them
-      _distributed_step     a global batch: cuts it to a compiled length, runs every replica
+    loop                    several steps without returning to Python between them
+      _distributed_step     cuts a global batch to a compiled length and runs every replica
         _replica_step       one replica's update, from its part of the batch to the new weights
-          _accumulate       forward and backward over its microbatches -> _microbatch, one of them
-          Update            loss, norm and the new weights, in update.py
+          _accumulate       forward and backward over the microbatches, each in _microbatch
+          Update            loss, norm and new weights, in update.py
 
-`_accumulate` and `Update` are one XLA computation each on every device: the host starts these two
-and the reductions between them, and waits for none. `_accumulate` takes plain tensors and returns
-plain tensors, no variable captured; sums, not means, leave it, and are added up over the replicas.
+`_accumulate` and `Update` are one XLA computation each on every device. The host starts these two
+and the reductions between them, and waits for none. `_accumulate` takes and returns plain tensors
+and captures no variable. It returns sums, not means, which are added up over the replicas.
 
-Shapes: B examples of a replica, G of the global batch, R replicas, T tokens, M microbatches,
-L dropout layers.
+Shapes: B examples of a replica, G examples of the global batch, R replicas, T tokens,
+M microbatches, L dropout layers.
 """
 
 import dataclasses
@@ -42,33 +42,34 @@ from bert_tf.training.xla import Compilation
 class StepConfig:
     """The settings of an update.
 
-    The flags of the same names set the fields (`run_scripts.session.Session.training_config`).
+    The fields are set by the flags of the same names
+    (`run_scripts.session.Session.training_config`).
     """
 
-    # Microbatches that a replica's part of the batch is computed in, one after the other; their
-    # gradients are added up before the one update.
+    # The number of microbatches into which a replica's part of the batch is split. They run in
+    # sequence, and their gradients are added up before the update.
     gradient_accumulation_steps: int = 1
-    # The type in which gradients are added up over the devices: the weights' type, or "bfloat16".
+    # The type in which gradients are summed over devices: the weights' type, or "bfloat16".
     all_reduce_precision: str = "float32"
     recompute: str = "none"  # or "block", to keep only the input of each block
-    # The lengths that batches with a `BUCKET` are cut to, ascending, ending with the
-    # examples' length; the step is compiled for each of them. Empty: no batch is cut.
+    # The lengths to which batches with a `BUCKET` are cut, ascending, ending with the examples'
+    # length; the step is compiled for each length. Empty: batches are not cut.
     bucket_boundaries: tuple[int, ...] = ()
     histogram_steps: int = 0  # updates between two histograms of weights and gradients; 0 for none
-    seed: int = 12345  # together with the step and the replica it decides what dropout drops
+    seed: int = 12345  # determines the dropout masks, together with the step and the replica
 
 
 class TrainingStep:
-    """Updates the model by one global batch.
+    """Updates the model with one global batch.
 
     Args:
-        model: a `PretrainingModel`, or another with an `objective`, made in the strategy's scope.
-        optimizer: a `bert_tf.optimization.DecayOptimizer`, made in the strategy's scope and built
-            with the model's trainable variables.
-        compilation: what XLA compiles, a `Compilation`.
+        model: has an `objective`, as `PretrainingModel` does; created in the strategy's scope.
+        optimizer: a `DecayOptimizer`, created in the strategy's scope and built with the model's
+            trainable variables.
+        compilation: the parts of the step that XLA compiles.
         loss_scale: a `LossScale` for float16, or None.
-        token_dropping: the `TokenDropping`, or None.
-        teacher: a `Teacher` that the model learns from too, or None.
+        token_dropping: a `TokenDropping`, or None.
+        teacher: a `Teacher` from which the model also learns, or None.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class TrainingStep:
         bfloat16 = config.all_reduce_precision == "bfloat16" and strategy.num_replicas_in_sync > 1
         self.reduced_dtype = "bfloat16" if bfloat16 else self.dtype
         self.frozen = [weight for weight in model.weights if not weight.trainable]
-        # The seeds of every SeedGenerator in the model, which has no other such variables.
+        # The seeds of every SeedGenerator; the model has no other variables of this kind.
         frozen = {id(weight) for weight in self.frozen}
         self.seed_states = [v for v in model.non_trainable_variables if id(v) not in frozen]
         self.forward = graph(self._forward, jit_compile=compilation.whole)
@@ -116,17 +117,17 @@ class TrainingStep:
         Args:
             batch: features of the global batch, as `strategy` distributes them.
             stop: whether this worker wants to stop.
-            seconds: how long a step took on this worker.
-            spent: the share of a time budget that is spent on this worker.
+            seconds: the duration of a step on this worker.
+            spent: the share of the time budget spent according to this worker.
 
         Returns:
             A dict of scalars: the sums of the model's objective over the global batch; "loss";
-            "gradient_norm" (before clipping); "learning_rate"; "tokens", the
-            "positions" that are not padding; "skipped", 1 where loss or gradient was not finite
-            and no weight was changed; "stop", the share of replicas whose workers want to stop;
-            "step_seconds" and "spent_share", the means of `seconds` and `spent` over them;
-            "loss_scale" if there is one; and
-            with `histogram_steps` the "histograms" of `bert_tf.summaries.histograms`.
+            "gradient_norm" (before clipping); "learning_rate"; "positions", and "tokens", the
+            positions that are not padding; "skipped", 1 if loss or gradient was not finite and no
+            weight was changed; "stop", the share of replicas whose workers want to stop;
+            "step_seconds" and "spent_share", the means of `seconds` and `spent` over the replicas;
+            "loss_scale" if there is one; and with `histogram_steps` the "histograms" of
+            `bert_tf.summaries.histograms`.
         """
         return self.run(batch, self._worker_metrics(stop, seconds, spent))
 
@@ -138,22 +139,22 @@ class TrainingStep:
         seconds: float = 0.0,
         spent: float = 0.0,
     ) -> dict[str, Any]:
-        """Runs some steps without returning to Python between them.
+        """Runs several steps without returning to Python between them.
 
         Args:
             batches: an iterator over global batches, as `strategy` distributes them.
             stop, seconds, spent: as for `__call__`.
 
         Returns:
-            What `__call__` returns, as vectors with a number for each step, and "input_seconds",
-            how long each step waited for its batch.
+            The metrics of `__call__` as vectors with a number per step, and "input_seconds", the
+            time that each step waited for its batch.
         """
         return self.run_loop(
             batches, tf.constant(steps), self._worker_metrics(stop, seconds, spent)
         )
 
     def _worker_metrics(self, stop, seconds, spent):
-        """The metrics whose values differ between workers: the step returns their means."""
+        """Returns the metrics that differ between workers; the step returns their means."""
         values = {"stop": stop, "step_seconds": seconds, "spent_share": spent}
         return {name: tf.cast(value, self.dtype) for name, value in values.items()}
 
@@ -179,7 +180,7 @@ class TrainingStep:
         return found
 
     def _row(self, metrics):
-        """The metrics of one step as a vector, in the order of `metric_names`; then histograms."""
+        """Joins a step's metrics, in the order of `metric_names`, and histograms into a vector."""
         more = [tf.reshape(metrics.pop("histograms"), [-1])] if self.groups else []
         self.metric_names = sorted(metrics)
         numbers = [tf.cast(metrics[name], self.dtype) for name in self.metric_names]
@@ -187,7 +188,7 @@ class TrainingStep:
 
     @property
     def histograms_shape(self) -> tuple[int, int, int]:
-        """The shape of a step's histograms; its product is 0 where there are none."""
+        """The shape of a step's histograms; its product is 0 if there are none."""
         return len(KINDS), len(self.groups), BUCKETS + 2
 
     def _distributed_step(self, batch, worker_metrics):
@@ -199,42 +200,42 @@ class TrainingStep:
                 return self._replica_step(cut(batch, length), worker_metrics, all_reduce)
 
             metrics = self.strategy.run(step, args=(batch, worker_metrics))
-            # Every replica returns the same numbers: they were reduced inside.
+            # Every replica returns the same numbers, as they were reduced inside.
             return {name: local_values(self.strategy, value)[0] for name, value in metrics.items()}
 
         if bucket is None:
             return run(None)
-        # The same number on all replicas; a branch for each length, as XLA compiles fixed shapes.
+        # All replicas have the same bucket. Each length has a branch, as XLA needs fixed shapes.
         branches = [functools.partial(run, length) for length in self.config.bucket_boundaries]
         return tf.switch_case(local_values(self.strategy, bucket)[0], branches)
 
     def _replica_step(self, batch, worker_metrics, reduce):
-        """The whole update, as one replica runs it; all return what `__call__` returns.
+        """Runs one replica's whole update; every replica returns the metrics of `__call__`.
 
         Args:
-            batch: its part of the global batch: features [B, ...], for example "input_ids" [B, T].
+            batch: the replica's features [B, ...], for example "input_ids" [B, T].
             worker_metrics: scalars whose means over the replicas are returned.
-            reduce: `all_reduce`, or what takes its place.
+            reduce: `all_reduce`, or a replacement.
         """
         context = tf.distribute.get_replica_context()
         objective = self.objective
 
-        # 1. What the losses of the global batch are divided by, and what else is counted: scalars.
+        # 1. The denominators of the global batch's losses and other counts, all scalars.
         weights = objective.weight_sums(batch)
-        # Not summed as integers, which would leave the GPU.
+        # Not summed as integers, whose sum would not run on the GPU.
         mask = tf.cast(batch["input_mask"], self.dtype)  # [B, T]
         counts = {
             **weights,
             "tokens": tf.reduce_sum(mask),
             "positions": tf.cast(tf.size(mask), self.dtype),
         }
-        # On the replica's device, which the reduction asks for; a mean is a sum of shares.
+        # tf.identity puts them on the replica's device for the reduction; a mean sums shares.
         replicas = context.num_replicas_in_sync
         counts |= {name: tf.identity(value) / replicas for name, value in worker_metrics.items()}
         counts = reduce(context, counts)
         denominators = objective.denominators({name: counts.pop(name) for name in weights})
 
-        # 2. Forward and backward: the sums of losses, and for each weight a gradient of its shape.
+        # 2. Forward and backward: the loss sums, and a gradient of each weight in its shape.
         scale = tf.constant(1.0, self.dtype)
         if self.loss_scale is not None:
             scale = tf.convert_to_tensor(self.loss_scale.scale)
@@ -248,10 +249,10 @@ class TrainingStep:
             batch = {**batch, FEATURE: tf.convert_to_tensor(self.token_dropping.losses)}  # [V]
         taught = [v.value for v in self.teacher.weights] if self.teacher else []
         sums, gradients = self.forward_backward(*place, batch, denominators, scale, taught=taught)
-        # A weight that the loss does not depend on has no gradient: neither updated nor decayed.
+        # Weights on which the loss does not depend have no gradient and are not updated or decayed.
         trained = tuple(i for i, gradient in enumerate(gradients) if gradient is not None)
 
-        # 3. Added up over the replicas.
+        # 3. Sums over the replicas.
         sums, gradients = reduce(context, (sums, [gradients[i] for i in trained]))
         metrics = {name: value for name, value in {**sums, **counts}.items() if name != SUMS}
         if self.groups:  # before the update changes the weights
@@ -261,21 +262,21 @@ class TrainingStep:
         return metrics | self.update(context, trained, (sums, denominators, gradients))
 
     def _share(self, context, place, batch, reduce):
-        """Computes what the loss of every part reads of the global batch; see `Objective.shared`.
+        """Adds the global batch's `Objective.shared` to a replica's batch.
 
-        As GradCache (arXiv:2101.06983): a forward pass without a gradient, in which every dropout
-        layer drops what it drops in the pass of `_accumulate`, so that all parts together have the
-        gradient of one large batch. `place` are the first three arguments of `_accumulate`.
+        As in GradCache (arXiv:2101.06983), runs a forward pass without a gradient, with the same
+        dropout masks as in `_accumulate`, so that all parts together have the gradient of one large
+        batch. `place` holds the first three arguments of `_accumulate`.
 
         Returns:
-            The batch with `OWN_ROWS` [B] and "all_NAME" [G, ...]; unchanged where the loss reads
-            nothing, or where this part is the whole batch.
+            The batch with `OWN_ROWS` [B] and "all_NAME" [G, ...], or unchanged if the objective
+            shares nothing or this part is the whole batch.
         """
         names, replicas = self.objective.shared, context.num_replicas_in_sync
         if not names or replicas * self.config.gradient_accumulation_steps == 1:
             return batch
         own = self.forward(*place, batch)  # [B, ...] each
-        # Zeros in the places of the others: the sum over the replicas is exact.
+        # Other replicas' places are zeros, so the sum over the replicas is exact.
         places = tf.one_hot(place[2], replicas, dtype=self.dtype)  # [R]
         apart = {name: tf.tensordot(places, value, axes=0) for name, value in own.items()}
         together = reduce(context, apart)  # [R, B, ...] each
@@ -285,7 +286,7 @@ class TrainingStep:
         return {**batch, OWN_ROWS: rows, **every}
 
     def _forward(self, weights, step, replica, batch):
-        """The tensors of `Objective.shared` for a replica's part of the batch, [B, ...] each."""
+        """Computes the tensors of `Objective.shared` for a replica's batch, [B, ...] each."""
         seeds, names = self._seeds(step, replica), self.objective.shared
         microbatch = self._split(batch)
 
@@ -302,9 +303,9 @@ class TrainingStep:
         return {name: tf.reshape(v, [-1, *v.shape[2:]]) for name, v in outputs.items()}  # [B, ...]
 
     def _split(self, batch):
-        """The function of a number that gives this microbatch of a replica's part of the batch.
+        """Returns a function that maps a number to that microbatch of a replica's batch.
 
-        Its features are [B / M, ...]; features of the whole global batch are in each as they are.
+        Its features are [B / M, ...]; features of the whole global batch are in each, unchanged.
         """
         count = self.config.gradient_accumulation_steps
         whole = {k: v for k, v in batch.items() if k.startswith(WHOLE)}
@@ -313,7 +314,7 @@ class TrainingStep:
         return lambda i: {**{k: v[i] for k, v in split.items()}, **whole}
 
     def _histograms(self, trained, gradients):
-        """The histograms of weights and gradients in a step where they are due."""
+        """Computes the histograms of weights and gradients in steps where they are due."""
         step = tf.convert_to_tensor(self.optimizer.iterations.value) + 1
         scale = 1.0 if self.loss_scale is None else tf.convert_to_tensor(self.loss_scale.scale)
         gradients = [tf.cast(gradient, self.dtype) / scale for gradient in gradients]
@@ -325,20 +326,20 @@ class TrainingStep:
         )
 
     def compile(self, spec: Mapping[str, tf.TypeSpec], rows: int) -> None:
-        """Has XLA compile all of a step on every device of this worker, and changes nothing.
+        """Has XLA compile the whole step on every device of this worker, without changing anything.
 
         Args:
             spec: the `element_spec` of the batches.
-            rows: of a replica's part of a batch.
+            rows: the number of rows in a replica's part of a batch.
 
         Raises:
-            tf.errors.OpError: XLA cannot compile it, or memory ran out.
+            tf.errors.OpError: XLA cannot compile the step, or memory ran out.
         """
         specs = feature_specs(self.strategy, spec)
         lengths = self.config.bucket_boundaries if specs.pop(BUCKET, None) else (None,)
         counts = [(count, count.numpy()) for count in self.update.counts]
-        # Steps of zeros, the longest first. Reductions would wait for the other workers, so NaN
-        # takes the place of every sum: the update is skipped.
+        # Run steps on zeros, the longest first. As reductions would wait for the other workers, NaN
+        # replaces every sum, so that the update is skipped.
         try:
             for length in reversed(lengths):
                 graph(functools.partial(self._try_step, specs, rows, length))()
@@ -356,13 +357,13 @@ class TrainingStep:
         self.strategy.run(replica)
 
     def _accumulate(self, weights, step, replica, batch, denominators, scale, *, taught=()):
-        """The loss sums of this replica's part of the batch, and of the gradient.
+        """Computes the loss sums and gradients of this replica's part of the batch.
 
         Args:
-            step: how many updates were made before, int64.
-            replica: which replica this is, int32.
-            denominators: what `Objective.denominators` returns for the global batch.
-            scale: what the loss, and with it the gradient, is multiplied by.
+            step: the number of previous updates, int64.
+            replica: the index of this replica, int32.
+            denominators: the `Objective.denominators` of the global batch.
+            scale: the factor of the loss, and thus of the gradient.
             taught: a tensor for each variable of the teacher, if there is one.
 
         Returns:
@@ -402,10 +403,9 @@ class TrainingStep:
         return [None if g is None else tf.cast(g, self.reduced_dtype) for g in gradients]
 
     def _microbatch(self, weights, seeds, batch, denominators, scale, taught):
-        """The loss sums of some examples, and their part of the gradient.
+        """Computes the loss sums of some examples, and their part of the gradient.
 
-        The model itself is called, not `stateless_call`, which would not pass `training` on to
-        nested layers.
+        Calls the model itself because `stateless_call` would not pass `training` to nested layers.
         """
         teacher = self.teacher
         if teacher:
@@ -416,7 +416,7 @@ class TrainingStep:
             run_block = call_block
             if self.config.recompute == "block":
                 run_block = functools.partial(recompute_block, scope)
-            # Inside the dropping, which puts tokens back before the layer that a teacher watches.
+            # Inside token dropping, which restores all tokens before the layer that is watched.
             run_block, watched = teacher.watch(run_block) if teacher else (run_block, dict)
             if self.token_dropping is not None:
                 calls = self.model.config.num_block_calls
@@ -432,15 +432,15 @@ class TrainingStep:
         return sums, [None if g is None else tf.convert_to_tensor(g) for g in gradients]
 
     def _state(self, weights, seeds):
-        """The variables of a forward pass with their values, seeds of dropout [L, 2] included."""
+        """Pairs a forward pass's variables with values, including the dropout seeds [L, 2]."""
         state = [*zip(self.weights, weights, strict=True)]
         state += [(weight, weight.value) for weight in self.frozen]
         return [*state, *zip(self.seed_states, tf.unstack(seeds), strict=True)]
 
     def _seeds(self, step, replica):
-        """New seeds for every dropout layer in every microbatch, by (seed, step, replica).
+        """Derives seeds for every dropout layer and microbatch from (seed, step, replica).
 
-        They are [M, L, 2] uint32.
+        Returns [M, L, 2] uint32.
         """
         seed = tf.constant([self.config.seed, 0], tf.uint32)
         for number in (step, replica):

@@ -1,4 +1,4 @@
-"""Counts the time of a training over all its starts; the learning rate follows the share spent."""
+"""Counts a training's time over all its starts, to limit it and set the learning rate."""
 
 from time import monotonic
 
@@ -6,13 +6,13 @@ import tensorflow as tf
 
 
 class TimeBudget:
-    """The time that a training may take, its earlier starts included.
+    """The time that a training may take, including its earlier starts.
 
-    Make it in the strategy's scope.
+    Create it in the strategy's scope.
 
     Attributes:
         before: the seconds that earlier starts took.
-        share: the share that is spent, at least 0, the same on all workers.
+        share: the spent share of the time, 0 or more, the same on all workers.
         variable: the share, at most 1, as a float32 variable that the schedule reads.
     """
 
@@ -29,11 +29,11 @@ class TimeBudget:
 
     @property
     def spent(self) -> float:
-        """The seconds that are spent, by this worker's clock."""
+        """The seconds spent, by this worker's clock."""
         return self.before + (0.0 if self._start is None else monotonic() - self._start)
 
     def resume(self, seconds: float) -> None:
-        """Takes over what earlier starts spent."""
+        """Sets the seconds that earlier starts spent."""
         self.before = seconds
         self.set_share(seconds / self.seconds)
 
@@ -44,5 +44,5 @@ class TimeBudget:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no time is left."""
         return self.share >= 1.0

@@ -1,10 +1,10 @@
-"""Lets the least important tokens skip the middle layers while training (arXiv:2203.13240).
+"""Lets the least important tokens skip the middle layers in training (arXiv:2203.13240).
 
-How important a token is says a running average: the masked-LM loss of its id. The first layers
-compute all tokens; the next one computes the important tokens, which still attend to all of them;
-those up to the last one know the important tokens alone; the last one has all tokens again. Which
-layers these are, and how the average runs, is as in Google's Model Garden
-(official/projects/token_dropping). The weights do not differ from other trainings.
+A token's importance is a running average of the masked-LM loss of its id. The first layers compute
+all tokens. The next layer computes only the important tokens, which still attend to all tokens. The
+following layers see only the important tokens, and the last layer sees all tokens again. The
+average and the choice of layers follow Google's Model Garden (official/projects/token_dropping).
+The model has the same weights as in other trainings.
 
 Shapes: B batch, T tokens, K kept tokens, H hidden, P predictions, V vocabulary.
 """
@@ -20,21 +20,21 @@ from bert_tf.costs.dropped_tokens import first_short_call, kept_tokens
 from bert_tf.layers import BlockInputs, gather_positions
 from bert_tf.objective import WHOLE
 
-# The average before the first loss of an id, in which the newest loss counts 1 - BETA: as the
-# Model Garden. A new id is more important than one that was seen.
+# The average before the first loss of an id, and its decay: the newest loss counts 1 - BETA. Both
+# are the Model Garden's. A new id is more important than an id that was seen.
 INITIAL_LOSS, BETA = 10.0, 0.995
 
-# The name of the average [V] among the features of a batch, and of the sums that change it.
+# The name of the average [V] among a batch's features, and the name of the sums that update it.
 FEATURE, SUMS = f"{WHOLE}token_losses", "token_losses"
 
-# Instead of an average, for tokens that are kept or dropped whatever it says.
+# Scores that replace the average of tokens which are always kept or dropped.
 MASKED, SPECIAL, PADDING = 2e9, 1e9, -1e9
 
 
 class TokenDropping:
     """The share of a row's tokens that is dropped, and the running average [V] that chooses them.
 
-    Make it in the strategy's scope.
+    Create it in the strategy's scope.
     """
 
     def __init__(self, share: float, vocab_size: int) -> None:
@@ -45,9 +45,9 @@ class TokenDropping:
     def run_block(
         self, run_block: Callable[..., Any], batch: Mapping[str, Any], calls: int
     ) -> Callable[..., Any]:
-        """What blocks are called through in one forward pass, of so many calls, over a batch.
+        """Returns the `run_block` for one forward pass of `calls` block calls over a batch.
 
-        The batch has the average as `FEATURE`; `run_block` is what it calls them through.
+        The batch holds the average as `FEATURE`. Blocks are called through the given `run_block`.
         """
         places = batch["masked_lm_positions"].shape[1]
         sequences = batch["sequence_starts"].shape[1] if "sequence_starts" in batch else 1
@@ -55,10 +55,10 @@ class TokenDropping:
         return _ShortRows(run_block, most_important(batch, count), calls)
 
     def loss_sums(self, ids: Any, losses: Any, weights: Any) -> Any:
-        """The sums that `updated` takes, which add up over the parts of a batch.
+        """Computes the sums for `updated`, which add up over the parts of a batch.
 
-        Takes [B, P] of the masked pieces each; returns [2, V]: for each id the sum of its losses
-        and their number.
+        The arguments are [B, P] each, for the masked tokens. Returns [2, V]: the sum of each id's
+        losses, and their number.
         """
         weights = tf.reshape(tf.cast(weights, losses.dtype), [-1])
         losses, ids = tf.reshape(tf.stop_gradient(losses), [-1]), tf.reshape(ids, [-1])
@@ -69,17 +69,17 @@ class TokenDropping:
 
     @staticmethod
     def updated(average: Any, sums: Any) -> Any:
-        """The average [V] after a step, from that before it and the step's sums [2, V]."""
+        """Computes the average [V] after a step from its previous value and the sums [2, V]."""
         total, count = tf.unstack(tf.cast(sums, average.dtype))
         mean = total / tf.maximum(count, 1.0)
         return tf.where(count > 0, BETA * average + (1.0 - BETA) * mean, average)
 
 
 def most_important(batch: Mapping[str, Any], count: int) -> Any:
-    """The positions [B, K] int32 of the K tokens that are kept in each row, ascending.
+    """Returns the positions [B, K] int32 of the K tokens to keep in each row, ascending.
 
-    Masked positions come first, then [CLS] and every [SEP], then the others by the average of
-    their ids, padding last; of equal ones the first.
+    Masked positions have priority, then [CLS] and every [SEP], then the others by the average of
+    their ids, and padding last. Earlier tokens win ties.
     """
     ids, mask = batch["input_ids"], ops.cast(batch["input_mask"], "bool")
     scores = ops.take(batch[FEATURE], ids, axis=0)  # [B, T]
@@ -91,7 +91,7 @@ def most_important(batch: Mapping[str, Any], count: int) -> Any:
 
 
 def is_masked(batch: Mapping[str, Any]) -> Any:
-    """[B, T]: whether a piece is to be predicted there."""
+    """Computes [B, T] booleans, True at positions where a token is to be predicted."""
     positions = batch["masked_lm_positions"]
     is_used = ops.greater(batch["masked_lm_weights"], 0)  # [B, P]
     places = ops.arange(batch["input_ids"].shape[1], dtype=positions.dtype)  # [T]
@@ -100,13 +100,13 @@ def is_masked(batch: Mapping[str, Any]) -> Any:
 
 
 def is_special(batch: Mapping[str, Any]) -> Any:
-    """[B, T]: whether [CLS] or [SEP] is there, where a sequence begins and where a segment ends.
+    """Computes [B, T] booleans, True at [CLS] (a sequence's start) and [SEP] (a segment's end).
 
-    Not by their ids, which only a tokenizer knows.
+    Does not use their ids, which only a tokenizer knows.
     """
     mask, segments = (ops.cast(batch[name], "int32") for name in ("input_mask", "segment_ids"))
     sequences = ops.cast(batch.get("segment_index", mask), "int32")
-    # A number for each segment of a row; 0 in padding.
+    # A different number for each segment of a row; 0 in padding.
     parts = mask * (2 * sequences + segments)  # [B, T]
     sequences = mask * sequences  # [B, T]
     outside = ops.zeros_like(parts[:, :1])
@@ -116,14 +116,14 @@ def is_special(batch: Mapping[str, Any]) -> Any:
 
 
 class _ShortRows:
-    """A `run_block` for one forward pass, whose middle calls compute the kept tokens alone."""
+    """A `run_block` for one forward pass, whose middle calls compute only the kept tokens."""
 
     def __init__(self, run_block, kept, calls):
         self.run = run_block
         self.kept = kept  # [B, K]
         self.first, self.last = first_short_call(calls), calls - 1
         self.call = 0
-        self.whole = None  # what the first short call read, [B, T, H]
+        self.whole = None  # the input of the first short call, [B, T, H]
         self.inputs = None  # the `BlockInputs` of the kept tokens
 
     def __call__(
@@ -133,7 +133,7 @@ class _ShortRows:
         inputs: BlockInputs,
         training: bool | None = None,
     ) -> Any:
-        """As `bert_tf.layers.call_block`; x is [B, T, H] or, between the others, [B, K, H]."""
+        """Runs a call like `call_block`; x is [B, T, H], after the first short call [B, K, H]."""
         number, self.call = self.call, self.call + 1
         if number == self.first:
             self.whole = x
@@ -147,7 +147,7 @@ class _ShortRows:
 
 
 def _of_kept(inputs, kept):
-    """The `BlockInputs` of rows that have the kept tokens alone."""
+    """Returns the `BlockInputs` of rows with only the kept tokens."""
     bias = inputs.bias[:, 0]  # [B, 1 or T, T]
     if bias.shape[1] != 1:
         bias = gather_positions(bias, kept)  # [B, K, T]
@@ -159,7 +159,7 @@ def _of_kept(inputs, kept):
 
 
 def _put_back(whole, x, kept):
-    """[B, T, H], with the rows of x [B, K, H] at the positions that are kept [B, K]."""
+    """Returns `whole` [B, T, H] with the rows of x [B, K, H] at the kept positions [B, K]."""
     places = ops.arange(whole.shape[1], dtype=kept.dtype)  # [T]
     is_kept = ops.any(ops.equal(kept[..., None], places), axis=1)  # [B, T]
     number = ops.cumsum(ops.cast(is_kept, kept.dtype), axis=1) - 1  # [B, T]

@@ -1,4 +1,4 @@
-"""The second half of a training step: new weights from the reduced sums and gradients."""
+"""Computes new weights from the reduced sums and gradients, the second half of a step."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ from bert_tf.training.token_dropping import SUMS, TokenDropping
 class Update:
     """Clips the gradient and updates the weights, in one computation on each device.
 
-    Not `optimizer.apply`: it would add the gradients up over the replicas once more. A loss or
-    gradient that is not finite changes no weight; no branch decides that, as a GPU's host would
-    have to wait for it. The optimizer is built with the weights; `token_dropping` has an average
-    that a step changes too.
+    It replaces `optimizer.apply`, which would sum the gradients over the replicas once more. A
+    non-finite loss or gradient changes no weight, without a branch for which a GPU's host would
+    have to wait. The optimizer must be built with the weights. A step also updates the average of
+    `token_dropping`.
     """
 
     def __init__(
@@ -49,18 +49,18 @@ class Update:
         trained: tuple[int, ...],
         values: tuple[Any, ...],
     ) -> dict[str, Any]:
-        """Updates the weights on every device; in the replica context.
+        """Updates the weights on every device; call it in the replica context.
 
         Args:
-            trained: the indices in `weights` of those that have a gradient.
-            values: the sums and denominators as `total_loss` takes them, and the gradients of the
-                global batch; the same on all replicas.
+            trained: the indices in `weights` of the weights that have a gradient.
+            values: the sums and denominators for `total_loss`, and the gradients of the global
+                batch; the same on all replicas.
 
         Returns:
             "loss", "gradient_norm" before clipping, "learning_rate", "skipped", and "loss_scale" if
             there is one.
         """
-        # Outside XLA, which would round it otherwise than runs without XLA do.
+        # Outside XLA, which would round it differently from runs without XLA.
         rate = tf.convert_to_tensor(self.optimizer.learning_rate)
         on_devices = functools.partial(self._on_devices, trained)
         return context.merge_call(on_devices, args=(*values, rate))
@@ -79,12 +79,12 @@ class Update:
         for device_state, device_values in by_device(strategy, (state, values)):
             with tf.device(device_state["weights"][0].device):
                 metrics.append(self.compiled(trained, device_state, device_values))
-        return metrics[0]  # the same numbers on all of them
+        return metrics[0]  # the same on all devices
 
     def _on_device(self, trained, state, values):
-        """Updates the variables of one device; each is read and written once.
+        """Updates the variables of one device, reading and writing each once; returns the metrics.
 
-        Takes the arguments of `new_state`, but `state` has variables. Returns the metrics.
+        Takes the arguments of `new_state`, with variables in `state`.
         """
         values_before = tf.nest.map_structure(tf.convert_to_tensor, state)
         new, metrics = self.new_state(trained, values_before, values)
@@ -96,17 +96,17 @@ class Update:
     def new_state(
         self, trained: tuple[int, ...], state: Mapping[str, Any], values: tuple[Any, ...]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Computes the new weights and all else that an update changes, without assigning them.
+        """Computes an update's new weights and other state, without assigning them.
 
         Args:
             trained: as for `__call__`.
-            state: "weights", W tensors; "slots", for each of them a list; "iterations", the count
-                of updates; "loss_scale", the two values of a `LossScale`, or none; "token_losses",
-                the average of a `TokenDropping`, or none.
+            state: "weights", W tensors; "slots", a list per weight; "iterations", the number of
+                updates; "loss_scale", the two values of a `LossScale`, or empty; "token_losses",
+                the average of a `TokenDropping`, or empty.
             values: sums, denominators, W gradients of any float type, the learning rate.
 
         Returns:
-            The new state, of the same structure, and the metrics that `__call__` returns.
+            The new state with the same structure, and the metrics of `__call__`.
         """
         sums, denominators, gradients, rate = values
         loss_scale, iterations = state["loss_scale"], state["iterations"]
@@ -128,7 +128,7 @@ class Update:
         new = {
             "weights": new_weights,
             "slots": new_slots,
-            # A skipped step counts: its batch and its learning rate are used up.
+            # A skipped step counts, because its batch and learning rate are used up.
             "iterations": iterations + 1,
             "loss_scale": updated_scale(finite, *loss_scale) if loss_scale else (),
             "token_losses": [

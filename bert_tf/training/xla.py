@@ -1,4 +1,4 @@
-"""Chooses which parts of a step XLA compiles; TensorFlow computes the others itself."""
+"""Chooses which parts of a step XLA compiles; TensorFlow runs the other parts itself."""
 
 import os
 import re
@@ -13,10 +13,10 @@ from bert_common.errors import InputError
 from bert_common.import_tensorflow import add_flags
 from bert_tf.training.distribution import gather_texts
 
-# What `compiled_by_all` makes.
+# The type of the object that `compiled_by_all` makes.
 Made = TypeVar("Made")
 
-# XLA's caches: of whole compiled programs, and of what was tried out for each kernel on a GPU.
+# XLA's caches of whole compiled programs, and of the autotuning of each kernel on a GPU.
 CACHE_FLAGS = {
     "TF_XLA_FLAGS": "--tf_xla_persistent_cache_directory",
     "XLA_FLAGS": "--xla_gpu_per_fusion_autotune_cache_dir",
@@ -24,10 +24,10 @@ CACHE_FLAGS = {
 
 
 class Compilation(NamedTuple):
-    """What XLA compiles."""
+    """The parts of a step that XLA compiles."""
 
     whole: bool  # the forward and backward pass, as one computation
-    # TensorFlow chooses what of both passes is compiled, except matrix products.
+    # TensorFlow chooses the compiled parts of both passes, without matrix products.
     auto_clustering: bool
     update: bool  # the optimizer's update
 
@@ -41,10 +41,10 @@ NOTHING = Compilation(whole=False, auto_clustering=False, update=False)
 
 
 def choose_compilation(xla: str, precision: str) -> Compilation:
-    """Decides what "auto", "on" or "off" means for a model that computes in this precision.
+    """Resolves "auto", "on" or "off" for a model that computes in this precision.
 
-    "auto" compiles all, with one exception: on a CPU XLA's matrix products in bfloat16 take twice
-    the time of oneDNN's, which TensorFlow calls, so there only the rest is compiled.
+    "auto" compiles everything except bfloat16 and float16 matrix products on a CPU, as XLA's
+    bfloat16 products take twice as long there as oneDNN's, which TensorFlow calls.
     """
     cpu = not tf.config.list_physical_devices("GPU")
     slow_products = cpu and precision in ("bfloat16", "float16")
@@ -56,18 +56,18 @@ def choose_compilation(xla: str, precision: str) -> Compilation:
 def enable_auto_clustering() -> None:
     """Has XLA compile the operations between matrix products in every graph of this process.
 
-    On a CPU it takes the flags that `import_tensorflow` sets.
+    On a CPU this requires the flags that `import_tensorflow` sets.
     """
     tf.config.optimizer.set_jit("autoclustering")
 
 
 def keep_compiled(folder: str, gpus: Iterable[str] = ()) -> None:
-    """Has XLA keep what it compiles in a folder, and use what it finds there.
+    """Has XLA cache compiled programs in a folder and reuse the programs in it.
 
-    Call it before TensorFlow first lists its devices, when it reads the flags. XLA leaves it to the
-    user to keep its versions apart, and refuses to run a program that it finds there if another
-    kind of GPU compiled it: each version of TensorFlow has a subfolder for each kind of GPU, by its
-    name. A folder that cannot be written to is refused; XLA could compile nothing then.
+    Call it before TensorFlow first lists its devices, which is when it reads the flags. Users of
+    XLA must separate its versions, and XLA refuses to run a cached program of a different kind of
+    GPU, so each version of TensorFlow and each kind of GPU has its own subfolder. Raises an
+    InputError if the folder is not writable, because XLA could not compile anything then.
     """
     kinds = [re.sub(r"[^A-Za-z0-9.]+", "-", name) for name in sorted(set(gpus))]
     name = "-".join(["tensorflow", tf.__version__, *kinds])
@@ -94,18 +94,18 @@ def compiled_by_all(
     strategy: tf.distribute.Strategy,
     what: str,
 ) -> Made:
-    """Returns what all replicas run: compiled by XLA if all workers can do that.
+    """Makes the object that all replicas run, compiled by XLA if all workers can compile it.
 
     All workers must call it.
 
     Args:
-        compile: a function of what `make` returned that has XLA compile it on every device of this
-            worker, without changing anything and without any communication.
-        what: what it is called in messages.
+        compile: takes the result of `make` and has XLA compile it on every device of this worker,
+            without changing anything and without communication.
+        what: the object's name in messages.
 
     Raises:
         InputError: XLA cannot compile it on some worker, and `xla` is "on".
-        tf.errors.OpError: an error that is not XLA's; other workers notice that this one is lost.
+        tf.errors.OpError: an error unrelated to XLA; other workers notice that this one is lost.
     """
     compilation = choose_compilation(xla, precision)
     made = make(compilation)
@@ -126,19 +126,19 @@ def compiled_by_all(
 
 
 class Compiled:
-    """A function that XLA compiles; under "auto" it runs without XLA if that fails.
+    """A function that XLA compiles, or that runs without XLA under "auto" if XLA fails.
 
-    For functions without communication: each worker decides for itself.
+    Use it for functions without communication, as each worker decides separately.
 
     Args:
-        make: a function of a `Compilation` that returns the function. A call that XLA cannot
-            compile must have changed nothing, as it is repeated without XLA.
+        make: takes a `Compilation` and returns the function. A call that XLA cannot compile must
+            not change anything, because it is repeated without XLA.
         xla: "auto", "on" or "off".
-        precision: what the model computes in.
-        what: what it is called in messages.
+        precision: the precision in which the model computes.
+        what: the function's name in messages.
 
     Attributes:
-        function: what `make` returned; None before the first call.
+        function: the result of `make`; None before the first call.
 
     Raises:
         InputError: XLA cannot compile it, and `xla` is "on".
@@ -170,23 +170,23 @@ class Compiled:
         return result
 
 
-# Memory ran out, or a worker is lost.
+# Errors that mean that memory ran out or a worker is lost.
 _OTHER_ERRORS = (
     tf.errors.ResourceExhaustedError, tf.errors.UnavailableError, tf.errors.AbortedError,
 )  # fmt: skip
 
-# What an error of a GPU's driver or of the communication between GPUs says of itself; without XLA
-# it would come again.
+# Texts in errors of a GPU's driver or of the communication between GPUs, which would recur without
+# XLA.
 _OTHER_TEXTS = ("CUDA_ERROR", "cudaError", "NCCL", "ncclSystemError", "Collective ops is aborted")
 
-# But these mean code that XLA compiled and this GPU cannot run.
+# Exceptions to these texts: errors for code that XLA compiled and this GPU cannot run.
 _CODE_TEXTS = (
     "CUDA_ERROR_INVALID_PTX", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "CUDA_ERROR_NO_BINARY_FOR_GPU",
 )  # fmt: skip
 
 
 def is_about_xla(error: tf.errors.OpError) -> bool:
-    """Whether an error of a compiled function may go away without XLA."""
+    """Returns True if an error of a compiled function may go away without XLA."""
     if isinstance(error, _OTHER_ERRORS):
         return False
     if any(text in error.message for text in _CODE_TEXTS):
@@ -195,9 +195,9 @@ def is_about_xla(error: tf.errors.OpError) -> bool:
 
 
 def first_line_about_xla(error: tf.errors.OpError) -> str:
-    """The line of an error's message that names XLA, or else its first one."""
+    """Returns the first line of an error's message that names XLA, or else the first line."""
     lines = error.message.splitlines() or [""]
-    # Never empty: an empty text stands for no problem.
+    # Never empty, because an empty text means no problem.
     return next((line for line in lines if "XLA" in line), lines[0])[:300] or type(error).__name__
 
 

@@ -1,1 +1,1 @@
-"""Handles what can end training early, such as signals or full memory; open signals first."""
+"""Handles events that can end training early, such as signals; open signals first."""

@@ -21,9 +21,9 @@ def recreate_output_dir(
     state: TrainingState,
     config: "TrainingConfig",
 ) -> None:
-    """Recreates the output directory with its descriptions; the arguments as for `train`.
+    """Recreates the output directory with its model files; the arguments are as for `train`.
 
-    Where that fails, or another training has begun there, the weights are saved elsewhere.
+    If that fails or another training has started there, saves elsewhere and raises an InputError.
     """
     try:
         folder.recreate()
@@ -45,7 +45,7 @@ def recreate_output_dir(
 
 
 def _save_elsewhere(write_model_files, state, config):
-    """Saves next to the output directory, or if that fails, among the temporary files."""
+    """Saves next to the output directory, or among the temporary files if that fails."""
     parent, name = os.path.split(os.path.abspath(config.output_dir))
     for place in (parent, tempfile.gettempdir()):
         folder = os.path.join(place, f"{name}-step-{state.step}")

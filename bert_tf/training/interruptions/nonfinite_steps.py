@@ -1,4 +1,4 @@
-"""Logs skipped non-finite steps, until there are too many in a row."""
+"""Logs skipped non-finite steps, and ends training if there are too many in a row."""
 
 import json
 import math
@@ -19,12 +19,12 @@ if TYPE_CHECKING:  # it imports this module
 # The log, in the run's directory.
 SKIPPED_FILE = "skipped_steps.jsonl"
 
-# How many records of a skipped step its warning names; the file names all.
+# How many records of a skipped step its warning names; the log names all.
 NAMED_RECORDS = 3
 
 
 class SkippedSteps:
-    """Logs the steps whose loss or gradient is not finite, with their examples; see `check`."""
+    """Logs steps with a non-finite loss or gradient, and their examples; see `check`."""
 
     def __init__(
         self, state: TrainingState, data: TrainingData, config: "TrainingConfig", writes: bool
@@ -39,10 +39,10 @@ class SkippedSteps:
             self._drop_later()
 
     def check(self, metrics: Mapping[str, Any]) -> None:
-        """Reads the metrics of the steps up to `state.step`; this waits for the device.
+        """Checks the metrics of the steps up to `state.step`, which waits for the device.
 
-        More skipped steps in a row than allowed are an InputError, as is a loss scale at its
-        minimum with which the gradient still overflows.
+        Raises an InputError if more consecutive steps than allowed were skipped, or if the gradient
+        overflows even at the minimum loss scale.
         """
         skipped = metrics["skipped"].numpy()
         if not skipped.any():
@@ -58,8 +58,8 @@ class SkippedSteps:
             row = {name: float(column[i]) for name, column in columns.items()}
             step = self.state.step - len(skipped) + 1 + i
             if "loss_scale" in row and math.isfinite(row["loss"]):
-                # The gradient overflows float16, as happens now and then: the records, whose
-                # names take long to find, are not at fault.
+                # The gradient overflows float16, as happens now and then. The records are not at
+                # fault, and finding their names would take long.
                 self._log(step, row, [])
                 self._check_scale(step, row)
             else:
@@ -67,7 +67,7 @@ class SkippedSteps:
                 self._check_count(step, row)
 
     def _log(self, step, row, records):
-        """Writes step, numbers and records to the log, and warns in one line."""
+        """Writes step, numbers and records to the log, and warns."""
         if not self.writes:
             return
         with open(self.path, "a", encoding="utf-8") as file:
@@ -83,7 +83,7 @@ class SkippedSteps:
         )
 
     def _drop_later(self):
-        """Removes steps that will be repeated, and a truncated last line; keeps damaged lines."""
+        """Removes steps that will be repeated and a truncated last line; keeps damaged lines."""
         if not os.path.exists(self.path):
             return
         with open(self.path, "rb") as file:
@@ -113,7 +113,7 @@ class SkippedSteps:
 
 
 def _step_of(line):
-    """The step of a line of the log; 0 if it is damaged."""
+    """Returns the step of a line in the log; 0 if the line is damaged."""
     try:
         return int(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Turns errors about full memory or a full disk into one line that says what to change."""
+"""Turns errors about full memory or a full disk into a line that suggests remedies."""
 
 import contextlib
 import errno
@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from bert_common.errors import InputError
 
-# TensorFlow reports a full disk as memory that ran out, or as the end of a file.
+# Errors of a full disk, which TensorFlow reports as memory that ran out or as the end of a file.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-# For what does not depend on the batch: weights, moments, examples in memory.
+# Remedies if the memory does not depend on the batch: weights, moments, examples in memory.
 MEMORY_REMEDIES = ("a smaller model", "ending other programs that use this device's memory")
 
 
@@ -21,12 +21,12 @@ MEMORY_REMEDIES = ("a smaller model", "ending other programs that use this devic
 def explain_out_of_memory(
     remedies: Sequence[str], received: Mapping[str, Any], folder: str | None = None
 ) -> Iterator[None]:
-    """Wraps what may need more memory (an InputError) or disk space (an OSError) than there is.
+    """Turns out-of-memory errors into an InputError, and a full disk into an OSError.
 
     Args:
-        remedies: what may help against running out of memory, the cheapest first.
-        received: the flags that decide how much is needed: name -> value.
-        folder: where files are written, if any.
+        remedies: possible remedies for running out of memory, the cheapest first.
+        received: the flags that determine the needed memory, name -> value.
+        folder: the folder to which files are written, if any.
     """
     try:
         yield

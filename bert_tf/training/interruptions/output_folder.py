@@ -11,15 +11,15 @@ from bert_common.file_lock import locked
 from bert_tf.checkpoint_files import remove_unfinished
 from bert_tf.training.cluster import Cluster
 
-# Hidden, as it is no result of the training.
+# A hidden file, as it is not a result of the training.
 LOCK_FILE = ".training.lock"
 
 
 class TrainingFolder:
-    """A context that makes a folder and holds its lock; refuses while another training does.
+    """A context that creates and locks a folder; raises an InputError if it is locked already.
 
-    On a file system without locks it only warns. What a killed training left of a checkpoint is
-    removed: no other process may, as an evaluation can run beside a training.
+    On a file system without locks, it only warns. Removes unfinished checkpoints of a killed
+    training, which no process without the lock may do, as a training may be running.
     """
 
     def __init__(self, path: str) -> None:
@@ -52,7 +52,7 @@ class TrainingFolder:
     def recreate(self) -> None:
         """Recreates and locks the folder after it was removed or renamed.
 
-        Refuses if another training has begun in a folder of that name.
+        Raises an InputError if another training has started in a folder of that name.
         """
         self._lock.close()
         self.__enter__()
@@ -64,9 +64,9 @@ def training_folders(
 ) -> Iterator[tuple[dict[str, TrainingFolder], str | None]]:
     """Locks the folders that a training writes to, in the worker that writes.
 
-    Yields the folders by their paths, none in the other workers; and why this worker must not
-    train, or None, for `raise_together`: the workers wait for one another. A worker that is alone
-    is refused at once.
+    Yields the folders by path, empty in the other workers, and the reason why this worker must not
+    train, or None. Pass the reason to `raise_together`, because the workers wait for each other. A
+    single worker raises its InputError at once.
     """
     folders: dict[str, TrainingFolder] = {}
     refusal_reason = None

@@ -22,17 +22,17 @@ _SECOND_INTERRUPT = (
 class StopRequest:
     """A context in which SIGTERM, SIGINT and SIGHUP are recorded instead of ending the process.
 
-    A second SIGINT raises KeyboardInterrupt, once: a third would only interrupt the clean-up.
-    A signal that was ignored when the process started (nohup, a job in the background) stays
+    A second SIGINT raises KeyboardInterrupt, but a third does not, as it would only interrupt the
+    clean-up. A signal that was ignored when the process started (nohup, a background job) stays
     ignored. Outside the main thread, where no handler can be set, no signal is recorded.
 
     Python runs a handler only when its main thread returns from C, which takes minutes while XLA
-    compiles. So a thread listens too: it ends the process at once if there is nothing to save,
-    and on a second SIGINT.
+    compiles. Therefore a thread listens too and ends the process at once if there is nothing to
+    save, or on a second SIGINT.
 
     Attributes:
         signal_name: the first signal received, for example "SIGTERM"; None before.
-        nothing_to_save: set by the caller: whether a checkpoint holds every step made so far.
+        nothing_to_save: set by the caller: whether a checkpoint holds every step so far.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class StopRequest:
     def __exit__(self, *exception: Any) -> None:
         self._stop_listening()
         for number, handler in self._handlers.items():
-            # None: a handler that was not set from Python, which cannot be set again from here.
+            # None stands for a handler set outside Python, which cannot be restored from here.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         self._handlers = {}
 
@@ -75,7 +75,7 @@ class StopRequest:
                 raise KeyboardInterrupt(_SECOND_INTERRUPT)
 
     def _listen(self):
-        """Starts the thread, to which Python's C-level handler writes the numbers of signals."""
+        """Starts the thread, and has Python's C-level handler write signal numbers to it."""
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         former = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -92,7 +92,7 @@ class StopRequest:
             thread.join()
 
     def _wait_for_signals(self, reading):
-        """Ends the process if a signal requires it; returns once the pipe is closed."""
+        """Ends the process if a signal requires it; returns when the pipe is closed."""
         interrupts = 0
         with open(reading, "rb", buffering=0) as numbers:
             while byte := numbers.read(1):
@@ -116,6 +116,6 @@ class StopRequest:
 
 def _write_line(line):
     """Writes to standard error without print, as the signal may have interrupted another print."""
-    if sys.stderr is not None:  # else the descriptor may be another file's
-        with contextlib.suppress(OSError):  # its reader has gone
+    if sys.stderr is not None:  # otherwise descriptor 2 may belong to another file
+        with contextlib.suppress(OSError):  # the reader may be gone
             os.write(2, f"\n{line}\n".encode())
