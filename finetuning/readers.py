@@ -226,7 +226,7 @@ def is_empty(label: object) -> bool:
 
 
 def label_texts(value: Any, multi_label: bool, where: str) -> list[str]:
-    """Returns the labels of an example; if multi-label, splits a text at commas."""
+    """Returns an example's label or, if multi-label, the items of a list or a text with commas."""
     parts = value if multi_label and isinstance(value, list) else [value]
     if multi_label and value is None:  # like an empty cell
         return []
