@@ -219,7 +219,7 @@ class Classification:
     def write_predictions(
         self, directory: str, split: str, examples: Examples, outputs: Outputs
     ) -> list[str]:
-        """Writes predictions_SPLIT.tsv and, for test, test_results.tsv as google-research/bert does.
+        """Writes predictions_SPLIT.tsv, and for test google-research/bert's test_results.tsv too.
 
         The columns of the first: id, text, second and label (if any), prediction, probabilities.
         """
