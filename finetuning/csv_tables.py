@@ -1,4 +1,4 @@
-"""Reads tables as spreadsheets write them, with quotes, line breaks in quotes and any separator."""
+"""Reads tables written by spreadsheets, with quotes, line breaks in quotes and three separators."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
 def read_csv(text: str, path: str, separator: str | None = None) -> tuple[str, Iterator[Row]]:
     """Reads a .csv file; returns its separator and an iterator over its non-blank rows.
 
-    If `separator` is None, it is read from the first line or found by `find_separator`. The
+    If `separator` is None, a first line may name it, or `find_separator` finds it. The
     iterator raises an `InputError` that names the line if a quote is not closed or if text follows
     a closing quote.
     """

@@ -20,7 +20,7 @@ class SplitSource(NamedTuple):
     text: Column  # the column of the sentence
     second: Column | None = None  # the column of the second sentence
     label: Column | None = None  # the column of the label; None where labels are not published
-    id: Column | None = None  # the column of the example's name; None: its file and line
+    id: Column | None = None  # the column of the example's name; None: named after file and line
     # (column, value): rows with a different value in that column are skipped
     row_filter: tuple[str, ...] = ()
     # Known defects of the published files; rows with them are left out and counted. "short": too
@@ -32,7 +32,7 @@ class SplitSource(NamedTuple):
     # Whether the files are a user's own, all of whose rows must have the same number of columns.
     own: bool = False
     encoding: str | None = None  # of a user's own files; None: recognized
-    part: str | None = None  # "train" or "dev" part of a single file that is split 9:1
+    part: str | None = None  # "train" or "dev": a part of a single file that is split 9:1
     third: Column | None = None  # the column of a third text; only run_similarity reads it
 
 
@@ -87,7 +87,7 @@ def _splits(source, unlabelled=(), **files):
 
 
 def _glue(text, second=None, label="label", id=None, left_out=(), of_test=None):
-    """Returns the splits of a GLUE task; test has no labels, and its columns may be `of_test`."""
+    """Returns a GLUE task's splits; test has no labels, and `of_test` replaces its columns."""
     source = SplitSource((), text, second, label, id, left_out=left_out)
     sources = _splits(source, ("test",), train="train.tsv", dev="dev.tsv", test="test.tsv")
     return {**sources, "test": sources["test"]._replace(**(of_test or {}))}

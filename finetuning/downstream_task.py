@@ -67,7 +67,7 @@ class DownstreamTask(Protocol):
         """Encodes the N examples of a split as they were read.
 
         Args:
-            training: whether they are for training rather than for evaluation or prediction.
+            training: whether to encode for training rather than for evaluation or prediction.
 
         Returns:
             The `Examples`, whose attribute `raw` is the argument. Their number differs from N if

@@ -189,7 +189,7 @@ def _soft_classes(outputs, targets, temperature):
     return soft_divergence(outputs["logits"], targets["logits"], temperature)
 
 
-# The loss of a classifier that learns from a teacher's logits, for its loss "label".
+# The distillation loss of a classifier, for the predictions whose loss is "label".
 SOFT_CLASSES = SoftLoss("label", _soft_classes)
 
 

@@ -21,7 +21,7 @@ from tokenization.base import TokenizerInterface
 if TYPE_CHECKING:
     from finetuning.readers import Example
 
-# As google-research/bert extract_features.py: the last " ||| " of a line separates two sentences.
+# As in google-research/bert extract_features.py, the last " ||| " of a line separates sentences.
 _PAIR = re.compile(r"(.*) \|\|\| (.*)")
 
 # Texts tokenized per call.

@@ -103,7 +103,7 @@ def score(
     predictions: np.ndarray,
     probabilities: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """Computes metrics named by keys of `METRICS` and `PROBABILITY_METRICS`; arguments as there.
+    """Computes the metrics `names`, keys of `METRICS` or `PROBABILITY_METRICS`; arguments as there.
 
     If `probabilities` is None, `PROBABILITY_METRICS` are left out. An undefined metric has the
     value 0, such as the correlation of one example or of equal scores.
@@ -209,7 +209,7 @@ def largest(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def check_installed(what: str = "evaluation") -> None:
-    """Raises an `InputError` if one of `LIBRARIES` is missing; to be called before long work."""
+    """Raises an `InputError` if one of `LIBRARIES` is missing; call it before long work."""
     missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(f"{what} {_NEEDS}. Received: no {', '.join(missing)}")
@@ -218,7 +218,7 @@ def check_installed(what: str = "evaluation") -> None:
 def imported(name: str, what: str = "evaluation") -> ModuleType:
     """Imports a module of the extra "finetune"; an `InputError` says how to install the extra.
 
-    `what` names, for the message, what needs the module.
+    `what` names the part that needs the module, for the message.
     """
     try:
         return importlib.import_module(name)

@@ -165,7 +165,7 @@ def find_file(name: str, data_dir: str, folder: str) -> str:
 
 
 def name_of_file(path: str, usual: str) -> str:
-    """Returns a file's name, without its ending if usual, for naming the files derived from it.
+    """Returns a file's name without the `usual` ending, for naming the files derived from it.
 
     Files derived from new.csv and new.jsonl in one folder thus do not replace each other.
     """
@@ -173,7 +173,7 @@ def name_of_file(path: str, usual: str) -> str:
 
 
 def split_of_file(path: str, usual: str) -> str:
-    """Returns the split's name for a file to predict; arguments as for `name_of_file`."""
+    """Returns the name of the split for a file to predict; arguments as for `name_of_file`."""
     name = name_of_file(path, usual)
     return f"file_{name}" if name in TAKEN_SPLITS else name
 
@@ -226,7 +226,7 @@ def is_empty(label: object) -> bool:
 
 
 def label_texts(value: Any, multi_label: bool, where: str) -> list[str]:
-    """Returns an example's label or, if multi-label, the items of a list or a text with commas."""
+    """Returns an example's label or, if multi-label, the items of a list or comma-joined text."""
     parts = value if multi_label and isinstance(value, list) else [value]
     if multi_label and value is None:  # like an empty cell
         return []
@@ -245,7 +245,7 @@ def label_texts(value: Any, multi_label: bool, where: str) -> list[str]:
 
 
 def label_text(value: object) -> str:
-    """Returns a label as text; 1.0 becomes 1, as a table with a missing number has floats."""
+    """Returns a label as text; 1.0 becomes 1, because tables with a missing number write floats."""
     text = re.sub(r"^(-?\d+)\.0+$", r"\1", str(value).strip())
     return "0" if text == "-0" else text
 
@@ -278,7 +278,7 @@ def mark_entities(
     """Encloses two entities of a text, subject and object, in `ENTITY_MARKERS`; they may overlap.
 
     Returns:
-        The text with the markers, and (first character, end) in it of each entity and its markers.
+        The text with the markers, and (first character, end) in it of each entity with its markers.
 
     Example:
         mark_entities("비틀즈가 썼다", (Entity(0, 2, "ORG"), Entity(5, 5, "PER")), "line 1")[0]

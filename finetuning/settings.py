@@ -14,18 +14,18 @@ class Setting(NamedTuple):
     most: float | None = None
     needed: bool = False  # whether the value is required and may not be null
     default: str | float | None = None  # for a folder of transformers, which records no settings
-    # Whether training that starts from such a model takes its value unless a flag gives another.
+    # Whether training that starts from such a model uses its value unless a flag gives one.
     inherited: bool = False
-    # Whether an evaluation of such a model's folder for transformers takes its value unless a flag
-    # gives another; if it is a list, no flag may.
+    # Whether an evaluation of such a model's folder for transformers uses its value unless a flag
+    # gives one; a flag may not change a list.
     evaluated: bool = False
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
-    """Returns the names in a comma-separated list; none for None."""
+    """Returns the names in a comma-separated list; () for None."""
     return tuple(name.strip() for name in text.split(",")) if text else ()
 
 
 def split_numbers(text: str | None) -> tuple[int, ...]:
-    """Returns the whole numbers in a comma-separated list; none for None."""
+    """Returns the whole numbers in a comma-separated list; () for None."""
     return tuple(int(part) for part in text.split(",")) if text else ()

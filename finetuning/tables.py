@@ -77,7 +77,7 @@ def read_parquet(path: str) -> Iterator[dict[str, Any]]:
 
 
 def read_objects(path: str, encoding: str | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields every object of a .json, .jsonl or .parquet file with its place before it."""
+    """Yields the place and the value of every object in a .json, .jsonl or .parquet file."""
     if path.lower().endswith(".parquet"):
         entries = ((f"{path} row {i}", entry) for i, entry in enumerate(read_parquet(path), 1))
     elif path.lower().endswith(".jsonl"):
@@ -162,7 +162,7 @@ def column_names(path: str, encoding: str | None = None) -> list[str]:
 
 
 def only_column(names: Sequence[str], known: Sequence[str], flag: str, path: str) -> str:
-    """Returns the only column with a known name; raises an `InputError` if not exactly one has."""
+    """Returns the only column with a known name; raises an `InputError` for none or several."""
     found = [name for name in names if name.strip().lower() in known]
     if len(found) != 1:
         raise InputError(

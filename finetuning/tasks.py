@@ -9,20 +9,20 @@ from finetuning.settings import MANY, Setting
 
 
 class TransformersClass(NamedTuple):
-    """A class of transformers, without the "Bert" or "Albert" at the start of its name."""
+    """A class of transformers, named without its prefix "Bert" or "Albert"."""
 
     suffix: str
     pipeline: str | None  # the task of transformers.pipeline that it serves
     # The parts of our model, as for `bert_tf.checkpoint.part_names`, that the class lacks.
     without: tuple[str, ...] = ()
     # Whether sentence-transformers loads it; the folder's settings "pooling" and "normalize" then
-    # say how one vector is made of a text.
+    # say how a text becomes one vector.
     makes_vectors: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A downstream task's record for training, loading, exporting, predicting and showing.
+    """The record of a downstream task for training, loading, export, prediction and display.
 
     Its package has these modules, which are imported when they are used:
 

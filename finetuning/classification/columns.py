@@ -55,7 +55,7 @@ class Columns(NamedTuple):
 
 
 def custom_columns(columns: Iterable[str | None], is_table: bool) -> list[Column | None]:
-    """Returns columns, a table's numbers as ints; raises an `InputError` if names are mixed in."""
+    """Converts a table's column numbers to ints; raises an `InputError` if mixed with names."""
     columns = [
         int(name) if is_table and name and re.fullmatch(_WHOLE_NUMBER, name) else name
         for name in columns
@@ -71,7 +71,7 @@ def custom_columns(columns: Iterable[str | None], is_table: bool) -> list[Column
 def guess_columns(
     path: str, columns: Columns, needs_label: bool = True, encoding: str | None = None
 ) -> Columns:
-    """Fills in unknown columns of text and label by their names in a file, if unambiguous.
+    """Fills in unknown text and label columns by their names in a file, if unambiguous.
 
     Prints the columns it finds; raises an `InputError` if none or several have a usual name.
 
@@ -105,7 +105,7 @@ def fit_columns(
 
 
 def guess_test_label(dataset: Dataset, source: SplitSource) -> SplitSource:
-    """Finds the label of a user's own test file if its column has another name than in training.
+    """Finds the label of a user's own test file that names its column unlike the training file.
 
     `source` has no label. The returned source has one if exactly one column has a usual name of
     labels and its first value is a label of the data set.
@@ -145,8 +145,8 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 def refuse_header(path: str, source: SplitSource) -> None:
     """Raises an `InputError` if columns are given by number but a table's first line is a header.
 
-    It is a header if every cell of the columns is in `HEADER_WORDS`, or if its label is the only
-    one that is not a number.
+    The first line is a header if every cell of the columns is in `HEADER_WORDS`, or if its label is
+    the only one that is not a number.
     """
     if not isinstance(source.text, int):
         return

@@ -97,7 +97,7 @@ class SequenceClassifier(heads.LayersModel):
 
 
 def regression_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
-    """Returns the squared error of every example, [B] in at least float32; label_ids are [B]."""
+    """Returns each example's squared error, [B] in at least float32; label_ids are scores [B]."""
     logits = outputs["logits"][:, 0]  # [B, 1] -> [B]
     return ops.square(logits - ops.cast(batch["label_ids"], logits.dtype))
 
@@ -128,7 +128,7 @@ def _label_losses(outputs, batch):
 
 
 def multi_label_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns `weighted_sums` of `multi_label_losses`; a correct example has all classes correct.
+    """Returns `weighted_sums` of `multi_label_losses`; an example is correct if all classes are.
 
     With label_weights [B, C] instead of [B], every label counts separately.
     """

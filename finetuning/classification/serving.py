@@ -48,7 +48,7 @@ def name_classes(
 ) -> dict[str, tf.Tensor]:
     """Returns the outputs for logits [B, C].
 
-    "probabilities" [B, C] and "labels" [B, C], the name of each; "label" [B], the most probable
+    "probabilities" [B, C]; "labels" [B, C], the classes' names; and "label" [B], the most probable
     one, or for independent labels "predicted", bool [B, C]. For regression only "score" [B].
     """
     outputs = interpret_logits(model, logits)

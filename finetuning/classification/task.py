@@ -75,7 +75,7 @@ class Classification:
         )
 
     def encode(self, raw: Sequence[Example], training: bool) -> Examples:
-        """Encodes `finetuning.readers.Example`s; weights by class are only for training."""
+        """Encodes `finetuning.readers.Example`s; class weights apply only to training."""
         pairs = [(example.text, example.second) for example in raw]
         rows = encode_pairs(self.tokenizer, pairs, self.max_length)
         for number, example in enumerate(raw):
@@ -131,7 +131,7 @@ class Classification:
     def baseline(self, examples: Examples) -> dict[str, float]:
         """Computes the metrics of a constant prediction, without metrics of probabilities.
 
-        It is the most frequent class, the mean score or, if multi-label, each label of most rows.
+        It is the most frequent class, mean score or, if multi-label, each label most examples have.
         """
         labels = self.labels(examples.raw)
         if self.dataset.multi_label:
@@ -221,7 +221,7 @@ class Classification:
     ) -> list[str]:
         """Writes predictions_SPLIT.tsv, and for test google-research/bert's test_results.tsv too.
 
-        The columns of the first: id, text, second and label (if any), prediction, probabilities.
+        Columns of the first: id, text, second and label if any, prediction, class probabilities.
         """
         raw = examples.raw
         second = any(example.second is not None for example in raw)

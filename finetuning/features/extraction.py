@@ -27,9 +27,9 @@ from tokenization.base import TokenizerInterface
 # reviews in batches of 32 on two cores take 5.1 s one batch at a time, 3.8 s with 2, 3.7 s with 3.
 BATCHES_AT_ONCE = 3
 
-# Without a batch size, batches have about this many tokens, padding included, so that short rows
-# make matrices as large as long rows do. 20,000 reviews of 23 tokens on average on two cores take
-# 14.8 s in batches of 32, 13.2 s with 1,024 tokens, 12.7 s with 2,048, 12.9 s with 4,096.
+# Without a batch size, batches are filled up to this many tokens, padding included, so that short
+# rows make matrices as large as long rows do. 20,000 reviews, 23 tokens on average, on two cores
+# take 14.8 s in batches of 32, 13.2 s with 1,024 tokens, 12.7 s with 2,048, 12.9 s with 4,096.
 PIECES_OF_BATCH = 2048
 
 # Batches that run at once have at most this many tokens, padding included, unless a single one has

@@ -96,7 +96,7 @@ def write_arrays(
 def write_projector(
     directory: str, name: str, vectors: Iterable[np.ndarray], labels: Iterable[str]
 ) -> None:
-    """Adds vectors [N, H] for TensorBoard's projector to the vectors in a folder.
+    """Writes vectors [N, H] for TensorBoard's projector, in addition to the vectors in the folder.
 
     White space in their labels becomes single spaces.
 

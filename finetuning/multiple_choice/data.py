@@ -21,8 +21,7 @@ from tokenization.base import TokenizerInterface
 # The folders of each split of RACE: the examinations of middle and high schools.
 RACE_LEVELS = ("middle", "high")
 
-# A file with all articles of such a folder, one object per line, as google-research/albert reads
-# them.
+# A file with all articles of such a folder, one object per line; google-research/albert reads it.
 RACE_LINES = "all.txt"
 
 # [CLS] context [SEP] question with option [SEP]

@@ -27,7 +27,7 @@ class Characters:
         shape = tf.shape(begins)
         first = tf.searchsorted(self._visible, tf.reshape(begins + starts, [-1]), "left", tf.int64)
         after = tf.searchsorted(self._visible, tf.reshape(ends + starts, [-1]), "left", tf.int64)
-        visible = tf.concat([self._visible, [0]], axis=0)  # indices may point behind the last
+        visible = tf.concat([self._visible, [0]], axis=0)  # an index may be one past the last
         begins = tf.reshape(tf.gather(visible, first), shape) - starts
         ends = tf.reshape(tf.gather(visible, tf.maximum(after - 1, 0)), shape) + 1 - starts
         return begins, ends, tf.reshape(after > first, shape)
