@@ -1,4 +1,4 @@
-"""Figures of each class and the worst mistakes of an evaluation, and the files with them.
+"""Writes the metrics of each class and the worst mistakes of an evaluation to files.
 
 Shapes: N examples, C classes.
 """
@@ -12,25 +12,25 @@ import numpy as np
 
 from bert_common.atomic_write import atomic_write
 
-# How many mistakes the file names, those with the highest loss.
+# The maximum number of mistakes in the file; the ones with the highest loss are kept.
 LISTED_MISTAKES = 200
 
 
 class ClassReport(NamedTuple):
-    """What a model did with the examples of each class."""
+    """The metrics of each class."""
 
     labels: tuple[str, ...]  # the names of the classes, C
-    # How many examples of a true class (row) were predicted as each class (column), [C, C]; None if
-    # an example may have several classes.
+    # The number of examples of each true class (row) predicted as each class (column), [C, C]; None
+    # if multi-label.
     confusion: np.ndarray | None
     precision: np.ndarray  # [C]
     recall: np.ndarray  # [C]
     f1: np.ndarray  # [C]
-    support: np.ndarray  # how many examples have each class, [C]
+    support: np.ndarray  # the number of examples of each class, [C]
 
 
 class Mistake(NamedTuple):
-    """An example with a wrong prediction."""
+    """An example with its true label, its prediction and its loss."""
 
     where: str  # its file and line
     true: str
@@ -42,10 +42,9 @@ class Mistake(NamedTuple):
 def make_class_report(
     labels: Sequence[str], true: np.ndarray, predicted: np.ndarray
 ) -> ClassReport:
-    """Counts the right and wrong predictions of each class; a figure with a denominator of 0 is 0.
+    """Computes the metrics of each class; a metric whose denominator is 0 is 0.
 
-    The true and the predicted classes are numbers [N], or, if multi-label, 0 or 1 for each class
-    [N, C].
+    `true` and `predicted` are class indices [N] or, if multi-label, 0 or 1 for each class [N, C].
     """
     if true.ndim == 2:
         right = np.sum(true * predicted, axis=0)  # [C]
@@ -56,7 +55,7 @@ def make_class_report(
 
 
 def report_of_matrix(labels: Sequence[str], confusion: np.ndarray) -> ClassReport:
-    """The `ClassReport` of a confusion matrix."""
+    """Computes the `ClassReport` of a confusion matrix."""
     right = confusion.diagonal()  # [C]
     predicted, support = confusion.sum(axis=0), confusion.sum(axis=1)  # [C]
     return report_of_counts(labels, confusion, right, predicted, support)
@@ -69,7 +68,7 @@ def report_of_counts(
     predicted: np.ndarray,
     support: np.ndarray,
 ) -> ClassReport:
-    """A report of how many examples of each class were right, predicted and there, [C] each."""
+    """Computes a `ClassReport` from each class's correct, predicted and true examples, [C] each."""
     return ClassReport(
         tuple(labels),
         confusion,
@@ -83,8 +82,8 @@ def report_of_counts(
 def write_class_report(directory: str, split: str, report: ClassReport) -> list[str]:
     """Writes eval_classes_SPLIT.tsv and .json; returns their paths.
 
-    A line of the .tsv is a class: its precision, recall, F1 and number of examples, then, unless an
-    example may have several classes, how many of these were predicted as each class.
+    Each line of the .tsv holds a class, its precision, recall, F1 and number of examples, and then,
+    unless multi-label, how many of these were predicted as each class.
     """
     paths = [os.path.join(directory, f"eval_classes_{split}.{kind}") for kind in ("tsv", "json")]
     names = ("precision", "recall", "f1", "support")
@@ -109,7 +108,7 @@ def write_class_report(directory: str, split: str, report: ClassReport) -> list[
 
 
 def write_mistakes(directory: str, split: str, mistakes: Sequence[Mistake]) -> str:
-    """Writes mistakes_SPLIT.tsv, the highest loss first; returns its path."""
+    """Writes mistakes_SPLIT.tsv from mistakes sorted by descending loss; returns its path."""
     path = os.path.join(directory, f"mistakes_{split}.tsv")
     with atomic_write(path) as file:
         file.write(as_line(["where", "true", "predicted", "loss", "text"]))
@@ -119,5 +118,5 @@ def write_mistakes(directory: str, split: str, mistakes: Sequence[Mistake]) -> s
 
 
 def as_line(cells: Iterable[object]) -> bytes:
-    """A line of a .tsv; tabs and line breaks inside a cell become spaces."""
+    """Formats a line of a .tsv file; white space inside a cell becomes single spaces."""
     return ("\t".join(" ".join(str(cell).split()) for cell in cells) + "\n").encode("utf-8")

@@ -1,4 +1,4 @@
-"""Counts the classes of examples, warns of thin ones, weights them, draws a part of the examples.
+"""Counts, weights and samples examples by their classes.
 
 Shapes: N examples, C classes.
 """
@@ -12,17 +12,17 @@ import numpy as np
 
 from bert_common.errors import InputError
 
-# How many classes the line about a split names.
+# The maximum number of classes named in the line about a split.
 SHOWN_CLASSES = 20
 
-# How many classes a warning names.
+# The maximum number of classes named in a warning.
 WARNED_CLASSES = 5
 
 
 def count_classes(names: Sequence[str], examples: Sequence[Any]) -> dict[str, int]:
     """Counts the examples of each class, in the order of `names`.
 
-    {} where there are no names, as of scores, or where a split has no labels.
+    Returns {} if there are no names, as for regression, or if the split has no labels.
     """
     labels = [example.label for example in examples if example.label is not None]
     if not names or not labels:
@@ -34,7 +34,7 @@ def count_classes(names: Sequence[str], examples: Sequence[Any]) -> dict[str, in
 
 
 def describe_classes(counts: Mapping[str, int]) -> str:
-    """The classes of a split with their counts as text, the most frequent ones if there are many.
+    """Formats the classes of a split with their counts; names only the most frequent of many.
 
     Example:
         describe_classes({"bad": 1200, "good": 7}) -> "bad (1,200), good (7)"
@@ -48,9 +48,9 @@ def describe_classes(counts: Mapping[str, int]) -> str:
 
 
 def warn_of_thin_classes(splits: Mapping[str, Mapping[str, int]]) -> None:
-    """Warns of classes with a single example to train on, and of those that a split lacks.
+    """Warns of classes with one training example or none, and of classes that a split lacks.
 
-    The splits are "train" and those measured on.
+    `splits` are "train" and the splits to evaluate.
     """
     train = splits.get("train")
     if train:
@@ -81,10 +81,10 @@ def _warn(names, message):
 
 
 def balanced_weights(labels: Sequence[int] | np.ndarray, classes: int) -> np.ndarray:
-    """The weight of each class that is inversely proportional to its frequency, [C] float32.
+    """Returns class weights inversely proportional to the classes' frequencies, [C] float32.
 
-    N / (classes that occur * count), as scikit-learn's `class_weight="balanced"`; 0 for a class
-    without an example. The labels are the numbers of the examples' classes, [N].
+    A weight is N / (classes that occur * count), as with scikit-learn's `class_weight="balanced"`,
+    or 0 for a class without examples. `labels` are class indices, [N].
     """
     counts = np.bincount(np.asarray(labels, np.int64), minlength=classes)  # [C]
     present = np.count_nonzero(counts)
@@ -93,15 +93,15 @@ def balanced_weights(labels: Sequence[int] | np.ndarray, classes: int) -> np.nda
 
 
 def balanced_label_weights(labels: np.ndarray) -> np.ndarray:
-    """`balanced_weights` of presence and absence of each class, multi-label: [N, C] float32."""
+    """Applies `balanced_weights` to the 0s and 1s of each multi-label class: [N, C] float32."""
     columns = [balanced_weights(column, 2)[column] for column in labels.T]
     return np.stack(columns, axis=1)  # [N, C]
 
 
 def draw_examples(examples: list[Any], count: int, seed: int) -> list[Any]:
-    """Draws a number of examples, of every class about its share and, if there is room, one.
+    """Draws `count` examples, of each class about its share and, if there is room, at least one.
 
-    Those without a `label` are one class. They keep their order; the seed decides which are drawn.
+    Examples without a `label` form one class. The order is kept; `seed` decides which are drawn.
     """
     if len(examples) <= count:
         return examples
@@ -111,8 +111,8 @@ def draw_examples(examples: list[Any], count: int, seed: int) -> list[Any]:
         strata[label if isinstance(label, int | tuple) else None].append(index)
     keys: dict[int, float] = {}
     for members in strata.values():
-        # The share of its class that is drawn before it: the same number of each class's share
-        # lies below every bound.
+        # The fraction of its class that is drawn before it: any threshold selects about the same
+        # fraction of every class.
         keys |= {index: (rank + 0.5) / len(members) for rank, index in enumerate(members)}
         if len(strata) <= count // 2:
             keys[members[0]] = -1.0
@@ -121,7 +121,7 @@ def draw_examples(examples: list[Any], count: int, seed: int) -> list[Any]:
 
 
 def check_weights(class_weights: str, labels: Sequence[str]) -> None:
-    """Refuses --class_weights where there are no classes, as labels are scores."""
+    """Raises an `InputError` if --class_weights is set for regression, which has no classes."""
     if class_weights != "none" and not labels:
         raise InputError(
             "--class_weights must be none where labels are scores: there are no classes to weight. "

@@ -1,4 +1,4 @@
-"""Reads tables as spreadsheets write them: quotes, line breaks in quotes, three separators."""
+"""Reads tables written by spreadsheets, with quotes, line breaks in quotes and three separators."""
 
 import csv
 import io
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from bert_common.errors import InputError
 
-# What separates columns, the most usual first, and its name; Excel writes ";" where a comma is the
-# decimal point.
+# The separators of columns, the most usual first, and their names. Excel writes ";" in countries
+# whose decimal point is a comma.
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
-# The place of a row, and its cells.
+# A row's place (its file and line) and its cells.
 Row = tuple[str, list[str]]
 
-# How many rows show what separates columns.
+# The number of rows from which the separator is determined.
 _SHOWING_ROWS = 20
 
 # A first line that only names the separator; Excel reads it, and some programs write it for Excel.
@@ -23,25 +23,25 @@ _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
 
 
 def read_csv(text: str, path: str, separator: str | None = None) -> tuple[str, Iterator[Row]]:
-    """Reads a .csv file: the separator of its columns, and its non-blank rows' places and cells.
+    """Reads a .csv file; returns its separator and an iterator over its non-blank rows.
 
-    Where none is given, the separator is as the first line says, or from `find_separator`. The
-    iterator refuses a quote that is not closed, and text that follows a closing one; names the
-    line.
+    If `separator` is None, a first line may name it, or `find_separator` finds it. The
+    iterator raises an `InputError` that names the line if a quote is not closed or if text follows
+    a closing quote.
     """
     start, named = 1, None if separator else _SEPARATOR_LINE.match(text)
     if named:
         start, separator, text = 2, named[1], text[named.end() :]
-    # Python's own limit is 131,072 characters a cell; a text may be longer.
+    # Python's default limit is 131,072 characters per cell; a text may be longer.
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     separator = separator or find_separator(text)
     return separator, _rows(text, path, separator, start)
 
 
 def _rows(text, path, separator, start):
-    """Yields the place of every row but blank ones, and its cells; the first line is `start`.
+    """Yields the place and the cells of every non-blank row; line numbers begin at `start`.
 
-    A "" in quotes is blank, but the empty text of a table with one column.
+    A row that consists of "" is blank, except in a table with one column, where it is empty text.
     """
     lines, skipped, width = io.StringIO(text, newline=""), start - 1, None
     rows = csv.reader(lines, delimiter=separator, strict=True)
@@ -62,10 +62,10 @@ def _rows(text, path, separator, start):
 
 
 def find_separator(text: str) -> str:
-    """The separator that makes the first rows equally wide.
+    """Returns the separator that splits the first rows into equally many columns.
 
-    Of several such, or where there is none, it is the one that the first line has most often
-    outside of quotes; before a space it is rather punctuation.
+    If several do, or none does, returns the most frequent separator in the first line outside
+    quotes. Among several, a separator before a space counts less, as it is probably punctuation.
     """
     outside = "".join(text.lstrip("\r\n").split("\n", 1)[0].split('"')[::2])
     fitting = [separator for separator in SEPARATORS if _makes_columns(text, separator)]
@@ -75,7 +75,7 @@ def find_separator(text: str) -> str:
 
 
 def _makes_columns(text, separator):
-    """Whether the first rows have the same number of columns, two at least."""
+    """Returns True if the first rows have the same number of columns, at least two."""
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         first = list(itertools.islice(rows, _SHOWING_ROWS))
@@ -86,10 +86,10 @@ def _makes_columns(text, separator):
 
 
 def read_tsv(text: str, path: str) -> list[Row]:
-    """The places of a user's own .tsv file's rows, and their cells; blank rows are left out.
+    """Reads the places and the cells of the non-blank rows of a user's own .tsv file.
 
-    Quotes belong to the text, unless the file is quoted as Excel and pandas do it, which put quotes
-    around cells that need them, or around all.
+    Quotes belong to the text unless the file is quoted by the rules of Excel and pandas, which put
+    quotes around all cells or only around cells that need them.
     """
     rows = []
     for number, line in enumerate(text.split("\n"), 1):
@@ -100,7 +100,7 @@ def read_tsv(text: str, path: str) -> list[Row]:
 
 
 def _quoted_rows(text, path, plain):
-    """The rows of a .tsv file with its quotes resolved; None if it is not quoted."""
+    """Returns the rows of a .tsv file with its quotes resolved, or None if it is not quoted."""
     if not re.search(r'(?:^|\t)"', text, re.MULTILINE):
         return None
     try:
@@ -110,7 +110,7 @@ def _quoted_rows(text, path, plain):
     if len({len(cells) for _, cells in rows}) != 1:
         return None
     if len({len(cells) for _, cells in plain}) != 1:
-        return rows  # only so its rows are of equal width: tabs or line breaks are inside quotes
+        return rows  # rows are equally wide only this way: quotes enclose tabs or line breaks
     if len(rows) != len(plain):
         return None  # quotes that happen to stand at the ends of two cells
     pairs = [

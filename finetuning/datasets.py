@@ -1,63 +1,63 @@
-"""The table of classification and regression data sets: their files, labels and metrics.
+"""Lists the classification and regression data sets with their files, labels and metrics.
 
-A data set is a row, not a class. A column is given by name (in the header line, or as a JSON
-object's key; "labels.real-label" is a key within a key) or, in files without a header, by its
-number from 0.
+A data set is a table row, not a class. A column is given by its name in the header, by a JSON key
+("labels.real-label" is a nested key) or, in files without a header, by its number from 0.
 """
 
 from typing import NamedTuple
 
-# A column: its name, or its number from 0.
+# A column's name, or its number, counted from 0.
 Column = str | int
 
 
 class SplitSource(NamedTuple):
-    """Where the examples of one split are: files of one format, and their columns."""
+    """Locates the examples of one split: files of one format, and their columns."""
 
-    # Their names in the data set's folder. A .json file holds a list of objects, a .jsonl file an
-    # object a line, any other file tab-separated columns without quoting.
+    # File names in the data set's folder. A .json file holds a list of objects, a .jsonl file one
+    # object per line; other files are tables: .parquet, .csv, or else tab-separated and, unless
+    # `own`, without quoting.
     files: tuple[str, ...]
     text: Column  # the column of the sentence
     second: Column | None = None  # the column of the second sentence
     label: Column | None = None  # the column of the label; None where labels are not published
-    id: Column | None = None  # of the example's name; None: it is named after file and line
-    # (column, value): rows with another value in that column are skipped
+    id: Column | None = None  # the column of the example's name; None: named after file and line
+    # (column, value): rows with a different value in that column are skipped
     row_filter: tuple[str, ...] = ()
-    # Known defects of the published files; such rows are left out and counted. "short": a row with
-    # too few columns; "NS": a sentence "NS", which was not translated.
+    # Known defects of the published files; rows with them are left out and counted. "short": too
+    # few columns; "NS": a sentence that was not translated and is given as "NS".
     left_out: tuple[str, ...] = ()
-    # The columns of two entities of the sentence, subject and object, whose relation is the label.
+    # The columns of the sentence's subject and object entities, whose relation is the label.
     # `finetuning.readers.mark_entities` marks them in the text.
     entities: tuple[str, ...] = ()
-    # Whether the files are a user's own, in which every row must have as many columns as the first.
+    # Whether the files are a user's own, all of whose rows must have the same number of columns.
     own: bool = False
-    encoding: str | None = None  # of a user's own files; None: it is recognized
-    part: str | None = None  # "train" or "dev" of a single file, of which a tenth is held out
-    third: Column | None = None  # the column of a third text, of which run_similarity alone asks
+    encoding: str | None = None  # of a user's own files; None: recognized
+    part: str | None = None  # "train" or "dev": a part of a single file that is split 9:1
+    third: Column | None = None  # the column of a third text; only run_similarity reads it
 
 
 class Dataset(NamedTuple):
-    """A data set: a row of the table."""
+    """A data set for classification or regression."""
 
     folder: str  # the usual name of the folder that holds its files
     sources: dict[str, SplitSource]  # split -> `SplitSource`
     # The labels as the files spell them, in the order of the classes; empty for regression, where
     # the label is a number.
     labels: tuple[str, ...]
-    # Keys of `finetuning.metrics.METRICS` or, after the first, of `PROBABILITY_METRICS` there; the
-    # first chooses the best checkpoint.
+    # Keys of METRICS or, except for the first, of PROBABILITY_METRICS in `finetuning.metrics`. The
+    # first metric chooses the best checkpoint.
     metrics: tuple[str, ...] = ("accuracy",)
     aliases: dict[str, str] = {}  # other spellings of labels -> label
     multi_label: bool = False  # whether an example may have any number of labels
 
     @property
     def splits(self) -> dict[str, bool]:
-        """split -> whether its labels are published."""
+        """Maps each split to whether its labels are published."""
         return {split: source.label is not None for split, source in self.sources.items()}
 
 
-# The classes of GLUE and XNLI are in the order of google-research's programs, so that heads that
-# were trained with those fit; the classes of KLUE are in the order of KLUE's programs.
+# The classes of GLUE and XNLI are in the order of google-research's programs, so that heads trained
+# with these programs fit; the classes of KLUE are in the order of KLUE's programs.
 _BINARY = ("0", "1")
 _NLI = ("contradiction", "entailment", "neutral")
 _ENTAILMENT = ("entailment", "not_entailment")
@@ -76,7 +76,7 @@ _RELATIONS = (
 
 
 def _splits(source, unlabelled=(), **files):
-    """A copy of `source` for each split, with the split's file or files."""
+    """Returns a copy of `source` for each split, with its files; `unlabelled` ones lack a label."""
     return {
         split: source._replace(
             files=(names,) if isinstance(names, str) else names,
@@ -87,14 +87,14 @@ def _splits(source, unlabelled=(), **files):
 
 
 def _glue(text, second=None, label="label", id=None, left_out=(), of_test=None):
-    """The splits of a GLUE task; the test has no labels, and perhaps other columns, `of_test`."""
+    """Returns a GLUE task's splits; test has no labels, and `of_test` replaces its columns."""
     source = SplitSource((), text, second, label, id, left_out=left_out)
     sources = _splits(source, ("test",), train="train.tsv", dev="dev.tsv", test="test.tsv")
     return {**sources, "test": sources["test"]._replace(**(of_test or {}))}
 
 
 def _klue(name, text, second, label, entities=()):
-    """The splits of a KLUE task, whose test was not published."""
+    """Returns the splits of a KLUE task, whose test set was not published."""
     source = SplitSource((), text, second, label, "guid", entities=entities)
     return _splits(source, train=f"{name}-v1.1_train.json", dev=f"{name}-v1.1_dev.json")
 
@@ -111,7 +111,7 @@ _MNLI = _splits(
 
 
 DATASETS = {
-    # GLUE as published on gluebenchmark.com. Of CoLA's files only the test has a header.
+    # GLUE as published on gluebenchmark.com. Among CoLA's files only test.tsv has a header.
     "cola": Dataset(
         "CoLA",
         _glue(3, label=1, of_test={"text": "sentence", "id": "index"}),
@@ -189,7 +189,7 @@ DATASETS = {
         _klue("klue-nli", "premise", "hypothesis", "gold_label"),
         ("entailment", "neutral", "contradiction"),
     ),
-    # Of an example's three labels KLUE's program uses the mean, not the one rounded to a tenth.
+    # An example has three labels; KLUE's program uses the mean, not the mean rounded to a tenth.
     "klue-sts": Dataset(
         "klue-sts-v1.1",
         _klue("klue-sts", "sentence1", "sentence2", "labels.real-label"),
@@ -233,8 +233,8 @@ DATASETS = {
         ),
         _BINARY,
     ),
-    # Fragment, statement, question, command, rhetorical question, rhetorical command, and
-    # utterances that depend on intonation.
+    # The classes: fragment, statement, question, command, rhetorical question, rhetorical command,
+    # utterance whose meaning depends on intonation.
     "3i4k": Dataset(
         "3i4k",
         _splits(SplitSource((), 1, None, 0), train="fci_train_val.txt", test="fci_test.txt"),

@@ -1,7 +1,7 @@
-"""Declares what the fine-tuning programs expect of a downstream task: `DownstreamTask`.
+"""Declares `DownstreamTask`, the interface that the fine-tuning programs expect of a task.
 
-A new kind of task is one class with these members; `classification.task.Classification` is the
-example to read.
+A new kind of task is one class with these members; see `classification.task.Classification` for an
+example.
 
 Shapes: N raw examples, B encoded examples of a batch.
 """
@@ -21,7 +21,7 @@ class TaskDataset(Protocol):
 
     @property
     def splits(self) -> dict[str, bool]:
-        """Name of each split -> whether its labels are published.
+        """Maps the name of each split to whether its labels are published.
 
         "train" is trained on; the first other split with labels chooses the best checkpoint.
         """
@@ -29,7 +29,7 @@ class TaskDataset(Protocol):
 
 @runtime_checkable
 class DownstreamTask(Protocol):
-    """What a model is fine-tuned for: encodes examples, makes the model, measures its outputs.
+    """A downstream task: it encodes examples, makes the model and measures its outputs.
 
     In the methods below, `model` is what `make_model` returned, `examples` is what `encode`
     returned, and `outputs` is what a `finetuning.prediction.Predictor` computed for them.
@@ -37,20 +37,20 @@ class DownstreamTask(Protocol):
 
     @property
     def dataset(self) -> TaskDataset:
-        """The data that it is trained and measured on."""
+        """The data that the task is trained and measured on."""
 
     @property
     def best_by(self) -> tuple[str, bool]:
-        """(name, higher is better): the result that chooses the best checkpoint.
+        """The result that chooses the best checkpoint: (its name, whether higher is better).
 
-        The name is "eval_" and a key of what `measure` returns.
+        The name is "eval_" followed by a key of the metrics that `measure` returns.
         """
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that the model's folder records in addition to the program's flags.
 
-        The name of a flag -> a value that JSON can hold.
+        Maps the name of a flag to a value that JSON can hold.
         """
 
     @property
@@ -58,38 +58,38 @@ class DownstreamTask(Protocol):
         """The number of rows of the encoder's input in one encoded example: 1 for most tasks."""
 
     def make_model(self, encoder: keras.Model) -> EncoderModel:
-        """Puts a new head on a `BertModel`, or on what is derived from it.
+        """Puts a new head on a `BertModel` or an instance of a subclass.
 
-        The result has an `objective`; its inputs are the batches of `encode`.
+        The model that it returns has an `objective` and takes the batches of `encode`.
         """
 
     def encode(self, raw: Sequence[Any], training: bool) -> Examples:
-        """Encodes the examples of a split, N, as they were read.
+        """Encodes the N examples of a split as they were read.
 
         Args:
-            training: whether they are for training rather than for evaluation or prediction.
+            training: whether to encode for training rather than for evaluation or prediction.
 
         Returns:
-            The `Examples`, whose attribute `raw` is the argument. There may be more or fewer than
-            N, where long texts are cut into windows.
+            The `Examples`, whose attribute `raw` is the argument. Their number differs from N if
+            long texts are cut into windows.
 
         Raises:
             InputError: an example cannot be encoded.
         """
 
     def measure(self, model: Any, examples: Examples, outputs: Outputs) -> dict[str, float]:
-        """Computes the metrics: name -> number, with "loss" if it can be computed."""
+        """Computes the metrics by their names, with "loss" if it can be computed."""
 
     def baseline(self, examples: Examples) -> dict[str, float]:
-        """Computes metrics of `measure` for a trivial baseline, which needs no model."""
+        """Computes metrics of `measure` for a trivial baseline that needs no model."""
 
     def illustrations(self, model: Any, examples: Examples, outputs: Outputs) -> Illustrations:
-        """Makes what TensorBoard shows of an evaluation in addition to its numbers."""
+        """Makes the plots and texts that TensorBoard shows of an evaluation."""
 
     def write_details(
         self, directory: str, split: str, model: Any, examples: Examples, outputs: Outputs
     ) -> list[str]:
-        """Writes what `measure` does not tell, such as the figures of each class; may do nothing.
+        """Writes details beyond `measure`, such as the metrics of each class; may write nothing.
 
         Returns the paths of the files.
         """
@@ -97,17 +97,17 @@ class DownstreamTask(Protocol):
     def write_predictions(
         self, directory: str, split: str, examples: Examples, outputs: Outputs
     ) -> list[str]:
-        """Writes the predictions into files of an existing folder; returns their paths.
+        """Writes the predictions into files in an existing folder; returns their paths.
 
-        The name of the split may be part of the files' names.
+        The files' names may contain the name of the split.
         """
 
 
 class NothingMore:
-    """The members of a `DownstreamTask` whose numbers tell all."""
+    """A base class for a `DownstreamTask` that has neither illustrations nor details."""
 
     def illustrations(self, model: Any, examples: Examples, outputs: Outputs) -> Illustrations:
-        """Makes nothing."""
+        """Returns no illustrations."""
         return NO_ILLUSTRATIONS
 
     def write_details(

@@ -20,10 +20,10 @@ class TaskEvaluator:
     boundaries: tuple[int, ...]  # the lengths that batches may have
     outputs: Outputs = dataclasses.field(
         init=False, repr=False
-    )  # the model's, in the last evaluation
+    )  # the model's outputs in the last evaluation
 
     def run(self) -> dict[str, float]:
-        """Computes the metrics as "eval_NAME", with "loss" if the task has one, and "examples"."""
+        """Computes the metrics as "eval_NAME", "loss" if the task has one, and "examples"."""
         self.outputs = self.predictor(self.examples, self.batch_size, self.boundaries)
         results = self.task.measure(self.predictor.model, self.examples, self.outputs)
         named = {f"eval_{name}": value for name, value in results.items()}
@@ -31,10 +31,9 @@ class TaskEvaluator:
         return {**named, **loss, "examples": len(self.examples.lengths)}
 
     def score(self, results: dict[str, float]) -> float:
-        """The result that chooses the best checkpoint, `DownstreamTask.best_by`; negated if lower
-        is better.
+        """Returns the result `DownstreamTask.best_by`, negated if lower is better.
 
-        -inf of results without it: a run may resume with data that are measured in another way.
+        Returns -inf if the results lack it: a run may resume with data that have other metrics.
         """
         name, higher_is_better = self.task.best_by
         if name not in results:
@@ -42,5 +41,5 @@ class TaskEvaluator:
         return results[name] if higher_is_better else -results[name]
 
     def illustrations(self) -> Illustrations:
-        """The plots and texts of the last evaluation."""
+        """Returns the plots and texts of the last evaluation."""
         return self.task.illustrations(self.predictor.model, self.examples, self.outputs)

@@ -1,4 +1,4 @@
-"""Batches encoded examples for training, in an order that depends on seed and step alone.
+"""Batches encoded examples for training, in an order that depends only on seed and step.
 
 A run can therefore be resumed at any step, on any number of devices: a global batch is cut into
 equal consecutive parts, one for each replica. Examples of about equal length share a batch.
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from bert_tf.training.loop import TrainingConfig
     from bert_tf.training.state import TrainingState
 
-# What a model returns for examples: the name of an output -> an array for each example, in order.
+# A model's outputs for examples: the name of an output -> one array per example, in order.
 Outputs = dict[str, list[np.ndarray]]
 
 # The lengths of batches are multiples of this.
 LENGTH_STEP = 8
 
-# Each length is compiled; more of them save little padding.
+# Each length is compiled separately; more lengths save little padding.
 MAX_LENGTHS = 7
 
 # The first windows of a run keep the order in which they were drawn. Batches of one length hold
-# similar examples, which disturbs the first updates: with them, one of five seeds was late to
-# learn (docs/benchmarks.md, "Fine-tuning").
+# similar examples, which disturbs the first updates: one of five seeds learned late with them
+# (docs/benchmarks.md, "Fine-tuning").
 UNSORTED_WINDOWS = 6
 
 
@@ -46,31 +46,31 @@ UNSORTED_WINDOWS = 6
 class Examples:
     """The encoded examples of a split, in memory."""
 
-    lengths: np.ndarray  # how many tokens each example has, [N]
-    # (indices of examples [B], T) -> a dict of arrays [B, ...], one of them "input_mask". Those of
-    # `bert_tf.input.length_buckets.POSITION_FEATURES` have an entry per token, and are padded to T.
+    lengths: np.ndarray  # the number of tokens in each example, [N]
+    # (indices of examples [B], T) -> a dict of arrays [B, ...], one of them "input_mask". Arrays in
+    # `bert_tf.input.length_buckets.POSITION_FEATURES` have one entry per token, padded to T.
     make_batch: Callable[[np.ndarray, int], Batch]
     ids: list[str]  # the name of each example, [N]
     raw: Sequence[Any] = ()  # the examples of the split before they were encoded, as they were read
-    # How `raw` was cut into windows, for the task alone; None where each raw example is encoded as
-    # one.
+    # How `raw` was cut into windows, which only the task reads; None if each raw example is encoded
+    # as one example.
     windowing: Any = None
-    # How many examples an epoch has, where examples are windows of them; None: N.
+    # The number of examples in an epoch, if the N examples are windows; None: N.
     epoch_size: int | None = None
-    # The step and the position at which their `DataOrder` begins.
+    # The step and the position at which the `DataOrder` of these examples begins.
     order_start: tuple[int, int] = (0, 0)
-    # Where they are from, if every batch shall come from one of several sources.
+    # The sources of the examples, if each batch is drawn from one of several sources.
     sources: Sources | None = None
 
     @property
     def count(self) -> int:
-        """The number of examples in an epoch, by which --num_train_epochs gives the updates."""
+        """The number of examples in an epoch, which turns --num_train_epochs into updates."""
         return len(self.lengths) if self.epoch_size is None else self.epoch_size
 
     def in_order(self, state: "TrainingState", config: "TrainingConfig") -> "Examples":
-        """Returns these examples in the order of a run that starts, or resumes from a checkpoint.
+        """Returns these examples in the order of a run that starts or resumes from a checkpoint.
 
-        The order is stored in the restored state.
+        The order is stored in `state`, which has been restored.
         """
         lengths = hashlib.sha256(self.lengths.astype("<i8").tobytes())
         if self.sources is not None:
@@ -89,10 +89,10 @@ class Examples:
     def batches(
         self, strategy: tf.distribute.Strategy, config: "TrainingConfig", start_step: int
     ) -> tf.distribute.DistributedDataset:
-        """The batches from a step on, distributed: every replica gets its own part.
+        """Returns the distributed batches from `start_step` on; each replica gets its own part.
 
-        All are padded to the last of the configuration's `bucket_boundaries`, of which there is one
-        at least.
+        All batches are padded to the configuration's largest bucket; at least one bucket is
+        required.
         """
         # Each batch carries the number of its boundary, to which the training step cuts it.
         longest = config.bucket_boundaries[-1]
@@ -132,15 +132,15 @@ class Examples:
         return strategy.distribute_datasets_from_function(worker)
 
     def names(self, config: "TrainingConfig", step: int) -> list[str]:
-        """The names of the examples in the batch that follows `step` batches."""
+        """Returns the names of the examples in the batch that follows `step` batches."""
         return [self.ids[i] for i in self.indices(config, step)]
 
     def indices(self, config: "TrainingConfig", step: int) -> np.ndarray:
-        """The numbers of the examples in the global batch that follows `step` batches, [G].
+        """Returns the indices of the examples in the global batch that follows `step` batches, [G].
 
-        With several sources each has an order of its own, as if its batches were all there are. An
-        order that does not begin with the run begins in each source where about its share of the
-        position is.
+        Each of several sources has its own order, which counts only the batches of this source. An
+        order that begins in the middle of a run begins in each source at about the source's share
+        of the position.
         """
         if self.sources is None:
             return batch_indices(self.lengths, config, step, self.order_start)
@@ -151,7 +151,7 @@ class Examples:
         return members[batch_indices(self.lengths[members], config, number, start)]
 
     def explain_failure(self) -> None:
-        """None: examples in memory were checked when they were read."""
+        """Returns None, because examples in memory were checked when they were read."""
 
 
 def batch_indices(
@@ -161,8 +161,8 @@ def batch_indices(
 
     A window is a run of consecutive batches of the shuffled order. Its examples, of `lengths` [N],
     are sorted by the boundary that each fits into, and cut into batches, which are then shuffled.
-    The first `UNSORTED_WINDOWS` windows keep the shuffled order. `order_start` are step and
-    position of the order's first batch, see `bert_tf.input.data_order.DataOrder`.
+    The first `UNSORTED_WINDOWS` windows keep the shuffled order. `order_start` is the step and the
+    position of the order's first batch; see `bert_tf.input.data_order.DataOrder`.
     """
     size, (first_step, first) = config.train_batch_size, order_start
     drawn = step - first_step
@@ -177,7 +177,7 @@ def batch_indices(
 
 
 def _shuffled_slice(examples, seed, position, count):
-    """`count` indices of the endless shuffled order, from a position on."""
+    """Returns `count` indices of the endless shuffled order, from `position` on."""
     parts = []
     while count:
         epoch, first = divmod(position, examples)
@@ -195,26 +195,26 @@ def _permutation(examples, seed, epoch):
 def choose_boundaries(
     lengths: np.ndarray | Sequence[int], longest: int, compilation_cost: float = 0.0
 ) -> tuple[int, ...]:
-    """Chooses the lengths of batches: with more of them, less is padded and more is compiled.
+    """Chooses the lengths of batches; more lengths mean less padding but more compilation.
 
     Args:
-        lengths: of the examples, [N].
-        longest: the most that the last boundary may be.
-        compilation_cost: of one more length, given as the number of positions by which every batch
-            could be longer at the same cost; see
+        lengths: the lengths of the examples, [N].
+        longest: the upper limit of the last boundary.
+        compilation_cost: the cost of one more length, as the number of positions by which every
+            batch could be longer at the same cost; see
             `bert_tf.input.length_buckets.compilation_cost_in_positions`.
 
     Returns:
         At most `MAX_LENGTHS` ascending multiples of `LENGTH_STEP` (the last one may be
         `longest`).
     """
-    # The longest example of each batch of a window of sorted examples, were all windows alike.
+    # The longest example of each batch in a window of sorted examples, if all windows were alike.
     shares = np.arange(1, WINDOW + 1) / WINDOW  # [W]
     needed = np.quantile(lengths, shares, method="inverted_cdf")
     needed = np.minimum(-(-needed // LENGTH_STEP) * LENGTH_STEP, longest).astype(int)  # [W]
     values, counts = np.unique(needed, return_counts=True)
     batches = np.concatenate([[0], np.cumsum(counts)])
-    # How many of `values` are covered -> the lowest cost in positions, and its boundaries.
+    # The number of `values` covered -> the lowest cost in positions and the boundaries with it.
     plans: dict[int, tuple[float, tuple[int, ...]]] = {0: (0, ())}
     for _ in range(MAX_LENGTHS):
         extended = dict(plans)

@@ -1,4 +1,4 @@
-"""What the heads of several tasks share: projection, names in checkpoints, poolings, losses.
+"""Holds what the tasks' heads share: projection, checkpoint names, poolings and losses.
 
 Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W width of its input.
 """
@@ -15,14 +15,14 @@ from bert_tf.encoder import EncoderModel
 from bert_tf.objective import Loss, SoftLoss
 from bert_tf.pretraining import cross_entropy
 
-# Our variables (paths below the model's own name) -> Google's.
+# The names of our variables (paths below the model's name) -> Google's names.
 GOOGLE_NAMES = {"head/output_weights": "output_weights", "head/output_bias": "output_bias"}
 
-# As in both reference repositories, whatever the configuration's own rates are; also the
-# classifier's rate in table 14 of ALBERT's paper (the other rate there is the encoder's).
+# As in both reference repositories, independently of the configuration's rates; also the
+# classifier's rate in table 14 of ALBERT's paper, whose other rate is the encoder's.
 DROPOUT = 0.1
 
-# As in both reference repositories: not the configuration's initializer_range.
+# As in both reference repositories, which do not use the configuration's initializer_range here.
 INITIAL_STDDEV = 0.02
 
 # The losses of a classifier's objective, by name.
@@ -36,22 +36,22 @@ CLASSIFICATION_LOSSES = {
 
 
 def mean_pooling(values: Any, mask: Any) -> Any:
-    """[B, T, ...] -> [B, ...]: the mean over all tokens, [CLS] and [SEP] included."""
+    """Computes the mean over all tokens, [CLS] and [SEP] included: [B, T, ...] -> [B, ...]."""
     mask = _as_wide(mask, values)
     return ops.sum(values * mask, axis=1) / ops.sum(mask, axis=1)
 
 
 def max_pooling(values: Any, mask: Any) -> Any:
-    """[B, T, ...] -> [B, ...]: the maximum over all tokens, [CLS] and [SEP] included."""
+    """Computes the maximum over all tokens, [CLS] and [SEP] included: [B, T, ...] -> [B, ...]."""
     return ops.max(ops.where(_as_wide(mask, values) > 0, values, -1e30), axis=1)
 
 
 def _as_wide(mask, values):
-    """A mask [B, T] as [B, T, 1, ...], in the precision of values [B, T, ...]."""
+    """Reshapes a mask [B, T] to [B, T, 1, ...], in the precision of values [B, T, ...]."""
     return ops.expand_dims(ops.cast(mask, values.dtype), tuple(range(2, len(values.shape))))
 
 
-# name -> a function of values [B, T, ...] and a mask [B, T] to a value of each row, [B, ...].
+# name -> a function from values [B, T, ...] and a mask [B, T] to one value per row, [B, ...].
 POOLINGS: dict[str, Callable[[Any, Any], Any]] = {
     "mean": mean_pooling,
     "cls": lambda values, mask: values[:, 0],
@@ -60,10 +60,10 @@ POOLINGS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class ProjectionHead(keras.layers.Layer):
-    """Dropout, then a projection whose weights are [C, W], as in Google's checkpoints.
+    """Applies dropout, then a projection whose weights are [C, W], as in Google's checkpoints.
 
-    It computes in float32 at least: in bfloat16 neighbouring scores around 4 are 0.03 apart. If
-    `dropout` is None, it has no dropout layer.
+    Computes in at least float32, because neighbouring bfloat16 scores around 4 are 0.03 apart. If
+    `dropout` is None, there is no dropout layer.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ProjectionHead(keras.layers.Layer):
         self.dropout = None if dropout is None else Dropout(dropout, name="dropout")
 
     def build(self, input_shape: Any = None) -> None:
-        # autocast=False: these keep their precision inside a model that computes in bfloat16.
+        # autocast=False: the weights keep their precision in a model that computes in bfloat16.
         self.output_weights = self.add_weight(
             name="output_weights",
             shape=(self.classes, self.width),
@@ -93,7 +93,7 @@ class ProjectionHead(keras.layers.Layer):
         )
 
     def call(self, vectors: Any, training: bool | None = None) -> Any:
-        """[..., W] -> [..., C] in the precision of the weights."""
+        """Computes logits in the precision of the weights: [..., W] -> [..., C]."""
         x = ops.cast(vectors, self.variable_dtype)
         if self.dropout is not None:
             x = self.dropout(x, training=training)
@@ -117,8 +117,8 @@ class LayersModel(HeadModel):
         classes: C.
         dropout: the rate of dropout on the head's input.
         freeze_encoder: whether only the head is trained; the encoder then runs without dropout.
-        feature_layers: indices of layers, 0 the embedding output (ALBERT's after its projection),
-            1 the first layer, -1 the last one, as papers count them; none: the head's usual input.
+        feature_layers: indices of layers as papers count them: 0 is the embedding output (ALBERT's
+            after its projection), 1 the first layer, -1 the last; empty: the head's usual input.
     """
 
     google_names = GOOGLE_NAMES
@@ -143,9 +143,9 @@ class LayersModel(HeadModel):
         self.build()
 
     def encode(self, inputs: Mapping[str, Any], training: bool | None, **options: Any) -> Any:
-        """Runs the encoder with its `options`; returns its outputs.
+        """Runs the encoder with `options` and returns its outputs.
 
-        With `feature_layers` it returns their concatenated vectors instead, [B, T, L * H].
+        With `feature_layers`, returns these layers' concatenated vectors instead, [B, T, L * H].
         """
         trained = training and not self.freeze_encoder
         if not self.feature_layers:
@@ -156,7 +156,7 @@ class LayersModel(HeadModel):
         return ops.concatenate([layers[i] for i in self.feature_layers], axis=-1)
 
     def logits(self, vectors: Any, training: bool | None) -> dict[str, Any]:
-        """[..., W] -> "logits" [..., C]; a frozen encoder gets no gradient of them."""
+        """Returns "logits" [..., C] of vectors [..., W]; a frozen encoder gets no gradient."""
         # A weight without a gradient is neither updated nor decayed.
         vectors = ops.stop_gradient(vectors) if self.freeze_encoder else vectors
         return {"logits": self.head(vectors, training=training)}
@@ -172,12 +172,12 @@ class LayersModel(HeadModel):
 
 
 def classification_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
-    """The cross entropy of every example, [B] in float32 at least; label_ids are classes [B]."""
+    """Returns each example's cross entropy, [B] in at least float32; label_ids are classes [B]."""
     return cross_entropy(batch["label_ids"], outputs["logits"])
 
 
 def classification_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
-    """`weighted_sums` of `classification_losses`; label_ids and label_weights are [B]."""
+    """Returns `weighted_sums` of `classification_losses`; label_ids and label_weights are [B]."""
     predictions = ops.argmax(outputs["logits"], axis=-1)  # [B]
     correct = ops.equal(predictions, ops.cast(batch["label_ids"], predictions.dtype))
     losses = classification_losses(outputs, batch)
@@ -185,19 +185,19 @@ def classification_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) ->
 
 
 def _soft_classes(outputs, targets, temperature):
-    """[...] of logits [..., C]."""
+    """Computes the divergence of logits [..., C] from the teacher's logits, [...]."""
     return soft_divergence(outputs["logits"], targets["logits"], temperature)
 
 
-# What a classifier can learn of another one's logits; its loss is called "label".
+# The distillation loss of a classifier, for the predictions whose loss is "label".
 SOFT_CLASSES = SoftLoss("label", _soft_classes)
 
 
 def weighted_sums(name: str, losses: Any, weights: Any, correct: Any = None) -> dict[str, Any]:
-    """Sums from which loss and accuracy follow, no matter how a batch is split.
+    """Returns sums from which loss and accuracy follow, no matter how a batch is split.
 
-    Losses, their weights, and whether a prediction is correct have one shape. The sums are
-    NAME_loss, NAME_correct unless `correct` is None, and NAME_weight.
+    `losses`, `weights` and `correct` have the same shape. The sums are NAME_loss, NAME_correct
+    unless `correct` is None, and NAME_weight.
     """
     weights = ops.cast(weights, losses.dtype)
     sums = {f"{name}_loss": ops.sum(losses * weights)}

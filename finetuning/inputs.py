@@ -1,6 +1,6 @@
 """Turns sentences, pairs of sentences and questions about texts into the encoder's input.
 
-Shapes: B rows of a batch, T pieces of a row, [CLS] and [SEP] included.
+Shapes: B rows of a batch, T tokens of a row, [CLS] and [SEP] included.
 """
 
 import re
@@ -21,7 +21,7 @@ from tokenization.base import TokenizerInterface
 if TYPE_CHECKING:
     from finetuning.readers import Example
 
-# As google-research/bert extract_features.py: the last " ||| " of a line separates two sentences.
+# As in google-research/bert extract_features.py, the last " ||| " of a line separates sentences.
 _PAIR = re.compile(r"(.*) \|\|\| (.*)")
 
 # Texts tokenized per call.
@@ -37,38 +37,38 @@ CONTEXTS_PER_TASK = 16
 # Tokenizing about this many contexts takes as long as starting a worker process.
 CONTEXTS_PER_WORKER = 100
 
-# The remedy where worker processes need too much memory: there is one per core.
+# The remedy if the worker processes, one per core, need too much memory.
 FEWER_CORES = "on fewer cores (taskset) it needs fewer processes and less memory"
 
 # [CLS] A [SEP] B [SEP]: a shorter row has no room for a piece of a pair.
 SHORTEST = 3
 
-# A sentence, and the second of a pair or None.
+# A sentence, and the second sentence of a pair or None.
 Pair = tuple[str, str | None]
 
 # The arrays of a batch by their names.
 Batch = dict[str, np.ndarray]
 
-# The encoder's inputs, for which rows are padded.
+# The encoder's inputs, to which `pad_rows` pads rows.
 ROW_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 class InputRow(NamedTuple):
-    """A sentence, or a pair of sentences, as pieces."""
+    """The token ids of a sentence or a sentence pair."""
 
     ids: np.ndarray  # [T] int32
     segment_ids: np.ndarray  # [T] int32: 0 up to the first [SEP], then 1
 
 
 def read_pairs(path: str) -> list[Pair]:
-    """Reads sentences, or pairs, one a line, as google-research/bert extract_features.py does.
+    """Reads a sentence or a pair per line, as google-research/bert extract_features.py does.
 
-    Blank lines count as empty sentences. The file is UTF-8 or in an encoding that is recognized;
-    only "\\n" ends a line.
+    Blank lines count as empty sentences. The file is in UTF-8 or another recognized encoding; only
+    "\\n" ends a line.
     """
     pairs = []
     lines = decode_text(read_bytes(path), path).split("\n")
-    if lines == [""]:  # a mark of UTF-8 alone
+    if lines == [""]:  # the file holds only a byte order mark
         raise InputError(f"{path} must hold a line. Received: none")
     for line in lines if lines[-1] else lines[:-1]:
         text = line.strip()
@@ -80,7 +80,7 @@ def read_pairs(path: str) -> list[Pair]:
 def encode_pairs(
     tokenizer: TokenizerInterface, pairs: Sequence[Pair], max_length: int
 ) -> list[InputRow]:
-    """Encodes pairs as `encode_pair` does; very many with the tokenizer's graph form, if any."""
+    """Encodes pairs like `encode_pair`; very many with the tokenizer's graph form, if any."""
     rows, graph = [], len(pairs) >= GRAPH_FROM
     with progress("encoding", len(pairs), "examples") as bar:
         for start in range(0, len(pairs), TEXTS_PER_CALL):
@@ -96,7 +96,7 @@ def encode_pairs(
 
 
 def _encode(texts, tokenizer, graph):
-    """The ids of each text, [(pieces)] int32."""
+    """Returns the token ids of each text, a list of int32 arrays."""
     try:
         ids = tokenizer.encode_batch(texts) if graph else None
     except InputError:  # no graph form
@@ -111,16 +111,16 @@ def encode_pair(
 ) -> InputRow:
     """Makes an `InputRow`: [CLS] A [SEP] or [CLS] A [SEP] B [SEP].
 
-    While a pair is too long, its longer sentence loses its last piece, as in google-research/bert.
+    While a pair is too long, its longer sentence loses its last token, as in google-research/bert.
     """
     first, other = tokenizer.encode(text), tokenizer.encode(second) if second else []
     return _join(tokenizer, first, other, max_length)
 
 
 def encode_around(tokenizer: TokenizerInterface, example: "Example", max_length: int) -> InputRow:
-    """Makes an `InputRow` of a text whose parts `example.kept` stay: the farthest pieces go.
+    """Makes an `InputRow` of a text; drops the tokens farthest from its parts `example.kept`.
 
-    Parts with more pieces than a row are refused.
+    Raises an `InputError` if these parts have more tokens than a row.
     """
     ids, spans = tokenizer.encode_with_offsets(example.text)
     kept = [
@@ -157,14 +157,14 @@ def encode_groups(
     tokenizer: TokenizerInterface,
     workers: int | None = None,
 ) -> list[Any]:
-    """Encodes groups of texts in worker processes; returns the lists of `encode`, concatenated.
+    """Encodes groups of texts in worker processes; concatenates the lists that `encode` returns.
 
     Args:
-        encode: a task of `start_workers`, whose plan is (lists of groups, `limit`); returns a list.
+        encode: a task of `start_workers` whose plan is (lists of groups, `limit`); returns a list.
         groups: each a context with the questions about it.
-        limit: the most pieces of a question that `encode` keeps.
-        workers: how many processes share the work, which one does without starting another; None:
-            chosen by the amount of work.
+        limit: the maximum number of tokens of a question that `encode` keeps.
+        workers: the number of processes that share the work; with 1, no other process is started;
+            None: chosen by the amount of work.
     """
     tasks = [groups[i : i + CONTEXTS_PER_TASK] for i in range(0, len(groups), CONTEXTS_PER_TASK)]
     workers = workers or min(available_cores(), 1 + len(groups) // CONTEXTS_PER_WORKER)
@@ -182,9 +182,9 @@ def encode_groups(
 
 
 def pad_rows(rows: Sequence[Any], length: int, pad_id: int) -> Batch:
-    """Pads rows, each with `ids` and `segment_ids` as an `InputRow` has them, into a batch.
+    """Pads rows, which have the fields of an `InputRow`, into a batch.
 
-    It holds input_ids, input_mask, segment_ids, int32 [B, length] each.
+    The batch holds input_ids, input_mask and segment_ids, int32 [B, length] each.
     """
     batch = {name: np.zeros((len(rows), length), np.int32) for name in ROW_INPUTS}
     batch["input_ids"][:] = pad_id

@@ -1,7 +1,7 @@
-"""Computes the metrics of the tasks: classification, regression, named entities.
+"""Computes the metrics of classification, regression and named-entity recognition.
 
-The first two come from scikit-learn and scipy (`pip install -e '.[finetune]'`), which are imported
-when a metric is computed; entities are counted here.
+Most come from scikit-learn and scipy (`pip install -e '.[finetune]'`), which are imported when a
+metric is computed; entities are counted here.
 
 Shapes: N examples, C classes.
 """
@@ -22,7 +22,7 @@ from bert_common.errors import InputError
 LIBRARIES = ("sklearn", "scipy", "matplotlib")
 _NEEDS = f"needs {', '.join(LIBRARIES)}: pip install -e '.[finetune]'"
 
-# In KLUE, sentence pairs with at least this score, of 0 to 5, count as paraphrases.
+# In KLUE, sentence pairs with at least this score (from 0 to 5) count as paraphrases.
 PARAPHRASE_SCORE = 3.0
 
 # A function of labels and predictions, or of labels and probabilities.
@@ -30,7 +30,7 @@ Metric = Callable[[np.ndarray, np.ndarray], float]
 
 
 def _scikit(name, **options):
-    """Makes a metric of sklearn.metrics a function of labels and predictions [N]."""
+    """Returns a metric of sklearn.metrics as a function of labels and predictions [N]."""
 
     def metric(labels, predictions):
         return getattr(imported("sklearn.metrics"), name)(labels, predictions, **options)
@@ -39,7 +39,7 @@ def _scikit(name, **options):
 
 
 def _correlation(name):
-    """Makes a correlation of scipy.stats a function of labels and predictions [N]."""
+    """Returns a correlation of scipy.stats as a function of labels and predictions [N]."""
 
     def metric(labels, predictions):
         if len(labels) < 2:  # a correlation needs two examples
@@ -50,13 +50,13 @@ def _correlation(name):
 
 
 def _paraphrase_f1(labels, predictions):
-    """F1 of scores [N] of at least `PARAPHRASE_SCORE`: KLUE-STS's second metric."""
+    """Computes the F1 of scores [N] >= `PARAPHRASE_SCORE`, KLUE-STS's second metric."""
     at_least = [np.asarray(scores) >= PARAPHRASE_SCORE for scores in (labels, predictions)]
     return _scikit("f1_score", zero_division=0.0)(*at_least)
 
 
 def _relation_micro_f1(labels, predictions):
-    """F1 over all classes but class 0, "no_relation": KLUE-RE's first metric."""
+    """Computes micro F1 over all classes except 0, "no_relation": KLUE-RE's first metric."""
     classes = sorted({*np.unique(labels), *np.unique(predictions)} - {0})
     if not classes:
         return 0.0
@@ -65,10 +65,10 @@ def _relation_micro_f1(labels, predictions):
 
 
 def _auprc(labels, probabilities):
-    """The mean area under the classes' curves of precision and recall: KLUE-RE's second metric.
+    """Computes the mean area under the classes' precision-recall curves: KLUE-RE's second metric.
 
-    As in KLUE's program the points of a curve are joined by straight lines. Classes without an
-    example, for which there is no recall, do not count; in KLUE's data there are none.
+    As in KLUE's program, the points of a curve are joined by straight lines. Classes without an
+    example have no recall and do not count; KLUE's data has no such class.
     """
     metrics = imported("sklearn.metrics")
     areas = []
@@ -79,7 +79,7 @@ def _auprc(labels, probabilities):
     return np.mean(areas)
 
 
-# name -> a function of labels [N] and predictions [N], which are indices of classes or scores; of
+# name -> a function of labels [N] and predictions [N], which are class indices or scores; for
 # multi-label examples both are [N, C] of 0 and 1.
 METRICS: dict[str, Metric] = {
     "accuracy": _scikit("accuracy_score"),
@@ -103,11 +103,10 @@ def score(
     predictions: np.ndarray,
     probabilities: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """Computes metrics, keys of `METRICS` and of `PROBABILITY_METRICS`; arguments as for these.
+    """Computes the metrics `names`, keys of `METRICS` or `PROBABILITY_METRICS`; arguments as there.
 
-    Without the probabilities of the classes `PROBABILITY_METRICS` are left out. The value is 0
-    where a metric is undefined, such as the correlation of one example, or of a model that gives
-    every example the same score.
+    If `probabilities` is None, `PROBABILITY_METRICS` are left out. An undefined metric has the
+    value 0, such as the correlation of one example or of equal scores.
     """
     with warnings.catch_warnings(action="ignore"):  # the libraries warn of undefined metrics
         results = {
@@ -122,7 +121,7 @@ def score(
 def score_tags(
     labels: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]], tags: Sequence[str]
 ) -> dict[str, float]:
-    """Scores named entities, and the tags of single characters.
+    """Scores named entities and the tags of single characters.
 
     Args:
         labels: the true tags of each sentence's characters, such as ["B-PS", "I-PS", "O"].
@@ -130,8 +129,8 @@ def score_tags(
         tags: all tags.
 
     Returns:
-        What `score_entities` returns, and "character_macro_f1", the mean F1 over `tags`.
-        The macro scores are KLUE's. As in its program, "O" is one of the tags, each sentence has
+        The results of `score_entities`, and "character_macro_f1", the mean F1 over `tags`.
+        The macro scores are KLUE's. As in KLUE's program, "O" is one of the tags, each sentence has
         two more "O", for [CLS] and [SEP], which count as correct here, and a tag in neither labels
         nor predictions has an F1 of 1.
     """
@@ -147,7 +146,7 @@ def score_tags(
 
 
 def entities(tags: Sequence[str]) -> list[tuple[int, int, str]]:
-    """(first unit, last unit, kind) of each entity; an I- that continues none is not an entity."""
+    """Returns (first unit, last unit, kind) of each entity; ignores an I- that continues none."""
     spans = []
     for unit, tag in enumerate(tags):
         if tag[0] == "B":
@@ -160,7 +159,7 @@ def entities(tags: Sequence[str]) -> list[tuple[int, int, str]]:
 def count_entities(
     labels: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
 ) -> list[collections.Counter[str]]:
-    """How many entities of each kind are correct (in kind and both ends), predicted, and true."""
+    """Counts each kind's correct (in kind and both ends), predicted and true entities."""
     counters: list[collections.Counter[str]] = [collections.Counter() for _ in range(3)]
     for true_tags, predicted_tags in zip(labels, predictions, strict=True):
         true, predicted = set(entities(true_tags)), set(entities(predicted_tags))
@@ -172,10 +171,11 @@ def count_entities(
 def score_entities(
     labels: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """Computes precision, recall and F1 of named entities, as seqeval with strict IOB2.
+    """Computes precision, recall and F1 of named entities, as seqeval does with strict IOB2.
 
-    "entity_precision", "entity_recall" and "entity_f1" are over all entities, "entity_macro_f1" is
-    the mean over the kinds that occur in either; 0 where none does. Arguments: see `score_tags`.
+    "entity_precision", "entity_recall" and "entity_f1" are over all entities; "entity_macro_f1" is
+    the mean over the kinds that occur in labels or predictions, 0 if none does. For the arguments
+    see `score_tags`.
     """
     correct, predicted, true = count_entities(labels, predictions)
     kinds = sorted({*predicted, *true})
@@ -193,13 +193,13 @@ def _ratio(part, whole):
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    """[..., C] -> [..., C]: the probabilities of the alternatives, in the precision of `logits`."""
+    """Computes softmax probabilities [..., C] of logits [..., C], in the precision of `logits`."""
     exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def largest(values: np.ndarray, count: int) -> np.ndarray:
-    """The indices of the largest values [N], the largest first, equal ones in order."""
+    """Returns the indices of the `count` largest values [N], largest first, ties by index."""
     if count < len(values):
         least = np.partition(values, -count)[-count]
         found = np.flatnonzero(values >= least)
@@ -209,16 +209,16 @@ def largest(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def check_installed(what: str = "evaluation") -> None:
-    """As `imported`, for all libraries at once: before long work begins that needs them."""
+    """Raises an `InputError` if one of `LIBRARIES` is missing; call it before long work."""
     missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(f"{what} {_NEEDS}. Received: no {', '.join(missing)}")
 
 
 def imported(name: str, what: str = "evaluation") -> ModuleType:
-    """Imports a module of the extra "finetune"; an `InputError` says how to install it.
+    """Imports a module of the extra "finetune"; an `InputError` says how to install the extra.
 
-    `what` is what needs the module, for the message.
+    `what` names the part that needs the module, for the message.
     """
     try:
         return importlib.import_module(name)

@@ -19,8 +19,8 @@ MAX_DRAWN_CLASSES = 30
 def draw_confusion_matrix(report: ClassReport) -> np.ndarray:
     """Draws how often each true class was predicted as each class: [height, width, 3] uint8.
 
-    Each cell is coloured by its share of the row and shows its count, unless that is 0; under each
-    true class stand its precision, recall and F1.
+    Each cell is coloured by its share of the row and shows its count unless it is 0; the precision,
+    recall and F1 of each true class are below its name.
     """
     matrix, labels = report.confusion, report.labels  # [C, C]
     assert matrix is not None  # an example has one class

@@ -21,8 +21,8 @@ from finetuning.examples import Examples, Outputs
 class Predictor:
     """Computes a model's outputs without dropout; each length is compiled once.
 
-    Every worker computes all examples on its own replicas, so that all have the same outputs. The
-    model was made in the strategy's scope; xla is "auto", "on" or "off".
+    Every worker computes all examples on its own replicas, so that all workers have the same
+    outputs. `model` was made in the scope of `strategy`; `xla` is "auto", "on" or "off".
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Predictor:
         self.run = Compiled(self._make, xla, model.compute_dtype, "the prediction")
 
     def __call__(self, examples: Examples, batch_size: int, boundaries: Sequence[int]) -> Outputs:
-        """Computes the outputs for all examples: name -> an array for every example, in order.
+        """Computes the outputs for all examples: name -> one array per example, in order.
 
         Args:
             batch_size: examples per batch, over all devices.
@@ -63,7 +63,7 @@ class Predictor:
         return {name: [outputs[name] for outputs in results] for name in results[0]}
 
     def _outputs(self, examples, parts, length):
-        """The outputs for the examples of all replicas, one replica after the other."""
+        """Returns the outputs for the examples of all replicas, in the order of the replicas."""
         batches = [
             {name: tf.constant(value) for name, value in examples.make_batch(part, length).items()}
             for part in parts

@@ -1,4 +1,4 @@
-"""Reads data sets' files: tables, JSON objects, and the examples of classification."""
+"""Reads rows of tables and JSON objects, and classification examples, from data sets' files."""
 
 import math
 import os
@@ -13,7 +13,7 @@ from finetuning.csv_tables import SEPARATORS
 from finetuning.datasets import DATASETS, Column, Dataset, SplitSource
 from finetuning.tables import first_of, read_cells, read_header, read_objects
 
-# The number of a class; of regression the score; of multi-label data a 0 or 1 for each class.
+# A class's index; for regression the score; for multi-label data 0 or 1 for each class.
 Label = int | float | tuple[int, ...]
 
 
@@ -24,41 +24,41 @@ class Example(NamedTuple):
     text: str
     second: str | None
     label: Label | None  # None: not published
-    # (first character, end) of the parts of the text that stay where a row has no room for all of
-    # it: the marked entities.
+    # (first character, end) of the parts to keep if the text is too long for a row: the marked
+    # entities.
     kept: tuple[tuple[int, int], ...] = ()
-    where: str = ""  # its file and line, also where a column gives the `id`
+    where: str = ""  # its file and line, even if a column gives the `id`
 
 
 class Entity(NamedTuple):
-    """A part of a sentence that has a name."""
+    """A named entity of a sentence."""
 
     start: int  # its first character
     last: int  # its last character
     type: str  # a key of `ENTITY_TYPES`
 
 
-# How the types of KLUE-RE's entities are written in front of them; "POH" and "NOH" are other proper
-# nouns and other numbers. In Korean, so that a Korean vocabulary has pieces for them.
+# The words for the types of KLUE-RE's entities, written in front of the entities; "POH" and "NOH"
+# are other proper nouns and other numbers. Korean vocabularies have tokens for these Korean words.
 ENTITY_TYPES = {
     "PER": "인물", "ORG": "단체", "LOC": "장소", "DAT": "날짜", "POH": "기타", "NOH": "수량",
 }  # fmt: skip
 
-# What encloses subject and object: the typed entity markers, in punctuation, of arXiv:2102.01373.
-# Usual vocabularies have pieces for them. KLUE-baseline's program adds four tokens to the
-# vocabulary instead (<subj>, </subj>, <obj>, </obj>), whose vectors begin untrained.
+# The markers around subject and object: the typed entity markers (punctuation) of arXiv:2102.01373.
+# Usual vocabularies have tokens for them. KLUE-baseline's program instead adds four tokens to the
+# vocabulary (<subj>, </subj>, <obj>, </obj>), whose vectors begin untrained.
 ENTITY_MARKERS = (("@ * {} * ", "@"), ("# ^ {} ^ ", "#"))
 
 
 class MissingColumn(InputError):
-    """A row lacks a column, or a JSON object a key, that is needed."""
+    """A row lacks a required column, or a JSON object a required key."""
 
 
 class OtherColumns(MissingColumn):
-    """A row has another number of columns than the first: its cells are not where they seem."""
+    """A row has an unexpected number of columns, so its cells may belong to other columns."""
 
 
-# Why a row of a published data set was left out; of a user's own file it is an error.
+# Why a row of a published data set was left out; in a user's own file this is an error.
 STRAY_TAB = "more columns than the header"
 
 
@@ -69,11 +69,11 @@ def read_split(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Exampl
         data_dir: holds the files, or a folder `dataset.folder` with them.
 
     Returns:
-        The examples, and why rows were left out -> how many.
+        The examples, and the number of rows left out for each reason.
 
     Raises:
-        InputError: a file is missing, empty or not UTF-8, a column is missing, a line is malformed
-            or a label unknown; names file and line.
+        InputError: a file is missing, empty or in an unknown encoding, a column is missing, a line
+            is malformed or a label unknown; names file and line.
     """
     source = dataset.sources[split]
     examples: list[Example] = []
@@ -88,7 +88,7 @@ def read_split(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Exampl
                 text, kept = _text(field(source.text), where), ()
                 if source.entities:
                     entities = [_entity(field, column, where) for column in source.entities]
-                    # Their offsets count the spaces at the text's ends.
+                    # The entities' offsets count the spaces at the text's ends.
                     text, kept = mark_entities(field(source.text), entities, where)
                 second = None if source.second is None else _text(field(source.second), where)
                 label = None if source.label is None else field(source.label)
@@ -120,9 +120,9 @@ def read_split(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Exampl
 
 
 def take_part(examples: Sequence[Example], part: str, path: str) -> list[Example]:
-    """A tenth of the examples as "dev", the others as "train", always the same ones.
+    """Returns a tenth of the examples as "dev", or the others as "train"; always the same ones.
 
-    Both keep the file's shares of the classes, and equal texts are on the same side.
+    Both parts keep the file's shares of the classes, and equal texts are in the same part.
     """
     groups: dict[str, dict[tuple[str, str | None], None]] = {}
     for example in examples:
@@ -144,12 +144,12 @@ def take_part(examples: Sequence[Example], part: str, path: str) -> list[Example
     return chosen
 
 
-# Of a single file of examples, what is not trained on.
+# The share of a single file of examples that is held out of training.
 HELD_OUT_SHARE = 0.1
 
 
 def find_file(name: str, data_dir: str, folder: str) -> str:
-    """The path of a data set's file: in `data_dir` itself, or in its subfolder `folder`."""
+    """Returns the path of a data set's file, in `data_dir` itself or in its subfolder `folder`."""
     paths = [os.path.join(data_dir, name), os.path.join(data_dir, folder, name)]
     existing = [path for path in paths if os.path.isfile(path)]
     if existing:
@@ -165,20 +165,20 @@ def find_file(name: str, data_dir: str, folder: str) -> str:
 
 
 def name_of_file(path: str, usual: str) -> str:
-    """A file's name in the names of what is written of it: without the ending that is usual.
+    """Returns a file's name without the `usual` ending, for naming the files derived from it.
 
-    Of new.csv and new.jsonl in one folder, neither replaces what was written of the other.
+    Files derived from new.csv and new.jsonl in one folder thus do not replace each other.
     """
     return os.path.basename(path).removesuffix(usual)
 
 
 def split_of_file(path: str, usual: str) -> str:
-    """The name of a file to predict among the splits; arguments as for `name_of_file`."""
+    """Returns the name of the split for a file to predict; arguments as for `name_of_file`."""
     name = name_of_file(path, usual)
     return f"file_{name}" if name in TAKEN_SPLITS else name
 
 
-# The names of splits that a file to predict does not get.
+# The names of other splits, which a file to predict does not get.
 TAKEN_SPLITS = {
     "held_out",
     "train_part",
@@ -187,7 +187,7 @@ TAKEN_SPLITS = {
 
 
 def read_label(dataset: Dataset, value: Any, where: str) -> Label:
-    """The label of an `Example`, from its value in the file."""
+    """Returns the label of an `Example` for its value in the file."""
     if not dataset.labels:
         try:
             score = math.nan if isinstance(value, bool) else float(value)
@@ -210,7 +210,7 @@ def read_label(dataset: Dataset, value: Any, where: str) -> Label:
 
 
 def _read_own_label(dataset, value, where, column):
-    """`read_label` for a user's own file, whose messages say what to do."""
+    """Calls `read_label` for a user's own file; the messages say what to do."""
     if is_empty(value) and not dataset.multi_label:
         raise InputError(
             f"{where}: the label must not be empty: give it, leave the row out, or leave all "
@@ -221,14 +221,14 @@ def _read_own_label(dataset, value, where, column):
 
 
 def is_empty(label: object) -> bool:
-    """Whether a label of a file is none: an empty cell, or null."""
+    """Returns True if a label in a file is missing: a blank cell, or null."""
     return label is None or (isinstance(label, str) and not label.strip())
 
 
 def label_texts(value: Any, multi_label: bool, where: str) -> list[str]:
-    """The labels of an example: one, or if multi-label, the items of a list or of a text."""
+    """Returns an example's label or, if multi-label, the items of a list or comma-joined text."""
     parts = value if multi_label and isinstance(value, list) else [value]
-    if multi_label and value is None:  # as an empty cell
+    if multi_label and value is None:  # like an empty cell
         return []
     wrong = [
         part
@@ -245,7 +245,7 @@ def label_texts(value: Any, multi_label: bool, where: str) -> list[str]:
 
 
 def label_text(value: object) -> str:
-    """A label as text. 1.0 is 1: a table with a missing number somewhere writes all numbers so."""
+    """Returns a label as text; 1.0 becomes 1, because tables with a missing number write floats."""
     text = re.sub(r"^(-?\d+)\.0+$", r"\1", str(value).strip())
     return "0" if text == "-0" else text
 
@@ -257,7 +257,7 @@ def _text(value, where):
 
 
 def _entity(field, column, where):
-    """The `Entity` of a column with KLUE-RE's keys."""
+    """Reads the `Entity` of a column with KLUE-RE's keys."""
     start, last, kind = (field(f"{column}.{key}") for key in ("start_idx", "end_idx", "type"))
     if type(start) is not int or type(last) is not int:
         raise InputError(
@@ -278,7 +278,7 @@ def mark_entities(
     """Encloses two entities of a text, subject and object, in `ENTITY_MARKERS`; they may overlap.
 
     Returns:
-        The text with the markers, and (first character, end) of each entity with its markers in it.
+        The text with the markers, and (first character, end) in it of each entity with its markers.
 
     Example:
         mark_entities("비틀즈가 썼다", (Entity(0, 2, "ORG"), Entity(5, 5, "PER")), "line 1")[0]
@@ -305,10 +305,10 @@ def mark_entities(
 
 
 def read_rows(path: str, source: SplitSource) -> Iterator[tuple[str, Callable[[Column], Any]]]:
-    """Yields the place of every row of a file, and a function from a column to its value.
+    """Yields the place of every row of a file and a function from a column to its value.
 
-    The function raises `MissingColumn`, and `OtherColumns` for a row of a table with another number
-    of columns than its header has: of a user's own file more or fewer, of a published one more.
+    The function raises `MissingColumn`, or `OtherColumns` if a table's row has more columns than
+    its header or, in a user's own file, more or fewer columns than the first line.
     """
     if path.lower().endswith((".json", ".jsonl", ".parquet")):
         for where, entry in read_objects(path, source.encoding):
@@ -340,7 +340,7 @@ def read_rows(path: str, source: SplitSource) -> Iterator[tuple[str, Callable[[C
 
 
 def _way_out(source):
-    """Says how to name another column of a user's own file, for a message."""
+    """Returns the end of a message that says how to name other columns of a user's own file."""
     return " (--text_column, --label_column and others name other columns)" if source.own else ""
 
 
@@ -359,7 +359,7 @@ def _field_of_cells(cells, where, columns, problem):
 
 
 def _field_of_object(entry, where):
-    """A function from a key of a JSON object, or keys joined by ".", to a value."""
+    """Returns a function from a key of a JSON object, or keys joined by ".", to the value."""
 
     def field(column):
         if column in entry:
@@ -375,14 +375,14 @@ def _field_of_object(entry, where):
 
 
 def check_members(value: Any) -> tuple[Any, ...] | list[Any] | np.ndarray:
-    """Returns a tuple, a list or an array; raises TypeError for a string, a set or other values."""
+    """Returns `value` if it is a tuple, list or array; raises TypeError for strings, sets, etc."""
     if not isinstance(value, tuple | list | np.ndarray):
         raise TypeError(value)
     return value
 
 
 def check_strings(*values: Any) -> tuple[str, ...]:
-    """Returns the values; raises TypeError if one is no text."""
+    """Returns the values; raises TypeError if one is not a string."""
     for value in values:
         if not isinstance(value, str):
             raise TypeError(value)

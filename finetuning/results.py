@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 
 class Classified(NamedTuple):
-    """A text's class.
+    """The class or the score predicted for a text.
 
     Attributes:
-        label: the most probable class; of a model with several labels a text a tuple of those above
-            0.5; of a regression the score.
-        probabilities: class -> its probability; empty for a regression.
+        label: the most probable class; for a multi-label model, a tuple of the classes above 0.5;
+            for regression, the score.
+        probabilities: class -> its probability; empty for regression.
     """
 
     label: str | tuple[str, ...] | float
@@ -17,11 +17,11 @@ class Classified(NamedTuple):
 
 
 class FoundEntity(NamedTuple):
-    """A part of a text that has a name.
+    """A named entity found in a text.
 
     Attributes:
-        text: the part.
-        kind: of the name, for example "PS".
+        text: the entity's part of the text.
+        kind: its kind, for example "PS".
         start, end: its first character, and the one after its last.
         probability: the mean of its tags' probabilities.
     """
@@ -34,13 +34,13 @@ class FoundEntity(NamedTuple):
 
 
 class Tagged(NamedTuple):
-    """A text's entities, and the tag of each of its units (characters or words, as trained).
+    """The entities of a text and the tags of its units (characters or words, as trained).
 
     Attributes:
-        entities: of `FoundEntity`s, in order.
+        entities: `FoundEntity`s, in order.
         units: (first character, end) of each unit.
-        tags: of each unit "B-X", "I-X" or "O".
-        probabilities: of each tag.
+        tags: "B-X", "I-X" or "O" for each unit.
+        probabilities: the probability of each tag.
     """
 
     entities: tuple[FoundEntity, ...]
@@ -50,12 +50,12 @@ class Tagged(NamedTuple):
 
 
 class FoundAnswer(NamedTuple):
-    """A part of a text that may answer a question; "" at None means that none does.
+    """A part of a text that may answer a question; "" at None means that there is no answer.
 
     Attributes:
         text: the part.
         start, end: its first character, and the one after its last.
-        probability: among the candidates.
+        probability: its probability among the candidates.
     """
 
     text: str
@@ -69,7 +69,7 @@ class Answered(NamedTuple):
 
     Attributes:
         answer: a `FoundAnswer`.
-        candidates: of `FoundAnswer`s, the best first.
+        candidates: `FoundAnswer`s, the best first.
     """
 
     answer: FoundAnswer
@@ -82,7 +82,7 @@ class Chosen(NamedTuple):
     Attributes:
         option: its text.
         index: its number among the options, from 0.
-        probabilities: of each option.
+        probabilities: the probability of each option.
     """
 
     option: str
@@ -90,5 +90,5 @@ class Chosen(NamedTuple):
     probabilities: tuple[float, ...]
 
 
-# Of a text; the model's task decides which class.
+# The prediction for a text; the model's task decides which class it has.
 Prediction = Classified | Tagged | Answered | Chosen

@@ -1,10 +1,10 @@
 """Exports a fine-tuned classifier as a SavedModel, for TensorFlow Serving and similar programs.
 
-As google-research/albert run_classifier.py: the signature "serving_default" takes as "input"
-serialized tf.Examples with input_ids, input_mask and segment_ids, and returns "probabilities" and
+As in google-research/albert run_classifier.py, the signature "serving_default" takes serialized
+tf.Examples with input_ids, input_mask and segment_ids as "input", and returns "probabilities" and
 "predictions".
 
-Shapes: B examples, T pieces of each, C classes.
+Shapes: B examples, T tokens of each, C classes.
 """
 
 import os
@@ -18,7 +18,7 @@ from keras import ops
 
 from finetuning.inputs import ROW_INPUTS
 
-if TYPE_CHECKING:  # a folder above
+if TYPE_CHECKING:  # it is in a higher layer
     from finetuning.classification.head import SequenceClassifier
 
 
@@ -29,14 +29,14 @@ def export_classifier(
     threshold: float | None,
     write_model_files: Callable[[str], None],
 ) -> str:
-    """Writes the model below `directory`, in a new folder named after the time, as Google does.
+    """Writes the model into a new folder of `directory` named after the time, as Google does.
 
     Returns the new folder's path.
 
     Args:
         length: T, the same for all examples.
         threshold: a number that is returned to callers as the output "threshold"; None for none.
-        write_model_files: a function of a folder, here assets.extra.
+        write_model_files: a function that writes files into a folder, here assets.extra.
     """
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="input")])
@@ -72,9 +72,9 @@ def export_classifier(
 def interpret_logits(model: "SequenceClassifier", logits: Any) -> dict[str, Any]:
     """Turns logits [B, C] into the outputs of a served model.
 
-    "probabilities" [B, C] with "predictions", the index of the most probable class [B]. Of a
-    multi-label model the probabilities are independent, and the predictions are 0 and 1, [B, C]. Of
-    a regression both are the score, [B, 1] and [B].
+    They are "probabilities" [B, C] and "predictions", the index of the most probable class [B]. For
+    a multi-label model the probabilities are independent, and the predictions are 0 or 1, [B, C].
+    For regression both are the score, [B, 1] and [B].
     """
     logits = ops.cast(logits, "float32")
     if model.multi_label:

@@ -1,31 +1,31 @@
-"""Declares the values that a fine-tuned model's folder records, with readers of their lists."""
+"""Declares the settings that a fine-tuned model's folder records, and parses the lists in them."""
 
 from typing import NamedTuple
 
-# The most of a count: no sequence is as long.
+# The upper limit of counts; no sequence is as long.
 MANY = 1_000_000
 
 
 class Setting(NamedTuple):
-    """A value that a folder records; its name is the flag's of the task's program."""
+    """A value that a folder records; it has the name of a flag of the task's program."""
 
     kind: type[str] | type[int] | type[float] | type[bool]  # str, int, float or bool
     least: float | None = None  # of a number
     most: float | None = None
-    needed: bool = False  # whether the value must be there, and may not be null
-    default: str | float | None = None  # of a folder of transformers, which records no settings
-    # Whether a training that starts from such a model has its value where no flag gives another.
+    needed: bool = False  # whether the value is required and may not be null
+    default: str | float | None = None  # for a folder of transformers, which records no settings
+    # Whether training that starts from such a model uses its value unless a flag gives one.
     inherited: bool = False
-    # Whether an evaluation of what transformers has of such a model has its value where no flag
-    # gives another; where it is a list, no flag may.
+    # Whether an evaluation of such a model's folder for transformers uses its value unless a flag
+    # gives one; a flag may not change a list.
     evaluated: bool = False
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
-    """The names in a list separated by commas; none without a list."""
+    """Returns the names in a comma-separated list; () for None."""
     return tuple(name.strip() for name in text.split(",")) if text else ()
 
 
 def split_numbers(text: str | None) -> tuple[int, ...]:
-    """The whole numbers in a list separated by commas; none without a list."""
+    """Returns the whole numbers in a comma-separated list; () for None."""
     return tuple(int(part) for part in text.split(",")) if text else ()

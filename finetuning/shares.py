@@ -1,6 +1,6 @@
-"""Draws each batch of a training from one of several sources of examples, by their shares.
+"""Draws each training batch from one of several sources of examples, by their shares.
 
-A draw depends on the seed and the batch's number alone, so that a run resumes at any batch.
+A draw depends only on the seed and the batch's number, so that a run can resume at any batch.
 
 Shapes: N examples.
 """
@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Draws that are made at a time; how often each source came in all blocks before is kept.
+# The number of draws made at a time; the counts of each source in earlier blocks are cached.
 BLOCK = 1024
 
-# What sets the draws apart from the other uses of a seed in `finetuning.examples`.
+# Separates the draws from the other uses of the seed in `finetuning.examples`.
 _STREAM = 2
 
 
 class Place(NamedTuple):
-    """Where a batch stands."""
+    """The source of a batch and its position among the batches of this source."""
 
-    source: int  # whose batch it is
-    number: int  # how many batches of this source came before
+    source: int
+    number: int  # the number of earlier batches of this source
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,11 +34,11 @@ class Sources:
 
     @functools.cached_property
     def members(self) -> list[np.ndarray]:
-        """The examples of each source, by their numbers."""
+        """The indices of the examples of each source."""
         return [np.flatnonzero(self.numbers == number) for number in range(len(self.shares))]
 
     def place(self, seed: int, batch: int) -> Place:
-        """The `Place` of a batch, by how many batches came before."""
+        """Returns the `Place` of a batch; `batch` is the number of batches before it."""
         block, row = divmod(batch, BLOCK)
         drawn = _draws(seed, self.shares, block)
         source = int(drawn[row])
@@ -48,12 +48,12 @@ class Sources:
 
 @functools.lru_cache(maxsize=2)
 def _draws(seed, shares, block):
-    """The sources of a block of batches, [BLOCK]."""
+    """Draws the sources of a block of batches, [BLOCK]."""
     draw = np.random.default_rng([seed, _STREAM, block])
     return draw.choice(len(shares), BLOCK, p=np.array(shares) / sum(shares))
 
 
 @functools.cache
 def _counts(seed, shares, block):
-    """How many batches of a block each source has."""
+    """Counts the batches of each source in a block."""
     return tuple(np.bincount(_draws(seed, shares, block), minlength=len(shares)).tolist())

@@ -1,4 +1,4 @@
-"""Reads the rows of tables and of JSON lines, in the encodings and formats that people have."""
+"""Reads the rows of tables and JSON files, in the encodings and formats that people use."""
 
 import os
 import sys
@@ -12,17 +12,17 @@ from bert_common.json_text import read_json
 from bert_common.text_encoding import NAMES, SAMPLE_BYTES, decode_text, detect_encoding
 from finetuning.csv_tables import Row, read_csv, read_tsv
 
-# Of a user's own files of examples.
+# The endings of a user's own files of examples.
 TABLE_ENDINGS = (".csv", ".tsv")
 ENDINGS = (*TABLE_ENDINGS, ".jsonl", ".json", ".parquet")
 
 
-# The files whose encoding has been said: a path is made absolute on its way.
+# The files whose encoding has been printed, by absolute path, as callers make some paths absolute.
 _noted: set[tuple[str, str]] = set()
 
 
 def check_ending(path: str) -> None:
-    """Refuses a user's own file whose ending does not say how to read it."""
+    """Raises an `InputError` if a user's own file does not have one of `ENDINGS`."""
     if not path.lower().endswith(ENDINGS):
         is_workbook = path.lower().endswith((".xlsx", ".xls"))
         other = " (save a workbook as CSV UTF-8)" if is_workbook else ""
@@ -34,10 +34,10 @@ def check_ending(path: str) -> None:
 def read_cells(
     path: str, own: bool = True, encoding: str | None = None
 ) -> tuple[str, Iterator[Row]]:
-    """Reads a .csv or tab-separated file: its columns' separator, and its rows' places and cells.
+    """Reads a .csv or tab-separated file; returns its separator, and its rows' places and cells.
 
     Args:
-        own: whether it is a user's own, which may have quotes in a .tsv too.
+        own: whether it is a user's own file, which may have quotes in a .tsv too.
         encoding: a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
     """
     if path.lower().endswith(".csv"):
@@ -48,7 +48,7 @@ def read_cells(
 
 
 def read_header(rows: Iterator[Row], path: str) -> Row:
-    """The place and the cells of the first of the rows that `read_cells` returned."""
+    """Returns the place and the cells of the header, the first row that `read_cells` returned."""
     where, header = next(rows, (path, []))
     if not any(name.strip() for name in header):
         raise InputError(f"{path} must hold a header. Received: none")
@@ -56,7 +56,7 @@ def read_header(rows: Iterator[Row], path: str) -> Row:
 
 
 def read_text(path: str, encoding: str | None = None) -> str:
-    """A whole file as text; where its encoding is recognized and not UTF-8, it is said once."""
+    """Reads a file as text; prints a recognized encoding other than UTF-8, once per file."""
     content = read_bytes(path)
     if encoding is None:
         encoding = detect_encoding(content[:SAMPLE_BYTES])
@@ -68,16 +68,16 @@ def read_text(path: str, encoding: str | None = None) -> str:
 
 
 def read_parquet(path: str) -> Iterator[dict[str, Any]]:
-    """Yields the rows of a .parquet file, for which pyarrow must be installed."""
+    """Yields the rows of a .parquet file; requires pyarrow."""
     pyarrow = import_pyarrow(path, "Parquet")
-    read_bytes(path)  # a missing or empty file is said as of others
+    read_bytes(path)  # reports a missing or empty file as for other formats
     with report_damage(path, "Parquet"):
         for batch in pyarrow.parquet.ParquetFile(path).iter_batches(1024):
             yield from batch.to_pylist()
 
 
 def read_objects(path: str, encoding: str | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the place of every object of a .json, .jsonl or .parquet file, and the object."""
+    """Yields the place and the value of every object in a .json, .jsonl or .parquet file."""
     if path.lower().endswith(".parquet"):
         entries = ((f"{path} row {i}", entry) for i, entry in enumerate(read_parquet(path), 1))
     elif path.lower().endswith(".jsonl"):
@@ -94,7 +94,7 @@ def read_objects(path: str, encoding: str | None = None) -> Iterator[tuple[str, 
 
 
 def check_object(entry: object, where: str) -> None:
-    """Raises an `InputError` that names the place, unless a JSON value is an object."""
+    """Raises an `InputError` that names the place if a JSON value is not an object."""
     if not isinstance(entry, dict):
         raise InputError(f"{where} must be an object. Received: {shortened(entry)}")
 
@@ -103,7 +103,7 @@ _KINDS = {str: "a string", int: "a whole number", list: "a list"}
 
 
 def json_field(entry: Any, name: str, kind: type | tuple[type, ...], where: str) -> Any:
-    """A value of a JSON object, which must exist and be of a type, or of one of several."""
+    """Returns a value of a JSON object, which must exist and have one of the types `kind`."""
     check_object(entry, where)
     if name not in entry:
         raise InputError(f"{where} must have {name!r}. Received: {', '.join(entry)}")
@@ -117,16 +117,16 @@ def json_field(entry: Any, name: str, kind: type | tuple[type, ...], where: str)
 
 
 def shortened(value: object) -> str:
-    """A value for a message."""
+    """Formats a value for a message, at most 60 characters."""
     return repr(value)[:60]
 
 
-# How many allowed values a message lists: a column of texts, taken for labels, has thousands.
+# The maximum number of allowed values in a message; texts mistaken for labels have thousands.
 SHOWN_VALUES = 20
 
 
 def first_of(values: Iterable[str]) -> str:
-    """Lists allowed values for a message, the first ones where there are many."""
+    """Lists allowed values for a message, only the first ones if there are many."""
     values = list(values)
     more = len(values) - SHOWN_VALUES
     return ", ".join(values[:SHOWN_VALUES]) + (f" and {more:,} more" if more > 0 else "")
@@ -135,9 +135,9 @@ def first_of(values: Iterable[str]) -> str:
 def read_table(
     path: str, has_header: bool = True, encoding: str | None = None
 ) -> tuple[list[str], list[list[Any]]]:
-    """Reads all rows of a file of examples: the columns' names, and lists of cells.
+    """Reads a file of examples; returns the names of its columns, and its rows' cells.
 
-    A table without a header has its columns' numbers as names.
+    The columns of a table without a header are named by their numbers.
     """
     if path.lower().endswith(TABLE_ENDINGS):
         rows = [cells for _, cells in read_cells(path, encoding=encoding)[1]]
@@ -150,7 +150,7 @@ def read_table(
 
 
 def column_names(path: str, encoding: str | None = None) -> list[str]:
-    """The names of the columns of a file of examples: its header, or the first object's keys."""
+    """Returns the column names of a file of examples: its header, or the first object's keys."""
     check_ending(path)
     if path.lower().endswith(TABLE_ENDINGS):
         _, header = read_header(read_cells(path, encoding=encoding)[1], path)
@@ -162,7 +162,7 @@ def column_names(path: str, encoding: str | None = None) -> list[str]:
 
 
 def only_column(names: Sequence[str], known: Sequence[str], flag: str, path: str) -> str:
-    """The only one of a file's columns that has a known name; refuses none or several."""
+    """Returns the only column with a known name; raises an `InputError` for none or several."""
     found = [name for name in names if name.strip().lower() in known]
     if len(found) != 1:
         raise InputError(
@@ -173,9 +173,9 @@ def only_column(names: Sequence[str], known: Sequence[str], flag: str, path: str
 
 
 def read_lines(path: str, encoding: str | None = None) -> Iterator[tuple[str, str]]:
-    """Yields the place of every line and its text; lines end in "\\n" or "\\r\\n".
+    """Yields the place and the text of every line; lines end in "\\n" or "\\r\\n".
 
-    Blank lines at the end are left out. Text in UTF-16 or cp949 is recognized.
+    Empty lines at the end are left out. Encodings such as UTF-16 or cp949 are recognized.
     """
     for number, line in enumerate(read_text(path, encoding).rstrip("\r\n").split("\n"), 1):
         yield f"{path} line {number}", line.removesuffix("\r")

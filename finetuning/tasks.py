@@ -1,4 +1,4 @@
-"""The downstream tasks: for each a record of all that differs between them."""
+"""Lists the downstream tasks, with a record of everything in which they differ."""
 
 import dataclasses
 import importlib
@@ -9,62 +9,62 @@ from finetuning.settings import MANY, Setting
 
 
 class TransformersClass(NamedTuple):
-    """A class of transformers, without the "Bert" or "Albert" before its name."""
+    """A class of transformers, named without its prefix "Bert" or "Albert"."""
 
     suffix: str
     pipeline: str | None  # the task of transformers.pipeline that it serves
-    # The parts of our model, as of `bert_tf.checkpoint.part_names`, that the class lacks.
+    # The parts of our model, as for `bert_tf.checkpoint.part_names`, that the class lacks.
     without: tuple[str, ...] = ()
-    # Whether sentence-transformers loads it: with the settings "pooling" and "normalize" the folder
-    # says how it makes one vector of a text.
+    # Whether sentence-transformers loads it; the folder's settings "pooling" and "normalize" then
+    # say how a text becomes one vector.
     makes_vectors: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A downstream task, wherever one is trained, loaded, exported, asked or shown.
+    """The record of a downstream task for training, loading, export, prediction and display.
 
     Its package has these modules, which are imported when they are used:
 
-    * head: `from_settings(encoder, settings)`, the model and the names of its labels;
-    * predict: `make_task(loaded, tokenizer, max_length)`, a `DownstreamTask`;
-      `read_input(task, name, value)`, the raw example of what a user gives; and
-      `read_outputs(task, examples, outputs)`, what the model's outputs say of each;
-    * serving: `signatures(loaded)`, the `finetuning.serving.signatures.Signatures` of a SavedModel.
+    * head: `from_settings(encoder, settings)` returns the model and the names of its labels;
+    * predict: `make_task(loaded, tokenizer, max_length)` returns a `DownstreamTask`;
+      `read_input(task, name, value)` makes a raw example of a user's input; and
+      `read_outputs(task, examples, outputs)` returns the prediction for each example;
+    * serving: `signatures(loaded)` makes a SavedModel's `finetuning.serving.signatures.Signatures`.
     """
 
     name: str  # as models' folders record it
     package: str  # the package with the modules above
     description: str  # for model cards, after the model's name
     takes: str  # what `predict` takes, for messages
-    settings: dict[str, Setting]  # name -> `Setting`: what its folders record
-    labels: str | None  # "classes", "tags" (of BIO2) or None: what the names of the labels are
-    # The fields of the page for a text, in the order in which `predict` takes them: "text",
+    settings: dict[str, Setting]  # name -> `Setting`, which its folders record
+    labels: str | None  # what the names of its labels are: "classes", "tags" (of BIO2) or None
+    # The fields on the page for a text, in the order in which `predict` takes them: "text",
     # "second" and "options".
     fields: tuple[str, ...]
     view: str  # how the page shows an answer, a key of `explorer.predictions.VIEWS`
-    transformers: TransformersClass  # the class that its models become
-    optional_fields: tuple[str, ...] = ()  # those that may be left out
+    transformers: TransformersClass  # the class that its models are exported to
+    optional_fields: tuple[str, ...] = ()  # the fields that may be left out
     row: tuple[str, ...] = ("text", "second")  # the fields in the order of a row's two segments
-    # The parts that its files may lack: what the head does not read.
+    # The parts that its files may lack, because the head does not read them.
     may_lack: tuple[str, ...] = ()
 
     def module(self, name: str) -> ModuleType:
-        """A module of the task's package."""
+        """Imports a module of the task's package."""
         return importlib.import_module(f"{self.package}.{name}")
 
 
 # The class of an encoder without a head.
 ENCODER = TransformersClass("Model", "feature-extraction", ("masked_lm", "next_sentence"))
 
-# What a head that reads all pieces does not need.
+# The parts that a head which reads all tokens does not need.
 POOLER = ("pooler",)
 
 
 def _settings(task_name, length, *, has_length=False, **more):
-    """The settings of a task: the data set, the length of a row, and more.
+    """Returns the settings of a task: the data set, the length of a row, and `more`.
 
-    `has_length`: whether the files of transformers say the length too.
+    `has_length` says whether the files of transformers record the length too.
     """
     return {
         "task_name": Setting(str, needed=True, default=task_name),

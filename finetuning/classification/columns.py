@@ -1,4 +1,4 @@
-"""The columns of a user's own files: found by their names, or given by name or number."""
+"""Finds the columns of a user's own files by usual names, or by given names or numbers."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from finetuning.datasets import DATASETS, Column, Dataset, SplitSource
 from finetuning.readers import MissingColumn, is_empty, read_label, read_rows
 from finetuning.tables import column_names, only_column
 
-# What people call the columns of texts and of labels, the usual English names first.
+# Usual names of the columns of texts and labels, the English names first.
 TEXT_NAMES = (
     "text", "sentence", "document", "review", "comment", "content", "문장", "내용", "본문", "리뷰",
     "텍스트", "댓글", "문서", "글",
@@ -19,13 +19,13 @@ LABEL_NAMES = (
     "클래스", "감정", "유형",
 )  # fmt: skip
 
-# What else a header calls columns.
+# Usual names of other columns.
 OTHER_NAMES = (
     "texts", "sentence1", "sentence2", "question", "context", "title", "labels", "target", "score",
     "gold_label", "id", "index", "no", "제목", "질문", "점수", "번호", "별점", "평점",
 )  # fmt: skip
 
-# No text and no label is such a word; the published data sets have more of them.
+# Words that occur in headers but are never a text or a label; the published data sets add more.
 HEADER_WORDS = {
     *(*TEXT_NAMES, *LABEL_NAMES, *OTHER_NAMES),
     *(
@@ -44,8 +44,8 @@ _WHOLE_NUMBER = r"\d{1,18}"
 class Columns(NamedTuple):
     """The columns of a custom data set.
 
-    Each is a name in the header line or a key of the JSON objects, or a number from 0, as digits,
-    in a .csv or .tsv without a header; or None where nothing names it.
+    Each is a name in the header line, a key of the JSON objects, or a number from 0, as digits, in
+    a .csv or .tsv without a header; None if the column is not given.
     """
 
     text: str | None = "text"
@@ -55,7 +55,7 @@ class Columns(NamedTuple):
 
 
 def custom_columns(columns: Iterable[str | None], is_table: bool) -> list[Column | None]:
-    """The columns of a file: names, or, of a table, perhaps numbers as ints; but not both."""
+    """Converts a table's column numbers to ints; raises an `InputError` if mixed with names."""
     columns = [
         int(name) if is_table and name and re.fullmatch(_WHOLE_NUMBER, name) else name
         for name in columns
@@ -71,13 +71,13 @@ def custom_columns(columns: Iterable[str | None], is_table: bool) -> list[Column
 def guess_columns(
     path: str, columns: Columns, needs_label: bool = True, encoding: str | None = None
 ) -> Columns:
-    """Finds the columns of text and label by their names in a file, where there is no doubt.
+    """Fills in unknown text and label columns by their names in a file, if unambiguous.
 
-    A column that was found and not given is said; none or several of such a name are refused.
+    Prints the columns it finds; raises an `InputError` if none or several have a usual name.
 
     Args:
-        columns: None for one that is not known.
-        needs_label: whether there must be a label.
+        columns: the known columns; None for an unknown one.
+        needs_label: whether a label is required.
     """
     if columns.text is not None and columns.text.isdecimal():
         return columns  # numbers, of a table without a header
@@ -94,7 +94,7 @@ def guess_columns(
 def fit_columns(
     path: str, columns: Columns, needs_label: bool = True, encoding: str | None = None
 ) -> Columns:
-    """`guess_columns` for a file that need not call its columns as the training file does."""
+    """Calls `guess_columns` for a file that may name its columns unlike the training file."""
     if columns.text is not None and columns.text.isdecimal():
         return columns
     names = column_names(path, encoding)
@@ -105,10 +105,10 @@ def fit_columns(
 
 
 def guess_test_label(dataset: Dataset, source: SplitSource) -> SplitSource:
-    """The source of a user's own test file whose label is called otherwise than in training.
+    """Finds the label of a user's own test file that names its column unlike the training file.
 
-    In `source` no label was found. It gets one if a column is called so, and begins with a label of
-    the data set.
+    `source` has no label. The returned source has one if exactly one column has a usual name of
+    labels and its first value is a label of the data set.
     """
     path = source.files[0]
     names = [] if isinstance(source.text, int) else column_names(path, source.encoding)
@@ -131,7 +131,7 @@ def guess_test_label(dataset: Dataset, source: SplitSource) -> SplitSource:
 
 
 def say_guessed(path: str, **guessed: str) -> None:
-    """Says which columns of a file were guessed, and how others are named."""
+    """Prints which columns of a file were guessed, and the flags that name others."""
     if guessed:
         said = ", ".join(f"{kind} {name!r}" for kind, name in guessed.items())
         flags = " and ".join(f"--{kind}_column" for kind in guessed)
@@ -143,10 +143,10 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 def refuse_header(path: str, source: SplitSource) -> None:
-    """Refuses a table of which the columns are numbers, and whose first line is their header.
+    """Raises an `InputError` if columns are given by number but a table's first line is a header.
 
-    That is where every cell of the columns is a word that headers consist of, or where the first
-    label alone is not a number.
+    The first line is a header if every cell of the columns is in `HEADER_WORDS`, or if its label is
+    the only one that is not a number.
     """
     if not isinstance(source.text, int):
         return
@@ -164,7 +164,7 @@ def refuse_header(path: str, source: SplitSource) -> None:
 
 
 def _cells(field, columns):
-    """The cells of a row in some columns; without the label, if it is a test file's without one."""
+    """Returns a row's cells in `columns` up to a missing one; a test file may lack the label."""
     cells = []
     for column in columns:
         try:
@@ -175,9 +175,9 @@ def _cells(field, columns):
 
 
 def _is_no_number(cells, rows, width):
-    """Whether all labels but the first row's, the last of its cells, are numbers, two at least.
+    """Returns True if all labels except the first row's are numbers, and there are at least two.
 
-    `width` is how many cells a row has that is whole.
+    The label is the last of a row's cells; a complete row has `width` cells.
     """
     if _NUMBER.fullmatch(cells[-1]):
         return False

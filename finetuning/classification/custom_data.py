@@ -1,4 +1,4 @@
-"""Makes data sets of a user's own files: a folder of them, or named ones; one may be split."""
+"""Makes data sets of a user's own files, which are found in a folder or named one by one."""
 
 import os
 import re
@@ -54,12 +54,12 @@ def custom_dataset(
     *,
     encoding: str | None = None,
 ) -> Dataset:
-    """Makes a data set of the files train, dev and test in a folder, as far as they are there.
+    """Makes a data set of the files train, dev and test in a folder; some may be missing.
 
     Args:
         file_type: the extension of the files' names.
         task_type: one of `TASK_TYPES`.
-        labels: all labels, in the order of the classes; None: the training file's.
+        labels: all labels, in the order of the classes; None: the labels in the training file.
         metrics: names of `FITTING_METRICS`; None for `DEFAULT_METRICS`.
         encoding: of the files, a key of `bert_common.text_encoding.NAMES`; None: it is recognized.
 
@@ -69,19 +69,19 @@ def custom_dataset(
     columns = custom_columns(columns, f".{file_type}" in TABLE_ENDINGS)
     present = _files_of_type(file_type, data_dir)
     if not present:
-        find_file(f"train.{file_type}", data_dir, "")  # raises: it says what is there
+        find_file(f"train.{file_type}", data_dir, "")  # raises an error that says what is there
     sources = {split: _own_files((name,), columns, encoding) for split, name in present.items()}
     return describe_custom_dataset(sources, data_dir, task_type, labels, metrics)
 
 
 def _files_of_type(file_type, data_dir):
-    """The files of a type in a folder: split -> name."""
+    """Finds the files of a type in a folder: split -> name."""
     files = {split: f"{split}.{file_type}" for split in ("train", "dev", "test")}
     return {s: f for s, f in files.items() if os.path.isfile(os.path.join(data_dir, f))}
 
 
 def find_file_type(data_dir: str, likely: str) -> str:
-    """The extension of the files in a folder: `likely` if there are such files, else another."""
+    """Returns the extension of the files in a folder, preferably `likely`; "csv" if none exist."""
     types = [likely, *(ending[1:] for ending in ENDINGS)]
     return next((kind for kind in types if _files_of_type(kind, data_dir)), FILE_TYPES[0])
 
@@ -94,10 +94,10 @@ def own_dataset(
     metrics: Sequence[str] | None = None,
     encoding: str | None = None,
 ) -> Dataset:
-    """Makes a data set of files, split -> path; arguments as for `custom_dataset`.
+    """Makes a data set of `files`, split -> path; other arguments as for `custom_dataset`.
 
-    A single file "data" is train and dev: a tenth of it is held out. A file of dev or test that
-    lacks the columns may have others whose names leave no doubt.
+    A single file "data" is train and dev: a tenth of it is held out. In a dev or test file, columns
+    may have other, unambiguous names.
     """
     sources: dict[str, SplitSource] = {}
     for split, path in files.items():
@@ -117,7 +117,7 @@ def own_dataset(
 
 
 def own_source(path: str, columns: Columns, encoding: str | None = None) -> SplitSource:
-    """The source of one file, whose name has a known ending."""
+    """Returns the source of one file; raises an `InputError` if its ending is unknown."""
     check_ending(path)
     columns = custom_columns(columns, path.lower().endswith(TABLE_ENDINGS))
     return _own_files((os.path.abspath(path),), columns, encoding)
@@ -135,7 +135,7 @@ def describe_custom_dataset(
     labels: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
 ) -> Dataset:
-    """Makes the `Dataset` of sources; arguments as for `custom_dataset`."""
+    """Makes the `Dataset` of `sources`; other arguments as for `custom_dataset`."""
     fitting = FITTING_METRICS[task_type]
     unknown = [name for name in metrics or () if name not in fitting]
     if unknown:
@@ -167,7 +167,7 @@ def describe_custom_dataset(
 
 
 def _has_label(data_dir, source):
-    """Whether a row of a test file has a label, which none need have."""
+    """Returns True if any row of a test file has a label; labels are optional there."""
     path = find_file(source.files[0], data_dir, "")
 
     def has_label(field):
@@ -179,7 +179,7 @@ def _has_label(data_dir, source):
     try:
         return any(has_label(field) for _, field in read_rows(path, source))
     except InputError:  # the header lacks a column: the label or another one
-        next(read_rows(path, source._replace(label=None)), None)  # refuses if it is another one
+        next(read_rows(path, source._replace(label=None)), None)  # raises if it is another one
         return False
 
 
@@ -210,5 +210,5 @@ def _find_labels(data_dir, source, multi_label):
             "Received: " + (", ".join(labels) or "none")
         )
     if all(re.fullmatch(r"\d{1,18}", label) for label in labels):
-        return sorted(labels, key=lambda label: (int(label), label))  # "1" and "01" are two
+        return sorted(labels, key=lambda label: (int(label), label))  # "1" and "01" are two labels
     return sorted(labels)

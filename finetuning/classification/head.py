@@ -1,8 +1,8 @@
-"""A head for BERT or ALBERT that classifies a sequence, or predicts a score for it.
+"""A head for BERT or ALBERT that classifies a sequence or predicts a score for it.
 
-As google-research/bert run_classifier.py and google-research/albert classifier_utils.py: the
-pooled vector, dropout, one projection. Or, as in the feature-based approach of BERT's paper
-(arXiv:1810.04805, section 5.3), the same on the concatenated vectors of several layers.
+As in google-research/bert run_classifier.py and google-research/albert classifier_utils.py, it
+applies dropout and one projection to the pooled vector or, as in the feature-based approach of
+BERT's paper (arXiv:1810.04805, section 5.3), to the concatenated vectors of several layers.
 
 Shapes: B batch, T tokens, H hidden, C classes, L layers that the head reads, W width of its input.
 """
@@ -27,17 +27,17 @@ REGRESSION_LOSSES = {
 
 @keras.saving.register_keras_serializable(package="finetuning")
 class SequenceClassifier(heads.LayersModel):
-    """An encoder with a classification head, or with a regression head where C is 1.
+    """An encoder with a classification head, or with a regression head if C is 1.
 
     `load_google_checkpoint(model.encoder, prefix)` loads a pre-trained encoder, or one that was
-    trained on another task, and leaves the head new. `load_google_checkpoint(model, prefix)` loads
-    the head too.
+    trained on another task, but not the head. `load_google_checkpoint(model, prefix)` loads the
+    head too.
 
     Args:
         encoder, dropout, freeze_encoder: as for `finetuning.heads.LayersModel`.
-        classes: how many classes there are; 1 for regression, which predicts one score.
+        classes: the number of classes; 1 for regression, which predicts one score.
         multi_label: whether a sequence may have any number of the classes, including none.
-        feature_layers: indices of layers, 0 the embedding output, -1 the last: the head reads the
+        feature_layers: indices of layers, 0 the embedding output, -1 the last. The head reads the
             mean of their vectors over all tokens, [B, L * H], instead of the pooled vector [B, H].
 
     Example:
@@ -64,7 +64,7 @@ class SequenceClassifier(heads.LayersModel):
         return Objective(losses, heads.classification_sums, soft=heads.SOFT_CLASSES)
 
     def example_losses(self, outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
-        """The training loss of every example, [B]."""
+        """Returns the training loss of every example, [B]."""
         if self.multi_label:
             return multi_label_losses(outputs, batch)
         losses = regression_losses if self.classes == 1 else heads.classification_losses
@@ -79,9 +79,9 @@ class SequenceClassifier(heads.LayersModel):
         """Runs the encoder on its inputs [B, T], not packed, and the head.
 
         Returns:
-            "logits" [B, C] in float32 at least; for regression the score itself, [B, 1].
+            "logits" [B, C] in at least float32; for regression the score itself, [B, 1].
         """
-        # The pooled head reads nothing but [CLS], so the last block runs at that position alone.
+        # The pooled head reads only [CLS], so the last block runs only at that position.
         first = ops.zeros_like(inputs["input_ids"][:, :1])  # [B, 1]
         encoded = self.encode(inputs, training, run_block=run_block, positions=first)
         if self.feature_layers:
@@ -97,23 +97,23 @@ class SequenceClassifier(heads.LayersModel):
 
 
 def regression_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
-    """The squared error of every example, [B] in float32 at least; label_ids are scores [B]."""
+    """Returns each example's squared error, [B] in at least float32; label_ids are scores [B]."""
     logits = outputs["logits"][:, 0]  # [B, 1] -> [B]
     return ops.square(logits - ops.cast(batch["label_ids"], logits.dtype))
 
 
 def _soft_scores(outputs, targets, temperature):
-    """The squared distance from the teacher's scores, [B]; no temperature changes a score."""
+    """Returns the squared distance from the teacher's scores, [B]; `temperature` is ignored."""
     return regression_losses(outputs, {"label_ids": targets["logits"][:, 0]})
 
 
 def _soft_labels(outputs, targets, temperature):
-    """[B, C]: every class on its own."""
+    """Returns the divergence from the teacher for each class separately, [B, C]."""
     return soft_binary_divergence(outputs["logits"], targets["logits"], temperature)
 
 
 def multi_label_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
-    """The mean binary cross entropy over the classes of every example, [B] in float32 at least.
+    """Returns each example's mean binary cross entropy over the classes, [B] in at least float32.
 
     label_ids are [B, C], 1 for the classes that an example has, 0 for the others.
     """
@@ -121,16 +121,16 @@ def multi_label_losses(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> 
 
 
 def _label_losses(outputs, batch):
-    """The binary cross entropy of every class of every example, [B, C]."""
+    """Returns the binary cross entropy of every class of every example, [B, C]."""
     logits = outputs["logits"]
     labels = ops.cast(batch["label_ids"], logits.dtype)
     return ops.softplus(logits) - labels * logits  # [B, C]
 
 
 def multi_label_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
-    """`weighted_sums` of `multi_label_losses`; an example is correct if all its classes are.
+    """Returns `weighted_sums` of `multi_label_losses`; an example is correct if all classes are.
 
-    With label_weights [B, C] instead of [B] every label counts on its own.
+    With label_weights [B, C] instead of [B], every label counts separately.
     """
     right = ops.equal(outputs["logits"] > 0, batch["label_ids"] > 0)  # [B, C]
     weights = batch["label_weights"]
@@ -141,14 +141,14 @@ def multi_label_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> di
 
 
 def regression_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
-    """`weighted_sums` of `regression_losses`, without "label_correct"."""
+    """Returns `weighted_sums` of `regression_losses`, without "label_correct"."""
     return heads.weighted_sums("label", regression_losses(outputs, batch), batch["label_weights"])
 
 
 def from_settings(
     encoder: keras.Model, settings: Mapping[str, Any]
 ) -> tuple[SequenceClassifier, tuple[str, ...]]:
-    """The model that a folder's settings describe, with random weights, and its labels."""
+    """Returns the model that a folder's settings describe, with random weights, and its labels."""
     dataset = DATASETS.get(settings["task_name"])
     if dataset:
         labels, multi_label = dataset.labels, dataset.multi_label

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def make_task(
     loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
 ) -> Classification:
-    """The task of a `LoadedModel`, for texts instead of a data set."""
+    """Makes the task of a `LoadedModel`, for texts instead of a data set."""
     dataset = Dataset("", {}, loaded.labels, multi_label=loaded.model.multi_label)
     return Classification(dataset, tokenizer, max_length)
 
 
 def read_input(task: Classification, name: str, value: Any) -> Example:
-    """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
+    """Converts a user's input to a raw example; raises TypeError or ValueError if malformed."""
     first, second = (value, None) if isinstance(value, str) else check_members(value)
     check_strings(first, *[second] * (second is not None))
     return Example(name, first, second, None)

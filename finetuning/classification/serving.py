@@ -1,6 +1,6 @@
-"""Signatures of a classifier: classes with their probabilities, independent labels, or a score.
+"""Makes a classifier's signatures, for classes with probabilities, independent labels or a score.
 
-Shapes: B texts, T pieces of a row, C classes.
+Shapes: B texts, T tokens of a row, C classes.
 """
 
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def signatures(loaded: "LoadedModel") -> Signatures:
-    """The `Signatures` of a `LoadedModel` whose task is "classification"."""
+    """Makes the `Signatures` of a `LoadedModel` whose task is "classification"."""
     model, tokenizer, labels = loaded.model, loaded.tokenizer, loaded.labels
-    assert tokenizer is not None  # the export takes no fine-tuned model without
+    assert tokenizer is not None  # the export refuses a fine-tuned model without one
     max_length = longest_row(loaded)
 
     def compute(batch):
@@ -46,10 +46,10 @@ def signatures(loaded: "LoadedModel") -> Signatures:
 def name_classes(
     model: SequenceClassifier, labels: Sequence[str], logits: tf.Tensor
 ) -> dict[str, tf.Tensor]:
-    """The outputs for logits [B, C].
+    """Returns the outputs for logits [B, C].
 
-    "probabilities" [B, C] and "labels" [B, C], the name of each; "label" [B], the most probable
-    one, or for independent labels "predicted", bool [B, C]. Of regression "score" [B].
+    "probabilities" [B, C]; "labels" [B, C], the classes' names; and "label" [B], the most probable
+    one, or for independent labels "predicted", bool [B, C]. For regression only "score" [B].
     """
     outputs = interpret_logits(model, logits)
     if model.classes == 1 and not model.multi_label:

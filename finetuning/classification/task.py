@@ -1,4 +1,4 @@
-"""The task of classification: classes or scores for sentences and pairs of sentences.
+"""Implements the classification task, with classes or scores for sentences and sentence pairs.
 
 Shapes: N examples, C classes.
 """
@@ -36,10 +36,10 @@ from finetuning.readers import Example, name_of_file
 from finetuning.tables import read_table
 from tokenization.base import TokenizerInterface
 
-# How many of the examples with the highest loss TensorBoard shows.
+# The number of examples with the highest loss that TensorBoard shows.
 SHOWN_MISTAKES = 10
 
-# How many characters of each of them.
+# The maximum number of characters shown of each.
 SHOWN_CHARACTERS = 200
 
 
@@ -49,12 +49,12 @@ class Classification:
 
     dataset: Dataset
     tokenizer: TokenizerInterface  # the model's
-    max_length: int  # the most pieces of an example
+    max_length: int  # the maximum number of tokens in an example
     # As for `SequenceClassifier`:
     dropout: float = DROPOUT
     freeze_encoder: bool = False
     feature_layers: tuple[int, ...] = ()
-    # Whether an example weighs the more in the training loss the rarer its class is.
+    # Whether examples of rarer classes weigh more in the training loss.
     balanced: bool = False
 
     rows = 1
@@ -75,7 +75,7 @@ class Classification:
         )
 
     def encode(self, raw: Sequence[Example], training: bool) -> Examples:
-        """Encodes `finetuning.readers.Example`s; only for training they are weighted by class."""
+        """Encodes `finetuning.readers.Example`s; class weights apply only to training."""
         pairs = [(example.text, example.second) for example in raw]
         rows = encode_pairs(self.tokenizer, pairs, self.max_length)
         for number, example in enumerate(raw):
@@ -96,26 +96,26 @@ class Classification:
         return Examples(lengths, make_batch, [example.id for example in raw], raw)
 
     def labels(self, raw: Sequence[Example]) -> np.ndarray:
-        """[N] int32 classes or float32 scores, or [N, C] int32; zeros where a label is unknown."""
+        """Returns [N] int32 classes or float32 scores, or [N, C] int32; unknown labels are 0."""
         blank = (0,) * len(self.dataset.labels) if self.dataset.multi_label else 0
         values = [blank if example.label is None else example.label for example in raw]
         return np.array(values, np.int32 if self.dataset.labels else np.float32)
 
     def class_weights(self, labels: np.ndarray) -> np.ndarray:
-        """The weight of each training example [N], or, if multi-label, of each label [N, C]."""
+        """Returns the weight of each training example [N] or, if multi-label, each label [N, C]."""
         if self.dataset.multi_label:
             return balanced_label_weights(labels)
         return balanced_weights(labels, len(self.dataset.labels))[labels]
 
     def predictions(self, outputs: Outputs) -> np.ndarray:
-        """Classes [N], scores [N] or, if multi-label, 0 or 1 for each class [N, C]."""
+        """Returns classes [N], scores [N] or, if multi-label, 0 or 1 for each class [N, C]."""
         logits = np.stack(outputs["logits"])  # [N, C]
         if self.dataset.multi_label:
             return (logits > 0).astype(np.int32)
         return logits.argmax(axis=1) if self.dataset.labels else logits[:, 0]
 
     def probabilities(self, outputs: Outputs) -> np.ndarray:
-        """The probability of each class, [N, C]; they are independent if multi-label."""
+        """Returns the probability of each class, [N, C]; independent if multi-label."""
         logits = np.stack(outputs["logits"]).astype(np.float64)  # [N, C]
         return 1 / (1 + np.exp(-logits)) if self.dataset.multi_label else softmax(logits)
 
@@ -129,9 +129,10 @@ class Classification:
         return {**results, "loss": float(np.mean(self._losses(model, labels, outputs)))}
 
     def baseline(self, examples: Examples) -> dict[str, float]:
-        """The metrics of predicting the same for all examples: the most frequent class, the mean
-        score, or, if multi-label, every label that most examples have. Metrics of probabilities
-        are left out."""
+        """Computes the metrics of a constant prediction, without metrics of probabilities.
+
+        It is the most frequent class, mean score or, if multi-label, each label most examples have.
+        """
         labels = self.labels(examples.raw)
         if self.dataset.multi_label:
             guess = (labels.mean(axis=0) > 0.5).astype(np.int32)
@@ -148,14 +149,14 @@ class Classification:
         return {"labels": ",".join(self.dataset.labels)} if custom else {}
 
     def _losses(self, model, labels, outputs):
-        """The loss of each example, [N]."""
+        """Returns the loss of each example, [N]."""
         logits = tf.constant(np.stack(outputs["logits"]))
         return np.asarray(model.example_losses({"logits": logits}, {"label_ids": labels}))
 
     def illustrations(
         self, model: SequenceClassifier, examples: Examples, outputs: Outputs
     ) -> Illustrations:
-        """A plot of the confusion matrix, and a table of the examples with the highest loss."""
+        """Plots the confusion matrix, and makes a table of the examples with the highest loss."""
         rows = [
             (where, text[:SHOWN_CHARACTERS], true, predicted, f"{loss:.3f}")
             for where, true, predicted, loss, text in self._by_loss(model, examples, outputs)
@@ -178,7 +179,7 @@ class Classification:
         examples: Examples,
         outputs: Outputs,
     ) -> list[str]:
-        """Writes the figures of each class, and the mistakes with the highest loss."""
+        """Writes the metrics of each class and the mistakes with the highest loss."""
         paths = []
         if self.dataset.labels:
             report = self._class_report(examples, outputs)
@@ -191,7 +192,7 @@ class Classification:
         return make_class_report(self.dataset.labels, labels, predictions)
 
     def _by_loss(self, model, examples, outputs):
-        """A `Mistake` of every example, right or wrong, the highest loss first."""
+        """Returns a `Mistake` for every example, right or wrong, the highest loss first."""
         raw = examples.raw
         predicted, true = self.predictions(outputs), self.labels(raw)
         losses = self._losses(model, true, outputs)
@@ -207,7 +208,7 @@ class Classification:
         ]
 
     def format(self, prediction: Any) -> str:
-        """A label or a prediction as text: a class, comma-separated classes, or a score."""
+        """Formats a label or a prediction: a class, comma-separated classes, or a score."""
         if not self.dataset.labels:
             return f"{prediction:.4f}"
         if self.dataset.multi_label:
@@ -218,10 +219,9 @@ class Classification:
     def write_predictions(
         self, directory: str, split: str, examples: Examples, outputs: Outputs
     ) -> list[str]:
-        """Writes predictions_SPLIT.tsv, and test_results.tsv as google-research/bert does.
+        """Writes predictions_SPLIT.tsv, and for test google-research/bert's test_results.tsv too.
 
-        The columns of the first: id, text, second and label if there are any, prediction, and
-        the probability of each class.
+        Columns of the first: id, text, second and label if any, prediction, class probabilities.
         """
         raw = examples.raw
         second = any(example.second is not None for example in raw)
@@ -238,7 +238,7 @@ class Classification:
                 cells += [self.format(labels[i])] * labelled + [self.format(predictions[i])]
                 file.write(as_line(cells + [f"{share:.6f}" for share in shares[i] if classes]))
         source = self.dataset.sources.get(split)
-        # The name of a file in --data_dir is relative to it; a file that a flag names is not.
+        # Files found in --data_dir have relative names; files named by a flag have absolute ones.
         is_named = source is not None and source.own and os.path.isabs(source.files[0])
         if source is not None and is_named and source.label is None:
             paths.append(self.write_table(directory, source, outputs))
@@ -250,9 +250,9 @@ class Classification:
         return paths
 
     def write_table(self, directory: str, source: SplitSource, outputs: Outputs) -> str:
-        """Writes NAME_predictions.csv: all columns of a user's file, and what was predicted.
+        """Writes NAME_predictions.csv: all columns of a user's file, and the predictions.
 
-        UTF-8 with a mark at the beginning, by which a spreadsheet program knows the encoding.
+        It is in UTF-8 with a byte order mark, by which spreadsheet programs know the encoding.
         """
         path = source.files[0]
         written = os.path.join(directory, f"{name_of_file(path, '.csv')}_predictions.csv")
@@ -262,7 +262,7 @@ class Classification:
         if self.dataset.labels and not self.dataset.multi_label:
             columns += ["probability", "second_label", "second_probability"]
             shares = self.probabilities(outputs)
-        taken = {name.strip() for name in header}  # as the file is read again
+        taken = {name.strip() for name in header}  # as reading the file again strips names
         for number in range(len(columns)):
             while columns[number] in taken:
                 columns[number] = f"predicted_{columns[number]}"

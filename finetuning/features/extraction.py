@@ -23,18 +23,18 @@ from finetuning.heads import POOLINGS
 from finetuning.inputs import ROW_INPUTS, InputRow, pad_rows
 from tokenization.base import TokenizerInterface
 
-# TensorFlow's own threads leave gaps between small operations, which another batch fills. Of 6,000
-# reviews in batches of 32 on two cores: 5.1 s one batch at a time, 3.8 s two, 3.7 s three.
+# TensorFlow's own threads leave gaps between small operations, which other batches fill. 6,000
+# reviews in batches of 32 on two cores take 5.1 s one batch at a time, 3.8 s with 2, 3.7 s with 3.
 BATCHES_AT_ONCE = 3
 
-# A batch whose size is left open is filled up to this many pieces, padding included: short rows
-# then make matrices as large as long ones do. Of 20,000 reviews, 23 pieces on average, on two cores
-# in batches of 32: 14.8 s; of 1,024 pieces 13.2 s; 2,048 12.7 s; 4,096 12.9 s.
+# Without a batch size, batches are filled up to this many tokens, padding included, so that short
+# rows make matrices as large as long rows do. 20,000 reviews, 23 tokens on average, on two cores
+# take 14.8 s in batches of 32, 13.2 s with 1,024 tokens, 12.7 s with 2,048, 12.9 s with 4,096.
 PIECES_OF_BATCH = 2048
 
-# Batches that are under way have at most this many pieces, padding included, unless one alone has
-# more: memory stays bounded, and long batches leave no gaps: two of 2,048 pieces take 12.7 s where
-# three take 13.2 s. BERT-base needs about 25 MiB for 1,024 pieces.
+# Batches that run at once have at most this many tokens, padding included, unless a single one has
+# more. This bounds memory, and long batches leave no gaps: with two of 2,048 tokens the reviews
+# take 12.7 s, with three 13.2 s. BERT-base needs about 25 MiB for 1,024 tokens.
 PIECES_AT_ONCE = 4096
 
 # Rows are sorted by length within groups whose output has at most this many values (512 MiB),
@@ -45,10 +45,10 @@ MAX_VALUES = 2**27
 def word_vectors(
     encoder: keras.Model, tokenizer: TokenizerInterface, words: Sequence[str]
 ) -> np.ndarray:
-    """The vectors of words out of context: rows of the embedding table, of ALBERT at its width E.
+    """Returns context-free vectors of words, rows of the embedding table: float32 [words, E].
 
-    A word of several tokens has the mean of their vectors, one without is refused. They are float32
-    [words, E].
+    E is the configuration's `embedding_size`. A word of several tokens has the mean of their
+    vectors; a word without tokens raises an `InputError`.
     """
     table = np.asarray(encoder.embeddings.word_embeddings, np.float32)  # [V, E]
     vectors = []
@@ -77,9 +77,9 @@ def extract(
         layers: indices of layers in the order requested, as papers count them: 0 for the embedding
             output, 1 for the first layer, -1 for the last.
         pooling: a key of `finetuning.heads.POOLINGS`, or "none".
-        batch_size: the largest B; None: as many rows as fill a batch of `PIECES_OF_BATCH`.
-        max_values: the most output values to hold in memory, unless one row alone has more.
-        compute: `pooled_layers` as a graph for batches of any length, where the caller keeps one;
+        batch_size: the largest B; None: as many rows as make a batch of `PIECES_OF_BATCH` tokens.
+        max_values: the maximum number of output values in memory, unless one row alone has more.
+        compute: `pooled_layers` as a graph for batches of any length, if the caller keeps one;
             None: a graph is made for each length.
 
     Yields:
@@ -89,7 +89,7 @@ def extract(
 
     @functools.cache
     def graph(length):
-        # Traced here, in the caller's thread: a second thread would trace it once more. A graph
+        # Traced here in the caller's thread, because other threads would trace it again. A graph
         # does not compute the layers above the requested ones.
         spec = dict.fromkeys(ROW_INPUTS, tf.TensorSpec([None, length], tf.int32))
         of_batch = functools.partial(pooled_layers, encoder, layers, pooling)
@@ -98,7 +98,7 @@ def extract(
 
     def prepare(batch):
         longest = len(batch[0].ids)
-        if compute is None:  # lengths are rounded up so that few of them are compiled
+        if compute is None:  # lengths are rounded up so that only a few are compiled
             longest = -(-longest // LENGTH_STEP) * LENGTH_STEP
             longest = min(longest, encoder.config.max_position_embeddings)
         return graph(longest), pad_rows(batch, longest, pad_id)
@@ -113,7 +113,7 @@ def extract(
             features: list[Any] = [None] * len(group)
             batches = _batches(order, [len(row.ids) for row in group], batch_size)
             inputs = (prepare([group[i] for i in indices]) for indices in batches)
-            # A thread for one batch alone would add a tenth to the time of a short text.
+            # A thread for a single batch would add a tenth to the time of a short text.
             outputs = _several_at_once(pool, inputs) if batches[1:] else starmap(_run, inputs)
             for indices, values in zip(batches, outputs, strict=True):
                 for i, value in zip(indices, values, strict=True):
@@ -124,7 +124,7 @@ def extract(
 
 
 def _batches(order, lengths, batch_size):
-    """Cuts the order of rows, the longest first, into batches of `batch_size`, or of tokens."""
+    """Cuts `order`, longest row first, into batches of `batch_size` or `PIECES_OF_BATCH` tokens."""
     batches, start = [], 0
     while start < len(order):
         size = batch_size or max(1, PIECES_OF_BATCH // lengths[order[start]])
@@ -134,9 +134,9 @@ def _batches(order, lengths, batch_size):
 
 
 def _several_at_once(pool, inputs):
-    """Yields the outputs of batches, each with its graph, in order; computes a few batches at once.
+    """Yields the outputs of `inputs`, (graph, batch) pairs, in order; computes several at once.
 
-    Only the next batch is taken beforehand. An error in a thread is raised here.
+    Only the next batch is prepared in advance. An error in a thread is raised here.
     """
     running: collections.deque[tuple[int, Any]] = collections.deque()  # (pieces, future), in order
     for graph, batch in inputs:
@@ -153,7 +153,7 @@ def _run(graph, batch):
 
 
 def _groups(rows, size, every_piece, max_values):
-    """Cuts rows into lists whose features have at most `max_values` values, or into single rows."""
+    """Yields lists of rows whose features have at most `max_values` values, or of a single row."""
     group: list[InputRow] = []
     total = 0
     for row in rows:
@@ -170,7 +170,7 @@ def _groups(rows, size, every_piece, max_values):
 def pooled_layers(
     encoder: keras.Model, layers: Sequence[int], pooling: str, batch: Mapping[str, Any]
 ) -> tf.Tensor:
-    """The features of a batch [B, T], float32 [B, L, H]; with the pooling "none" [B, T, L, H]."""
+    """Computes features of a batch [B, T], float32 [B, L, H]; with pooling "none" [B, T, L, H]."""
     states = run_inside(encoder, batch, call_block=infer_block).hidden_states
     values = tf.stack([tf.cast(states[i], tf.float32) for i in layers], axis=2)  # [B, T, L, H]
     return values if pooling == "none" else POOLINGS[pooling](values, batch["input_mask"])

@@ -15,11 +15,11 @@ from bert_common.atomic_write import atomic_write
 from finetuning.inputs import InputRow
 from tokenization.base import TokenizerInterface
 
-# As google-research/bert extract_features.py.
+# As in google-research/bert extract_features.py.
 DECIMALS = 6
 
-# The file in which TensorBoard's projector looks for the names of the others, and these names'
-# ends.
+# The file in which TensorBoard's projector looks for the names of the other files, and the endings
+# of these names.
 PROJECTOR_FILE = "projector_config.pbtxt"
 VECTORS, LABELS = ".vectors.tsv", ".labels.tsv"
 
@@ -31,7 +31,7 @@ def write_json_lines(
     layers: Sequence[int],
     tokenizer: TokenizerInterface,
 ) -> None:
-    """Writes one JSON object a row, of features [T, L, H], as google-research/bert's script.
+    """Writes one JSON object per row, of features [T, L, H], as google-research/bert's script does.
 
     {"linex_index": 0, "features": [{"token": "[CLS]", "layers": [{"index": -1, "values": [...]},
     ...]}, ...]}
@@ -45,7 +45,7 @@ def write_json_lines(
 
 
 def json_line(number: int, tokens: Sequence[str], values: np.ndarray, layers: Sequence[int]) -> str:
-    """Formats the line of one row, whose values are [T, L, H]."""
+    """Formats the line of one row, with values [T, L, H]."""
     # Equal to Python's round() of each value: a float32 times a million is exact in float64.
     values = np.round(values.astype(np.float64), DECIMALS).tolist()
     features = [
@@ -96,14 +96,14 @@ def write_arrays(
 def write_projector(
     directory: str, name: str, vectors: Iterable[np.ndarray], labels: Iterable[str]
 ) -> None:
-    """Writes vectors [N, H] for TensorBoard's projector, beside those that the folder has.
+    """Writes vectors [N, H] for TensorBoard's projector, in addition to the vectors in the folder.
 
     White space in their labels becomes single spaces.
 
     Args:
         directory: an existing folder, for `tensorboard --logdir`.
-        name: what TensorBoard calls them; of letters, digits, "-" and "_". Others of this name are
-            replaced.
+        name: the vectors' name in TensorBoard, of letters, digits, "-" and "_". Other vectors with
+            this name are replaced.
     """
     lines = ("\t".join(f"{value:.7g}" for value in vector) for vector in vectors)
     # A blank line would be skipped, and all labels after it would belong to other vectors.

@@ -1,6 +1,6 @@
 """Reads and encodes multiple-choice questions, from RACE or from JSON lines.
 
-Shapes: B batch, C options, T pieces of a row.
+Shapes: B batch, C options, T tokens of a row.
 """
 
 import dataclasses
@@ -18,11 +18,10 @@ from finetuning.inputs import Batch, InputRow, encode_groups, pad_rows
 from finetuning.tables import check_object, json_field, read_lines, shortened
 from tokenization.base import TokenizerInterface
 
-# The folders of each of RACE's splits: the examinations of middle and of high schools.
+# The folders of each split of RACE: the examinations of middle and high schools.
 RACE_LEVELS = ("middle", "high")
 
-# A file with all articles of such a folder, an object a line: the form that
-# google-research/albert reads.
+# A file with all articles of such a folder, one object per line; google-research/albert reads it.
 RACE_LINES = "all.txt"
 
 # [CLS] context [SEP] question with option [SEP]
@@ -42,10 +41,10 @@ class ChoiceQuestion(NamedTuple):
 
 
 class EncodedChoiceQuestion(NamedTuple):
-    """A question as pieces; questions about the same text share its array."""
+    """A tokenized question; questions about the same text share its array."""
 
     context_ids: np.ndarray  # [pieces] int32
-    pairs: list[np.ndarray]  # for each option question and option, [pieces] int32
+    pairs: list[np.ndarray]  # question and option for each option, [pieces] int32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +55,7 @@ class ChoiceDataset:
 
     @property
     def splits(self) -> dict[str, bool]:
-        """Each split -> whether its answers are known."""
+        """Maps each split to whether its answers are known."""
         return {
             split: all(choice.label is not None for choice in choices)
             for split, choices in self.questions.items()
@@ -66,18 +65,18 @@ class ChoiceDataset:
 def read_dataset_split(
     dataset: ChoiceDataset, split: str, data_dir: str | None
 ) -> tuple[list[ChoiceQuestion], dict[str, int]]:
-    """The questions of a split; none is left out."""
+    """Returns the questions of a split; none is left out."""
     return dataset.questions[split], {}
 
 
 def read_race(
     data_dir: str, split: str, levels: Sequence[str] = RACE_LEVELS
 ) -> list[ChoiceQuestion]:
-    """Reads a split of RACE: a folder for each level, with a .txt file for each article.
+    """Reads a split of RACE, which has a folder for each level with a .txt file for each article.
 
-    If the folder has a file all.txt, that holds all articles of the level, one a line. `data_dir`
-    holds train, dev, test, or a folder RACE with them. The questions are in the order of the files'
-    names, or of the lines.
+    If a level's folder has a file all.txt, it holds all articles of the level, one per line.
+    `data_dir` holds the folders train, dev and test, or a folder RACE with them. The questions are
+    in the order of the file names, or of the lines.
     """
     folder = find_race(data_dir, split)
     if folder is None:
@@ -101,7 +100,7 @@ def read_race(
 
 
 def find_race(data_dir: str, split: str) -> str | None:
-    """The folder of a split of RACE, or None."""
+    """Returns the folder of a split of RACE, or None."""
     return next(filter(os.path.isdir, _race_folders(data_dir, split)), None)
 
 
@@ -110,13 +109,13 @@ def _race_folders(data_dir, split):
 
 
 def _race_lines(path):
-    """The questions about all articles of a file."""
+    """Yields the questions about all articles of a file."""
     for where, name, entry in _named_objects(path):
         yield from _race_article(entry, where, name)
 
 
 def _race_article(entry, where, name):
-    """The questions about an article, a JSON object; they are named after it, NAME-NUMBER."""
+    """Yields the questions about an article, a JSON object; their ids are NAME-NUMBER."""
     article = json_field(entry, "article", str, where)
     lists = [json_field(entry, key, list, where) for key in ("questions", "options", "answers")]
     if len({len(values) for values in lists}) != 1:
@@ -132,8 +131,8 @@ def _race_article(entry, where, name):
 def read_choices(path: str) -> list[ChoiceQuestion]:
     """Reads JSON lines: objects with context, question, options and, if known, label.
 
-    A label is the number of an option from 0, or its letter from A. An object may have an id,
-    otherwise it is named after its line.
+    A label is the number of an option from 0, or its letter from A. A question without an id is
+    named after its line.
     """
     choices = []
     for where, name, entry in _named_objects(path):
@@ -144,20 +143,20 @@ def read_choices(path: str) -> list[ChoiceQuestion]:
 
 
 def _named_objects(path):
-    """The place, the name and the JSON object of each line, except for a blank one at the end."""
+    """Yields the place, the name and the JSON object of each line, except for a blank last line."""
     lines = list(read_lines(path))
     if lines[1:] and not lines[-1][1].strip():
         lines.pop()
     for number, (where, line) in enumerate(lines, 1):
         entry = read_json(line, where)
         check_object(entry, where)
-        # null is none: a table in which other rows have one is written so.
+        # null means no id: tables in which only other rows have an id are written so.
         name = number if entry.get("id") is None else entry["id"]
         yield where, str(name), entry
 
 
 def _choice(name, context, question, options, label, where):
-    """Checks the parts of a `ChoiceQuestion`, and makes it."""
+    """Checks the parts of a `ChoiceQuestion` and makes it."""
     texts = [question, *(options if isinstance(options, list) else [None])]
     if not all(isinstance(text, str) for text in texts) or len(texts) < 3:
         raise InputError(
@@ -176,7 +175,7 @@ def _choice(name, context, question, options, label, where):
 
 
 def _check_option_counts(choices, where):
-    """Returns the questions, all of which must have the same number of options."""
+    """Returns the questions; raises an `InputError` if their numbers of options differ."""
     counts = sorted({len(choice.options) for choice in choices})
     if len(counts) != 1:
         raise InputError(
@@ -187,16 +186,16 @@ def _check_option_counts(choices, where):
 
 
 def fill_in(question: str, option: str) -> str:
-    """Puts an option into its question's blank "_", or after it, as google-research/albert."""
+    """Puts an option into its question's blank "_" or behind it, as google-research/albert does."""
     return question.replace("_", option) if "_" in question else f"{question} {option}"
 
 
 def encode_choices(
     tokenizer: TokenizerInterface, choices: Sequence[ChoiceQuestion], max_qa_length: int
 ) -> list[EncodedChoiceQuestion]:
-    """Tokenizes questions and options, and each text, whose questions are neighbours, once.
+    """Tokenizes questions and options, and a text once for consecutive questions about it.
 
-    `max_qa_length` are the most pieces of question and option, which are cut at the beginning.
+    Question and option together are cut at the beginning to `max_qa_length` tokens.
     """
     groups = [list(group) for _, group in itertools.groupby(choices, lambda choice: choice.context)]
     return encode_groups(_encode_task, groups, max_qa_length, tokenizer)
@@ -217,7 +216,7 @@ def _encode_task(plan, tokenizer, number):
 def make_rows(
     tokenizer: TokenizerInterface, encoded: EncodedChoiceQuestion, max_seq_length: int
 ) -> list[InputRow]:
-    """Makes a row for each option of a question, as google-research/albert race_utils.py.
+    """Makes a row for each option of a question, as google-research/albert race_utils.py does.
 
     A context that is too long is cut at the end.
     """
@@ -240,7 +239,7 @@ def check_lengths(max_seq_length: int, max_qa_length: int) -> None:
 
 
 def pad_choices(examples: Sequence[Sequence[InputRow]], length: int, pad_id: int) -> Batch:
-    """Pads B questions of C rows into a batch, as `pad_rows`, but int32 [B, C, length]."""
+    """Pads B questions of C rows into a batch like `pad_rows`, but int32 [B, C, length]."""
     batch = pad_rows([row for rows in examples for row in rows], length, pad_id)  # [B * C, T]
     return {
         name: value.reshape(len(examples), -1, length)  # [B * C, T] -> [B, C, T]

@@ -1,7 +1,7 @@
 """A head for BERT or ALBERT that chooses between options.
 
-As google-research/albert race_utils.py: the classifier's head computes one score for every option,
-and the softmax is over the options.
+As in google-research/albert race_utils.py, the classifier's head computes one score per option, and
+the softmax is over the options.
 
 Shapes: B batch, C options, T tokens, H hidden.
 """
@@ -56,10 +56,10 @@ class MultipleChoiceModel(heads.HeadModel):
         training: bool | None = None,
         run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
-        """Runs the encoder on its inputs [B, C, T], a row for every option, and the head.
+        """Runs the encoder on its inputs [B, C, T], one row per option, and the head.
 
         Returns:
-            "logits" [B, C] in float32 at least.
+            "logits" [B, C] in at least float32.
         """
         options, length = ops.shape(inputs["input_ids"])[1:]
         rows = {
@@ -67,7 +67,7 @@ class MultipleChoiceModel(heads.HeadModel):
             for name in ROW_INPUTS
             if name in inputs
         }
-        # The head reads nothing but [CLS], so the last block runs at that position alone.
+        # The head reads only [CLS], so the last block runs only at that position.
         first = ops.zeros_like(rows["input_ids"][:, :1])  # [B * C, 1]
         encoded = self.encoder(rows, training=training, positions=first, run_block=run_block)
         logits = self.head(encoded["pooled_output"], training=training)  # [B * C, 1]
@@ -80,5 +80,5 @@ class MultipleChoiceModel(heads.HeadModel):
 def from_settings(
     encoder: keras.Model, settings: Mapping[str, Any]
 ) -> tuple[MultipleChoiceModel, tuple[str, ...]]:
-    """The model that a folder's settings describe, with random weights; it has no labels."""
+    """Returns the model that a folder's settings describe, with random weights, and no labels."""
     return MultipleChoiceModel(encoder), ()

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def make_task(
     loaded: "LoadedModel", tokenizer: TokenizerInterface, max_length: int
 ) -> MultipleChoice:
-    """The task of a `LoadedModel`, for texts instead of a data set."""
-    # A folder of transformers has the usual length, which a short model has no room for.
+    """Makes the task of a `LoadedModel`, for texts instead of a data set."""
+    # A folder of transformers has the default length, which may be too long for a short model.
     longest = min(loaded.settings["max_qa_length"], max_length - SPECIALS)
     return MultipleChoice(ChoiceDataset({}), tokenizer, max_length, longest)
 
 
 def read_input(task: MultipleChoice, name: str, value: Any) -> ChoiceQuestion:
-    """The raw example of what a user gives; TypeError or ValueError if it is of another form."""
+    """Converts a user's input to a raw example; raises TypeError or ValueError if malformed."""
     question, context, options = check_members(value)
     options = check_strings(*check_members(options))
     if len(options) < 2:
@@ -33,7 +33,7 @@ def read_input(task: MultipleChoice, name: str, value: Any) -> ChoiceQuestion:
 
 
 def read_outputs(task: MultipleChoice, examples: Examples, outputs: Outputs) -> list[Chosen]:
-    """Turns the model's outputs into results, one for each text."""
+    """Turns the model's outputs into results, one for each question."""
     found_of_all = []
     for question, shares in zip(examples.raw, probabilities(outputs), strict=True):
         best = int(shares.argmax())

@@ -1,6 +1,6 @@
-"""Signatures of a model that chooses between options.
+"""Makes the signatures of a model that chooses between options.
 
-Shapes: B questions, C options, T pieces of a row.
+Shapes: B questions, C options, T tokens of a row.
 """
 
 from typing import TYPE_CHECKING
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def signatures(loaded: "LoadedModel") -> Signatures:
-    """The `Signatures` of a `LoadedModel` whose task is "multiple_choice"."""
+    """Makes the `Signatures` of a `LoadedModel` whose task is "multiple_choice"."""
     model, tokenizer, max_length = loaded.model, loaded.tokenizer, longest_row(loaded)
-    assert tokenizer is not None  # the export takes no fine-tuned model without
+    assert tokenizer is not None  # the export refuses a fine-tuned model without one
     max_qa_length = min(loaded.settings["max_qa_length"], max_length - SPECIALS)
 
     def compute(batch):
@@ -61,14 +61,14 @@ def signatures(loaded: "LoadedModel") -> Signatures:
 
 
 def _rows(texts, contexts, pairs):
-    """[CLS] context [SEP] question with option [SEP], the last even if the question is empty."""
+    """Makes rows [CLS] context [SEP] question with option [SEP]; always adds the last [SEP]."""
     rows = texts.join(contexts)
     ends = tf.fill([pairs.nrows(), 1], texts.sep)
     return Rows(tf.concat([rows.ids, pairs, ends], axis=1), rows.first_lengths)
 
 
 def _choices(logits):
-    """A dict: "probabilities" [B, C] and "choice", the number of the most probable option [B]."""
+    """Returns "probabilities" [B, C] and "choice", the index of the most probable option [B]."""
     return {
         "probabilities": tf.nn.softmax(logits),
         "choice": tf.argmax(logits, axis=-1, output_type=tf.int32),
@@ -76,9 +76,9 @@ def _choices(logits):
 
 
 def fill_in(question: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
-    """Puts options [B, C] into their questions' [B] blanks "_", or after them: string [B, C].
+    """Puts options [B, C] into the blanks "_" of questions [B], or behind them: string [B, C].
 
-    As `finetuning.multiple_choice.data.fill_in`.
+    The graph form of `finetuning.multiple_choice.data.fill_in`.
     """
     blanks = tf.strings.split(question, "_")  # [B, (parts)]
     owners = tf.repeat(tf.range(tf.size(question)), tf.shape(options)[1])  # [B * C]

@@ -1,4 +1,4 @@
-"""The task of multiple-choice questions.
+"""Implements the task of multiple-choice questions.
 
 Shapes: N questions, C options.
 """
@@ -29,7 +29,7 @@ from finetuning.multiple_choice.data import (
 from finetuning.multiple_choice.head import MultipleChoiceModel
 from tokenization.base import TokenizerInterface
 
-# How many of the questions with the least probable true option TensorBoard shows.
+# The maximum number of wrongly answered questions that TensorBoard shows.
 SHOWN_MISTAKES = 10
 
 
@@ -39,8 +39,8 @@ class MultipleChoice(NothingMore):
 
     dataset: ChoiceDataset
     tokenizer: TokenizerInterface  # the model's
-    max_length: int  # the most pieces of a row
-    max_qa_length: int  # the most pieces of question and option
+    max_length: int  # the maximum number of tokens in a row
+    max_qa_length: int  # the maximum number of tokens in a question with an option
     dropout: float = DROPOUT  # the rate of dropout before the head
 
     best_by = ("eval_accuracy", True)
@@ -56,7 +56,7 @@ class MultipleChoice(NothingMore):
         return MultipleChoiceModel(encoder, dropout=self.dropout)
 
     def encode(self, raw: Sequence[ChoiceQuestion], training: bool) -> Examples:
-        """Encodes `data.ChoiceQuestion`s, for training as for evaluation."""
+        """Encodes `data.ChoiceQuestion`s, for training and evaluation alike."""
         encoded = encode_choices(self.tokenizer, raw, self.max_qa_length)
         known = np.array([choice.label is not None for choice in raw], np.float32)
         labels = labels_of(raw)
@@ -82,14 +82,14 @@ class MultipleChoice(NothingMore):
         return {"accuracy": float(np.mean(correct)), "loss": float(np.mean(losses))}
 
     def baseline(self, examples: Examples) -> dict[str, float]:
-        """The accuracy of always choosing the option that is most often correct."""
+        """Computes the accuracy of always choosing the option that is most often correct."""
         labels = labels_of(examples.raw)
         return {"accuracy": float(np.mean(labels == np.bincount(labels).argmax()))}
 
     def illustrations(
         self, model: MultipleChoiceModel, examples: Examples, outputs: Outputs
     ) -> Illustrations:
-        """A table of wrong answers, those first whose true option is the least probable."""
+        """Makes a table of wrong answers, sorted by the probability of the true option."""
         labels, shares = labels_of(examples.raw), probabilities(outputs)
         of_true = shares[np.arange(len(labels)), labels]  # [N]
         rows = []
@@ -122,16 +122,16 @@ class MultipleChoice(NothingMore):
 
 
 def labels_of(choices: Sequence[ChoiceQuestion]) -> np.ndarray:
-    """The index of each question's correct option, [N] int32; 0 where it is unknown."""
+    """Returns the index of each question's correct option, [N] int32; 0 if unknown."""
     return np.array([choice.label or 0 for choice in choices], np.int32)
 
 
 def probabilities(outputs: Outputs) -> np.ndarray:
-    """The probability of each option, [N, C]."""
+    """Computes the probability of each option, [N, C]."""
     return softmax(np.stack(outputs["logits"]).astype(np.float64))
 
 
 def letter(number: int | np.integer) -> str:
-    """The name of an option: 0 -> A, 25 -> Z, 26 -> AA, 27 -> AB, and so on, as of columns."""
+    """Names an option as spreadsheets name columns: 0 -> A, 25 -> Z, 26 -> AA, 27 -> AB, etc."""
     before, last = divmod(int(number), 26)
     return (letter(before - 1) if before else "") + chr(ord("A") + last)

@@ -10,7 +10,7 @@ from tokenization.tf_graph.tables import Table
 
 
 class Characters:
-    """The characters of texts, string [B], with those that are visible."""
+    """The characters of texts, string [B], and which of them are visible."""
 
     def __init__(self, texts: tf.Tensor) -> None:
         self.rows = tf.strings.unicode_decode(texts, "UTF-8")  # [B, (characters)]
@@ -18,22 +18,22 @@ class Characters:
         self._visible = tf.where(visible)[:, 0]
 
     def strip(self, begins: tf.Tensor, ends: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Spans, int64 [B, K] each, without white space at their ends; all of it leaves none.
+        """Strips the white space at both ends of spans, int64 [B, K] each.
 
         Returns:
-            Their first characters and ends, int64 [B, K], and whether anything is left.
+            The first characters and ends, int64 [B, K], and whether anything is left of each span.
         """
         starts = self.rows.row_starts()[:, tf.newaxis]  # [B, 1]
         shape = tf.shape(begins)
         first = tf.searchsorted(self._visible, tf.reshape(begins + starts, [-1]), "left", tf.int64)
         after = tf.searchsorted(self._visible, tf.reshape(ends + starts, [-1]), "left", tf.int64)
-        visible = tf.concat([self._visible, [0]], axis=0)  # nothing may be read beyond the last
+        visible = tf.concat([self._visible, [0]], axis=0)  # an index may be one past the last
         begins = tf.reshape(tf.gather(visible, first), shape) - starts
         ends = tf.reshape(tf.gather(visible, tf.maximum(after - 1, 0)), shape) + 1 - starts
         return begins, ends, tf.reshape(after > first, shape)
 
     def cut(self, begins: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
-        """The texts from `begins` to `ends`, int64 [B, K] each: string [B, K]."""
+        """Returns the texts from `begins` to `ends`, int64 [B, K] each: string [B, K]."""
         shape, starts = tf.shape(begins), self.rows.row_starts()[:, tf.newaxis]
         places = tf.ragged.range(
             tf.reshape(begins + starts, [-1]), tf.reshape(ends + starts, [-1])

@@ -1,6 +1,6 @@
 """Runs a model in a graph on any number of rows of any length.
 
-Shapes: B rows, R rows of a chunk, T pieces of a row.
+Shapes: B rows, R rows of a chunk, T tokens of a row.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,13 +12,13 @@ import tensorflow as tf
 from finetuning.inputs import ROW_INPUTS
 
 # Weights of at most this many bytes are constants of the graph: TensorFlow then packs them once
-# instead of at every call (BERT-base, 32 rows of 32 pieces, two cores: 0.64 s instead of 0.94 s).
-# A graph holds less than 2 GiB; above this, weights are variables.
+# instead of at every call (BERT-base, 32 rows of 32 tokens, two cores: 0.64 s instead of 0.94 s).
+# Larger weights are variables, because a graph holds less than 2 GiB.
 MOST_CONSTANT_BYTES = 3 << 29
 
-# Rows are sorted by length and run in chunks of at most this many pieces, padding included: memory
-# stays bounded, and short rows are not padded to the longest one. BERT-base needs about 100 MiB for
-# a chunk.
+# Rows are sorted by length and run in chunks of at most this many tokens, padding included, so that
+# memory is bounded and short rows are not padded to the longest one. BERT-base needs about 100 MiB
+# for a chunk.
 CHUNK_PIECES = 4096
 
 
@@ -29,20 +29,20 @@ class Rows(NamedTuple):
     """Rows of the encoder's input: [CLS] A [SEP], or [CLS] A [SEP] B [SEP]."""
 
     ids: tf.RaggedTensor  # int32 RaggedTensor [B, (T)]
-    first_lengths: tf.Tensor  # int64 [B]: how many of a row's pieces have segment 0
+    first_lengths: tf.Tensor  # int64 [B]: the number of a row's tokens in segment 0
 
 
 class ServedModel:
-    """A model whose graph knows neither the number of rows nor their length.
+    """A model with a graph for any number of rows of any length.
 
     Args:
         compute: a function of a batch, a dict of int32 [B, T], to a dict of tensors [B, ...].
         pad_id: the id of padding.
-        token_outputs: the names of those that are [B, T, ...].
+        token_outputs: the names of the outputs that are [B, T, ...].
 
     Attributes:
         run: the function `compute` as a graph, whose inputs are `ROW_INPUTS`.
-        weights: what a module must hold to be saved with it, empty if the weights are constants.
+        weights: what a module must hold to be saved with it; empty if the weights are constants.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class ServedModel:
     def with_weights(
         self, compute: Callable[[], Computed], used: Iterable[keras.Variable] | None = None
     ) -> Computed:
-        """Calls a function in a graph of which weights are constants, unless they are too large.
+        """Calls `compute` in a graph with the weights as constants, unless they are too large.
 
-        `used` are the variables that it reads; None for all.
+        `used` are the variables that `compute` reads; None for all.
         """
         used = None if used is None else {id(weight) for weight in used}
         constants = [
@@ -82,7 +82,7 @@ class ServedModel:
             return compute()
 
     def from_rows(self, rows: Rows) -> dict[str, tf.Tensor]:
-        """The outputs for `Rows`, in their order, each [B, ...]; padding of tokens is 0."""
+        """Returns the outputs for `rows`, in order, each [B, ...]; pads token outputs with 0."""
         lengths = rows.ids.row_lengths()  # [B]
         count, longest = tf.size(lengths), tf.reduce_max(lengths)
         longest = tf.maximum(tf.cast(longest, tf.int32), 1)
@@ -107,7 +107,7 @@ class ServedModel:
                 arrays = {**arrays, name: arrays[name].write(number, output)}
             return start + size, number + 1, arrays
 
-        # Once at least, as without any rows the outputs would have no shape.
+        # Runs at least once, because without rows the outputs would have no shape.
         _, _, arrays = tf.while_loop(
             lambda start, number, arrays: (start < count) | (number == 0),
             step,
@@ -118,7 +118,7 @@ class ServedModel:
         return {name: tf.gather(array.concat(), places) for name, array in arrays.items()}
 
     def _batch(self, rows, chosen, length):
-        """Pads some of the rows: a dict of int32 [R, T]."""
+        """Pads the chosen rows into a batch, a dict of int32 [R, T]."""
         ids = tf.gather(rows.ids, chosen)  # [R, (T)]
         places = tf.range(length, dtype=tf.int64)[tf.newaxis]  # [1, T]
         inside = places < ids.row_lengths()[:, tf.newaxis]  # [R, T]

@@ -1,6 +1,6 @@
-"""What the signatures of all tasks share.
+"""Provides what the signatures of all tasks share.
 
-Shapes: B rows, T pieces of a row.
+Shapes: B rows, T tokens of a row.
 """
 
 from collections.abc import Callable
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 class Signatures(NamedTuple):
-    """The functions of a SavedModel, with what they need to be saved."""
+    """The functions of a SavedModel, and what must be saved with them."""
 
     functions: dict[str, Any]  # name of the signature -> tf.function
     served: ServedModel  # the `ServedModel` that they run
     texts: "TextRows | None"  # what they encode texts with; None without a tokenizer
-    # From the inputs of "ids" to its outputs, by the model itself; None: the `compute` of `served`.
+    # Computes the outputs of "ids" from its inputs with the model itself; None: `served.compute`.
     compute: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]] | None = None
 
 
 def longest_row(loaded: "LoadedModel") -> int:
-    """The most pieces of a row that a `LoadedModel` takes.
+    """Returns the maximum number of tokens in a row of a `LoadedModel`.
 
-    A fine-tuned model's folder records its rows' length; a pre-trained one the positions that were
-    trained.
+    A fine-tuned model's folder records the length of its rows; a pre-trained model's folder records
+    the number of trained positions.
     """
     most = loaded.config.max_position_embeddings
     recorded = loaded.settings.get("max_seq_length") or loaded.trained_positions
@@ -38,12 +38,12 @@ def longest_row(loaded: "LoadedModel") -> int:
 
 
 def inputs(dtype: tf.DType, rank: int, *names: str) -> list[tf.TensorSpec]:
-    """The input signature of tensors with these names, all dimensions of unknown length."""
+    """Returns the input signature of named tensors whose dimensions all have unknown length."""
     return [tf.TensorSpec([None] * rank, dtype, name=name) for name in names]
 
 
 def ids_signature(served: ServedModel) -> Any:
-    """The function from `ROW_INPUTS`, int32 [B, T] each, to the outputs of a `ServedModel`."""
+    """Makes the function from `ROW_INPUTS`, int32 [B, T] each, to a `ServedModel`'s outputs."""
 
     @tf.function(input_signature=inputs(tf.int32, 2, *ROW_INPUTS), autograph=False)
     def ids(input_ids, input_mask, segment_ids):
