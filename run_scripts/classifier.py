@@ -169,7 +169,7 @@ FILE_FLAGS = {"data_file": "data", "train_file": "train", "dev_file": "dev", "te
 
 
 def check_own_files(values: ClassifierFlags) -> dict[str, Any]:
-    """Checks the flags that name files; prints and returns values of other flags found in them."""
+    """Checks the flags that name files; prints and returns what they imply for flags not given."""
     files = own_files(values)
     if not files and not values.predict_file:
         if not values.data_dir:
@@ -215,7 +215,7 @@ def check_named(path: str, values: ClassifierFlags) -> None:
 
 
 def lacks_column(path: str, name: str | None, values: ClassifierFlags) -> bool:
-    """Returns True if a file certainly lacks a column; numbers and nested keys may be in it."""
+    """Returns True if a file certainly lacks a column; numbers and nested keys count as present."""
     may_have = not name or name.isdecimal() or "." in name
     return not may_have and name not in column_names(path, values.encoding)
 

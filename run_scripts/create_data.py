@@ -281,7 +281,7 @@ def run_passes(
 def warn_of_unknown_pieces(
     plan: WorkPlan, tokenizer: Tokenizer, statistics: CorpusStatistics, when: str = ""
 ) -> None:
-    """Warns if much of the text is [UNK], by its `CorpusStatistics`, and quotes such words."""
+    """Warns if its `CorpusStatistics` say that much of the text is [UNK], and quotes such words."""
     counter = UnknownCounter(tokenizer)
     if counter.describe_share(statistics.unknown_pieces, statistics.pieces):
         for documents in map(read_chunk_text, plan.chunks):

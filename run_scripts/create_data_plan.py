@@ -97,7 +97,7 @@ def unpack_once(source: Source, plain: str) -> InputFile:
     A JSON file beside the plain text has its size and how many rows of the source were left out.
     """
     marker = f"{plain}.json"
-    # Tasks that start together wait for the first; what a killed one left would take up space.
+    # Tasks that start together wait for the first. Partial files of killed ones take up space.
     with locked(os.path.dirname(plain), "unpack", wait=True):
         try:
             with open(marker, encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Checks the flags and files of a pre-training before TensorFlow is started."""
+"""Checks the flags and files of a pre-training run before TensorFlow is started."""
 
 import dataclasses
 import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingJob:
-    """A pre-training as its flags define it, checked as far as possible without TensorFlow."""
+    """A pre-training run as its flags define it, checked as far as possible without TensorFlow."""
 
     flags: PretrainFlags  # with every default resolved
     model: GivenModel  # the model that the flags name
@@ -144,7 +144,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
 
 
 def note_unused_rows(config: EncoderConfig, tokenizer: Tokenizer) -> None:
-    """Prints a note if more rows of the embedding table than padding have no token."""
+    """Prints a note if more rows of the embedding table have no token than padding explains."""
     unused = config.vocab_size - tokenizer.vocab_size
     if unused > PADDING_ROWS:
         print(

@@ -36,10 +36,10 @@ shared = functools.partial(redeclare, FinetuneFlags)
 @dataclasses.dataclass(frozen=True)
 class RaceFlags(TeacherFlags, FinetuneFlags):
     """Fine-tunes BERT, ALBERT or ELECTRA to answer multiple-choice questions: RACE, or your files.
-    Without --do_train, --do_eval and --do_predict, the program trains and evaluates.
 
-    To evaluate or predict after training, give --do_eval or --do_predict, --data_dir and the
-    --output_dir of the training run."""
+    Without --do_train, --do_eval and --do_predict, the program trains and evaluates. To evaluate or
+    predict after training, give --do_eval or --do_predict, --data_dir and the --output_dir of the
+    training run."""
 
     EXAMPLE = (
         "--data_dir=data/RACE --output_dir=output/race "
@@ -110,7 +110,7 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
 
     @classmethod
     def as_meant(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Trains and evaluates if no flag says what to do; moves values to flags' usual names."""
+        """Turns on training and evaluation if no flag says what to do; resolves flags' aliases."""
         values = super().as_meant(given)
         if values["do_train"] is values["do_eval"] is values["do_predict"] is None:
             values |= {"do_train": True, "do_eval": True}

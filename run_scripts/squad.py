@@ -42,11 +42,11 @@ shared = functools.partial(redeclare, FinetuneFlags)
 
 @dataclasses.dataclass(frozen=True)
 class SquadFlags(TeacherFlags, FinetuneFlags):
-    """Fine-tunes BERT, ALBERT or ELECTRA to answer questions with a span of a text: SQuAD 1.1 and
-    2.0, KorQuAD 1.0, KLUE-MRC, or your own files in the same format.
+    """Fine-tunes BERT, ALBERT or ELECTRA to answer questions with a span of a text.
 
-    To answer questions after training, give --do_predict, --predict_file and the --output_dir of
-    the training run."""
+    The data is SQuAD 1.1 or 2.0, KorQuAD 1.0, KLUE-MRC, or your own files in the same format. To
+    answer questions after training, give --do_predict, --predict_file and the --output_dir of the
+    training run."""
 
     EXAMPLE = (
         "--task_name=korquad --train_file=data/KorQuAD_v1.0_train.json "

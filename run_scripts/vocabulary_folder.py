@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # The key in report.json of everything that determines the vocabulary.
 KEY = "made_from"
 
-# Flags that do not affect the vocabulary, or that are recorded by their meaning below.
+# Flags that do not affect the vocabulary, or whose effect is recorded instead.
 _NOT_DECIDING = (
     "input_file", "input_format", "output_dir", "num_threads", "analyser", "compare", "text",
     "overwrite",

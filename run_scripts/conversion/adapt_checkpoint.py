@@ -175,7 +175,7 @@ def check_flags(values: AdaptFlags) -> None:
 
 
 def check_positions(values: AdaptFlags, config: EncoderConfig, trained: int | None) -> None:
-    """Raises an `InputError` if a number of positions changes nothing or is below the model's.
+    """Raises an `InputError` if the number of positions changes nothing or is below the model's.
 
     `trained` is how many of the model's positions were trained; None if unknown.
     """

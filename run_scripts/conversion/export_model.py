@@ -171,7 +171,7 @@ def export_model(values: ExportFlags) -> None:
 
 
 def read_options(values: ExportFlags, form: Format) -> dict[str, Any]:
-    """Returns a format's `export` arguments by name; an `InputError` for other formats' flags."""
+    """Returns `export`'s arguments by name; raises an `InputError` for flags of other formats."""
     for name in {name for other in FORMATS.values() for name in other.options}:
         if getattr(values, name) is not None and name not in form.options:
             takers = [key for key, other in FORMATS.items() if name in other.options]

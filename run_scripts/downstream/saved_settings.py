@@ -78,7 +78,7 @@ def _inherited(given, model, task):
     if not (names and model.checkpoint):
         return {}
     if task.transformers.makes_vectors and isinstance(given.pooling, PerModel):
-        read_sentence_modules(model.checkpoint_folder.path)  # raises it
+        read_sentence_modules(model.checkpoint_folder.path)  # raises the error
     if model.checkpoint_folder.task != task.name:
         return {}
     path, saved = model.checkpoint_folder.record[0], model.checkpoint_folder.settings

@@ -224,7 +224,7 @@ class FineTuning:
     stages: list[dict[str, Any]]
 
     def run(self) -> dict[str, Any] | None:
-        """Trains, evaluates, predicts, exports; returns the results, or None after a signal."""
+        """Trains, evaluates, predicts and exports; returns the results, or None after a signal."""
         flags, session = self.job.flags, self.session
         session.check_flags(self.job)
         session.check_agreement(
@@ -343,7 +343,7 @@ class FineTuning:
         flags, session = self.job.flags, self.session
         split = split_to_predict(flags, self.task.dataset.splits)
         examples, boundaries = self.examples[split], self.boundaries[split]
-        if split == "train" and flags.do_train:  # were encoded with answers, in other windows
+        if split == "train" and flags.do_train:  # was encoded for training, in other windows
             examples = self.task.encode(examples.raw, training=False)
             boundaries = boundaries_of_splits(self.job, self.task, {split: examples})[split]
         predicted = outputs.get(split) or predictor(examples, flags.predict_batch_size, boundaries)

@@ -13,8 +13,8 @@ class Layout:
     All costs grow in proportion to the text, as docs/planning.md checks on 158 MB.
     """
 
-    # Records of one pass over a megabyte (10^6 bytes) of text. With next sentences, a pass has more
-    # tokens than the text because half of all second segments come from elsewhere.
+    # Records of one pass over a megabyte (10^6 bytes) of text. With next-sentence pairs, a pass has
+    # more tokens than the text because half of all second segments come from elsewhere.
     rows_per_megabyte: float
     row_bytes: float  # of a record in its file, not compressed
     gzip_row_bytes: float  # with --compression=GZIP
@@ -26,7 +26,7 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class TextStatistics:
-    """What text and tokenizer determine; the text's proportions are assumed to stay the same."""
+    """Statistics of text and tokenizer, whose proportions are assumed to stay the same."""
 
     sentences_per_megabyte: float
     bytes_per_piece: float

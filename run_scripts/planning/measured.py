@@ -2,17 +2,17 @@
 
 The text has 24.0 MB (8,513 documents, 174,215 sentences, 5,320,997 tokens), one sentence per line,
 and its vocabulary of 32,000 tokens was learned from it with kiwipiepy. Seconds are user and system
-time of all processes together, on two cores of an Intel Xeon that other programs also used, which
-takes longer than on a quiet machine. Packed next sentences are means of two runs (15.7 s and 16.3 s
-at 128, 15.1 s and 15.4 s at 512), the others are single runs, some at a higher load. Text in other
-scripts has other proportions; a run of create_pretraining_data.py on some megabytes of such text
+time of all processes together, on two cores of an Intel Xeon that other programs also used, so they
+are longer than on a quiet machine. Packed next-sentence pairs have means of two runs (15.7 s and
+16.3 s at 128, 15.1 s and 15.4 s at 512); the others are of single runs, some at a higher load. Text
+in other scripts has other proportions; a run of create_pretraining_data.py on some megabytes of it
 writes the same figures into its JSON file.
 """
 
 from run_scripts.planning.corpus import Layout, TextStatistics
 
-# The seconds per megabyte of a further pass: (six passes - two passes) / 4 of next sentences on
-# 24.0 MB, where two and six passes took 23.3 s and 35.2 s at 128, 20.3 s and 41.0 s at 512. The
+# The seconds per megabyte of a further pass: (six passes - two passes) / 4 of next-sentence pairs
+# on 24.0 MB, where two and six passes took 23.3 s and 35.2 s at 128, 20.3 s and 41.0 s at 512. The
 # first pass also tokenizes the text. Sentence order is assumed to need the same.
 FURTHER_128 = (35.2 - 23.3) / 4 / 24.0
 FURTHER_512 = (41.0 - 20.3) / 4 / 24.0

@@ -167,7 +167,7 @@ def launch_bound(flags: "CorpusPlanFlags") -> str:
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> None:
-    """Prints rows of strings: the first column to the left, the others to the right."""
+    """Prints rows of strings, the first column aligned to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for label, *cells in rows:
         shown = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]

@@ -1,7 +1,7 @@
 """The average_models program, which averages the weights of models that were trained alike.
 
-Trainings of one pre-trained model on the same task with different seeds or settings end near each
-other; the mean of their weights often scores higher and costs no more to use than one model
+Training runs of one pre-trained model on the same task with different seeds or settings end near
+each other; the mean of their weights often scores higher and costs no more to use than one model
 (Wortsman et al. 2022, Model soups, arXiv:2203.05482, section 2).
 """
 

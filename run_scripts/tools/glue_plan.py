@@ -123,7 +123,7 @@ def show_plan(values: PlanFlags) -> None:
 
 
 def has_data(data_dir: str, task: BenchmarkTask) -> bool:
-    """Returns True if the folder of a task exists; an `InputError` if a file in it is missing."""
+    """Returns True if a task's folder exists; raises an `InputError` if it lacks a file."""
     folder = os.path.join(data_dir, task.folder)
     if not os.path.isdir(folder):
         return False

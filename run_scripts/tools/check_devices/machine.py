@@ -63,7 +63,7 @@ def describe_gpu(tf: Any, gpu: Any) -> dict[str, Any]:
 
 
 def describe_libraries() -> dict[str, dict[str, Any]]:
-    """Returns NVIDIA library -> "loaded", if it can be, and "version", a number or None."""
+    """Returns NVIDIA library -> "loaded", whether it can be, and "version", a number or None."""
     from bert_tf.training.gpus import DRIVER, LIBRARIES, load_library
 
     libraries = {}

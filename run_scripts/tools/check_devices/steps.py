@@ -53,7 +53,7 @@ class Option:
     encoder: str = BERT.name  # a key of `ENCODERS`
     optimizer: str = "adamw"
     batch: str = PLAIN  # a key of `batches.BATCHES`
-    # The sizes of the model that differ from `TINY`.
+    # Sizes of the model that replace or extend `TINY`.
     sizes: dict[str, Any] = dataclasses.field(default_factory=dict)
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)  # fields of `StepConfig`
     steps: int = 1
