@@ -1,4 +1,4 @@
-"""Launcher: a model in, the same model with another vocabulary or more positions out."""
+"""Launches adapt_checkpoint, which gives a model a different vocabulary or more positions."""
 
 import sys
 

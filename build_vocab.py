@@ -1,4 +1,4 @@
-"""Launcher: text in, a vocabulary of Korean morphemes out."""
+"""Launches build_vocab, which learns a vocabulary of Korean morphemes from text."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Launcher: text in, pre-training records out."""
+"""Launches create_pretraining_data, which turns text into pre-training records."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Launcher: a model in, a page on this machine that shows it from inside."""
+"""Launches explore, which shows a model from inside on a page that this machine serves."""
 
 import sys
 

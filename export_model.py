@@ -1,4 +1,4 @@
-"""Launcher: a model in, the same model in another format out."""
+"""Launches export_model, which converts a model to a different format."""
 
 import sys
 

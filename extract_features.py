@@ -1,4 +1,4 @@
-"""Launcher: texts in, the outputs of a model's layers out."""
+"""Launches extract_features, which writes the outputs of a model's layers for texts."""
 
 import sys
 

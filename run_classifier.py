@@ -1,4 +1,4 @@
-"""Launcher: a pre-trained model in, a fine-tuned text classifier out."""
+"""Launches run_classifier, which fine-tunes a pre-trained model to classify texts."""
 
 import sys
 

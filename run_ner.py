@@ -1,4 +1,4 @@
-"""Launcher: a pre-trained model in, one fine-tuned to find named entities out."""
+"""Launches run_ner, which fine-tunes a pre-trained model to find named entities."""
 
 import sys
 

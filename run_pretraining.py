@@ -1,4 +1,4 @@
-"""Launcher: pre-training records in, a trained BERT or ALBERT out."""
+"""Launches run_pretraining, which trains a BERT, ALBERT or ELECTRA on pre-training records."""
 
 import sys
 

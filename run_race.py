@@ -1,4 +1,4 @@
-"""Launcher: a pre-trained model in, one fine-tuned to answer multiple-choice questions out."""
+"""Launches run_race, which fine-tunes a pre-trained model on multiple-choice questions."""
 
 import sys
 

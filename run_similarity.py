@@ -1,4 +1,4 @@
-"""Launcher: a pre-trained model in, one whose vectors of texts can be compared and searched out."""
+"""Launches run_similarity, which trains a model's text vectors for comparison and search."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Launcher: a pre-trained model in, one fine-tuned to answer questions about texts out."""
+"""Launches run_squad, which fine-tunes a pre-trained model to answer questions about texts."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Launcher: run_squad.py under google-research/albert's name for SQuAD 1.1."""
+"""Launches run_squad under google-research/albert's name for SQuAD 1.1."""
 
 import sys
 

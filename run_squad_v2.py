@@ -1,4 +1,4 @@
-"""Launcher: run_squad.py under google-research/albert's name for SQuAD 2.0."""
+"""Launches run_squad under google-research/albert's name for SQuAD 2.0."""
 
 import sys
 

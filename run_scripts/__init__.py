@@ -1,4 +1,4 @@
-"""The programs, from their flags to calls of the library; open pretrain first."""
+"""Holds the programs, which turn flags into calls of the library; open pretrain first."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The program build_vocab: learns a vocabulary from text, or compares several on sentences."""
+"""The build_vocab program, which learns a vocabulary from text or compares vocabularies."""
 
 import dataclasses
 import functools
@@ -139,16 +139,16 @@ class BuildVocabFlags:
     )
 
 
-# From so little text, models gained nothing by more pieces than these; more text was not measured
-# (docs/tokenizers.md, "Whether it helps a model").
+# With up to this much text, models gained nothing from more than this many tokens; more text was
+# not measured (docs/tokenizers.md, "Whether it helps a model").
 ENOUGH_PIECES, MEASURED_BYTES = 16_000, 37_000_000
 
 LEARNING_FLAGS = ("input_file", "output_dir")
 
-# Without effect on vocabularies that exist, which their own tokenizers use.
+# These flags have no effect on existing vocabularies, which have their own tokenizers.
 NOT_COMPARED = (*LEARNING_FLAGS, "do_lower_case", "normalization", "unknown")
 
-# With particles, a contraction, a compound, chat, digits and Latin letters, a rare syllable.
+# They have particles, a contraction, a compound, chat, digits, Latin letters and a rare syllable.
 SENTENCES = (
     "할머니께서는 어제 시장에서 사과를 사셨다.",
     "공부했던 내용을 다시 정리해서 친구들에게 보냈어요.",
@@ -201,9 +201,9 @@ def make_settings(flags: BuildVocabFlags) -> "LearningSettings":
     from tokenization.vocab_learning.learn import LearningSettings
 
     analyser = flags.analyser
-    # With either, models win or draw against the usual WordPiece on every task, and neither is
-    # ahead of the other (docs/results.md, What pays); with kiwipiepy pieces follow morphemes more
-    # closely (docs/tokenizers.md).
+    # With either analyser, models match or beat the usual WordPiece on every task, and neither is
+    # better than the other (docs/results.md, What pays). With kiwipiepy, tokens follow morphemes
+    # more closely (docs/tokenizers.md).
     if analyser is None:
         is_installed = importlib.util.find_spec("kiwipiepy") is not None
         analyser = "kiwi" if is_installed else "none"
@@ -221,7 +221,7 @@ def make_settings(flags: BuildVocabFlags) -> "LearningSettings":
 
 
 def check_not_read(output_dir: str, files: Iterable[str]) -> None:
-    """Refuses to overwrite a file of the text."""
+    """Raises an `InputError` if the vocabulary would overwrite a file of the text."""
     from tokenization.vocab_learning.learn import CONFIG_FILE, REPORT_FILE, VOCABULARY_FILE
 
     for name in (VOCABULARY_FILE, CONFIG_FILE, REPORT_FILE):
@@ -234,7 +234,7 @@ def check_not_read(output_dir: str, files: Iterable[str]) -> None:
 
 
 def summary(report: Mapping[str, Any], seconds: float) -> str:
-    """Summarizes the text and the vocabulary in one line; warns of bytes that are not UTF-8."""
+    """Returns a one-line summary of text and vocabulary; warns of bytes that are not UTF-8."""
     text, vocabulary = report["text"], report["vocabulary"]
     if text["lines_not_utf8"]:
         warnings.warn(
@@ -256,13 +256,13 @@ def summary(report: Mapping[str, Any], seconds: float) -> str:
 
 
 def has_too_many_pieces(report: Mapping[str, Any]) -> bool:
-    """Whether fewer pieces are known to be as good for the text that a report describes."""
+    """Returns True if fewer tokens are known to be as good for the text in a report."""
     pieces, text = report["vocabulary"]["lines"], report["text"]
     return pieces > ENOUGH_PIECES and text["bytes"] <= MEASURED_BYTES
 
 
 def compare(flags: BuildVocabFlags) -> None:
-    """Prints how each vocabulary cuts each sentence."""
+    """Prints how each vocabulary tokenizes each sentence."""
     options = [field for field in dataclasses.fields(flags) if field.name in NOT_COMPARED]
     given = [field.name for field in options if getattr(flags, field.name) != field.default]
     if given:

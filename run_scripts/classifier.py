@@ -1,4 +1,4 @@
-"""The program run_classifier: fine-tunes a pre-trained model to classify or rate texts."""
+"""The run_classifier program, which fine-tunes a pre-trained model to classify or rate texts."""
 
 import dataclasses
 import functools
@@ -34,12 +34,12 @@ from run_scripts.flags.parser import run_program
 if TYPE_CHECKING:
     from finetuning.classification.task import Classification
 
-# What --task_name is where flags name the files.
+# The value of --task_name if flags name the files.
 OWN_FILES = "files"
 
 
 def spell_labels(text: str) -> str:
-    """The labels of --labels as a model's folder records them, without spaces between them."""
+    """Returns --labels as a model's folder records them, without spaces between the labels."""
     return ",".join(label_text(label) for label in split_names(text))
 
 
@@ -157,19 +157,19 @@ class ClassifierFlags(TextFlags):
 
 
 def classify(values: ClassifierFlags) -> None:
-    """Checks the flags that are run_classifier's own, and runs the program."""
+    """Checks run_classifier's own flags and runs the program."""
     predicted = split_of_predicted_file(values, ".csv")
     own = check_own_files(values)
     check_export(values)
     finetune(values, PROGRAM, **predicted, **own)
 
 
-# The flags that name files of the user's own, and the splits that they are.
+# Flag that names a file of the user's own -> the split in the file.
 FILE_FLAGS = {"data_file": "data", "train_file": "train", "dev_file": "dev", "test_file": "test"}
 
 
 def check_own_files(values: ClassifierFlags) -> dict[str, Any]:
-    """Checks the flags that name files; says what these tell of flags not given, and returns it."""
+    """Checks the flags that name files; prints and returns what they imply for flags not given."""
     files = own_files(values)
     if not files and not values.predict_file:
         if not values.data_dir:
@@ -204,7 +204,7 @@ def check_own_files(values: ClassifierFlags) -> dict[str, Any]:
 
 
 def check_named(path: str, values: ClassifierFlags) -> None:
-    """Refuses a flag, as given, that names a column which the file to predict lacks."""
+    """Raises an `InputError` if a given flag names a column that the file to predict lacks."""
     for flag_name in ("text_column", "second_column", "id_column"):
         name = getattr(values, flag_name)
         if lacks_column(path, name, values):
@@ -215,18 +215,18 @@ def check_named(path: str, values: ClassifierFlags) -> None:
 
 
 def lacks_column(path: str, name: str | None, values: ClassifierFlags) -> bool:
-    """Whether a file certainly lacks a column: one that is no number, and no key within a key."""
+    """Returns True if a file certainly lacks a column; numbers and nested keys count as present."""
     may_have = not name or name.isdecimal() or "." in name
     return not may_have and name not in column_names(path, values.encoding)
 
 
 def own_files(values: ClassifierFlags) -> dict[str, str]:
-    """Split -> path, of the flags that name files."""
+    """Returns a dict of split -> path for the flags that name files."""
     return {split: getattr(values, n) for n, split in FILE_FLAGS.items() if getattr(values, n)}
 
 
 def check_export(values: ClassifierFlags) -> None:
-    """Refuses what cannot be exported, before any work is done."""
+    """Raises an `InputError` if the export cannot work, before any work is done."""
     if values.threshold_to_export is not None and not values.export_dir:
         raise InputError(
             "--threshold_to_export requires --export_dir. Received: "
@@ -242,13 +242,13 @@ def check_export(values: ClassifierFlags) -> None:
 
 
 def read_examples(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Any], dict[str, int]]:
-    """Reads the examples of a split, and counts the rows that were left out."""
+    """Reads the examples of a split and counts the rows that were left out."""
     examples, left_out = read_split(dataset, split, data_dir)
     return examples, {f"left out ({why})": count for why, count in left_out.items()}
 
 
 def make_task(job: DownstreamJob[ClassifierFlags, Dataset]) -> "Classification":
-    """The task of a `DownstreamJob` as a `Classification`."""
+    """Returns the `Classification` of a `DownstreamJob`."""
     from finetuning.classification.task import Classification
 
     return Classification(
@@ -260,7 +260,7 @@ def make_task(job: DownstreamJob[ClassifierFlags, Dataset]) -> "Classification":
 
 
 def read_data(values: ClassifierFlags) -> Dataset:
-    """The data set of the flags, which must suit --class_weights."""
+    """Returns the data set that the flags name, which must suit --class_weights."""
     dataset = _read_data(values)
     if values.predict_file:
         dataset = add_predicted(dataset, values)
@@ -269,10 +269,10 @@ def read_data(values: ClassifierFlags) -> Dataset:
 
 
 def _read_data(values):
-    """The data set that --task_name names, or one of the user's own files."""
+    """Returns the data set that --task_name names, or one made of the user's own files."""
     if values.task_name in DATASETS:
         given = [name for name in names_of(values, "of_own_files") if getattr(values, name)]
-        if values.predict_file:  # a user's own
+        if values.predict_file:  # the user's own file, whose columns flags may name
             is_pair = DATASETS[values.task_name].sources["train"].second is not None
             named = ("text_column", "second_column") if is_pair else ("text_column",)
             given = [name for name in given if name not in named]
@@ -297,13 +297,13 @@ def _read_data(values):
     if not values.data_dir:
         return own_dataset(own_files(values), **described)
     file_type = values.task_name
-    if not values.do_train or file_type == OWN_FILES:  # a trained model takes them as they are
+    if not values.do_train or file_type == OWN_FILES:  # a trained model takes any file type
         file_type = find_file_type(values.data_dir, file_type)
     return custom_dataset(file_type, values.data_dir, **described)
 
 
 def own_columns(values: ClassifierFlags) -> Columns:
-    """The `Columns` of the user's own files."""
+    """Returns the `Columns` of the user's own files."""
     return Columns(
         values.text_column or "text",
         values.second_column,
@@ -313,10 +313,10 @@ def own_columns(values: ClassifierFlags) -> Columns:
 
 
 def add_predicted(dataset: Dataset, values: ClassifierFlags) -> Dataset:
-    """The data set with the file of --predict_file as a split without labels."""
+    """Returns the data set with --predict_file added as a split without labels."""
     path, entities = values.predict_file, ()
     columns = own_columns(values)._replace(label=None)
-    if lacks_column(path, columns.id, values):  # the training had one, no flag did
+    if lacks_column(path, columns.id, values):  # saved by the training, not given by a flag
         columns = columns._replace(id=None)
     if values.task_name in DATASETS:
         columns, entities = columns_of_task(dataset, values), dataset.sources["train"].entities
@@ -327,10 +327,10 @@ def add_predicted(dataset: Dataset, values: ClassifierFlags) -> Dataset:
 
 
 def columns_of_task(dataset: Dataset, values: ClassifierFlags) -> Columns:
-    """The columns of --predict_file that flags name, or that --task_name calls so; or none.
+    """Returns the columns of --predict_file that flags or --task_name's own files name, if any.
 
     Raises:
-        InputError: the task needs more than a text, which only its own names tell apart.
+        InputError: the task needs more than a text, and the file lacks columns of these names.
     """
     path, given = values.predict_file, Columns(values.text_column, values.second_column, None)
     names, train = column_names(path, values.encoding), dataset.sources["train"]
@@ -352,7 +352,7 @@ def columns_of_task(dataset: Dataset, values: ClassifierFlags) -> Columns:
 
 
 def _named(source):
-    """The columns of a data set's file that hold what a model reads."""
+    """Returns the columns of a data set's file that a model reads."""
     columns = (source.text, source.second, *source.entities)
     return [column for column in columns if column is not None]
 

@@ -1,4 +1,4 @@
-"""The program create_pretraining_data: turns text files into pre-training records."""
+"""The create_pretraining_data program, which turns text files into pre-training records."""
 
 import contextlib
 import os
@@ -83,13 +83,13 @@ FEWER_WORKERS = "the same command resumes from here, and needs less with fewer -
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script and the launcher; returns the exit status."""
+    """Runs the program for the console script and the launcher; returns the exit status."""
     with interrupt_once():
         return run_program(create_data, CreateDataFlags, argv)
 
 
 def create_data(flags: CreateDataFlags) -> None:
-    """Creates the records; `flags` are `CreateDataFlags` as parsed."""
+    """Creates the records from flags as parsed."""
     started = time.monotonic()
     folder = ModelFolder.open(flags.model_dir) if flags.model_dir else None
     defaults = choose_objective(flags, folder)
@@ -138,7 +138,7 @@ def create_data(flags: CreateDataFlags) -> None:
             plan = make_plan(flags, settings, sources, output_files, folder)
             done = run_passes(flags, plan, manifest, tokenizer)
         except InputError:
-            # Nothing to resume; the next run will have another text or other flags.
+            # There is nothing to resume: the next run will have different text or flags.
             if flags.num_tasks == 1 and not has_chunks(folder):
                 remove_work_folder(folder)
             raise
@@ -150,7 +150,7 @@ def create_data(flags: CreateDataFlags) -> None:
 def resolve_flags(flags: CreateDataFlags, defaults: ObjectiveDefaults) -> CreateDataFlags:
     """Checks the flags and fills in those that are not given."""
     for name in names_of(flags, "no_effect"):
-        # Unless it chose the defaults, as --input_file_mode may; then the first line names it.
+        # Unless the flag chose the defaults, as --input_file_mode may; the first line names it.
         if is_given(flags, name) and f"--{name}" not in defaults.reason:
             print(f"--{name} has no effect here (text is read as UTF-8, by --num_workers)")
     flags = resolve_defaults(flags, defaults.model_type)
@@ -176,7 +176,7 @@ def warn_of_few_predictions(flags: CreateDataFlags) -> None:
 
 
 def warn_of_small_tables(flags: CreateDataFlags, folder: ModelFolder, tokenizer: Tokenizer) -> None:
-    """Warns of records for which the model has too few positions or tokens: long work in vain."""
+    """Warns, before the long work, if the model has too few positions or tokens for the records."""
     for needed, has, what, cure in (
         (
             flags.max_seq_length, folder.config.max_position_embeddings,
@@ -195,7 +195,7 @@ def warn_of_small_tables(flags: CreateDataFlags, folder: ModelFolder, tokenizer:
 def choose_engine(
     flags: CreateDataFlags, plan: WorkPlan, tokenizer: Tokenizer
 ) -> tuple[AbstractContextManager[Run], str]:
-    """Chooses where tasks run: a context manager like `start_workers`, and its name to print."""
+    """Returns the context manager, like `start_workers`, that runs tasks, and a name to print."""
     if flags.engine == "spark":
         return spark_engine.start_executors(plan, tokenizer, flags.spark_master), "Spark"
     cores = flags.num_workers or available_cores()
@@ -230,7 +230,7 @@ def run_passes(
     remove_partial_files(chunk_files)
 
     def warn_early(statistics):
-        # Before the long work. Whether the text is a single document is not known yet.
+        # Called before the long work; whether the text is a single document is not known yet.
         if len(plan.chunks) == 1:
             return
         rules = plan.settings.pair_rules
@@ -249,7 +249,7 @@ def run_passes(
             for problem in find_repeat_problems(repeats, plan):
                 warnings.warn(problem, stacklevel=2)
             make_chunk_files(plan, run, numbers, warn_early)
-            # One task at a time: where two end at once, the second one sees all chunks.
+            # One task at a time, so that if two end at once, the second one sees all chunks.
             with locked(plan.folder, "look", wait=True):
                 summaries = read_summaries(plan)
                 is_last = summaries and stack.enter_context(locked(plan.folder, "shards"))
@@ -268,7 +268,7 @@ def run_passes(
             remove_partial_files(plan.output_files)
             remove_sidecars(plan.output_files)  # which no longer describe all record files
             shards = make_shard_files(plan, run, expected)
-        # Still locked, but after the engine, which may have been writing a file twice.
+        # Still locked, but after the engine has ended, which may have been writing a file twice.
         remove_partial_files(plan.output_files)
         description = describe_records(
             plan, manifest, tokenizer, statistics, shards, describe_repeats(repeats)
@@ -281,7 +281,7 @@ def run_passes(
 def warn_of_unknown_pieces(
     plan: WorkPlan, tokenizer: Tokenizer, statistics: CorpusStatistics, when: str = ""
 ) -> None:
-    """Warns if much of the text that has these `CorpusStatistics` is [UNK], with words of it."""
+    """Warns if its `CorpusStatistics` say that much of the text is [UNK], and quotes such words."""
     counter = UnknownCounter(tokenizer)
     if counter.describe_share(statistics.unknown_pieces, statistics.pieces):
         for documents in map(read_chunk_text, plan.chunks):
@@ -293,10 +293,10 @@ def warn_of_unknown_pieces(
 
 
 def warn_of_changed_text(plan: WorkPlan, manifest: Mapping[str, Any]) -> None:
-    """Warns of files that differ from the manifest: the chunks may be of either version."""
+    """Warns of files that differ from the manifest, as the chunks may be of either version."""
     paths = {part.source.path for ranges in plan.chunks for part in ranges}
     now = describe_inputs(filter(os.path.exists, paths))
-    before = {name: manifest[name] for name in now if name in manifest}  # not what was unpacked
+    before = {name: manifest[name] for name in now if name in manifest}  # without unpacked files
     differences = describe_differences(before, {name: now[name] for name in before})
     if differences:
         warnings.warn(
@@ -312,9 +312,9 @@ def check_text(
     statistics: CorpusStatistics,
     expected: Sequence[tuple[int, int]],
 ) -> None:
-    """Refuses text without useful records, and warns of problems with its layout.
+    """Raises an `InputError` if the text gives no useful records; warns of layout problems.
 
-    `expected` has the records and the bytes of each shard.
+    `expected` has the number of records and of bytes of each shard.
     """
     if not statistics.sentences:
         size = sum(map(plan.chunk_size, range(len(plan.chunks))))
@@ -348,9 +348,9 @@ def summary(
     seconds: float,
     made_here: bool,
 ) -> str:
-    """Summarizes the text, its records and the time in three lines.
+    """Returns a three-line summary of the text, its records and the time.
 
-    Only if all was `made_here`, in one start, the time says how fast the work is."""
+    It shows the speed only if this run did all of the work (`made_here`)."""
     left_out = [
         f"{count:,} of {'no token' if reason == NO_PIECE else reason}"
         for reason, count in sorted(statistics.left_out.items())
@@ -381,7 +381,7 @@ def summary(
 
 
 def list_files(files: Sequence[str]) -> str:
-    """Lists files in one line: up to eight, otherwise the first and the last."""
+    """Returns a line that lists up to eight files, or the first and the last of more."""
     return ", ".join(files) if len(files) <= 8 else f"{files[0]} to {files[-1]}"
 
 

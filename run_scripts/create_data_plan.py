@@ -27,8 +27,8 @@ from tokenization.loading import Tokenizer
 def make_settings(
     flags: CreateDataFlags, defaults: ObjectiveDefaults, tokenizer: Tokenizer
 ) -> InstanceSettings:
-    """Creates `InstanceSettings`: how documents become sequences, these are masked and stored."""
-    special: Any = tokenizer  # whose ids are not None: `open_tokenizer` has checked them
+    """Creates `InstanceSettings`, which say how to make, mask and store sequences of documents."""
+    special: Any = tokenizer  # `open_tokenizer` has checked that its ids are not None
     pair_rules = PairRules(
         objective=defaults.objective,
         max_seq_length=flags.max_seq_length,
@@ -92,12 +92,12 @@ def make_manifest(
 
 
 def unpack_once(source: Source, plain: str) -> InputFile:
-    """Writes the plain text of a source unless an earlier run did: an `InputFile`.
+    """Writes a source's plain text, unless an earlier run did, and returns its `InputFile`.
 
     A JSON file beside the plain text has its size and how many rows of the source were left out.
     """
     marker = f"{plain}.json"
-    # Tasks that start at once wait for the first one; what it left if it was killed takes room.
+    # Tasks that start together wait for the first. Partial files of killed ones take up space.
     with locked(os.path.dirname(plain), "unpack", wait=True):
         try:
             with open(marker, encoding="utf-8") as file:
@@ -116,7 +116,7 @@ def unpack_once(source: Source, plain: str) -> InputFile:
     return InputFile(source.path, os.path.abspath(plain), size, line_format, source.plain_key)
 
 
-# What parts documents, so that they are not cut.
+# How to separate documents so that they are not cut.
 _REMEDIES = {
     "text": "put a blank line between documents",
     "jsonl": "put each document on a line, or in a row, of its own",
@@ -155,7 +155,7 @@ def make_plan(
         drop_duplicates=flags.drop_duplicates,
         settings=settings,
         seed=flags.random_seed,
-        # Absolute, as the executors of a cluster start in other folders.
+        # Absolute because the executors of a cluster start in other folders.
         output_files=[os.path.abspath(path) for path in output_files],
         compression=flags.compression,
         buckets_per_shard=count_buckets(size, len(output_files)),

@@ -1,4 +1,4 @@
-"""The program extract_features: writes the outputs of a model's layers for texts."""
+"""The extract_features program, which writes the outputs of a model's layers for texts."""
 
 import dataclasses
 import functools
@@ -105,7 +105,7 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
 
 
 def extract_features(values: ExtractFeaturesFlags) -> None:
-    """Checks flags and files, then computes, then writes."""
+    """Checks flags and files, computes the features and writes them."""
     model = GivenModel.of(values, find_directory(values))
     check_flags(values, model.checkpoint)
     config, tokenizer = model.config, model.tokenizer
@@ -168,9 +168,9 @@ def extract_words(
     tokenizer: Tokenizer,
     lines: Sequence[tuple[str, str | None]] | None,
 ) -> None:
-    """Writes the vectors of words, or of the whole vocabulary, out of context.
+    """Writes the vectors of words or of the whole vocabulary, without context.
 
-    The .npz file has "features" [N, E] and, of a vocabulary, "input_ids" [N].
+    The .npz file has "features" [N, E] and, for the whole vocabulary, "input_ids" [N].
     """
     from finetuning.features.extraction import word_vectors
 
@@ -191,17 +191,17 @@ def extract_words(
 
 
 def places(values: ExtractFeaturesFlags) -> str:
-    """Names the places of the output, for a message."""
+    """Returns the output file and folder that the flags name, for a message."""
     return " and ".join(filter(None, (values.output_file, values.projector_dir)))
 
 
 def is_of_arrays(values: ExtractFeaturesFlags) -> bool:
-    """Whether a line has a vector, rather than each of its pieces as in JSON lines."""
+    """Returns True if the output is NumPy arrays or a projector's files, not JSON lines."""
     return not values.output_file or values.output_file.endswith(ARRAYS)
 
 
 def check_flags(values: ExtractFeaturesFlags, checkpoint: str | None) -> None:
-    """Refuses values that cannot work, whatever the text is."""
+    """Raises an `InputError` if the flags cannot work, whatever the text is."""
     if values.use_tpu:
         raise InputError("--use_tpu must be off: this program runs on GPUs and CPUs")
     if not places(values):

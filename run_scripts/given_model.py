@@ -1,4 +1,4 @@
-"""The model that a program's flags name: each part by its own flag, or in a folder."""
+"""Finds the model that a program's flags name, each part by its own flag or in a folder."""
 
 import dataclasses
 import functools
@@ -23,28 +23,28 @@ from tokenization.loading import Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class GivenModel(Described):
-    """The parts of a model, each as a flag names it, else as the first folder holds it."""
+    """The parts of a model, each from its own flag or else from a folder."""
 
-    flags: ModelFlags  # a program's flags as parsed, with `ModelFlags` and init_checkpoint
+    flags: ModelFlags  # a program's parsed flags, `ModelFlags` with init_checkpoint
     folder: ModelFolder | None  # the `ModelFolder` of --model_dir, or None
-    # The folder of an earlier fine-tuning, for what is named nowhere else; or None.
+    # The folder of an earlier fine-tuning, for the parts that nothing else names; or None.
     fine_tuned: ModelFolder | None = None
-    folder_has_weights: bool = True  # whether `folder` has the weights where no flag names any
+    folder_has_weights: bool = True  # whether the weights are from `folder` if no flag names any
 
     @classmethod
     def of(cls, flags: ModelFlags, directory: str | None = None) -> Self:
-        """Opens the folder that the flags name, or `directory`."""
+        """Opens the folder `directory`, or without one --model_dir."""
         directory = directory or flags.model_dir
         return cls(flags, ModelFolder.open(directory) if directory else None)
 
     @property
     def folders(self) -> list[ModelFolder]:
-        """The folders, the one that counts first."""
+        """The folders in order of precedence."""
         return [folder for folder in (self.folder, self.fine_tuned) if folder]
 
     @functools.cached_property
     def config_file(self) -> ConfigFile:
-        """What a flag names, else the folder's; without either an InputError."""
+        """The configuration file of a flag, else of a folder; an `InputError` if there is none."""
         file = given_config(self.flags)
         if not (file or self.folders):
             raise InputError(NO_CONFIG.format("none"))
@@ -59,7 +59,7 @@ class GivenModel(Described):
 
     @functools.cached_property
     def checkpoint_folder(self) -> ModelFolder:
-        """The `ModelFolder` of the checkpoint, which may be another than --model_dir."""
+        """The `ModelFolder` of the checkpoint, which may differ from --model_dir."""
         assert self.checkpoint, "new weights are in no folder"
         folder = ModelFolder.beside(self.checkpoint)
         if self.folder and os.path.abspath(self.folder.path) == folder.path:
@@ -74,8 +74,8 @@ class GivenModel(Described):
 
 
 def find_directory(flags: TokenizerFlags) -> str | None:
-    """The --model_dir; the model that comes with this project where no flag names a model."""
-    # An empty value is one too: of a variable that a shell script forgot to set.
+    """Returns --model_dir, or the model that comes with this project if no flag names a model."""
+    # An empty value counts as given: it may come from a variable that a shell script did not set.
     if any(getattr(flags, f.name, None) is not None for f in dataclasses.fields(ModelFlags)):
         return getattr(flags, "model_dir", None)
     if source := source_of(flags):
@@ -85,7 +85,7 @@ def find_directory(flags: TokenizerFlags) -> str | None:
 
 
 def named_tokenizer(flags: TokenizerFlags, *folders: ModelFolder) -> TokenizerFlags:
-    """The `TokenizerFlags` of the tokenizer that flags name, else of the first folder with one."""
+    """Returns the `TokenizerFlags` of the named tokenizer, else of the first folder with one."""
     named = {field.name: getattr(flags, field.name) for field in dataclasses.fields(TokenizerFlags)}
     if not source_of(flags):
         found = (folder.tokenizer_files(flags.do_lower_case) for folder in folders)

@@ -1,4 +1,4 @@
-"""The program run_ner: fine-tunes a pre-trained model to find named entities."""
+"""The run_ner program, which fine-tunes a pre-trained model to find named entities."""
 
 import dataclasses
 import functools
@@ -69,7 +69,7 @@ class NerFlags(TextFlags):
 
 
 def find_entities(values: NerFlags) -> None:
-    """Checks the flags that are run_ner's own, and runs the program."""
+    """Checks run_ner's own flags and runs the program."""
     predicted = split_of_predicted_file(values, USUAL_ENDING)
     if not values.data_dir and (values.do_train or values.do_eval or not values.predict_file):
         raise InputError(
@@ -79,7 +79,7 @@ def find_entities(values: NerFlags) -> None:
 
 
 def read_data(values: NerFlags) -> NerDataset:
-    """The format of the flags, with its tags."""
+    """Returns the data set that the flags name, with its tags."""
     if values.task_name not in FORMATS:
         raise InputError(
             f"--task_name must be one of {', '.join(FORMATS)}. "
@@ -95,7 +95,7 @@ def read_data(values: NerFlags) -> NerDataset:
         )
     if values.data_dir and (values.do_train or values.do_eval or not values.predict_file):
         dataset = make_ner_dataset(FORMATS[values.task_name], values.data_dir, labels)
-    else:  # a file alone is predicted
+    else:  # only --predict_file is tagged
         dataset = NerDataset(
             FORMATS[values.task_name], labels or FORMATS[values.task_name].tags, {}
         )
@@ -106,7 +106,7 @@ def read_data(values: NerFlags) -> NerDataset:
 
 
 def make_task(job: DownstreamJob[NerFlags, NerDataset]) -> "NamedEntityRecognition":
-    """The task of a `DownstreamJob` as a `NamedEntityRecognition`."""
+    """Returns the `NamedEntityRecognition` of a `DownstreamJob`."""
     from finetuning.ner.task import NamedEntityRecognition
 
     return NamedEntityRecognition(job.dataset, job.tokenizer, *head_options(job.flags, job.config))

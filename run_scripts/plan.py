@@ -1,9 +1,9 @@
-"""The program plan: prints what a corpus needs to be trained on, or what models of any size need.
+"""The plan program, which prints the costs of training on a corpus or of models of any size.
 
     python -m run_scripts.plan --corpus_gb=1,10,100 --model=bert_base --gpus=8
     python -m run_scripts.plan --config_file=my/albert_config.json --lengths=64,256
 
-It reads no text and imports no TensorFlow: the arithmetic is in `run_scripts.planning`.
+It does not read text or import TensorFlow; the arithmetic is in `run_scripts.planning`.
 """
 
 import dataclasses
@@ -35,8 +35,8 @@ from run_scripts.planning.sizes import print_tables, published_sizes
 from run_scripts.planning.table import GIGABYTE, print_plan
 from run_scripts.planning.training import Phase
 
-# The jobs in `flagfiles/` that a plan is made of, a file for each phase; the names begin with a key
-# of `ENCODERS`.
+# The jobs that a plan can be made for, with a file in `flagfiles/` for each phase. Each name begins
+# with a key of `ENCODERS`.
 JOBS = {
     "bert_mini": ("bert_mini_pretrain",),
     **{
@@ -50,7 +50,7 @@ JOBS = {
 MOST_COLUMNS = 6
 MOST_LENGTHS = 4
 
-# The pieces of a vocabulary where neither a flag nor the configuration says how many.
+# The vocabulary size if neither a flag nor the configuration gives one.
 USUAL_VOCABULARY = 32_000
 
 
@@ -154,7 +154,7 @@ class CorpusPlanFlags:
 
 
 def show_plan(flags: CorpusPlanFlags) -> None:
-    """Prints the plan of a corpus, or the tables of models."""
+    """Prints the plan for a corpus or the tables of models."""
     refuse_unused(flags)
     if not flags.corpus_gb:
         show_sizes(flags)
@@ -174,14 +174,14 @@ def show_plan(flags: CorpusPlanFlags) -> None:
     print_plan(flags, sizes, config, phases, cards)
 
 
-# The flags that only the tables of models read, and those that both the tables and a plan read. A
-# plan alone reads the others.
+# The flags that only the tables of models read, and the flags that both the tables and a plan read.
+# Only a plan reads the other flags.
 OF_TABLES = ("config_file", "lengths", "batch_size")
 OF_BOTH = ("corpus_gb", "token_dropping")
 
 
 def refuse_unused(flags: CorpusPlanFlags) -> None:
-    """Refuses flags of a plan without --corpus_gb, and flags of the tables of models with it."""
+    """Raises an `InputError` for a plan's flags without --corpus_gb or tables' flags with it."""
     for field in dataclasses.fields(flags):
         name, value = field.name, getattr(flags, field.name)
         if name in OF_BOTH or value == field.default:
@@ -205,7 +205,7 @@ def show_sizes(flags: CorpusPlanFlags) -> None:
 
 
 def read_lengths(text: str) -> list[int]:
-    """The numbers of --lengths."""
+    """Parses --lengths into numbers."""
     parts = text.split(",")
     lengths = [int(part) for part in parts if re.fullmatch(r"\d{1,9}", part)]
     allowed = all(1 < length <= LONGEST_SEQUENCE for length in lengths)
@@ -218,7 +218,7 @@ def read_lengths(text: str) -> list[int]:
 
 
 def read_sizes(text: str) -> list[float]:
-    """The numbers of --corpus_gb."""
+    """Parses --corpus_gb into numbers."""
     parts = text.split(",")
     try:
         sizes = [float(part) for part in parts]
@@ -233,11 +233,11 @@ def read_sizes(text: str) -> list[float]:
 
 
 def read_job(model: str, packed: bool = True) -> tuple[EncoderConfig, list[Phase]]:
-    """The configuration and the phases of a shipped job; `packed`: several sequences in a row."""
+    """Returns a shipped job's configuration and phases; `packed`: several sequences per row."""
     jobs: list[PretrainFlags] = []
     for name in JOBS[model]:
         values = parse(PretrainFlags, ["plan", f"--flagfile={SHIPPED / name}.flags"])
-        assert values is not None  # it is for --help
+        assert values is not None  # it is None only for --help
         if not jobs:  # the second phase takes the configuration from the first one's folder
             file = given_config(values)
             assert file is not None  # every shipped job begins with one

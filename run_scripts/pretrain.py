@@ -1,4 +1,4 @@
-"""The program run_pretraining: flags in, a trained model out."""
+"""The run_pretraining program, which trains a model on pre-training records."""
 
 import contextlib
 import dataclasses
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def pretrain(given: PretrainFlags) -> None:
-    """Checks flags and files, then trains, then evaluates."""
+    """Checks flags and files, trains and evaluates."""
     job = make_job(given)
     flags = job.flags
     for name in ("output_dir", "export_dir"):
@@ -54,7 +54,7 @@ def pretrain(given: PretrainFlags) -> None:
 
 
 def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None") -> None:
-    """The part that needs TensorFlow: loads records, builds the model, trains, evaluates.
+    """Loads records, builds the model, trains and evaluates; all of this needs TensorFlow.
 
     `folder` is the `TrainingFolder` of --output_dir; None in workers that write nothing.
     """
@@ -95,7 +95,7 @@ def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None"
 def load_records(
     job: PretrainingJob, session: "Session"
 ) -> "tuple[TrainingRecords, TrainingRecords]":
-    """Checks the records to train on and those to evaluate on; returns two `TrainingRecords`."""
+    """Checks the records to train on and to evaluate on; returns two `TrainingRecords`."""
     from bert_tf.input.record_checks import check_records, longest_sequence, token_types
     from bert_tf.input.training_records import TrainingRecords
 
@@ -104,7 +104,7 @@ def load_records(
     def load(files, lengths):
         shape = lengths["max_seq_length"], lengths["max_predictions_per_seq"]
         record_format, examples = check_records(files, *shape, config)
-        if not record_format.packed_sequences:  # whose positions start at 0 in each sequence
+        if not record_format.packed_sequences:  # packed sequences each start at position 0
             check_length(record_format, config, ", unless rows are packed")
         return TrainingRecords(files, record_format, examples, config)
 
@@ -122,7 +122,7 @@ def load_records(
 
 
 def build(job: PretrainingJob, session: "Session") -> "TrainingState":
-    """Builds model and optimizer, from a checkpoint if there is one; returns a `TrainingState`."""
+    """Builds model and optimizer, from a checkpoint if there is one, as a `TrainingState`."""
     from bert_tf.optimization import TimedDecay, WarmupPolynomialDecay
     from bert_tf.training.time_budget import TimeBudget
     from bert_tf.training.token_dropping import TokenDropping
@@ -149,14 +149,14 @@ def build(job: PretrainingJob, session: "Session") -> "TrainingState":
     allow_missing = split_list(flags.allow_missing)
     session.restore(state, job, job.open_weights, allow_missing=allow_missing)
     if budget:
-        budget.begin()  # compiling the evaluation counts, too
+        budget.begin()  # so that compiling the evaluation counts too
     return state
 
 
 def model_files_writer(
     job: PretrainingJob, state: "TrainingState", records: "TrainingRecords"
 ) -> Callable[[str], None]:
-    """A function of a folder that writes what a model's folder holds beside the checkpoints."""
+    """Returns a function that writes a model's files other than checkpoints into a folder."""
     from bert_tf.input.record_checks import longest_sequence
 
     flags = job.flags
@@ -164,10 +164,10 @@ def model_files_writer(
     longest = longest_sequence(records.files, records.record_format) if trains else 0
     positions = add_trained_positions(job.source, longest)
     stages = job.stages
-    if trains:  # a run that resumes writes its own stage, the last one, anew
+    if trains:  # a resumed run rewrites its own stage, the last one
         described = {sidecar_path(p): says for p, says in job.files.described.items()}
         settings = lasting_values(flags)
-        if flags.max_train_hours:  # beside which both have no effect
+        if flags.max_train_hours:  # with it, both flags have no effect
             del settings["num_train_steps"], settings["num_warmup_steps"]
         corpus = add_counts(list(described.values()))
         stage = {"program": "pre-training", "corpus": corpus, "settings": settings}
@@ -182,7 +182,7 @@ def model_files_writer(
 def make_evaluator(
     job: PretrainingJob, session: "Session", state: "TrainingState", held_out: "TrainingRecords"
 ) -> "RecordsEvaluator":
-    """The evaluator of the pre-training heads on the held-out records."""
+    """Returns the evaluator of the pre-training heads on the held-out records."""
     from bert_tf.training.evaluation import RecordsEvaluator
 
     flags = job.flags
@@ -215,7 +215,7 @@ def train(
     evaluator: "RecordsEvaluator | None",
     **options: Any,
 ) -> bool:
-    """Trains to --num_train_steps; returns whether a signal ended it."""
+    """Trains to --num_train_steps; returns True if a signal ended the training."""
     from bert_tf.summaries.markdown import as_markdown_table
     from run_scripts.session import Workload
 
@@ -248,7 +248,7 @@ def train(
 def open_mask_processes(
     count: int | None, num_gpus: int | None, record_format: RecordFormat
 ) -> "AbstractContextManager[MaskProcesses | None]":
-    """A context with the `MaskProcesses` of --mask_processes; None where there are none."""
+    """Returns a context manager of the `MaskProcesses` of --mask_processes, or of None."""
     import tensorflow as tf
 
     from create_pretraining_data.instances.mask_processes import MaskProcesses, default_count
@@ -268,7 +268,7 @@ def evaluate(
     evaluator: "RecordsEvaluator",
     held_out: "TrainingRecords",
 ) -> None:
-    """Evaluates; writes and prints the results beside a trivial baseline's."""
+    """Evaluates the model; writes and prints its results and a trivial baseline's."""
     from bert_tf.input.pipeline import most_frequent_share
 
     flags = job.flags

@@ -1,4 +1,4 @@
-"""Checks what the flags of a pre-training name, before TensorFlow is started."""
+"""Checks the flags and files of a pre-training run before TensorFlow is started."""
 
 import dataclasses
 import os
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingJob:
-    """What the flags of a pre-training mean, checked as far as possible without TensorFlow."""
+    """A pre-training run as its flags define it, checked as far as possible without TensorFlow."""
 
     flags: PretrainFlags  # with every default resolved
-    model: GivenModel  # what the flags name
-    config: EncoderConfig  # the model's, with the records' vocab_size where no file says it
-    begun: Begun  # what is in --output_dir
-    source: str | None  # the checkpoint to start or to go on from; None for new weights
+    model: GivenModel  # the model that the flags name
+    config: EncoderConfig  # the model's, with the records' vocab_size if no file gives it
+    begun: Begun  # the earlier training in --output_dir, if any
+    source: str | None  # the checkpoint to start or resume from; None for new weights
     stages: list[Stage]  # how the model of that checkpoint was trained
     pretraining: PretrainingObjective  # of --objective
     files: RecordFiles  # to train on
     eval_files: RecordFiles
-    # The sentence objective of each: "nsp", "sop" or "none"; None if it is not known. Of a training
-    # without sentence objective: the name of its own, "rtd".
+    # The sentence objectives of `files` and `eval_files`: "nsp", "sop" or "none"; None if unknown.
+    # If --objective uses no sentence pairs, `objective` is its name, such as "rtd".
     objective: str | None
     eval_objective: str | None
     tokenizer: Tokenizer | None  # the records', or None
@@ -46,7 +46,7 @@ class PretrainingJob:
     teacher: GivenTeacher | None = None
 
     def open_weights(self, path: str) -> "CheckpointArrays":
-        """Opens a checkpoint to start from, together with the one in --generator_dir."""
+        """Opens a checkpoint to start from, with the one in --generator_dir if that is given."""
         from model_formats.weights import open_weights
 
         arrays = open_weights(path, self.model.folder)
@@ -65,14 +65,14 @@ class PretrainingJob:
         return beside(arrays, open_weights(folder.checkpoint, folder))
 
 
-# Rows without a piece that a configuration may have to make its table a round number.
+# A configuration may have up to this many rows without a token, to make its table a round number.
 PADDING_ROWS = 128
 
 
 def make_job(given: PretrainFlags) -> PretrainingJob:
-    """Resolves `PretrainFlags`, and checks them with the files that they name."""
+    """Resolves `PretrainFlags` and checks them with the files that they name."""
     model = GivenModel.of(given)
-    # A size that the file leaves out follows the vocabulary, which is not known yet.
+    # If the file leaves out vocab_size, the vocabulary decides it, which is not known yet.
     config = model.config_file.config_with(LARGEST_SIZE)
     files = eval_files = RecordFiles.of(given.input_file, "input_file")
     flags = resolve_model_defaults(given, model.model_type, **files.lengths)
@@ -98,7 +98,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
             f"out). Received: --do_lower_case={given.do_lower_case}, the tokenizer: {lower}"
         )
     if config.vocab_size == LARGEST_SIZE:
-        # A run that is resumed has the rows that it began with.
+        # A resumed run keeps the number of rows that it began with.
         size = begun.config.vocab_size if begun.config else size
         if size is None:
             raise InputError(
@@ -115,7 +115,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
         )
     begun.check_model(config, tokenizer)
     start = model.checkpoint
-    if not begun.checkpoint:  # a run that resumes does not read --init_checkpoint
+    if not begun.checkpoint:  # a resumed run does not read --init_checkpoint
         check_checkpoint(start)
     source = begun.checkpoint or start
     if not (flags.do_train or source):
@@ -144,7 +144,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
 
 
 def note_unused_rows(config: EncoderConfig, tokenizer: Tokenizer) -> None:
-    """Says how many rows of the table of pieces have no piece, where that is more than padding."""
+    """Prints a note if more rows of the embedding table have no token than padding explains."""
     unused = config.vocab_size - tokenizer.vocab_size
     if unused > PADDING_ROWS:
         print(

@@ -1,4 +1,4 @@
-"""Starts the programs, for launchers as for console scripts.
+"""Starts the programs for launchers and console scripts.
 
 Nothing heavy is imported before Ctrl-C and the standard streams are handled.
 
@@ -20,7 +20,7 @@ def _start(module, argv=None):
 
 
 def _run_script(name):
-    """Becomes a shell script beside this file, with this Python."""
+    """Replaces this process with a shell script beside this file, which uses this Python."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
     environment = {**os.environ, "PYTHON": sys.executable}
     os.execvpe("bash", ["bash", path, *sys.argv[1:]], environment)

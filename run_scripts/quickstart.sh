@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs into .venv and lets the model that comes with the project fill in a few sentences. Then,
-# from nothing to a small Korean ALBERT that does the same: learns a vocabulary from the sample
-# corpus, makes records of it, pre-trains, evaluates on held-out text, fills in three sentences.
+# Installs into .venv and lets the model that comes with the project fill in a few sentences. Then
+# makes a small Korean ALBERT from scratch that does the same: learns a vocabulary from the sample
+# corpus, makes records, pre-trains, evaluates on held-out text and fills in three sentences.
 #
 #   bash run_scripts/quickstart.sh
 #
-# Started again, it does only what is left to do. All its files are in .venv and output/quickstart.
+# When run again, it only does what is left to do. All its files are in .venv and output/quickstart.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source run_scripts/install.sh
@@ -16,11 +16,11 @@ OUTPUT=output/quickstart
 step() { printf '\n== %s\n' "$1"; }
 
 step "1/7 the model that comes with the project fills in masked words"
-# On the CPU: for a few sentences a GPU takes longer to start than it saves.
+# On the CPU, because for a few sentences a GPU takes longer to start than it saves.
 "$PYTHON" -m run_scripts.tools.fill_masks --device=cpu --guesses=3 \
   --text='배우들의 [MASK]가 훌륭하다.|그는 서울대학교를 [MASK]하였다.|우리[MASK] 버스를 타고 집에 갔다.'
 
-# Where TensorFlow cannot use the machine's GPU, the CPU, with the reason.
+# The CPU if TensorFlow cannot use the machine's GPU; prints the reason.
 DEVICE="$("$PYTHON" -c '
 import sys
 from bert_common.errors import InputError

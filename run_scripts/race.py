@@ -1,4 +1,4 @@
-"""The program run_race: fine-tunes a pre-trained model to answer multiple-choice questions."""
+"""The run_race program, which fine-tunes a pre-trained model on multiple-choice questions."""
 
 import dataclasses
 import functools
@@ -36,10 +36,10 @@ shared = functools.partial(redeclare, FinetuneFlags)
 @dataclasses.dataclass(frozen=True)
 class RaceFlags(TeacherFlags, FinetuneFlags):
     """Fine-tunes BERT, ALBERT or ELECTRA to answer multiple-choice questions: RACE, or your files.
-    Without --do_train, --do_eval and --do_predict, the program trains and evaluates.
 
-    To evaluate or predict after training, give --do_eval or --do_predict, --data_dir and the
-    --output_dir of the training run."""
+    Without --do_train, --do_eval and --do_predict, the program trains and evaluates. To evaluate or
+    predict after training, give --do_eval or --do_predict, --data_dir and the --output_dir of the
+    training run."""
 
     EXAMPLE = (
         "--data_dir=data/RACE --output_dir=output/race "
@@ -110,7 +110,7 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
 
     @classmethod
     def as_meant(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Chooses what to do where no flag says it; moves values to the usual names of flags."""
+        """Turns on training and evaluation if no flag says what to do; resolves flags' aliases."""
         values = super().as_meant(given)
         if values["do_train"] is values["do_eval"] is values["do_predict"] is None:
             values |= {"do_train": True, "do_eval": True}
@@ -119,14 +119,14 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
 
 
 def answer_multiple_choice(values: RaceFlags) -> None:
-    """Checks the flags that are run_race's own, and runs the program."""
+    """Checks run_race's own flags and runs the program."""
     if values.high_only and values.middle_only:
         raise InputError("--high_only and --middle_only: only one may be on. Received: both")
     finetune(values, PROGRAM)
 
 
 def read_data(values: RaceFlags) -> ChoiceDataset:
-    """Reads the questions that the flags name, of the splits that exist."""
+    """Reads the questions of the splits that the flags need and that exist."""
     check_lengths(values.max_seq_length, values.max_qa_length)
     evaluates = values.do_eval or values.do_predict or values.eval_every_steps
     measures = bool(evaluates and values.eval_on != TRAIN_PART)
@@ -137,11 +137,11 @@ def read_data(values: RaceFlags) -> ChoiceDataset:
     present = [split for split in needed if find_split_path(values, split)]
     questions = {split: read_split(values, split) for split in present}
     if not questions or (values.do_train and "train" not in questions):
-        read_split(values, needed[0])  # raises: it names what is missing
+        read_split(values, needed[0])  # raises an error that names what is missing
     for split, choices in questions.items():
         without = [choice.id for choice in choices if choice.label is None]
         trained = values.do_train and split == "train"
-        # A split without any label is not measured on; with a few missing, it would not be either.
+        # A split with missing labels is not evaluated on, so unless all are missing it is an error.
         used = {"dev": values.do_eval or values.eval_every_steps, "test": values.do_eval}
         measured = measures and used.get(split) and len(without) < len(choices)
         if without and (trained or measured):
@@ -153,7 +153,7 @@ def read_data(values: RaceFlags) -> ChoiceDataset:
 
 
 def find_split_path(values: RaceFlags, split: str) -> str | None:
-    """The path of a split, or None."""
+    """Returns the path of a split, or None if it does not exist."""
     if values.task_name == "race":
         return find_race(values.data_dir, split)
     path = os.path.join(values.data_dir, f"{split}.jsonl")
@@ -173,7 +173,7 @@ def read_split(values: RaceFlags, split: str) -> list[Any]:
 
 
 def make_task(job: DownstreamJob[RaceFlags, ChoiceDataset]) -> "MultipleChoice":
-    """The task of a `DownstreamJob` as a `MultipleChoice`."""
+    """Returns the `MultipleChoice` of a `DownstreamJob`."""
     from finetuning.multiple_choice.task import MultipleChoice
 
     flags = job.flags

@@ -1,6 +1,6 @@
-"""What the training programs share: devices, precision, XLA, state, batches, printed lines.
+"""Sets up devices, model and training for the programs that train.
 
-It imports TensorFlow: programs import it once their flags and files have been checked.
+It imports TensorFlow, so programs import it only after checking their flags and files.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ from run_scripts.flags.limits import MAX_SEED
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.training import read_profile_steps
 
-if TYPE_CHECKING:  # both import more than a session
+if TYPE_CHECKING:  # both import more than a session needs
     from run_scripts.downstream.job import DownstreamJob
     from run_scripts.pretraining_job import PretrainingJob
 
@@ -67,7 +67,7 @@ def open_session(
         refusal_reason: why this worker must not train, as `training_folders` yielded it, or None.
 
     Raises:
-        InputError: out of memory, or a worker that is lost or refuses.
+        InputError: memory ran out, or a worker was lost or must not train.
     """
     precision = choose_precision(flags.precision)
     compilation = choose_compilation(xla, precision)
@@ -82,7 +82,7 @@ def open_session(
         if flags.do_train and (line := suggestion(flags.precision)):
             session.print(line)
         yield session
-        # To the others, a worker that ends earlier looks lost.
+        # A worker that ended earlier would look lost to the others.
         barrier(strategy)
 
 
@@ -101,7 +101,7 @@ class Session:
         return is_chief(self.strategy)
 
     def print(self, line: str) -> None:
-        """Prints a line, in the chief alone."""
+        """Prints a line in the chief only."""
         if self.chief:
             print(line, flush=True)
 
@@ -116,7 +116,7 @@ class Session:
     ) -> None:
         """Prints results with a note, and writes eval_results.txt and, if `draw`, event files.
 
-        In the chief alone. `results` are name -> number, with "global_step".
+        Only the chief does this. `results` are name -> number, with "global_step".
         """
         if not self.chief:
             return
@@ -130,16 +130,16 @@ class Session:
         self.print(f"written to {write_results(directory, results)}")
 
     def check_agreement(self, settings: Mapping[str, Any]) -> None:
-        """Refuses workers that differ in a setting: a dict of name -> number or text."""
+        """Raises an `InputError` if workers differ in `settings`, name -> number or text."""
         check_agreement(self.strategy, settings)
 
     def check_flags(self, job: Job) -> None:
-        """Refuses workers with different flags, and batches that the devices cannot divide."""
+        """Raises an `InputError` if workers' flags differ or devices cannot divide a batch."""
         flags, sizes = job.flags, vars(job.config)
         settings = {f"--{name}": value for name, value in vars(flags).items()}
         settings |= {f"{name} of the configuration": size for name, size in sizes.items()}
-        settings |= {"--init_checkpoint": job.model.checkpoint}  # also what --model_dir stands for
-        # First of all: to the others, a worker that alone refuses something looks lost.
+        settings |= {"--init_checkpoint": job.model.checkpoint}  # may come from --model_dir
+        # Checked first because a worker that alone raises an error looks lost to the others.
         self.check_agreement({**settings, "precision": self.precision})
         replicas = self.strategy.num_replicas_in_sync
         microbatches = flags.gradient_accumulation_steps
@@ -158,15 +158,15 @@ class Session:
         schedule: Any = None,
         time_budget: TimeBudget | None = None,
     ) -> TrainingState:
-        """Builds a model with its optimizer: a `TrainingState` at step 0.
+        """Builds a model and its optimizer as a `TrainingState` at step 0.
 
         Args:
-            add_head: a function of a new encoder that makes the model.
+            add_head: a function that makes the model from a new encoder.
             schedule: the learning rate; None for a model that is not trained.
             time_budget: the `TimeBudget` that the schedule reads, or None.
         """
-        # No multiple of 2^31 - 1: TensorFlow takes it for 0, with which tf.data's shuffles take no
-        # seed from the graph.
+        # Not a multiple of 2^31 - 1, which TensorFlow reduces to 0; with seed 0, the shuffles of
+        # tf.data do not take a seed from the graph.
         keras.utils.set_random_seed(job.flags.random_seed % MAX_SEED or MAX_SEED - 1)
         with self.strategy.scope():
             config, rate = job.config, job.flags.encoder_dropout
@@ -193,9 +193,9 @@ class Session:
         reader: Callable[[str], CheckpointArrays] | None = None,
         **options: Any,
     ) -> None:
-        """Restores a new state from the newest checkpoint or the job's; prints which.
+        """Restores a new state from the run's newest checkpoint, else the job's; prints which.
 
-        `reader` opens the job's checkpoint; None for `open_weights`. The options are of
+        `reader` opens the job's checkpoint; None for `open_weights`. The options are passed to
         `bert_tf.training.state.restore`.
         """
         start = job.flags.output_dir, job.model.checkpoint
@@ -206,7 +206,7 @@ class Session:
         self.print(line)
 
     def load_teacher(self, job: Job) -> Teacher | None:
-        """Loads the job's teacher, which is no part of the state; prints how it teaches."""
+        """Loads the job's teacher, which is not part of the state; prints how it teaches."""
         given = job.teacher
         if given is None:
             return None
@@ -226,8 +226,8 @@ class Session:
         return OutputTeacher(loaded.model, given.weight, given.temperature)
 
     def training_config(self, flags: JobFlags, **others: Any) -> TrainingConfig:
-        """The `TrainingConfig` of the flags with the names of its fields, and of `others`."""
-        # On a CPU a step takes so long that a signal should not have to wait for ten.
+        """Returns the `TrainingConfig` of the flags that are named like its fields and `others`."""
+        # On a CPU, steps are so slow that a signal should not have to wait for ten of them.
         loop = 10 if tf.config.list_physical_devices("GPU") else 1
         names = {field.name for field in dataclasses.fields(TrainingConfig)}
         given = {name: value for name, value in vars(flags).items() if name in names}
@@ -249,7 +249,7 @@ class Session:
         evaluator: HeldOutEvaluator | None = None,
         **options: Any,
     ) -> bool:
-        """Prints a summary and trains, with `options` of the loop; whether a signal ended it."""
+        """Prints a summary and trains with the loop's `options`; True if a signal ended it."""
         teacher, budget = self.load_teacher(job), state.time_budget
         of_all = "" if budget else f" of {config.num_train_steps}"
         if state.has_nothing_left(config.num_train_steps, evaluator is not None):
@@ -259,7 +259,7 @@ class Session:
                 "from here)"
             )
             return False
-        if not state.is_finished(config.num_train_steps):  # else a last evaluation alone is left
+        if not state.is_finished(config.num_train_steps):  # else only a last evaluation is left
             self._announce(job, state, config, workload)
         data = data.in_order(state, config)
         stopped = train(state, self.strategy, data, config, evaluator, teacher=teacher, **options)
@@ -314,7 +314,7 @@ class Session:
 
 
 def dropping_line(config: EncoderConfig, workload: "Workload") -> str:
-    """One line: which layers compute how many tokens of a row."""
+    """Returns a line that says which layers compute how many tokens of a row."""
     calls, length = config.num_block_calls, workload.length
     share, places = workload.token_dropping, workload.predictions
     kept = kept_tokens(length, share, places, workload.sequences)
@@ -325,7 +325,7 @@ def dropping_line(config: EncoderConfig, workload: "Workload") -> str:
 
 
 def model_line(title: str, config: EncoderConfig) -> str:
-    """Says the sizes of a model; the folder that is written has the whole configuration."""
+    """Returns a line with a model's sizes; its folder will have the whole configuration."""
     sizes = [
         f"{config.num_hidden_layers} layers of {config.hidden_size}",
         f"{config.num_attention_heads} attention heads",
@@ -348,11 +348,11 @@ def _listed(lengths):
 class Workload:
     """The size of a training run, for the lines that announce it."""
 
-    examples: int  # their number
-    length: int  # the most tokens of a sequence
+    examples: int  # the number of examples
+    length: int  # the maximum number of tokens in a sequence
     predictions: int = 1  # masked positions of a sequence
     rows: int = 1  # sequences of an example
     token_dropping: float = 0.0  # the share of the tokens that skip the middle layers
     sequences: int = 1  # places for sequences in a packed row
-    predicts_words: bool = False  # whether those are words
-    memory_line: Callable[..., str] = memory_line  # what says how much memory it needs
+    predicts_words: bool = False  # whether the predictions are words
+    memory_line: Callable[..., str] = memory_line  # describes how much memory the run needs

@@ -1,4 +1,4 @@
-"""The program run_similarity: trains vectors of texts whose cosines say how alike the texts are."""
+"""The run_similarity program, which trains text vectors whose cosines measure similarity."""
 
 import dataclasses
 import functools
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 shared = functools.partial(redeclare, FinetuneFlags)
 
-# Kept in step with `finetuning.similarity`, whose modules import TensorFlow.
+# Must equal the names in `finetuning.similarity`, whose modules import TensorFlow.
 OBJECTIVES = ("cosine", "ranking", "simcse", "both")
 POOLINGS = ("mean", "cls", "max")
 
@@ -140,7 +140,7 @@ class SimilarityFlags(FinetuneFlags):
         "The softmax temperature by which similarities are divided, for every --objective except "
         "cosine. Lower values put more weight on hard negatives.",
         above=0,
-        most=100.0,  # in units of which all cosines are the same
+        most=100.0,  # in units of this size, all cosines are the same
         recorded=True,
         kept=True,
     )
@@ -177,7 +177,7 @@ class SimilarityFlags(FinetuneFlags):
 
 
 def learn_vectors(values: SimilarityFlags) -> None:
-    """Checks the flags that are run_similarity's own, and runs the program."""
+    """Checks run_similarity's own flags and runs the program."""
     known = {}
     if not (values.task_name or values.data_dir) and (values.train_file or _own_files(values)):
         known = {"task_name": OWN_FILES}
@@ -190,13 +190,13 @@ def learn_vectors(values: SimilarityFlags) -> None:
 
 
 def train_names(values: SimilarityFlags) -> list[str]:
-    """The files of --train_file; among several may be the name of --task_name."""
+    """Returns the files of --train_file; a list of several may include the name of --task_name."""
     path = values.train_file
     return [path] if not path or os.path.exists(path) else split_list(path) or [path]
 
 
 def _own_files(values: SimilarityFlags) -> dict[str, str]:
-    """Split -> path, of the flags that name one file."""
+    """Returns a dict of split -> path for the flags that name a single file."""
     names = train_names(values)
     train = None if len(names) > 1 else names[0]
     files = {"train": train, "dev": values.dev_file, "test": values.test_file}
@@ -204,7 +204,7 @@ def _own_files(values: SimilarityFlags) -> dict[str, str]:
 
 
 def read_data(values: SimilarityFlags) -> SimilarityDataset:
-    """The data set of the flags, which must suit --objective."""
+    """Returns the data set that the flags name, which must suit --objective."""
     columns = Columns(
         values.text_column, values.second_column, values.third_column, values.label_column
     )
@@ -249,10 +249,10 @@ def read_data(values: SimilarityFlags) -> SimilarityDataset:
 def with_parts(
     dataset: SimilarityDataset, values: SimilarityFlags, columns: Columns
 ) -> SimilarityDataset:
-    """The data set with the files of --train_file, several, as its training examples.
+    """Returns the data set with the several files of --train_file as its training examples.
 
     Raises:
-        InputError: a file cannot be trained on, or --train_shares does not fit them.
+        InputError: a file cannot be trained on, or --train_shares does not fit the files.
     """
     names, parts = train_names(values), []
     if len({*map(os.path.realpath, names)}) < len(names):
@@ -278,10 +278,10 @@ def with_parts(
 
 
 def read_shares(text: str | None, names: Sequence[str]) -> tuple[float, ...]:
-    """The shares of --train_shares, which add up to 1; none without the flag.
+    """Returns the shares of --train_shares, scaled to add up to 1; none without the flag.
 
     Raises:
-        InputError: they are not one number above 0 for each file.
+        InputError: the flag does not have one number above 0 for each file.
     """
     if text is None:
         return ()
@@ -296,7 +296,7 @@ def read_shares(text: str | None, names: Sequence[str]) -> tuple[float, ...]:
 
 
 def check_objective(values: SimilarityFlags, dataset: SimilarityDataset) -> None:
-    """Refuses an objective that the training examples cannot serve."""
+    """Raises an `InputError` if the training examples do not suit --objective."""
     found = {form.objective for form in dataset.forms}
     kinds = ", ".join(dict.fromkeys(map(str, dataset.forms)))
     if values.objective == "both" and not ("cosine" in found and len(found) > 1):
@@ -319,7 +319,7 @@ def check_objective(values: SimilarityFlags, dataset: SimilarityDataset) -> None
 
 
 def check_measured(values: SimilarityFlags, dataset: SimilarityDataset) -> None:
-    """Refuses to measure on a part of training examples that cannot be split, or have no pairs."""
+    """Raises an `InputError` if evaluation needs a part of several files or of single texts."""
     splits = dataset.splits
     holds_out = values.eval_every_steps and not splits.get("dev")
     on_part = values.eval_on == TRAIN_PART or holds_out
@@ -332,7 +332,7 @@ def check_measured(values: SimilarityFlags, dataset: SimilarityDataset) -> None:
 
 
 def check_predicted(values: SimilarityFlags, dataset: SimilarityDataset) -> None:
-    """Refuses to predict single texts, which have no cosine."""
+    """Raises an `InputError` if single texts, which have no cosine, are to be predicted."""
     split = split_to_predict(values, dataset.splits)
     if split in dataset.splits and not dataset.splits[split]:
         raise InputError(
@@ -342,7 +342,7 @@ def check_predicted(values: SimilarityFlags, dataset: SimilarityDataset) -> None
 
 
 def suited_objective(dataset: SimilarityDataset) -> str:
-    """The objective of the training examples where no flag says another."""
+    """Returns the objective that suits the training examples, the default of --objective."""
     found = {form.objective for form in dataset.forms}
     if len(found) == 1:
         return found.pop()
@@ -352,7 +352,7 @@ def suited_objective(dataset: SimilarityDataset) -> str:
 def read_split(
     dataset: SimilarityDataset, split: str, data_dir: str
 ) -> tuple[list[SimilarityExample], dict[str, int]]:
-    """Reads the examples of a split, and counts what was left out, or each file has."""
+    """Reads a split's examples; counts the rows left out, or each file's examples if several."""
     if split == "train" and dataset.parts:
         return read_parts(dataset, data_dir)
     source = dataset.sources[split]
@@ -367,7 +367,7 @@ def read_split(
 def read_parts(
     dataset: SimilarityDataset, data_dir: str
 ) -> tuple[list[SimilarityExample], dict[str, int]]:
-    """Reads the training examples of several files, and counts how many each file has."""
+    """Reads the training examples of several files and counts how many each file has."""
     examples, shown = [], {}
     for number, (part, name) in enumerate(zip(dataset.parts, dataset.part_names, strict=True)):
         found, left_out = read_split(part, "train", data_dir)
@@ -378,7 +378,7 @@ def read_parts(
 
 
 def make_task(job: DownstreamJob[SimilarityFlags, SimilarityDataset]) -> "Similarity":
-    """The task of a `DownstreamJob` as a `Similarity`."""
+    """Returns the `Similarity` of a `DownstreamJob`."""
     from finetuning.similarity.task import Similarity
 
     flags, config, objective = job.flags, job.config, job.flags.objective
@@ -405,7 +405,7 @@ def make_task(job: DownstreamJob[SimilarityFlags, SimilarityDataset]) -> "Simila
 
 
 def read_sizes(text: str | None, hidden_size: int) -> tuple[int, ...]:
-    """The sizes of --embedding_sizes, parts of a vector of the model; none without the flag."""
+    """Returns the sizes of --embedding_sizes, at most `hidden_size`; none without the flag."""
     parts = split_names(text)
     if not all(part.isdecimal() and 1 <= int(part[:9]) <= hidden_size for part in parts):
         raise InputError(

@@ -1,4 +1,4 @@
-"""Starts `run_scripts.plan` under the name that its tables of models had: run_scripts.sizes."""
+"""Starts `run_scripts.plan` as run_scripts.sizes, the former name of its tables of models."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The program run_squad: fine-tunes a pre-trained model to answer questions about texts."""
+"""The run_squad program, which fine-tunes a pre-trained model to answer questions about texts."""
 
 import dataclasses
 import functools
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from finetuning.question_answering.task import QuestionAnswering
     from model_formats.encoders import Encoder
 
-# As google-research/albert run_squad_v2.py.
+# As in google-research/albert's run_squad_v2.py.
 START_N_TOP = END_N_TOP = 5
 
 shared = functools.partial(redeclare, FinetuneFlags)
@@ -42,11 +42,11 @@ shared = functools.partial(redeclare, FinetuneFlags)
 
 @dataclasses.dataclass(frozen=True)
 class SquadFlags(TeacherFlags, FinetuneFlags):
-    """Fine-tunes BERT, ALBERT or ELECTRA to answer questions with a span of a text: SQuAD 1.1 and
-    2.0, KorQuAD 1.0, KLUE-MRC, or your own files in the same format.
+    """Fine-tunes BERT, ALBERT or ELECTRA to answer questions with a span of a text.
 
-    To answer questions after training, give --do_predict, --predict_file and the --output_dir of
-    the training run."""
+    The data is SQuAD 1.1 or 2.0, KorQuAD 1.0, KLUE-MRC, or your own files in the same format. To
+    answer questions after training, give --do_predict, --predict_file and the --output_dir of the
+    training run."""
 
     EXAMPLE = (
         "--task_name=korquad --train_file=data/KorQuAD_v1.0_train.json "
@@ -195,13 +195,13 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
 
     @property
     def named_weights(self) -> str | None:
-        """--init_checkpoint, unless nothing is trained and --output_dir holds what was."""
+        """--init_checkpoint, unless nothing is trained and --output_dir holds a trained model."""
         unused = not self.do_train and latest_checkpoint(self.output_dir)
         return None if unused else self.init_checkpoint
 
 
 def answer(values: SquadFlags) -> None:
-    """Checks the flags that are run_squad's own, and runs the program."""
+    """Checks run_squad's own flags and runs the program."""
     check_squad_flags(values)
     if values.init_checkpoint and not values.named_weights:
         print(
@@ -212,7 +212,7 @@ def answer(values: SquadFlags) -> None:
 
 
 def check_squad_flags(values: SquadFlags) -> None:
-    """Refuses flags that cannot work, whatever settings the model's folder has saved."""
+    """Raises an `InputError` if flags cannot work, whatever settings the model's folder has."""
     if values.export_dir:
         raise InputError(
             "--export_dir must not be given: export_model.py --format=saved_model writes a "
@@ -235,7 +235,7 @@ def check_squad_flags(values: SquadFlags) -> None:
 
 
 def path_of(values: SquadFlags, name: str) -> str:
-    """The path of a file of questions, by the name of its flag."""
+    """Returns the path of a file of questions, given the name of its flag."""
     return os.path.join(values.data_dir or "", getattr(values, name))
 
 
@@ -266,7 +266,7 @@ def read_data(values: SquadFlags) -> QuestionDataset:
 
 
 def beam_sizes(values: SquadFlags, encoder: "Encoder") -> dict[str, int | None]:
-    """The sizes of the beam: the flags', or the defaults where the head has one; else None."""
+    """Returns the beam's sizes from flags or defaults; they are None if the head has no beam."""
     has_beam = encoder.beams and values.version_2_with_negative
     if not (has_beam or values.start_n_top or values.end_n_top):
         return {"start_n_top": None, "end_n_top": None}
@@ -277,7 +277,7 @@ def beam_sizes(values: SquadFlags, encoder: "Encoder") -> dict[str, int | None]:
 
 
 def make_task(job: DownstreamJob[SquadFlags, QuestionDataset]) -> "QuestionAnswering":
-    """The task of a `DownstreamJob` as a `QuestionAnswering`."""
+    """Returns the `QuestionAnswering` of a `DownstreamJob`."""
     from finetuning.question_answering.task import QuestionAnswering
 
     values, tokenizer = job.flags, job.tokenizer

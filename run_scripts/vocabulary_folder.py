@@ -1,4 +1,4 @@
-"""Keeps build_vocab from replacing another vocabulary, and from learning the same one twice."""
+"""Keeps build_vocab from replacing a different vocabulary or learning the same one twice."""
 
 import hashlib
 import os
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from run_scripts.build_vocab import BuildVocabFlags
     from tokenization.vocab_learning.learn import LearnedVocabulary, LearningSettings
 
-# The key of report.json under which it has what decides about the vocabulary.
+# The key in report.json of everything that determines the vocabulary.
 KEY = "made_from"
 
-# Flags that do not change what is learned, or that are recorded with what they stand for.
+# Flags that do not affect the vocabulary, or whose effect is recorded instead.
 _NOT_DECIDING = (
     "input_file", "input_format", "output_dir", "num_threads", "analyser", "compare", "text",
     "overwrite",
@@ -29,7 +29,7 @@ _NOT_DECIDING = (
 def make_manifest(
     flags: "BuildVocabFlags", settings: "LearningSettings", files: Sequence[str]
 ) -> dict[str, Any]:
-    """Lists everything that determines a vocabulary, a flat dict of JSON values."""
+    """Returns everything that determines a vocabulary as a flat dict of JSON values."""
     deciding = {f"--{k}": v for k, v in vars(flags).items() if k not in _NOT_DECIDING}
     return {
         **deciding,
@@ -53,13 +53,13 @@ def add_manifest(learned: "LearnedVocabulary", manifest: Mapping[str, Any]) -> N
 
 
 def is_up_to_date(folder: str, manifest: Mapping[str, Any], overwrite: bool) -> bool:
-    """Whether a folder holds the vocabulary that would be learned; another needs `overwrite`."""
+    """Returns True if the folder holds this vocabulary; a different one needs `overwrite`."""
     found = {name: _read(os.path.join(folder, name)) for name in _NAMES}
     found = {name: content for name, content in found.items() if content is not None}
     if not found:
         return False
     problem = _problem(found, manifest)
-    if problem is None:  # or a run was killed before it had written all of it
+    if problem is None:  # if files are missing, a run was killed before it had written all of them
         return len(found) == len(_NAMES)
     if not overwrite:
         raise InputError(
@@ -81,7 +81,7 @@ def _read(path):
 
 
 def _problem(found, manifest):
-    """Finds how a vocabulary's files differ from the one to be learned; None if they do not."""
+    """Describes how files differ from the vocabulary to be learned; None if they do not."""
     report = _as_json(found.get(REPORT_FILE, b""))
     made_from = report.get(KEY) if isinstance(report, dict) else None
     if not isinstance(made_from, dict):

@@ -1,1 +1,1 @@
-"""Programs that turn a model into another form; open export_model first."""
+"""Holds the programs that convert a model to a different form; open export_model first."""

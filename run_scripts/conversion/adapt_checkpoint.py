@@ -1,4 +1,4 @@
-"""The program adapt_checkpoint: carries a model over to another vocabulary or more positions."""
+"""The adapt_checkpoint program, which gives a model a different vocabulary or more positions."""
 
 import dataclasses
 import functools
@@ -150,7 +150,7 @@ def adapt(values: AdaptFlags) -> None:
 
 
 def check_flags(values: AdaptFlags) -> None:
-    """Refuses flags that contradict each other, or that ask for nothing."""
+    """Raises an `InputError` if flags contradict each other or ask for nothing."""
     vocabulary = [name for name in ("tokenizer_dir", "add_tokens") if getattr(values, name)]
     if len(vocabulary) > 1:
         raise InputError(
@@ -175,9 +175,9 @@ def check_flags(values: AdaptFlags) -> None:
 
 
 def check_positions(values: AdaptFlags, config: EncoderConfig, trained: int | None) -> None:
-    """Refuses a number of positions that leaves nothing to do, or fewer than the model has.
+    """Raises an `InputError` if the number of positions changes nothing or is below the model's.
 
-    `trained` says how many of its positions were trained; None if unknown.
+    `trained` is how many of the model's positions were trained; None if unknown.
     """
     wanted, positions = values.max_position_embeddings, config.max_position_embeddings
     untrained = trained is not None and trained < positions
@@ -189,7 +189,7 @@ def check_positions(values: AdaptFlags, config: EncoderConfig, trained: int | No
 
 
 def open_own_tokenizer(values: AdaptFlags, model: ModelFolder) -> Tokenizer | None:
-    """The tokenizer of the model's folder; None if it has none and the vocabulary stays."""
+    """Opens the tokenizer of the model's folder; None if it has none and the vocabulary stays."""
     found = model.tokenizer_files(values.do_lower_case)
     if not found:
         if values.tokenizer_dir or values.add_tokens:
@@ -224,7 +224,7 @@ def plan_vocabulary(
 
 
 def print_report(report: Mapping[str, Any]) -> None:
-    """Prints what was done."""
+    """Prints what was changed."""
     if "vocabulary" in report:
         for line in as_lines(report["vocabulary"]):
             print(line)

@@ -1,4 +1,4 @@
-"""The program export_model: writes a model in the format of other software."""
+"""The export_model program, which writes a model in the format of other software."""
 
 import dataclasses
 import functools
@@ -24,14 +24,14 @@ from run_scripts.given_model import named_tokenizer
 
 
 class Format(NamedTuple):
-    """Where a format is written, and what that needs."""
+    """The module that writes an export format, and what the export takes and needs."""
 
-    # Has `export(loaded, directory, **options)`, which writes into an existing, empty folder, and
-    # returns how that is loaded, with {folder} in the place of its path.
+    # Its `export(loaded, directory, **options)` writes into an existing, empty folder, and returns
+    # how to load the result, with {folder} in place of the folder's path.
     module: str
-    options: tuple[str, ...] = ()  # the flags that it takes, by name
-    precisions: tuple[str, ...] = ()  # what --precision may be
-    libraries: Mapping[str, str] = {}  # a package that it needs -> what pip installs it by
+    options: tuple[str, ...] = ()  # the names of the flags that it takes
+    precisions: tuple[str, ...] = ()  # the values that --precision may have
+    libraries: Mapping[str, str] = {}  # package that it needs -> argument of pip install
 
 
 FORMATS = {
@@ -62,7 +62,7 @@ FORMATS = {
 }
 
 
-# As transformers reads --max_shard_size: powers of 1000, with an i of 1024.
+# As transformers reads max_shard_size: powers of 1000, or of 1024 with an i.
 _UNITS = {
     "": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
 }  # fmt: skip
@@ -171,7 +171,7 @@ def export_model(values: ExportFlags) -> None:
 
 
 def read_options(values: ExportFlags, form: Format) -> dict[str, Any]:
-    """The arguments of a format's `export` by name; refuses flags of other formats."""
+    """Returns `export`'s arguments by name; raises an `InputError` for flags of other formats."""
     for name in {name for other in FORMATS.values() for name in other.options}:
         if getattr(values, name) is not None and name not in form.options:
             takers = [key for key, other in FORMATS.items() if name in other.options]
@@ -197,7 +197,7 @@ def read_options(values: ExportFlags, form: Format) -> dict[str, Any]:
 
 
 def read_card(path: str) -> str:
-    """The text of --card_file."""
+    """Reads the text of --card_file."""
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -205,7 +205,7 @@ def read_card(path: str) -> str:
 
 
 def parse_size(name: str, text: str) -> int:
-    """The number of bytes of "500MB", "2GB" or "1GiB"."""
+    """Parses a size such as "500MB", "2GB" or "1GiB" into bytes."""
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) *([a-zA-Z]*)", text.strip())
     size = int(float(match[1]) * _UNITS.get(match[2].upper(), 0)) if match else 0
     if size < 1:
@@ -217,7 +217,7 @@ def parse_size(name: str, text: str) -> int:
 
 
 def check_libraries(form: Format) -> None:
-    """Refuses a format whose libraries are not installed."""
+    """Raises an `InputError` if a library that the format needs is not installed."""
     for library, requirement in form.libraries.items():
         if importlib.util.find_spec(library) is None:
             raise InputError(

@@ -1,1 +1,1 @@
-"""What the programs of downstream tasks share; open program first."""
+"""Holds what the programs of downstream tasks share; open program first."""

@@ -12,14 +12,14 @@ from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import UNSORTED_WINDOWS, choose_boundaries
 from run_scripts.downstream.job import DownstreamJob
 
-# The share of a step's time that XLA saves, roughly.
+# The approximate share of a step's time that XLA saves.
 XLA_GAIN = 0.2
 
 
 def compilation_cost(
     job: DownstreamJob[Any, Any], task: DownstreamTask, split: str, counts: Mapping[str, int]
 ) -> float:
-    """The cost of compiling, spread over the batches of a split: in positions of each batch.
+    """Returns the cost of compiling in positions per batch, spread over the batches of a split.
 
     `counts` has the number of examples of each split.
     """
@@ -39,7 +39,7 @@ def compilation_cost(
 
 
 def _updates(values, counts):
-    """The approximate number of updates in the run."""
+    """Returns the approximate number of updates in the run."""
     epoch = counts["train"] / values.train_batch_size
     return values.train_step or epoch * values.num_train_epochs
 
@@ -51,25 +51,25 @@ def choose_split_boundaries(
     lengths: np.ndarray,
     counts: Mapping[str, int],
 ) -> tuple[int, ...]:
-    """The lengths that the batches of a split are cut to: as many as pay off.
+    """Returns the lengths that the batches of a split are cut to, as many as pay off.
 
-    A training that ends before its batches are sorted has one. `lengths` are the examples', in
-    pieces.
+    A training that ends before its batches are sorted has one. `lengths` are the examples' lengths
+    in tokens.
     """
     values, cost = job.flags, compilation_cost(job, task, split, counts)
     trained = split == "train" and values.do_train
     if trained and _updates(values, counts) <= UNSORTED_WINDOWS * WINDOW:
-        cost = values.max_seq_length  # no second length saves as much as that
+        cost = values.max_seq_length  # more than a second length can save
     return choose_boundaries(lengths, values.max_seq_length, cost)
 
 
 def skip_costly_compilation(
     job: DownstreamJob[Any, Any], task: DownstreamTask, counts: Mapping[str, int]
 ) -> str:
-    """Turns off what a short job cannot recoup: XLA, and on a CPU TensorFlow's graph optimizer.
+    """Turns off XLA, and on a CPU TensorFlow's graph optimizer, if the job is too short for them.
 
-    `counts` is empty where a model is only exported. Returns what --xla means: "off" instead of
-    "auto" in a short job.
+    `counts` is empty if a model is only exported. Returns the value of --xla, or "off" instead of
+    "auto" for a short job.
     """
     values = job.flags
     if not counts:
@@ -79,6 +79,6 @@ def skip_costly_compilation(
     if values.xla == "on" or cost <= XLA_GAIN * values.max_seq_length:
         return values.xla
     if not tf.config.list_physical_devices("GPU"):
-        # It takes about a second for a step's graph, and hardly speeds up a CPU.
+        # The optimizer takes about a second for a step's graph and hardly speeds up a CPU.
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
     return "off"

@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from run_scripts.downstream.program import Program
 
 
-# A program's flags, and what its `Program.read_data` returns.
+# The type that a program's `Program.read_data` returns.
 Data = TypeVar("Data", bound="TaskDataset")
 
 
 @dataclasses.dataclass(frozen=True)
 class DownstreamJob(Generic[Flags, Data]):
-    """What the flags of a program mean, checked as far as possible without TensorFlow."""
+    """A downstream run as its flags define it, checked as far as possible without TensorFlow."""
 
     flags: Flags  # with every default resolved
-    model: GivenModel  # what the flags name
+    model: GivenModel  # the model that the flags name
     config: EncoderConfig  # the model's
-    begun: Begun  # what is in --output_dir
+    begun: Begun  # the earlier training in --output_dir, if any
     tokenizer: Tokenizer  # the model's
     dataset: Data  # what `Program.read_data` returned
-    evaluates: bool  # --do_eval, or what `Program.scores_predictions` makes of --do_predict
-    # The lengths that batches are cut to; None: chosen by the examples.
+    evaluates: bool  # by --do_eval, or --do_predict with `Program.scores_predictions`
+    # The lengths that batches are cut to; None if they are chosen from the examples.
     boundaries: tuple[int, ...] | None
     task: str  # a key of `finetuning.tasks.TASKS`
     settings: dict[str, Any]  # the task's settings, for the model's folder to record
@@ -56,11 +56,11 @@ class DownstreamJob(Generic[Flags, Data]):
 def make_job(
     given: Flags, program: "Program[Flags, Data]", **known: Any
 ) -> DownstreamJob[Flags, Data]:
-    """Checks what `finetune` is given with the files that are named."""
+    """Resolves the flags given to `finetune` and checks them with the files that they name."""
     model = find_model(given)
     saved = saved_task_flags(given, model, program.task, **known)
     if (given.do_eval or given.do_predict) and not given.do_train:
-        find_fine_tuned(given, model)  # before the configuration is missed of what is not there
+        find_fine_tuned(given, model)  # reports a missing model before its missing configuration
     known |= saved | unused_steps(given)
     flags = resolve_model_defaults(given, model.model_type, **known)
     check_finetune_flags(flags)

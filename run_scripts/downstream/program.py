@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from finetuning.downstream_task import DownstreamTask
     from model_formats.encoders import Encoder
 
-# The share of the training examples that is held out to choose the best checkpoint by, where a
-# task has no dev split.
+# The share of the training examples that is held out to choose the best checkpoint if a task has
+# no dev split.
 HELD_OUT_SHARE = 0.05
 
-# --eval_on=train_part takes one in so many of the training examples.
+# --eval_on=train_part evaluates on one in this many training examples.
 TRAIN_PART_DIVISOR = 10
 
 
 class Program(NamedTuple, Generic[Flags, Data]):
-    """The parts of the program of one kind of task."""
+    """The parts of a program for one kind of task."""
 
     task: Task  # its settings are flags of the program, which the model's folder records
     read_data: Callable[[Flags], Data]
@@ -50,19 +50,19 @@ class Program(NamedTuple, Generic[Flags, Data]):
     read_split: Callable[[Data, str, str], tuple[list[Any], dict[str, int]]]
     make_task: Callable[[DownstreamJob[Flags, Data]], "DownstreamTask"]
     uses_libraries: bool = True  # whether its metrics come from optional libraries
-    scores_predictions: bool = False  # whether --do_predict evaluates too, where there are labels
+    scores_predictions: bool = False  # whether --do_predict also evaluates if there are labels
     # (example) -> a text: examples with equal texts stay together when part of train is held out.
     shared_text: Callable[[Any], str] = operator.attrgetter("text")
-    # (example) -> a text, or several in a tuple.
+    # (example) -> a text, or a tuple of several.
     texts: Callable[[Any], Any] = operator.attrgetter("text")
-    # (dataset, examples) -> a dict of the name of each class -> how many examples have it.
+    # (dataset, examples) -> a dict of class name -> number of examples.
     count_classes: Callable[[Data, Sequence[Any]], dict[str, int]] | None = None
     # (flags, encoder) -> the settings whose defaults the encoder decides.
     head_settings: Callable[[Flags, "Encoder"], dict[str, Any]] = lambda flags, encoder: {}
 
 
 def finetune(given: Flags, program: Program[Flags, Data], **known: Any) -> None:
-    """Runs a `Program` with `FinetuneFlags` as parsed, and what is `known` of flags not given."""
+    """Runs a `Program` with parsed `FinetuneFlags` and the `known` values of flags not given."""
     job = make_job(given, program, **known)
     flags = job.flags
     make_writable(flags.output_dir, "--output_dir must be a directory that can be written")
@@ -87,7 +87,7 @@ def finetune(given: Flags, program: Program[Flags, Data], **known: Any) -> None:
 def read_splits(
     job: DownstreamJob[Flags, Data], program: Program[Flags, Data]
 ) -> dict[str, list[Any]]:
-    """Reads every split that a `DownstreamJob` needs: a dict split -> a list of examples."""
+    """Reads every split that a `DownstreamJob` needs, as a dict of split -> list of examples."""
     flags, dataset, splits = job.flags, job.dataset, job.dataset.splits
     measured = evaluated_splits(flags, dataset)
     chief = job.cluster is None or job.cluster.is_chief
@@ -104,7 +104,7 @@ def read_splits(
     if flags.do_predict:
         needed.append(split_to_predict(flags, splits))
     examples = {}
-    taken = [TRAIN_PART] if flags.eval_on == TRAIN_PART else []  # from train, below
+    taken = [TRAIN_PART] if flags.eval_on == TRAIN_PART else []  # taken from train below
     for split in dict.fromkeys(name for name in needed if name not in taken):
         if split not in splits:
             raise InputError(f"the task must have {split}. Received: {', '.join(splits)}")
@@ -141,9 +141,9 @@ def read_splits(
 def warn_of_unknown_pieces(
     tokenizer: Tokenizer, examples: Mapping[str, Sequence[Any]], texts_of: Callable[[Any], Any]
 ) -> None:
-    """Warns of the first split whose texts are [UNK] to a large part."""
+    """Warns of the first split whose texts are largely [UNK]."""
     for split, members in examples.items():
-        # Questions about one text have it in common.
+        # Several questions may be about the same text.
         texts = dict.fromkeys(
             text for member in members[:MOST_TEXTS] for text in flatten(texts_of(member))
         )
@@ -156,7 +156,7 @@ def show_classes(
     dataset: Any,
     examples: Mapping[str, Sequence[Any]],
 ) -> None:
-    """Prints the classes of every split that is trained or measured on, and warns of thin ones."""
+    """Prints the classes of every split that has labels and warns of small or missing ones."""
     counts = {split: count(dataset, members) for split, members in examples.items()}
     for split, classes in counts.items():
         if classes:
@@ -167,10 +167,10 @@ def show_classes(
 def take_part(
     examples: Iterable[Any], shared_text: Callable[[Any], str]
 ) -> tuple[list[Any], list[Any]]:
-    """Splits a list of examples into those to train on and about a tenth of them.
+    """Splits examples into a list to train on and a list of about a tenth to evaluate on.
 
-    The hash of a text decides on which side all examples with it are, whatever the seed, the order
-    and the other examples.
+    A text's hash decides the side of all its examples, whatever the seed, the order and the other
+    examples.
     """
     parts: tuple[list[Any], list[Any]] = [], []
     for example in examples:
@@ -187,7 +187,7 @@ def take_part(
 
 
 def hold_out(examples: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Splits a list of examples into those to train on and `HELD_OUT_SHARE` of them."""
+    """Splits examples into a list to train on and a held-out list of `HELD_OUT_SHARE` of them."""
     if len(examples) < 2:
         raise InputError(
             "--eval_every_steps holds out training examples where a task has no dev split: "

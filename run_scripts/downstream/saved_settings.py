@@ -1,4 +1,4 @@
-"""The model that fine-tuning flags name, and the task's flags as its folder has saved them."""
+"""Finds the model that fine-tuning flags name, and the task's flags that its folder saved."""
 
 import dataclasses
 import re
@@ -18,10 +18,10 @@ from run_scripts.given_model import GivenModel
 
 
 def find_model(given: FinetuneFlags) -> GivenModel:
-    """The `GivenModel` of `FinetuneFlags` as parsed, with the fine-tuned folder if there is one.
+    """Returns the `GivenModel` of parsed `FinetuneFlags`, with the fine-tuned folder if any.
 
-    That is, without --do_train, the checkpoint's folder; else --output_dir, where a training
-    resumes, or its folder of a seed.
+    With --do_train, that folder is --output_dir or a seed's folder in it, where the training
+    resumes; without, it is the checkpoint's folder or else --output_dir.
     """
     model = GivenModel.of(given)
     if model.folder and not (given.do_train or model.folder.is_fine_tuned):
@@ -39,10 +39,10 @@ def find_model(given: FinetuneFlags) -> GivenModel:
 def saved_task_flags(
     given: FinetuneFlags, model: GivenModel, task: Task, **known: Any
 ) -> dict[str, Any]:
-    """What the fine-tuned folder has saved of the flags that are neither given nor `known`.
+    """Returns the fine-tuned folder's values of the flags that are neither given nor `known`.
 
-    Refuses a flag that contradicts what the folder's model was trained for, and a folder that
-    another program trained.
+    Raises an `InputError` if a flag contradicts what the folder's model was trained for, or if a
+    different program trained it.
     """
     folder = model.fine_tuned
     if folder is None:
@@ -68,17 +68,17 @@ def saved_task_flags(
 
 
 def _inherited(given, model, task):
-    """The settings of the model that is started from which go on where no flag gives another.
+    """Returns the settings that a run inherits from its starting model if no flag gives them.
 
-    Refuses another list than a folder of transformers records, if it is evaluated, and a folder of
-    sentence-transformers whose vectors cannot be computed, unless a flag gives their pooling.
+    Raises an `InputError` if a list to evaluate differs from a transformers folder's, or if vectors
+    of a sentence-transformers folder cannot be computed and no flag gives their pooling.
     """
     evaluated = [n for n, s in task.settings.items() if s.evaluated and not given.do_train]
     names = [name for name, setting in task.settings.items() if setting.inherited] + evaluated
     if not (names and model.checkpoint):
         return {}
     if task.transformers.makes_vectors and isinstance(given.pooling, PerModel):
-        read_sentence_modules(model.checkpoint_folder.path)  # raises it
+        read_sentence_modules(model.checkpoint_folder.path)  # raises the error
     if model.checkpoint_folder.task != task.name:
         return {}
     path, saved = model.checkpoint_folder.record[0], model.checkpoint_folder.settings
@@ -92,7 +92,7 @@ def _inherited(given, model, task):
 
 
 def _other_value(name, folder, trained, value):
-    """The error of a flag that contradicts what a folder's model was trained with."""
+    """Returns the error for a flag that contradicts what a folder's model was trained with."""
     return InputError(
         f"--{name} must be what the model in {folder.path} was trained with: {trained}. "
         f"Received: {value}"
@@ -100,17 +100,17 @@ def _other_value(name, folder, trained, value):
 
 
 def _may_differ(field, value, saved, do_train):
-    """Whether a flag may have a value where the fine-tuned folder has saved another one."""
+    """Returns True if a flag may differ from the value that the fine-tuned folder saved."""
     alike = {value, saved} <= {*field.metadata["alike"]}
     changeable = field.metadata["changeable"]
     return changeable == ALWAYS or (not do_train and (changeable == UNTRAINED or alike))
 
 
 def _settings_of_transformers(given, model, task):
-    """The flags that the config.json of a fine-tuned model of transformers answers.
+    """Returns the flags that the config.json of a fine-tuned transformers model implies.
 
-    They are the type of the labels and their names, in the order of the classes; names such as
-    "LABEL_0" say nothing. Refuses a model whose head is of another task, or is not computed here.
+    They are the labels' type and names, in the order of the classes; names such as "LABEL_0" are
+    ignored. Raises an `InputError` if the head is for a different task or is not supported.
     """
     if given.do_train or not model.checkpoint or task.transformers.makes_vectors:
         return {}
@@ -146,7 +146,7 @@ def _settings_of_transformers(given, model, task):
 
 
 def _check_types(given, names, saved, path):
-    """Rejects saved values whose type is not their flag's: the file was edited."""
+    """Raises an `InputError` if a saved value does not fit its flag, as the file was edited."""
     for field in dataclasses.fields(given):
         value = saved.get(field.name)
         if field.name not in names or value is None:

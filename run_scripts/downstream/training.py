@@ -1,6 +1,6 @@
-"""Trains a pre-trained encoder on a downstream task, evaluates it, predicts with it.
+"""Trains a pre-trained encoder on a downstream task, evaluates it and predicts with it.
 
-It imports TensorFlow: `program` imports it once flags and files have been checked.
+It imports TensorFlow, so `program` imports it only after checking flags and files.
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ from run_scripts.session import Session, Workload, open_session
 # A result must exceed the trivial baseline by more than this, or a warning says so.
 LEAST_GAIN = 0.002
 
-# The correlation of a thousand pairs without any connection is seldom higher.
+# The correlation of a thousand unrelated pairs is seldom higher.
 LEAST_CORRELATION = 0.05
 CORRELATIONS = ("pearson", "spearman", "matthews")
 
@@ -62,7 +62,7 @@ def run(
     folders: Mapping[str, TrainingFolder],
     refusal_reason: str | None,
 ) -> None:
-    """Trains once, or several times with different seeds; or evaluates and predicts only.
+    """Trains with one seed or several, or only evaluates and predicts.
 
     `folders` and `refusal_reason` are what `training_folders` yielded.
     """
@@ -99,9 +99,9 @@ def run(
 def encode(
     task: DownstreamTask, splits: Mapping[str, Sequence[Any]], do_train: bool
 ) -> dict[str, Examples]:
-    """Encodes the examples of each split as `Examples`; "train" to train on only if that is done.
+    """Encodes each split as `Examples`; "train" is encoded for training only if `do_train`.
 
-    For a training, long sentences are cut into other windows than for a prediction.
+    Training and prediction cut long sentences into different windows.
     """
     examples = {}
     for split, raw in splits.items():
@@ -116,7 +116,7 @@ def encode(
 def boundaries_of_splits(
     job: DownstreamJob[Any, Any], task: DownstreamTask, examples: Mapping[str, Examples]
 ) -> dict[str, tuple[int, ...]]:
-    """The lengths that a split's batches are cut to, whichever other splits are read."""
+    """Returns the lengths that each split's batches are cut to, whichever other splits are read."""
     counts = {split: e.count for split, e in examples.items()}
     return {
         split: job.boundaries or choose_split_boundaries(job, task, split, e.lengths, counts)
@@ -125,7 +125,7 @@ def boundaries_of_splits(
 
 
 def training_steps(values: FinetuneFlags, examples: int) -> tuple[int, int]:
-    """The updates for a number of training examples, and how many of them are warm-up."""
+    """Returns how many updates a number of training examples gives, and how many are warm-up."""
     steps = values.train_step
     if steps is None:
         steps = int(examples / values.train_batch_size * values.num_train_epochs)
@@ -154,7 +154,7 @@ def training_steps(values: FinetuneFlags, examples: int) -> tuple[int, int]:
 
 
 def run_seeds(fine_tuning: "FineTuning") -> None:
-    """Trains with several seeds, each in its own folder; writes mean and standard deviation."""
+    """Trains with several seeds, each in its own folder; writes means and standard deviations."""
     job, results = fine_tuning.job, []
     for number, folder in enumerate(output_dirs(job.flags)):
         os.makedirs(folder, exist_ok=True)
@@ -170,7 +170,7 @@ def run_seeds(fine_tuning: "FineTuning") -> None:
 
 
 def show_seeds(flags: FinetuneFlags, results: Sequence[Mapping[str, float]]) -> None:
-    """Writes and prints mean and standard deviation of every result over the seeds."""
+    """Writes and prints the mean and standard deviation of every result over the seeds."""
     path = os.path.join(flags.output_dir, "seeds.tsv")
     names = [name for name in results[0] if name not in ("global_step", "examples")]
     with atomic_write(path) as file:
@@ -189,7 +189,7 @@ def warn_of_baseline(
 ) -> None:
     """Warns of a model that is no better than the same prediction for every example.
 
-    `results` has the baseline's too; `weights_classes`: whether --class_weights may help.
+    `results` includes the baseline's; `weights_classes` says whether --class_weights may help.
     """
     metric, higher_is_better = best_by[0].removeprefix("eval_"), best_by[1]
     baseline = results.get(f"baseline_{metric}")
@@ -213,18 +213,18 @@ def warn_of_baseline(
 class FineTuning:
     """A model's training on a task with one seed, or the use of a trained model."""
 
-    job: DownstreamJob[Any, Any]  # its flags name seed and folder
+    job: DownstreamJob[Any, Any]  # its flags name the seed and the folder
     session: Session
     task: DownstreamTask
-    examples: Mapping[str, Examples]  # split -> what it holds
+    examples: Mapping[str, Examples]  # split -> its examples
     boundaries: Mapping[str, tuple[int, ...]]  # split -> the lengths that its batches are cut to
-    folders: Mapping[str, TrainingFolder]  # by path; none in workers that write nothing
+    folders: Mapping[str, TrainingFolder]  # by path; empty in workers that write nothing
     positions: int | None  # how many positions are trained; None if unknown
     # How the model was trained before, as `model_formats.training_record` keeps it.
     stages: list[dict[str, Any]]
 
     def run(self) -> dict[str, Any] | None:
-        """Trains, evaluates, predicts, exports; returns the results, or None after a signal."""
+        """Trains, evaluates, predicts and exports; returns the results, or None after a signal."""
         flags, session = self.job.flags, self.session
         session.check_flags(self.job)
         session.check_agreement(
@@ -249,12 +249,12 @@ class FineTuning:
             results, outputs = self.evaluate(state, predictor)
         if flags.do_predict:
             self.predict(predictor, outputs)
-        if session.chief and getattr(flags, "export_dir", None):  # which only some programs have
+        if session.chief and getattr(flags, "export_dir", None):  # a flag of some programs only
             self.export(state)
         return results
 
     def train(self, state: TrainingState, steps: int, predictor: Predictor) -> bool:
-        """Trains to the last step; returns whether a signal ended it."""
+        """Trains to the last step; returns True if a signal ended the training."""
         flags, config, evaluator = self.job.flags, self.job.config, None
         examples, boundaries = self.examples["train"], self.boundaries["train"]
         if flags.eval_every_steps:
@@ -292,7 +292,7 @@ class FineTuning:
         return str(report)
 
     def evaluator(self, predictor: Predictor, split: str) -> TaskEvaluator:
-        """The evaluator of the model on a split."""
+        """Returns the evaluator of the model on a split."""
         examples, batch_size = self.examples[split], self.job.flags.eval_batch_size
         return TaskEvaluator(self.task, predictor, examples, batch_size, self.boundaries[split])
 
@@ -302,8 +302,8 @@ class FineTuning:
         """Evaluates the model on the splits of --eval_on, the main one first.
 
         Returns:
-            The results by name, and a dict split -> the model's outputs. A result of the main split
-            is named "eval_...", of another one or of a part of train "SPLIT_...".
+            The results by name, and a dict of split -> the model's outputs. Results of the main
+            split are named "eval_...", of other splits and of train_part "SPLIT_...".
         """
         flags, session, results = self.job.flags, self.session, {}
         outputs: dict[str, Any] = {}
@@ -333,7 +333,7 @@ class FineTuning:
         if session.chief:
             if written:
                 print(f"details: {', '.join(written)}")
-            weighted = getattr(flags, "class_weights", None)  # which only some programs have
+            weighted = getattr(flags, "class_weights", None)  # a flag of some programs only
             advised = weighted == "none" and bool(self.job.dataset.labels)
             warn_of_baseline(self.task.best_by, results, advised)
         return results, outputs
@@ -343,7 +343,7 @@ class FineTuning:
         flags, session = self.job.flags, self.session
         split = split_to_predict(flags, self.task.dataset.splits)
         examples, boundaries = self.examples[split], self.boundaries[split]
-        if split == "train" and flags.do_train:  # encoded with answers, in windows of their own
+        if split == "train" and flags.do_train:  # was encoded for training, in other windows
             examples = self.task.encode(examples.raw, training=False)
             boundaries = boundaries_of_splits(self.job, self.task, {split: examples})[split]
         predicted = outputs.get(split) or predictor(examples, flags.predict_batch_size, boundaries)
@@ -352,7 +352,7 @@ class FineTuning:
             session.print(f"predictions written to {', '.join(paths)}")
 
     def export(self, state: TrainingState) -> None:
-        """Writes a text classifier's SavedModel into --export_dir, a flag of its program alone."""
+        """Writes a text classifier's SavedModel into run_classifier's --export_dir."""
         flags = self.job.flags
         sizes = flags.max_seq_length, flags.export_dir, flags.threshold_to_export
         self.session.print(
@@ -360,11 +360,11 @@ class FineTuning:
         )
 
     def write_model_files(self, folder: str) -> None:
-        """Writes configuration, tokenizer and task beside the checkpoints."""
+        """Writes the configuration, tokenizer and task beside the checkpoints."""
         job, stages = self.job, self.stages
         if job.flags.do_train:
             settings = lasting_values(job.flags)
-            if job.flags.eval_on == TRAIN_PART:  # `program.check_kept` reads it
+            if job.flags.eval_on == TRAIN_PART:  # `Begun.check_kept` reads it
                 settings["eval_on"] = TRAIN_PART
             stages = [*stages, {"program": "fine-tuning", "settings": settings}]
         ModelFolder.write(

@@ -1,1 +1,1 @@
-"""The arithmetic behind the program plan; open corpus first."""
+"""Holds the arithmetic of the plan program; open corpus first."""

@@ -1,4 +1,4 @@
-"""Plans the records of a corpus from its bytes."""
+"""Estimates the records of a corpus from its size in bytes."""
 
 import dataclasses
 
@@ -8,29 +8,29 @@ HOUR = 3600.0
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """How records are stored, with what was measured of them.
+    """A way to store records, with measurements of it.
 
-    All of it grows in proportion to the text, as docs/planning.md checks on 158 MB.
+    All costs grow in proportion to the text, as docs/planning.md checks on 158 MB.
     """
 
-    # Records of one pass over a megabyte (10^6 bytes) of text. With next sentences a pass has more
-    # pieces than the text: half of all second segments come from elsewhere.
+    # Records of one pass over a megabyte (10^6 bytes) of text. With next-sentence pairs, a pass has
+    # more tokens than the text because half of all second segments come from elsewhere.
     rows_per_megabyte: float
     row_bytes: float  # of a record in its file, not compressed
     gzip_row_bytes: float  # with --compression=GZIP
-    fill: float  # the share of a row's positions that hold a piece
-    # User and system time: of the first pass, which cuts the text into pieces, and of each other.
+    fill: float  # the share of a row's positions that hold a token
+    # User and system time of the first pass, which tokenizes the text, and of each further pass.
     core_seconds_per_megabyte: float
     core_seconds_per_further_pass: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
 class TextStatistics:
-    """What text and tokenizer decide; the text's proportions are taken to stay the same."""
+    """Statistics of text and tokenizer, whose proportions are assumed to stay the same."""
 
     sentences_per_megabyte: float
     bytes_per_piece: float
-    # Of build_vocab.py, which reads a sample of at most `vocabulary_megabytes`.
+    # The time of build_vocab.py, which reads a sample of at most `vocabulary_megabytes`.
     vocabulary_core_seconds_per_megabyte: float
     vocabulary_megabytes: float
     # (objective, "packed" with dynamic masks or "single" with static ones, T) -> `Layout`
@@ -39,7 +39,7 @@ class TextStatistics:
 
 @dataclasses.dataclass(frozen=True)
 class TextPlan:
-    """The text, and its vocabulary."""
+    """The size of a text, and the time to learn its vocabulary."""
 
     sentences: float
     pieces: float
@@ -48,15 +48,15 @@ class TextPlan:
 
 @dataclasses.dataclass(frozen=True)
 class RecordPlan:
-    """The records of one length."""
+    """The size of the records of one length, and the time to make them."""
 
-    rows: float  # all passes that are stored
-    disk_bytes: float  # when they are finished; while they are made, twice that
+    rows: float  # of all stored passes
+    disk_bytes: float  # of finished records; while they are made, twice that
     hours: float
 
 
 def plan_text(statistics: TextStatistics, text_bytes: float) -> TextPlan:
-    """The `TextPlan` of a corpus of so many bytes of UTF-8."""
+    """Returns the `TextPlan` of a corpus, given its bytes of UTF-8."""
     megabytes = text_bytes / MEGABYTE
     sample = min(megabytes, statistics.vocabulary_megabytes)
     seconds = sample * statistics.vocabulary_core_seconds_per_megabyte
@@ -70,12 +70,12 @@ def plan_text(statistics: TextStatistics, text_bytes: float) -> TextPlan:
 def plan_records(
     layout: Layout, text_bytes: float, stored_passes: int, cores: int, compressed: bool = False
 ) -> RecordPlan:
-    """The `RecordPlan` of a corpus of so many bytes of UTF-8.
+    """Returns the `RecordPlan` of a corpus, given its bytes of UTF-8.
 
     Args:
         stored_passes: --dupe_factor; 1 for masks that are drawn while training.
-        cores: of the machine that makes them; the work is divided among them without loss, which
-            was measured with two.
+        cores: the cores of the machine that makes the records; the work divides among them without
+            loss, as was measured with two.
         compressed: whether --compression=GZIP is given.
     """
     megabytes = text_bytes / MEGABYTE

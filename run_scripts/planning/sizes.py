@@ -1,4 +1,4 @@
-"""The tables of models: what any size needs, a table for each kind of cost."""
+"""Prints tables of what models of any size need, one for each kind of cost."""
 
 import itertools
 import math
@@ -13,21 +13,21 @@ from electra_tf.config import ElectraConfig
 from model_formats.encoders import ALBERT, BERT
 from run_scripts.planning.table import number, print_columns
 
-# With the vocabularies of Google's English models, uncased and version 2, whose sizes the papers
-# print.
+# With the vocabulary sizes of Google's English models (BERT uncased, ALBERT version 2), for which
+# the papers print the models' sizes.
 PUBLISHED = ((BERT, 30522), (ALBERT, 30000))
 
-# The share of the pieces that pre-training masks, in both papers.
+# The share of the tokens that pre-training masks, in both papers.
 MASKED_SHARE = 0.15
 
-PRECISIONS = [name for name in KEPT_BYTES if name != "float16"]  # which needs as much as bfloat16
+PRECISIONS = [name for name in KEPT_BYTES if name != "float16"]  # float16 needs as much as bfloat16
 
-# Where a model has fewer positions than a length.
+# Printed if a model has fewer positions than a length.
 NONE = "-"
 
 
 def published_sizes() -> dict[str, EncoderConfig]:
-    """Name -> configuration of every size that the papers and the repositories publish."""
+    """Returns name -> configuration of every size that the papers and repositories publish."""
     return {
         f"{encoder.title}-{name}": encoder.config.from_preset(name, vocab_size)
         for encoder, vocab_size in PUBLISHED
@@ -38,7 +38,7 @@ def published_sizes() -> dict[str, EncoderConfig]:
 def print_tables(
     models: Mapping[str, EncoderConfig], lengths: Sequence[int], batch: int, token_dropping: float
 ) -> None:
-    """Prints all tables; with `token_dropping` that share of the tokens skips the middle layers."""
+    """Prints all tables; `token_dropping` is the share of tokens that skip the middle layers."""
     print("Parameters in millions: of the encoder by part, and of the heads of pre-training\n")
     print_columns(parameter_rows(models))
     dropped = f", {token_dropping:.0%} dropped" if token_dropping else ""
@@ -62,7 +62,7 @@ def predictions_of(length: int) -> int:
 
 
 def parameter_rows(models: Mapping[str, EncoderConfig]) -> list[list[str]]:
-    """The header, and a row for each model."""
+    """Returns the header, and a row of parameter counts for each model."""
     names = ("embeddings", "of words", "projection", "blocks", "pooler")
     rows = [["", *names, "encoder", "heads", "blocks x runs"]]
     for name, config, both in with_generators(models):
@@ -80,7 +80,7 @@ def parameter_rows(models: Mapping[str, EncoderConfig]) -> list[list[str]]:
 def with_generators(
     models: Mapping[str, EncoderConfig],
 ) -> Iterable[tuple[str, EncoderConfig, ElectraConfig | None]]:
-    """The names and configurations, and None; each ELECTRA once more, as both networks train."""
+    """Yields (name, configuration, None); each ELECTRA again, as it trains with its generator."""
     for name, config in models.items():
         yield name, config, None
         if isinstance(config, ElectraConfig):
@@ -90,7 +90,7 @@ def with_generators(
 def operation_rows(
     models: Mapping[str, EncoderConfig], lengths: Sequence[int], token_dropping: float
 ) -> list[list[str]]:
-    """The header, and a row for each model: to use and to train, at each length."""
+    """Returns the header, and a row for each model: to use and to train, at each length."""
     rows = [["", *(f"{verb} {length}" for length in lengths for verb in ("use", "train"))]]
     for name, config, both in with_generators(models):
         cells = []
@@ -110,13 +110,13 @@ def operation_rows(
 
 
 def encoding_flops(config: EncoderConfig, length: int) -> int:
-    """The operations that give a row's vectors at all pieces: the last block runs everywhere."""
+    """Returns the operations for the vectors of all tokens of a row, in the last block too."""
     only_first, everywhere = (block_flops(config, length, more) for more in (0, length - 1))
     return forward_flops(config, length, 0) - only_first + everywhere
 
 
-# The end of a table's title -> --recompute of a training; None: a finished model is used, without
-# its generator and with all tokens.
+# The end of a table's title -> --recompute of a training, or None if a finished model is used,
+# without its generator and with all tokens.
 MEMORIES = {"to train": "none", "to train with --recompute=block": "block", "to use": None}
 
 
@@ -127,7 +127,7 @@ def memory_rows(
     recompute: str | None,
     token_dropping: float,
 ) -> list[list[str]]:
-    """The header, and a row for each model: each length in each precision."""
+    """Returns the header, and a row for each model: each length in each precision."""
     columns = [*itertools.product(lengths, PRECISIONS)]
     rows = [["", *(f"{length} {precision}" for length, precision in columns)]]
     for name, config, both in with_generators(models):
@@ -152,5 +152,5 @@ def memory_rows(
 
 
 def millions(count: float) -> str:
-    """Writes a number in millions, such as "23.4", a small one with more digits."""
+    """Formats a number in millions, such as "23.4"; a small number gets more digits."""
     return f"{count / 1e6:.{1 if count >= 1e5 or not count else 2}f}"

@@ -1,4 +1,4 @@
-"""Prints a plan as a table: a column for each size of the corpus."""
+"""Prints a plan as a table with a column for each size of the corpus."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -35,14 +35,14 @@ def print_plan(
     phases: Sequence[Phase],
     cards: Sequence[Card],
 ) -> None:
-    """Prints the plan of a shipped job for corpora of some sizes in bytes."""
+    """Prints the plan of a shipped job for corpora of the given sizes in bytes."""
     packing = "packed" if flags.masking == "dynamic" else "single"
     objective = ENCODERS[flags.model.split("_")[0]].objective
     layouts = [KOREAN_WIKIPEDIA.layouts[objective, packing, phase.length] for phase in phases]
     rows = text_rows(sizes)
     for phase, layout in zip(phases, layouts, strict=True):
         rows += record_rows(flags, sizes, phase, layout)
-    # For each size the rows of each phase, and the phases of --num_passes.
+    # For each size, the rows of each phase, and the phases scaled to --num_passes.
     rows_of_a_pass = [
         [plan_records(layout, size, 1, 1).rows for layout in layouts] for size in sizes
     ]
@@ -60,7 +60,7 @@ def print_plan(
 
 
 def text_rows(sizes: Sequence[float]) -> Rows:
-    """The rows about the text and its vocabulary: a label and a string for each size."""
+    """Returns the rows about the text and its vocabulary: a label and a string for each size."""
     plans = [plan_text(KOREAN_WIKIPEDIA, size) for size in sizes]
     return [
         ["sentences", *(number(plan.sentences) for plan in plans)],
@@ -72,7 +72,7 @@ def text_rows(sizes: Sequence[float]) -> Rows:
 def record_rows(
     flags: "CorpusPlanFlags", sizes: Sequence[float], phase: Phase, layout: Layout
 ) -> Rows:
-    """The rows about the records of a phase."""
+    """Returns the rows about the records of a phase."""
     passes = flags.dupe_factor if flags.masking == "static" else 1
     compressed = flags.compression == "GZIP"
     plans = [plan_records(layout, size, passes, flags.cores, compressed) for size in sizes]
@@ -91,7 +91,7 @@ def hour_rows(
     cards: Iterable[Card],
     needed: Sequence[Sequence[Phase]],
 ) -> Rows:
-    """The rows about the hours of training on each kind of card."""
+    """Returns the rows about the hours of training on each kind of card."""
     rows = []
     jobs = {
         f"{sum(phase.updates for phase in phases):,} updates": [phases] * len(needed),
@@ -111,7 +111,7 @@ def hour_rows(
 def cpu_rows(
     flags: "CorpusPlanFlags", config: EncoderConfig, needed: Sequence[Sequence[Phase]]
 ) -> Rows:
-    """The row about the hours of training on two cores, for a model that was measured there."""
+    """Returns a row of hours of training on two cores, if the model was measured there."""
     if not (speed := TWO_CORES_FLOPS.get(flags.model)):
         return []
     operations = [sum(phase_flops(config, phase) for phase in column) for column in needed]
@@ -126,7 +126,7 @@ def cpu_rows(
 def print_model(
     flags: "CorpusPlanFlags", config: EncoderConfig, phases: Sequence[Phase], cards: Iterable[Card]
 ) -> None:
-    """Prints what does not depend on the text: memory, accumulation, input, checkpoints."""
+    """Prints memory, accumulation, input and checkpoints, which do not depend on the text."""
     titles = [(f"rows of {phase.length} at once", "memory") for phase in phases]
     rows = [["", *itertools.chain.from_iterable(titles), "reads, rows/s"]]
     for card in cards:
@@ -162,12 +162,12 @@ def print_model(
 
 
 def launch_bound(flags: "CorpusPlanFlags") -> str:
-    """Returns what stands in place of a card's speed where operations do not give it, else ""."""
+    """Returns the text shown if operations do not determine a card's speed, else ""."""
     return "launch-bound, unknown" if flags.model in TWO_CORES_FLOPS else ""
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> None:
-    """Prints rows of strings: the first column to the left, the others to the right."""
+    """Prints rows of strings, the first column aligned to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for label, *cells in rows:
         shown = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
@@ -175,7 +175,7 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
 
 
 def number(value: float) -> str:
-    """Writes a number in words, such as "12.3 million"."""
+    """Formats a number in words, such as "12.3 million"."""
     for limit, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if value >= limit:
             return f"{figures(value / limit)} {name}"
@@ -183,7 +183,7 @@ def number(value: float) -> str:
 
 
 def disk(size: float) -> str:
-    """Bytes in GB or TB (10^9 and 10^12), or in MB."""
+    """Formats bytes in MB, GB or TB (10^6, 10^9 and 10^12)."""
     for limit, name in ((1e12, "TB"), (1e9, "GB")):
         if size >= limit:
             return f"{figures(size / limit)} {name}"
@@ -191,12 +191,12 @@ def disk(size: float) -> str:
 
 
 def hours(value: float) -> str:
-    """A time in minutes, hours or days."""
+    """Formats a number of hours in minutes, hours or days."""
     if value < 1:
         return f"{value * 60:.2g} min"
     return f"{value:.3g} h" if value < 72 else f"{figures(value / 24)} days"
 
 
 def figures(value: float) -> str:
-    """Three figures, or all before the point: "4,361", where .3g writes "4.36e+03"."""
+    """Formats three digits, or all before the point: "4,361", where .3g writes "4.36e+03"."""
     return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""Plans the cost of a training from the phases of its job."""
+"""Estimates the cost of a training from the phases of its job."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -9,10 +9,10 @@ from bert_tf.costs.flops import training_flops
 from bert_tf.memory_estimate import GIB, WEIGHT_BYTES, count_weights, estimate_bytes
 from run_scripts.planning.corpus import HOUR
 
-# What a device's memory is planned to; the estimate is within 20 % in most cases.
+# The share of a device's memory to plan for; the estimate is within 20 % in most cases.
 MEMORY_SHARE = 0.9
 
-# What a checkpoint holds for each weight: itself and two moments.
+# A checkpoint holds each weight and its two moments.
 CHECKPOINT_ARRAYS = 3
 
 
@@ -28,7 +28,7 @@ class Phase:
     token_dropping: float = 0.0  # the share of the tokens that skip the middle layers
 
     def row_flops(self, config: EncoderConfig) -> int:
-        """The operations of a forward and a backward pass over one row."""
+        """Returns the operations of a forward and a backward pass over one row."""
         sizes = (self.length, self.predictions, self.sequences, self.token_dropping)
         return training_flops(config, *sizes)
 
@@ -37,15 +37,15 @@ class Phase:
 class DevicePlan:
     """A training on several cards of one kind."""
 
-    # --gradient_accumulation_steps of each phase; empty: it does not fit.
+    # --gradient_accumulation_steps of each phase; empty if it does not fit.
     accumulation: tuple[int, ...]
     memory_bytes: tuple[float, ...]  # of a device, the estimate for each phase
     hours: float  # of all phases, on all cards together
-    rows_per_second: tuple[float, ...]  # what each phase reads, all cards together
+    rows_per_second: tuple[float, ...]  # the rows that each phase reads, all cards together
 
 
 def passes_of(phases: Iterable[Phase], rows_of_a_pass: Iterable[float]) -> float:
-    """Counts how often the phases read the text, by the rows that a pass makes for each of them."""
+    """Returns how often the phases read the text, given the rows of a pass for each of them."""
     pairs = zip(phases, rows_of_a_pass, strict=True)
     return sum(phase.updates * phase.batch / rows for phase, rows in pairs)
 
@@ -53,22 +53,22 @@ def passes_of(phases: Iterable[Phase], rows_of_a_pass: Iterable[float]) -> float
 def with_passes(
     phases: Sequence[Phase], rows_of_a_pass: Iterable[float], passes: float
 ) -> list[Phase]:
-    """The phases with as many updates, in the same proportion, as read the text `passes` times."""
+    """Returns the phases with updates scaled so that they read the text `passes` times."""
     factor = passes / passes_of(phases, rows_of_a_pass)
     return [dataclasses.replace(phase, updates=phase.updates * factor) for phase in phases]
 
 
 def phase_flops(config: EncoderConfig, phase: Phase) -> float:
-    """The operations of all updates of a phase."""
+    """Returns the operations of all updates of a phase."""
     return phase.updates * phase.batch * phase.row_flops(config)
 
 
 def plan_devices(
     config: EncoderConfig, phases: Sequence[Phase], card: Card, gpus: int, utilisation: float
 ) -> DevicePlan:
-    """The `DevicePlan` for some cards, of which every batch is a multiple.
+    """Returns the `DevicePlan` for `gpus` cards, which must divide every batch.
 
-    `utilisation` is the share of their peak speed that training reaches, an assumption.
+    `utilisation` is the assumed share of the cards' peak speed that training reaches.
     """
     speed = gpus * card.bfloat16_flops * utilisation
     fits = [_least_accumulation(config, phase, card, gpus) for phase in phases]
@@ -85,7 +85,7 @@ def plan_devices(
 
 
 def _least_accumulation(config, phase, card, gpus):
-    """(microbatches, bytes) of the fewest that fit into a card's memory; None if none do."""
+    """Returns the fewest microbatches that fit into a card's memory and their bytes, or None."""
     share = phase.batch // gpus
     for count in range(1, share + 1):
         if share % count:
@@ -98,5 +98,5 @@ def _least_accumulation(config, phase, card, gpus):
 
 
 def checkpoint_bytes(config: EncoderConfig) -> int:
-    """The size of a checkpoint, with the optimizer's moments."""
+    """Returns the bytes of a checkpoint, with the optimizer's moments."""
     return CHECKPOINT_ARRAYS * WEIGHT_BYTES * count_weights(config)

@@ -1,1 +1,1 @@
-"""Smaller programs, which are run by `python -m`; open fill_masks first."""
+"""Holds smaller programs, which `python -m` runs; open fill_masks first."""

@@ -1,8 +1,8 @@
-"""The program average_models: writes the mean of the weights of models that were trained alike.
+"""The average_models program, which averages the weights of models that were trained alike.
 
-Trainings of one pre-trained model on the same task, with other seeds or settings, end near each
-other; the mean of their weights often scores higher and costs no more to use than one (Wortsman et
-al. 2022, Model soups, arXiv:2203.05482, section 2).
+Training runs of one pre-trained model on the same task with different seeds or settings end near
+each other; the mean of their weights often scores higher and costs no more to use than one model
+(Wortsman et al. 2022, Model soups, arXiv:2203.05482, section 2).
 """
 
 import dataclasses
@@ -60,7 +60,7 @@ def average(values: AverageFlags) -> None:
         first.model_type,
         first.config,
         tokenizer=first.tokenizer,
-        positions=min(known, default=None),  # those that all of them have trained
+        positions=min(known, default=None),  # those that all models have trained
         task=first.task,
         settings=first.settings,
         stages=first.stages,
@@ -71,7 +71,7 @@ def average(values: AverageFlags) -> None:
 
 
 def open_models(models: str) -> list[ModelFolder]:
-    """Opens the models that --models names, which must fit together."""
+    """Opens the models that --models names and checks that they fit together."""
     paths = split_list(models)
     folders = []
     for path in paths:
@@ -80,7 +80,7 @@ def open_models(models: str) -> list[ModelFolder]:
             folder = ModelFolder.open(path, what="a folder of --models", needs_config=False)
         else:
             folder = ModelFolder.beside(path)
-        if folder.is_inside_another:  # what describes the best checkpoint is around it
+        if folder.is_inside_another:  # the folder around it describes the best checkpoint
             folder = ModelFolder.beside(folder.checkpoint)
         if folder.tokenizer:
             check_table(folder.config, folder.tokenizer.vocab_size, folder.path)
@@ -103,10 +103,10 @@ def open_models(models: str) -> list[ModelFolder]:
 
 
 def mean_arrays(folders: Sequence[ModelFolder]) -> dict[str, np.ndarray]:
-    """Returns the means of the weights, added in float64: Google's name -> array, as the first's.
+    """Returns Google's name -> mean of a weight, summed in float64, with the first model's dtype.
 
     Raises:
-        InputError: a model lacks a weight, has one more or has one of another shape.
+        InputError: a model lacks a weight, has an additional one or one of a different shape.
     """
     from model_formats.adaptation.arrays import weight_names
     from model_formats.weights import open_weights

@@ -1,4 +1,4 @@
-"""The program explore: a page on this machine that shows a model from inside."""
+"""The explore program, which shows a model from inside on a page that this machine serves."""
 
 import dataclasses
 import functools

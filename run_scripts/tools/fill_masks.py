@@ -1,4 +1,4 @@
-"""The program fill-masks: fills in [MASK] with a pre-trained model's guesses."""
+"""The fill-masks program, which fills in [MASK] with a pre-trained model's guesses."""
 
 import atexit
 import dataclasses
@@ -84,7 +84,7 @@ def fill_masks(values: FillMasksFlags) -> None:
                 for piece, probability in guesses
             )
             print(f"    {line}")
-    # Else the interpreter, at its end, looks through TensorFlow's objects for garbage: a second.
+    # Otherwise the interpreter spends a second at exit collecting TensorFlow's objects.
     atexit.register(gc.freeze)
 
 

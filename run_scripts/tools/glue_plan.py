@@ -33,25 +33,25 @@ BENCHMARKS = {
     ),
 }  # fmt: skip
 
-# Models up to this width have flag files of their own, BENCHMARK_small*.flags, where there are
-# some: small models want higher learning rates (3e-4 for ELECTRA-small, arXiv:2003.10555, appendix
-# B, which is 256 wide; up to 3e-4 for the smaller models of google-research/bert's README).
+# Models up to this width use the flag files BENCHMARK_small*.flags, if a benchmark has any, because
+# small models need higher learning rates (3e-4 for ELECTRA-small, 256 wide: arXiv:2003.10555,
+# appendix B; up to 3e-4 for the smaller models in google-research/bert's README).
 SMALL_HIDDEN_SIZE = 256
 
 
 class BenchmarkTask(NamedTuple):
     """A task of a benchmark."""
 
-    program: str  # that fine-tunes a model on it, a name of `run_scripts.programs`
+    program: str  # the program that fine-tunes a model on it, a name of `run_scripts.programs`
     folder: str  # the name of the folder with its files
     files: Mapping[str, Sequence[str]]  # split -> names of its files; the splits that must exist
-    splits: tuple[str, ...]  # those on which models are evaluated; the first one is the main one
-    metrics: tuple[str, ...]  # their names
-    scale: int = 100  # what its scores are multiplied by to be shown
+    splits: tuple[str, ...]  # the splits to evaluate on, the main one first
+    metrics: tuple[str, ...]  # the names of its metrics
+    scale: int = 100  # the factor by which its scores are multiplied to be shown
 
 
 def _questions(folder, file, metrics):
-    """A task of run_squad, whose scores are in per cent; the names of its files have a gap."""
+    """Returns a task of run_squad, which scores in per cent; `file` has a gap for the split."""
     files = {split: (file.format(split),) for split in ("train", "dev")}
     return BenchmarkTask("run_squad", folder, files, ("dev",), metrics, scale=1)
 
@@ -123,7 +123,7 @@ def show_plan(values: PlanFlags) -> None:
 
 
 def has_data(data_dir: str, task: BenchmarkTask) -> bool:
-    """Whether the folder of a task exists; refuses one in which a file is missing."""
+    """Returns True if a task's folder exists; raises an `InputError` if it lacks a file."""
     folder = os.path.join(data_dir, task.folder)
     if not os.path.isdir(folder):
         return False
@@ -134,10 +134,10 @@ def has_data(data_dir: str, task: BenchmarkTask) -> bool:
 
 
 def find_data(data_dir: str, task: BenchmarkTask) -> str:
-    """The folder with the files of a task that `has_data`.
+    """Returns the folder with the files of a task that `has_data`.
 
-    It may be in another one of its name, as where an archive was unpacked there; run_squad looks
-    only where it is told.
+    It may be inside a folder of the same name, if an archive was unpacked there; run_squad does not
+    search subfolders.
     """
     first = next(iter(task.files.values()))[0]
     return os.path.dirname(find_file(first, os.path.join(data_dir, task.folder), task.folder))
@@ -146,7 +146,7 @@ def find_data(data_dir: str, task: BenchmarkTask) -> str:
 def find_flagfile(benchmark: str, model_type: str, hidden_size: int | None, task: str) -> Path:
     """Finds the flag file of a task and model, or the one that several tasks share.
 
-    A kind of model without flag files has BERT's.
+    A model type without flag files uses BERT's.
     """
     names = (f"{benchmark}_{model_type}_{task}", f"{benchmark}_{task}", f"{benchmark}_{model_type}")
     if hidden_size and hidden_size <= SMALL_HIDDEN_SIZE:
@@ -156,14 +156,14 @@ def find_flagfile(benchmark: str, model_type: str, hidden_size: int | None, task
 
 
 def read_kind(folder: ModelFolder) -> tuple[str, int | None]:
-    """The type and the hidden size of the model in a `ModelFolder`; None where it has none."""
+    """Returns the model type and hidden size of a `ModelFolder`; the size is None if not given."""
     values = folder.config_file.values
     size = values.get("hidden_size") if isinstance(values, dict) else None
     return folder.model_type, size if isinstance(size, int) else None
 
 
 def model_flags(model: str) -> tuple[ModelFolder, list[str]]:
-    """The folder of a pre-trained model, and the flags that name the model.
+    """Returns the folder of a pre-trained model and the flags that name the model.
 
     `model` is a folder or a checkpoint, as `korean_bert.load_model` takes it.
     """

@@ -14,10 +14,10 @@ from run_scripts.flags.finetune import TRAIN_PART
 from run_scripts.flags.parser import run_program
 from run_scripts.tools.glue_plan import BENCHMARKS, find_task
 
-# The mean, and the standard deviation of several runs.
+# The mean, and the standard deviation of several runs or None for one run.
 Score = tuple[float, float | None]
 
-# The metrics that count for GLUE's average, where more are measured here.
+# The metrics that count for GLUE's average, for tasks with more metrics here.
 GLUE_COUNTED = {"cola": ("matthews",)}
 
 # As in arXiv:1810.04805, appendix B.1: trained models do worse than the majority label.
@@ -37,7 +37,7 @@ class TableFlags:
 
 
 def show_table(values: TableFlags) -> None:
-    """Prints the table, and below it GLUE's average."""
+    """Prints the table and, for GLUE, the average below it."""
     results = {
         name: read_results(os.path.join(values.output_dir, name))
         for name in BENCHMARKS[values.benchmark]
@@ -86,14 +86,14 @@ def read_results(folder: str) -> dict[str, Score]:
 
 
 def find_score(task: str, scores: Mapping[str, Score], name: str) -> Score:
-    """Looks up one of the results of a task; refuses results without it."""
+    """Looks up a result of a task; raises an `InputError` if it is missing."""
     if name not in scores:
         raise InputError(f"the results of {task} must hold {name}. Received: {', '.join(scores)}")
     return scores[name]
 
 
 def find_prefixes(task: str, scores: Mapping[str, Score]) -> dict[str, str]:
-    """Each split on which a task was evaluated -> what the names of its results begin with."""
+    """Returns each split on which a task was evaluated -> the prefix of its results' names."""
     found = find_task(task)
     if f"{TRAIN_PART}_{found.metrics[0]}" in scores:
         return {TRAIN_PART: TRAIN_PART}
@@ -121,7 +121,7 @@ def format_score(value: float, deviation: float | None, scale: float) -> str:
 
 
 def print_rows(rows: Sequence[Sequence[str]]) -> None:
-    """Prints a table, whose first row is the header."""
+    """Prints a table whose first row is the header."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
     lines.insert(1, ["-" * width for width in widths])
@@ -130,7 +130,7 @@ def print_rows(rows: Sequence[Sequence[str]]) -> None:
 
 
 def glue_average(results: Mapping[str, Mapping[str, Score]]) -> str:
-    """Describes GLUE's average: the mean over tasks of the mean over a task's scores.
+    """Describes GLUE's average, the mean over tasks of the mean over a task's scores.
 
     MNLI's matched and mismatched are two scores of one task, as on gluebenchmark.com.
     """
@@ -152,7 +152,7 @@ def glue_average(results: Mapping[str, Mapping[str, Score]]) -> str:
 
 
 def mean_score(name: str, scores: Mapping[str, Score]) -> float:
-    """The mean of the scores of a GLUE task that count."""
+    """Returns the mean of a GLUE task's scores that count for the average."""
     metrics = GLUE_COUNTED.get(name, find_task(name).metrics)
     return statistics.mean(
         find_score(name, scores, f"{prefix}_{metric}")[0]

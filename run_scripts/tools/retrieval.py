@@ -1,4 +1,4 @@
-"""The program retrieval: measures how well a model's vectors find the text that answers a query."""
+"""The retrieval program, which measures how well vectors find the text that answers a query."""
 
 import dataclasses
 import functools
@@ -84,7 +84,7 @@ def measure_retrieval(values: RetrievalFlags) -> None:
     if values.max_seq_length:
         check_length(values, model.loaded.config)
     queries, corpus = collection.queries, collection.corpus
-    depth = DEEPEST + 1  # of which one may be passed over
+    depth = DEEPEST + 1  # one more, as a query's own text may be skipped
 
     asked = unit_vectors(model.embed(queries, max_length=values.max_seq_length))
     vectors = unit_vectors(model.embed(corpus, max_length=values.max_seq_length))
@@ -102,7 +102,7 @@ def measure_retrieval(values: RetrievalFlags) -> None:
 
 
 def read_collection(values: RetrievalFlags) -> Collection:
-    """The queries and texts of the flags."""
+    """Reads the queries and texts that the flags name."""
     articles = read_articles(values.articles, "articles")
     if values.data_dir and articles:
         raise InputError(f"--articles needs --questions. Received: --articles={values.articles}")

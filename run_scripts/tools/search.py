@@ -1,4 +1,4 @@
-"""The program search: finds the lines of a file that are most like a query."""
+"""The search program, which finds the texts in a file that are most similar to a query."""
 
 import dataclasses
 import functools
@@ -39,7 +39,7 @@ from run_scripts.flags.parser import run_program
 if TYPE_CHECKING:
     from korean_bert.model import Model
 
-# What is added to the name of a corpus for the files of its vectors and of their index.
+# The endings added to a corpus's name for the files of its vectors and of their index.
 ENDING, INDEX_ENDING = ".vectors.npz", ".index.npz"
 
 
@@ -131,7 +131,7 @@ def read_queries() -> Iterator[str]:
 
 
 def read_corpus(values: SearchFlags) -> Sequence[tuple[str, ...]]:
-    """The rows of --corpus: a text and, if asked, its --show_column."""
+    """Reads the rows of --corpus: a text and, if given, its --show_column."""
     path = values.corpus
     if path.lower().endswith(ENDINGS):
         return own_texts(path, values.text_column, values.show_column, values.encoding)
@@ -148,7 +148,7 @@ def read_corpus(values: SearchFlags) -> Sequence[tuple[str, ...]]:
 
 
 def make_search(model: "Model", values: SearchFlags, texts: list[str]) -> Callable[[str], Found]:
-    """A function of a query that finds the nearest texts."""
+    """Returns a function that finds the texts nearest to a query."""
 
     def asked(query):
         return unit_vectors(model.embed([query]))  # [1, H]
@@ -169,20 +169,20 @@ def make_search(model: "Model", values: SearchFlags, texts: list[str]) -> Callab
 
 
 def corpus_vectors(model: "Model", values: SearchFlags, texts: list[str]) -> np.ndarray:
-    """The vectors of the texts, [N, H]: the kept ones, if they are of file and model."""
+    """Returns the texts' vectors [N, H], the kept ones if they are of this file and model."""
     path, key = values.corpus + ENDING, _key(model, texts)
     return _kept(path, key, lambda: model.embed(texts))
 
 
 def _kept(path, key, make):
-    """The array in a file, if it has the key; else the one that is made, which the file keeps."""
+    """Returns the array in a file if it has the key; else makes the array and keeps it there."""
     kept = _read_kept(path, key)
     if kept is not None:
         return kept
     made = make()
     try:
         remove_partial_files([path])
-        with atomic_write(path) as file:  # not by way of memory: vectors may fill half of it
+        with atomic_write(path) as file:  # not through memory: vectors may fill half of it
             np.savez(file, made=made, key=np.array(key))
     except OSError as error:
         print(f"note: the vectors are not kept: {error}", file=sys.stderr)
@@ -190,10 +190,10 @@ def _kept(path, key, make):
 
 
 def _key(model, texts):
-    """Writes what the vectors depend on, as text; the file may be another by now."""
+    """Returns what the vectors depend on, as text; the files may have changed since."""
     loaded, source = model.loaded, model.loaded.source
     files = [name for name in (source, f"{source}.index") if os.path.isfile(name)]
-    if source.endswith(".json"):  # the index of shards, which other weights leave as it is
+    if source.endswith(".json"):  # the index of shards, which does not change with the weights
         files += sorted({*open_tensors(source).files.values()})
     weights = [(os.path.getsize(name), os.stat(name).st_mtime_ns) for name in files]
     content = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
@@ -203,7 +203,7 @@ def _key(model, texts):
 
 
 def _read_kept(path, key):
-    """The array in a file, None if it is missing, damaged, or of other texts or weights."""
+    """Reads the array in a file; None if it is missing, damaged, or of other texts or weights."""
     try:
         with np.load(path) as arrays:
             return arrays["made"] if arrays["key"].item() == key else None

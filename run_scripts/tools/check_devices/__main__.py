@@ -2,14 +2,14 @@
 
     python -m run_scripts.tools.check_devices --report=report.json
 
-One training step of a tiny BERT, on every device and with every strategy, with and without XLA, in
-every precision, and with each way to train of `steps.OPTIONS`, is compared with the same step on
-the CPU in float32 without XLA. Replicas must have the same weights afterwards, to the bit.
+It compares one training step of a tiny BERT with the same step on the CPU in float32 without XLA,
+on every device and with every strategy, with and without XLA, in every precision, and with each way
+to train in `steps.OPTIONS`. Replicas must have the same weights afterwards, to the bit.
 
-Everything runs in separate processes: if one dies, as XLA does on a GPU that it cannot compile for,
-the rest runs in another. --report writes all of it to one JSON file: versions, driver, links,
-answers. It holds no names of users, hosts or folders, unless an error's message does. How fast the
-devices are, `python -m benchmarks.speed.devices` measures, in a checkout of the project.
+The checks run in separate processes: if one dies, as XLA does on a GPU that it cannot compile for,
+the rest runs in a new one. --report writes versions, driver, links and answers to one JSON file. It
+holds no names of users, hosts or folders, unless an error's message does. To measure the speed of
+the devices, run `python -m benchmarks.speed.devices` in a checkout of the project.
 """
 
 import argparse
@@ -28,7 +28,7 @@ SPEEDS = "python -m benchmarks.speed.devices, in a checkout of the project"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; returns the exit status: 0 if every check passes, otherwise 1."""
+    """Runs the console script; returns the exit status: 0 if every check passes, otherwise 1."""
     with interruptible():
         return check(parse(argv))
 
@@ -47,7 +47,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     installed = not sys.argv[0].endswith(".py")  # a console script
     parser = argparse.ArgumentParser(
         prog=None if installed else "python -m run_scripts.tools.check_devices",
@@ -61,7 +61,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def run_checks(gpus: int) -> dict[str, Any]:
-    """Compares steps and prints them."""
+    """Runs the checks and prints them; returns their section of the report."""
     listed = [*tasks.check_tasks(gpus), *tasks.option_tasks(gpus)]
     checked = run_groups(tasks.check_groups(listed, gpus), "checks")
     title = (

@@ -19,7 +19,7 @@ SEED = 1
 def random_batch(
     config: EncoderConfig, batch: int, length: int, predictions: int
 ) -> dict[str, np.ndarray]:
-    """The features of a global batch, always the same; every other row is half padding."""
+    """Makes the features of a global batch, always the same; every other row is half padding."""
     rng = np.random.default_rng(SEED)
     mask = np.ones((batch, length), np.int32)
     mask[::2, length // 2 :] = 0
@@ -57,7 +57,7 @@ def bucket_batch(
 def packed_batch(
     config: EncoderConfig, batch: int, length: int, predictions: int
 ) -> dict[str, np.ndarray]:
-    """Makes a `random_batch` with two sequences a row, S = 2, and without padding."""
+    """Makes a `random_batch` with two sequences per row, S = 2, and without padding."""
     features = random_batch(config, batch, length, predictions)
     rng = np.random.default_rng(SEED)
     half = np.arange(length) // (length // 2)  # [T]: 0 or 1
@@ -94,7 +94,7 @@ def deal(batch: Mapping[str, np.ndarray], strategy: "tf.distribute.Strategy") ->
     import tensorflow as tf
 
     replicas = strategy.num_replicas_in_sync
-    # A single number, which bucket a batch has, goes to all of them.
+    # A single number, the bucket of the batch, goes to all replicas.
     parts = {k: np.split(v, replicas) if np.ndim(v) else [v] * replicas for k, v in batch.items()}
     return strategy.experimental_distribute_values_from_function(
         lambda context: {

@@ -10,8 +10,8 @@ from bert_common.cpu import this_cpu
 from bert_common.import_tensorflow import import_tensorflow
 from run_scripts.tools.check_devices.nvidia_smi import describe_gpus
 
-# Library -> the function that tells its version, and whether that returns it (cuDNN) or writes it
-# where its argument points.
+# Library -> the function that gives its version, and whether it returns the version (cuDNN) or
+# writes it where its argument points.
 VERSION_FUNCTIONS = {
     "libcuda.so.1": ("cuDriverGetVersion", False),
     "libcudart.so.12": ("cudaRuntimeGetVersion", False),
@@ -21,7 +21,7 @@ VERSION_FUNCTIONS = {
 
 
 def describe_machine() -> dict[str, Any]:
-    """Describes a machine as an engineer would ask about it: a dict for the report.
+    """Describes this machine, as an engineer would ask about it, for the report.
 
     Returns:
         A dict: "python", "system", "tensorflow", "keras", "built_for" (CUDA, cuDNN and the
@@ -53,7 +53,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def describe_gpu(tf: Any, gpu: Any) -> dict[str, Any]:
-    """The name and the compute capability of a GPU that TensorFlow sees."""
+    """Returns the name and the compute capability of a GPU that TensorFlow sees."""
     details = tf.config.experimental.get_device_details(gpu)
     capability = details.get("compute_capability")
     return {
@@ -63,7 +63,7 @@ def describe_gpu(tf: Any, gpu: Any) -> dict[str, Any]:
 
 
 def describe_libraries() -> dict[str, dict[str, Any]]:
-    """NVIDIA's libraries: name -> "loaded", whether it can be, and "version", a number or None."""
+    """Returns NVIDIA library -> "loaded", whether it can be, and "version", a number or None."""
     from bert_tf.training.gpus import DRIVER, LIBRARIES, load_library
 
     libraries = {}
@@ -75,7 +75,7 @@ def describe_libraries() -> dict[str, dict[str, Any]]:
 
 
 def library_version(library: ctypes.CDLL, name: str) -> int | None:
-    """The version that a library tells, such as 12020 for CUDA 12.2; None if it does not."""
+    """Returns the version that a library gives, such as 12020 for CUDA 12.2, or None."""
     function, returns_it = VERSION_FUNCTIONS.get(name, (None, False))
     if function is None or not hasattr(library, function):
         return None
@@ -88,7 +88,7 @@ def library_version(library: ctypes.CDLL, name: str) -> int | None:
 
 
 def memory_gib() -> float | None:
-    """The machine's memory in GiB; None if the system does not tell."""
+    """Returns the machine's memory in GiB, or None if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     except (OSError, ValueError):

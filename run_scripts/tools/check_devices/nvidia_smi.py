@@ -1,4 +1,4 @@
-"""Reads what nvidia-smi says of the machine."""
+"""Reads what nvidia-smi reports about the machine."""
 
 import re
 import subprocess
@@ -7,11 +7,11 @@ from typing import Any
 
 COMMAND = "nvidia-smi"
 
-# It answers within a second; on a machine with a broken driver perhaps never.
+# nvidia-smi answers within a second, or perhaps never on a machine with a broken driver.
 SECONDS = 30
 
-# Fields of --query-gpu -> names in the report. Drivers before 470 do not know the last ones, and
-# refuse the whole question because of them.
+# Fields of --query-gpu -> names in the report. Drivers before 470 do not know the last two fields
+# and reject the whole query because of them.
 FIELDS = {
     "index": "index",
     "name": "name",
@@ -29,13 +29,13 @@ OLD_FIELDS = tuple(FIELDS)[:9]
 
 
 def describe_gpus() -> dict[str, Any]:
-    """Reads what nvidia-smi says, for the report.
+    """Reads what nvidia-smi reports about the GPUs, for the report.
 
     Returns:
         A dict: "gpus", a list of dicts with the values of `FIELDS` as strings, None for what a GPU
         does not report; "cuda_of_driver", the newest CUDA that the driver supports; "links", a dict
-        such as "GPU0-GPU1" -> "NV12"; "topology", the table they are from. Each is None where
-        nvidia-smi gives no answer, and "reason" then says why, otherwise it is None.
+        such as "GPU0-GPU1" -> "NV12"; "topology", the table they are from. Each is None if
+        nvidia-smi gives no answer; "reason" then says why and is None otherwise.
     """
     listed, reason = ask(f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits")
     fields = tuple(FIELDS)
@@ -59,7 +59,7 @@ def describe_gpus() -> dict[str, Any]:
 
 
 def ask(*arguments: str) -> tuple[str | None, str | None]:
-    """The output of nvidia-smi, or None; why there is none, or None."""
+    """Returns the output of nvidia-smi and None, or None and the reason."""
     shown = " ".join([COMMAND, *arguments])
     try:
         answer = subprocess.run(
@@ -79,7 +79,7 @@ def ask(*arguments: str) -> tuple[str | None, str | None]:
 
 
 def parse_gpus(text: str, fields: Sequence[str]) -> list[dict[str, str | None]]:
-    """The GPUs of a --query-gpu without header and units, a dict each."""
+    """Parses the output of --query-gpu without header and units: a dict for each GPU."""
     gpus = []
     for line in text.splitlines():
         values = [value.strip() for value in line.split(",")]
@@ -91,9 +91,9 @@ def parse_gpus(text: str, fields: Sequence[str]) -> list[dict[str, str | None]]:
 
 
 def parse_links(text: str) -> dict[str, str]:
-    """Reads how GPUs are linked from the table of `topo -m`: for example {"GPU0-GPU1": "NV12"}.
+    """Parses the links between GPUs in the table of `topo -m`, such as {"GPU0-GPU1": "NV12"}.
 
-    NV12 are twelve NVLinks; PIX, PXB, PHB, NODE and SYS are ever longer ways over PCIe.
+    NV12 means twelve NVLinks; PIX, PXB, PHB, NODE and SYS are ever longer paths over PCIe.
     """
     lines = [re.split(r"\s*\t\s*", line.strip()) for line in text.splitlines() if line.strip()]
     header = next((cells for cells in lines if cells[0] == "GPU0" and "X" not in cells), [])

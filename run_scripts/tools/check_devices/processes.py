@@ -20,11 +20,11 @@ from run_scripts.tools.check_devices.worker import ANSWERS, SHOWN_CHARACTERS
 # The command that starts a process for the tasks of a file.
 COMMAND = (sys.executable, "-m", "run_scripts.tools.check_devices.worker")
 
-# A process that gives no answer for so long is taken to hang, unless the task says otherwise.
+# A process that gives no answer for this long is assumed to hang, unless the task says otherwise.
 SILENCE_SECONDS = 300
 
 
-Job = Mapping[str, Any]  # a task, which a worker is told as JSON
+Job = Mapping[str, Any]  # a task, which a worker gets as JSON
 Answer = dict[str, Any]
 Environments = Callable[[], list[dict[str, str]]]
 
@@ -32,7 +32,7 @@ Environments = Callable[[], list[dict[str, str]]]
 def run_groups(
     groups: Sequence[tuple[Sequence[Job], Environments]], title: str
 ) -> list[tuple[Job, Answer]]:
-    """Runs groups of tasks at the same time, the tasks of a group one after another.
+    """Runs groups of tasks in parallel, and the tasks of a group one after another.
 
     The groups are arguments of `run_group`. Returns each task with its answer.
     """
@@ -57,7 +57,7 @@ def run_groups(
 
 
 def run_group(tasks: Sequence[Job], environments: Environments) -> Iterator[Answer | None]:
-    """Runs tasks one after another in new processes, and starts others if these die.
+    """Runs tasks one after another in new processes, and starts new ones if these die.
 
     Args:
         tasks: dicts; "kind" names a function, see `worker.function_of`.
@@ -95,7 +95,7 @@ def _attempt(tasks, environments):
                     done += 1
                     yield answer
                     if len(processes) > 1 and answer["result"].startswith("failed"):
-                        return  # a sum that only some of them have joined would block them
+                        return  # a sum that only some processes have joined would block them
                 if done == len(tasks):
                     return
                 dead = [
@@ -136,7 +136,7 @@ def _start(path, tasks, environment):
 
 
 def _read_answers(path):
-    """The answers that a process has written so far."""
+    """Reads the answers that a process has written so far."""
     try:
         text = path.with_suffix(ANSWERS).read_text(encoding="utf-8")
     except OSError:
@@ -145,7 +145,7 @@ def _read_answers(path):
 
 
 def _worst(answers):
-    """The first answer that is not "ok", otherwise the one with the largest difference."""
+    """Returns the first answer that is not "ok", otherwise the one with the largest difference."""
     bad = [answer for answer in answers if answer["result"] != "ok"]
     return bad[0] if bad else max(answers, key=lambda answer: answer.get("difference", 0))
 
@@ -164,9 +164,9 @@ def _describe_end(dead, longest, processes, paths):
 
 
 def worker_environments(gpus: int) -> list[dict[str, str]]:
-    """The environment variables of two processes on this machine that are workers of one run.
+    """Returns the environment variables of two processes here that are workers of one run.
 
-    With two or more GPUs each worker uses one, otherwise the CPU.
+    With two or more GPUs, each worker uses one GPU, otherwise the CPU.
     """
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(2)]

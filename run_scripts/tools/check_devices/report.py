@@ -1,4 +1,4 @@
-"""Writes the results of check_devices as one JSON file, and says how they ended."""
+"""Writes the results of check_devices to one JSON file and prints a summary of them."""
 
 import datetime
 import os
@@ -10,7 +10,7 @@ from bert_common.atomic_write import write_json
 
 
 def names_a_file(path: str) -> bool:
-    """Whether a report can be at the path; if not, says so, before minutes are spent."""
+    """Returns True if the path can hold a report; else prints why, before minutes are spent."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         received = f"{path}, a folder"
@@ -24,7 +24,7 @@ def names_a_file(path: str) -> bool:
 
 
 def section(results: Sequence[Any], reason: str | None = None) -> dict[str, Any]:
-    """A part of the report: (task, answer) pairs, or None and why there are none."""
+    """Returns a part of the report: (task, answer) pairs, or None and why there are none."""
     return {"results": results or None, "reason": None if results else reason}
 
 
@@ -34,9 +34,9 @@ def finish(
     path: str | None,
     what: str = "checks",
 ) -> int:
-    """Writes the report, if there is to be one, and prints how many results are not "ok".
+    """Writes the report if `path` is given, and prints how many results are not "ok".
 
-    `sections` are from `section`; `what` is what the results are called. Returns the exit status.
+    `sections` are from `section`; `what` names the results. Returns the exit status.
     """
     pairs = [pair for part in sections.values() for pair in part["results"] or ()]
     wrong = sum(answer["result"] != "ok" for _, answer in pairs)
@@ -55,7 +55,7 @@ def finish(
 def make_report(
     machine: Mapping[str, Any], sections: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The value of the JSON file."""
+    """Returns the content of the JSON file."""
     return {
         "version": 2,
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -36,10 +36,10 @@ TINY = {
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
 }
-TINY_BATCH = (8, 16, 4)  # B where the task does not say, T, P
+TINY_BATCH = (8, 16, 4)  # B unless the task gives one, T, P
 LEARNING_RATE, EPSILON = 0.1, 1e-3
 
-# The relative differences allowed from the CPU: for another order of sums; for 8 or 11 bits.
+# The relative differences allowed from the CPU: for a different order of sums; for 8 or 11 bits.
 TOLERANCES = {"float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-2}
 
 
@@ -53,12 +53,12 @@ class Option:
     encoder: str = BERT.name  # a key of `ENCODERS`
     optimizer: str = "adamw"
     batch: str = PLAIN  # a key of `batches.BATCHES`
-    # Of the model, where others than usual.
+    # Sizes of the model that replace or extend `TINY`.
     sizes: dict[str, Any] = dataclasses.field(default_factory=dict)
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)  # fields of `StepConfig`
     steps: int = 1
-    # The option whose step on the CPU has the same numbers; None: there is none, as every replica
-    # drops other activations.
+    # The option whose step on the CPU has the same numbers; None if there is none, because every
+    # replica drops other activations.
     reference: str | None = PLAIN
 
 
@@ -76,12 +76,12 @@ OPTIONS = {
     "accumulation": Option(settings={"gradient_accumulation_steps": 2}),
     "recompute": Option(settings={"recompute": "block"}),
     "short rows": Option(batch="short rows", reference="short rows"),
-    # A batch that is cut to 8 of 16 positions has the numbers of the whole one.
+    # A batch that is cut to 8 of 16 positions gives the same numbers as the whole one.
     "buckets": Option(
         batch="bucket", settings={"bucket_boundaries": (8, 16)}, reference="short rows"
     ),
     "packed rows": Option(batch="packed", reference="packed rows"),
-    # All together, for replicas that must stay equal.
+    # Several options together, to check that replicas stay equal.
     "three steps": Option(
         optimizer="lamb",
         batch="packed",
@@ -92,37 +92,37 @@ OPTIONS = {
     ),
 }
 
-# Those to check on one device, and on several.
+# The options to check on one device, and on several.
 ON_ONE_DEVICE = ("albert", "lamb", "dropout", "accumulation", "recompute", "buckets", "packed rows")
 ON_SEVERAL = ("lamb", "accumulation", "recompute", "buckets", "packed rows", "three steps")
 
 
 @functools.cache
 def strategy_of(name: str, num_gpus: int | None = None) -> "tf.distribute.Strategy":
-    """The strategy, created once in each process, as its collective operations are numbered."""
+    """Returns the strategy, created once per process as its collective operations are numbered."""
     import tensorflow as tf
 
     from bert_tf.training.distribution import barrier, make_strategy
 
     if name == "one_device":
-        # `make_strategy` refuses one device to a worker, which computes the reference too.
+        # `make_strategy` refuses one device in a worker, but workers compute the reference too.
         return tf.distribute.get_strategy()
     if name == "split":
-        # Two logical GPUs on one card. By copies: NCCL refuses a card that it is given twice.
+        # Two logical GPUs on one card, reduced by copies because NCCL refuses a card given twice.
         kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
         return tf.distribute.MirroredStrategy(
             [f"{kind}:0", f"{kind}:1"], cross_device_ops=tf.distribute.HierarchicalCopyAllReduce()
         )
     strategy = make_strategy(name, num_gpus)
-    # As the programs do before they make a model: a variable's broadcast as the first collective
-    # operation of two processes never ended in a third of the runs.
+    # As the programs do before they make a model: without it, a variable's broadcast, as the first
+    # collective operation of two processes, never ended in a third of the runs.
     barrier(strategy)
     return strategy
 
 
 @contextlib.contextmanager
 def scope_of(task: Mapping[str, Any]) -> Iterator["tf.distribute.Strategy"]:
-    """The context in which a task creates its variables and runs its step."""
+    """Yields the strategy, in the context where a task creates its variables and runs its step."""
     import tensorflow as tf
 
     strategy = strategy_of(task["strategy"], task.get("num_gpus"))
@@ -132,9 +132,9 @@ def scope_of(task: Mapping[str, Any]) -> Iterator["tf.distribute.Strategy"]:
 
 
 def check_step(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Compares a training step with the same step on the CPU: an answer with "difference".
+    """Compares a training step with the same step on the CPU; the answer has "difference".
 
-    Where there are several replicas, all of them must have the same weights afterwards, to the bit.
+    If there are several replicas, all must have the same weights afterwards, to the bit.
     """
     import tensorflow as tf
 
@@ -157,13 +157,13 @@ def check_step(task: Mapping[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def reference(option: str, rows: int) -> dict[str, Any]:
-    """The results of `tiny_step` on the CPU in float32 without XLA."""
+    """Returns the results of `tiny_step` on the CPU in float32 without XLA."""
     where = {"strategy": "one_device", "device": "CPU:0", "xla": False, "precision": "float32"}
     return tiny_step({**where, "option": option, "rows": rows})
 
 
 def differences(numbers: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, float]:
-    """The relative differences of two steps' results; for the weights the worst device's."""
+    """Returns the relative differences of two steps' results; for weights, the worst device's."""
     errors = {name: abs(numbers[name] / expected[name] - 1) for name in ("loss", "gradient norm")}
     update = expected["weights"][0]  # [W]
     distances = np.linalg.norm(numbers["weights"] - update, axis=1)  # [D]
@@ -228,7 +228,7 @@ def count_different(strategy: "tf.distribute.Strategy", weights: np.ndarray) -> 
 
 
 def flatten(arrays: Iterable[np.ndarray]) -> np.ndarray:
-    """Concatenates the values of arrays to one vector."""
+    """Concatenates the values of arrays into one vector."""
     return np.concatenate([array.ravel() for array in arrays])
 
 

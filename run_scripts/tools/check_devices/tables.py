@@ -1,4 +1,4 @@
-"""Makes the rows of the printed tables from the answers."""
+"""Makes and prints tables of the answers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ CHECK_HEADINGS = ("device or strategy", "XLA", "precision", "option", "differenc
 
 
 def check_row(pair: tuple[Mapping[str, Any], Mapping[str, Any]]) -> tuple[str, ...]:
-    """A row about a step from (task, answer)."""
+    """Returns the row of a step, given its (task, answer)."""
     task, answer = pair
     difference = f"{answer['difference']:.1e}" if "difference" in answer else ""
     where = task["device"] or task["strategy"]
@@ -16,7 +16,7 @@ def check_row(pair: tuple[Mapping[str, Any], Mapping[str, Any]]) -> tuple[str, .
 
 
 def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Prints rows of strings in columns, below a title; nothing without rows."""
+    """Prints rows of strings in columns below a title; prints nothing without rows."""
     rows = [headings, *filter(None, rows)]
     if len(rows) == 1:
         return

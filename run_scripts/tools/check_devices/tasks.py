@@ -1,4 +1,4 @@
-"""Lists the tasks of check_devices, dicts that `worker` takes one by one."""
+"""Lists the tasks of check_devices as dicts, which `worker` runs one by one."""
 
 from collections.abc import Iterable
 
@@ -10,23 +10,23 @@ CHECK = "run_scripts.tools.check_devices.steps:check_step"
 
 
 def precisions(gpus: int) -> tuple[str, ...]:
-    """The precisions to check; float16 only on GPUs."""
+    """Returns the precisions to check; float16 only on GPUs."""
     return ("float32", "bfloat16", "float16") if gpus else ("float32", "bfloat16")
 
 
 def devices(gpus: int) -> list[str]:
-    """The names of the devices to check."""
+    """Returns the names of the devices to check."""
     return [f"GPU:{i}" for i in range(gpus)] or ["CPU:0"]
 
 
 def tiny_rows(gpus: int) -> int:
-    """Rows of a tiny batch that all GPUs, or two workers, can share in two microbatches each."""
+    """Returns a number of rows that all GPUs or two workers can share in two microbatches each."""
     multiple = 4 * max(1, gpus)
     return -(-8 // multiple) * multiple
 
 
 def check_tasks(gpus: int) -> list[Job]:
-    """The checks of devices, strategies, XLA and precisions, those with several workers last."""
+    """Returns the checks of devices, strategies, XLA and precisions, with several workers last."""
     where: list[tuple[str, str | None]] = [("one_device", device) for device in devices(gpus)]
     where += [("mirrored", None), ("multi_worker", None)]
     return [
@@ -38,9 +38,9 @@ def check_tasks(gpus: int) -> list[Job]:
 
 
 def option_tasks(gpus: int) -> list[Job]:
-    """The checks of `steps.OPTIONS`, in float32 with XLA; several workers last.
+    """Returns the checks of `steps.OPTIONS`, in float32 with XLA, with several workers last.
 
-    On a machine with one GPU two logical GPUs share it, so that there is something to reduce.
+    On a machine with one GPU, two logical GPUs share it, so that there is something to reduce.
     """
     places: list[tuple[str, str | None, tuple[str, ...]]] = [
         ("one_device", devices(gpus)[0], ON_ONE_DEVICE),
@@ -60,7 +60,7 @@ def _check(gpus, strategy, device, **others):
 
 
 def check_groups(tasks: Iterable[Job], gpus: int) -> list[tuple[list[Job], Environments]]:
-    """The (tasks, environments) of checks, as `run_groups` takes them."""
+    """Groups the checks as (tasks, environments), the arguments of `run_groups`."""
     environments = {
         "multi_worker": lambda: worker_environments(gpus),
         "split": lambda: [{SPLIT_VARIABLE: "1"}],

@@ -15,14 +15,14 @@ from typing import Any
 from bert_common.import_tensorflow import CLUSTERING_FLAGS, add_flags
 from run_scripts.tools.check_devices.steps import strategy_of
 
-# The suffix of the file with the answers, a line of JSON each, beside the tasks.
+# The suffix of the file beside the tasks that has the answers, a line of JSON each.
 ANSWERS = ".answers"
 
 # The maximum length of an error message.
 SHOWN_CHARACTERS = 200
 
-# Set for a process that is to make two logical GPUs of the first one, with this much memory each:
-# the models of the checks are tiny.
+# Makes a process split the first GPU into two logical GPUs with this much memory each, which is
+# enough for the tiny models of the checks.
 SPLIT_VARIABLE = "CHECK_DEVICES_SPLIT"
 SPLIT_MEGABYTES = 1024
 
@@ -60,7 +60,7 @@ def work(path: Path) -> int:
 
 
 def answer_to(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Runs a task; returns an answer as `processes.run_group` describes it, even to an error."""
+    """Runs a task; returns an answer, also for an error, as `processes.run_group` describes it."""
     try:
         return function_of(task)(task)
     except Exception as error:  # of any kind, as the next task may work
@@ -68,17 +68,17 @@ def answer_to(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def function_of(task: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """The function of a task, which takes it and returns an answer: "kind" is MODULE:NAME."""
+    """Returns the function that turns a task into an answer, given by "kind" as MODULE:NAME."""
     module, name = task["kind"].split(":")
     return getattr(importlib.import_module(module), name)
 
 
 def first_line(error: Exception) -> str:
-    """Summarizes an exception in one line; the first lines of TensorFlow's are of no use."""
+    """Summarizes an exception in one line, without the useless first lines of TensorFlow's."""
     text = getattr(error, "message", None) or str(error)
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith(PREAMBLE)]
-    # A line of XLA's, or the error below the code that was being traced.
+    # A line from XLA, or the error below the code that was being traced.
     relevant = [line for line in lines if "XLA" in line or re.match(r"\w+Error: ", line)]
     line = re.sub(r"\[_XlaMustCompile[^]]*\]", "", [*relevant, *lines, ""][0])
     return f"{type(error).__name__}: {line}"[:SHOWN_CHARACTERS]
