@@ -17,7 +17,7 @@ BUCKET_BYTES = 64_000_000
 # vocabulary of syllables has fewer.
 _BYTES_PER_PIECE = 4.7
 # The factor by which records outnumber those that the text would fill, as measured on Korean
-# Wikipedia at 128 and 512 pieces. Next-sentence data uses sentences repeatedly.
+# Wikipedia at 128 and 512 tokens. Next-sentence data uses sentences repeatedly.
 _RECORDS_OF_FULL = {"nsp": 1.5, "sop": 1.0, "none": 1.0}
 
 COMPRESSIONS = ("none", "GZIP")
