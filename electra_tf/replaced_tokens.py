@@ -264,6 +264,6 @@ def replaced_tokens_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -
     }
 
 
-# The first loss chooses the best checkpoint. `piece_losses` is None because the discriminator's loss
-# is over all tokens, which are equally important.
+# The first loss chooses the best checkpoint. `piece_losses` is None because the discriminator's
+# loss is over all tokens, which are equally important.
 OBJECTIVE = Objective(LOSSES, replaced_tokens_sums, shares=SHARES)

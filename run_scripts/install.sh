@@ -1,17 +1,17 @@
-# Makes .venv with the project in it; sourced by quickstart.sh and test.sh.
+# Creates .venv with the project installed; sourced by quickstart.sh, test.sh and benchmark.sh.
 #
-#   install_project [EXTRA]     afterwards $PYTHON is the environment's interpreter
+#   install_project [EXTRA]     sets PYTHON to the environment's interpreter
 #
-# Nothing is installed again unless setup.py has changed.
-# PYTHON3 names another interpreter than python3.
+# Nothing is reinstalled unless setup.py has changed.
+# PYTHON3 names the interpreter to create .venv with. Default: python3.
 
 install_project() {
   local extra="${1:-}" base="${PYTHON3:-python3}"
   PYTHON=".venv/bin/python"
-  if nvidia-smi -L > /dev/null 2>&1; then  # CUDA's libraries, without which the GPU is not found
+  if nvidia-smi -L > /dev/null 2>&1; then  # CUDA's libraries, without which no GPU is found
     extra="${extra:+$extra,}gpu"
   fi
-  # TensorFlow 2.21 is made for 3.10 to 3.13.
+  # TensorFlow 2.21 supports Python 3.10 to 3.13.
   if ! "$base" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))'; then
     echo "error: python3 must be Python 3.11, 3.12 or 3.13 (PYTHON3=... names another)." \
       "Received: $("$base" --version 2>&1)" >&2
