@@ -39,8 +39,8 @@ DATA = {
     "explorer": ["py.typed", "page/*", "page/*/*"],
 }
 
-# TensorFlow and tensorflow-text must have the same version, but tensorflow-text has no wheels for
-# Windows; features that need it raise an error there. Keras has the range that was tested.
+# TensorFlow and tensorflow-text are released in pairs, but tensorflow-text has no wheels for
+# Windows; features that need it report if it is missing. Keras has the range that was tested.
 # tensorboard is listed because TensorFlow 2.21 does not install it.
 DEPENDENCIES = [
     "tensorflow>=2.21,<2.22",
@@ -53,7 +53,7 @@ DEPENDENCIES = [
     "numpy>=2.0",
     "tensorboard>=2.19",
     "tqdm>=4.66",
-    # Fast checksums for processes that write TFRecord files without TensorFlow.
+    # Computes checksums in C, for processes that write TFRecord files without TensorFlow.
     "google-crc32c>=1.5",
 ]
 
@@ -107,8 +107,8 @@ EXTRAS = {
         "ruff>=0.17,<0.18",
         "selenium>=4.30",
     ],
-    # The libraries that the benchmarks compare with. Do not combine with "gpu": PyPI's torch installs
-    # CUDA libraries of a different release to the paths of TensorFlow's libraries.
+    # The libraries that the benchmarks compare with. Do not combine with "gpu": PyPI's torch
+    # installs CUDA libraries of a different release to the paths of TensorFlow's libraries.
     "bench": [
         "jax>=0.7",
         "keras-hub>=0.32",
@@ -138,7 +138,7 @@ COMMANDS = [
     "run-korean = run_scripts.programs:run_korean",
 ]
 
-# The prefix of a second name for every command; the PREFIXED ones, with generic names, need it.
+# Every command also has a name with this prefix; PREFIXED ones, with generic names, only that.
 PREFIX = "korean-bert-"
 PREFIXED = [
     "check-devices = run_scripts.programs:check_devices",

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the project into .venv and fills in a few sentences with the model that comes with it. Then
-# builds a small Korean ALBERT from scratch: learns a vocabulary from the sample corpus, turns the
-# corpus into records, pre-trains, evaluates on held-out text and fills in three sentences.
+# Installs the project into .venv and fills in a few sentences with the model that comes with it.
+# Then builds a small Korean ALBERT from scratch: learns a vocabulary from the sample corpus, turns
+# the corpus into records, pre-trains, evaluates on held-out text and fills in three sentences.
 #
 #   bash run_scripts/quickstart.sh
 #

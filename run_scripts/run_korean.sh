@@ -3,7 +3,7 @@
 #
 #   bash run_scripts/run_korean.sh MODEL DATA_DIR OUTPUT_DIR [--flag=value ...]
 #
-# MODEL is the folder of a pre-trained model, or a checkpoint next to its configuration and tokenizer.
+# MODEL is a pre-trained model's folder, or a checkpoint next to its configuration and tokenizer.
 # DATA_DIR holds the tasks' folders under their published names: nsmc, klue-tc-v1.1, klue-nli-v1.1,
 # klue-sts-v1.1, klue-ner-v1.1, klue-re-v1.1, klue-mrc-v1.1, KorNLI, KorSTS, ko (PAWS-X), 3i4k,
 # labeled (Korean hate speech), korquad (with KorQuAD_v1.0_train.json and KorQuAD_v1.0_dev.json);

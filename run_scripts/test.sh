@@ -7,6 +7,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source run_scripts/install.sh
 install_project test,korean,finetune,explore,parquet
-export PYTHONDONTWRITEBYTECODE=  # saves time: the tests start a hundred processes that import the same files
+export PYTHONDONTWRITEBYTECODE=  # cache bytecode: a hundred test processes import the same files
 # Two processes, because each spends most of its time compiling on one core.
 exec "$PYTHON" -m pytest --numprocesses=2 --dist=loadfile "$@"
