@@ -106,7 +106,7 @@ def make_shard_files(
 ) -> list[dict[str, int]]:
     """Runs pass 2: creates the shards that do not exist yet.
 
-    `expected` is from `read_summaries`; a shard without these records is an `InputError`.
+    `expected` is from `read_summaries`; a shard that does not match it is an `InputError`.
 
     Returns:
         For each shard, its number of "records" and its "size" in bytes.

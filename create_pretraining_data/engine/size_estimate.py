@@ -19,7 +19,7 @@ from tokenization.base import TokenizerInterface
 # The numbers of chunks and characters in the sample, which takes half a second to process.
 CHUNKS, CHARACTERS = 8, 200_000
 
-# The passes over the sample; with more, the records have the same average size.
+# The maximum passes over the sample; more give records of the same average size.
 _PASSES = 4
 
 # The bytes of the sample's records that are compressed to estimate the compression ratio.

@@ -1,7 +1,7 @@
 """Runs the tasks of the two passes on Apache Spark, whose executors may die.
 
 A task writes its files atomically, and their contents depend only on the plan and the number of the
-task. A task may therefore be repeated on a different executor, or run on two at once.
+task. A task can therefore be repeated on a different executor or run on two, with the same result.
 """
 
 import concurrent.futures

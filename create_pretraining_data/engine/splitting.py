@@ -54,7 +54,7 @@ class TextRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The approximate size in bytes."""
+        """The approximate size of the range in bytes."""
         return (self.end - self.start) // self.pieces
 
 

@@ -73,7 +73,7 @@ def rough_records_size(text_bytes: int, settings: InstanceSettings) -> int:
     record_format = settings.record_format
     pieces = settings.dupe_factor * text_bytes / _BYTES_PER_PIECE
     length = record_format.max_seq_length
-    # Packed rows are full. Other records end with their document, so long ones are often shorter.
+    # Packed rows are full. The longer other records are, the more of them end with a document.
     of_full = 1.03 if record_format.packed_sequences else 0.95 + length / 1500
     records = pieces / length * of_full * _RECORDS_OF_FULL[settings.pair_rules.objective]
     return int(records * _record_size(record_format, 1 / of_full))

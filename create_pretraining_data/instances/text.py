@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # importers that only build rows of ids need no tokenizer
 
 
 class TokenizedText(NamedTuple):
-    """The ids of tokenized documents, one after another."""
+    """Holds the ids of tokenized documents, one after another."""
 
     ids: np.ndarray  # int32 [N]
     word_starts: np.ndarray  # bool [N] True where a word begins
