@@ -7,8 +7,8 @@ from bert_common.errors import InputError
 from bert_tf.block_costs import TransformerBlockCosts
 from bert_tf.config import LAYER_NORM_EPSILON, EncoderConfig
 
-# From arXiv:2003.10555, table 6, and google-research/electra, util/training_utils.py; columns are
-# `bert_tf.config.PRESET_SIZES`.
+# From arXiv:2003.10555, table 6, and google-research/electra, util/training_utils.py. The columns
+# are `bert_tf.config.PRESET_SIZES`.
 PRESETS = {
     "small": (12, 256, 4, 1024),
     "base": (12, 768, 12, 3072),

@@ -12,7 +12,7 @@ from electra_tf.config import ElectraConfig
 
 
 def count_both(config: ElectraConfig) -> dict[str, int]:
-    """Counts weights as `bert_tf.memory_estimate.count_parts`, for networks with one table."""
+    """Counts weights as `memory_estimate.count_parts` does, for both networks on one table."""
     own, generator = map(memory_estimate.count_parts, (config, config.generator))
     h, g, e = config.hidden_size, config.generator.hidden_size, config.embedding_size
     heads = (h * h + h) + (h + 1) + (g * e + e + 2 * e + config.vocab_size)

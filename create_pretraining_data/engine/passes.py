@@ -47,7 +47,7 @@ def make_chunk_file(plan: WorkPlan, tokenizer: TokenizerInterface, number: int) 
 
 
 def _count_dropped(passes, dropped):
-    """Adds the previously dropped text to the `CorpusStatistics` of `make_records`."""
+    """Adds the counts of dropped text to the `CorpusStatistics` of `make_records`."""
     statistics = yield from passes
     statistics.repeated_lines = dropped.lines
     for reason, count in ((REPEATED, dropped.documents), (NO_TEXT, dropped.without_text)):

@@ -4,7 +4,7 @@ from create_pretraining_data.instances.coverage import ROW_ENDS
 from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.instances.pairs import PairRules
 
-# The share of tokens that may be in no row before a warning is due.
+# The largest share of tokens that may be in no row without a warning.
 LOST_SHARE = 0.05
 
 

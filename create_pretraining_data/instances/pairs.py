@@ -178,7 +178,7 @@ def _whole_segments(text, bounds, target, room):
     while start < last:
         end = bounds[min(bisect.bisect_left(bounds, start + target), len(bounds) - 1)]
         if end - start > room:
-            # The end of a document is shared by two rows, so the last one is not tiny.
+            # Two rows share the end of a document, so that the last one is not just a full stop.
             rest = last - start
             longest = rest - rest // 2 if rest <= room + room // 4 else room
             words = text.words_of(start + 1, start + longest + 1)
@@ -238,7 +238,7 @@ def _target_length(room, short_seq_prob, rng):
 
 
 def _random_sentences(text, index, target, rng):
-    """Draws consecutive sentences of a different document, with `target` tokens if possible."""
+    """Draws sentences from a different document if any, at least `target` tokens if possible."""
     other = index
     if text.num_documents > 1:
         other = rng.randrange(text.num_documents - 1)

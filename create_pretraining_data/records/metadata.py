@@ -268,7 +268,7 @@ def _load(path, modified):
     """Parses a description once for all of its shards, unless it was modified."""
     with open(path, encoding="utf-8") as file:
         head = file.read(16)
-        if not head.lstrip().startswith("{") or "\0" in head:  # records, of any size
+        if not head.lstrip().startswith("{") or "\0" in head:  # a record file of any size
             raise ValueError
         return parse_json(head + file.read())
 

@@ -17,7 +17,7 @@ class MaskingRules:
     )
     do_whole_word_mask: bool  # whether units are words rather than single tokens
     ngram: int  # the maximum number of consecutive units to choose together
-    favor_shorter_ngram: bool  # whether lengths n are drawn with weights 1/n, or in reverse order
+    favor_shorter_ngram: bool  # whether lengths n have weights 1/n, or the reversed weights
     do_permutation: bool  # whether to choose the same number of tokens again and shuffle them
     mask_id: int  # the id of [MASK]
     vocab_size: int  # random tokens are drawn from 0 to vocab_size - 1
