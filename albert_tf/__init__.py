@@ -1,4 +1,4 @@
-"""Implements the ALBERT encoder; start reading at model."""
+"""Implements the ALBERT encoder; open model first."""
 
 from typing import TYPE_CHECKING
 

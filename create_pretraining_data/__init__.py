@@ -1,1 +1,1 @@
-"""Turns text into pre-training records; start reading at engine/passes."""
+"""Turns text into pre-training records; open engine/passes first."""

@@ -1,4 +1,4 @@
-"""Implements the ELECTRA encoder and its objective; start reading at model."""
+"""Implements the ELECTRA encoder and its objective; open model first."""
 
 from typing import TYPE_CHECKING
 

@@ -1,1 +1,1 @@
-"""Creates records from many files in many processes; start reading at passes."""
+"""Creates records from many files in many processes; open passes first."""

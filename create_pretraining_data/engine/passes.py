@@ -62,7 +62,7 @@ def make_chunk_files(
     numbers: Sequence[int],
     inspect_first: Callable[[CorpusStatistics], Any],
 ) -> None:
-    """Runs pass 1: creates those of this process's chunk files that do not exist yet.
+    """Runs pass 1: creates the chunk files of this process that do not exist yet.
 
     `run` is yielded by `start_workers`; `inspect_first` is called with the `CorpusStatistics` of
     the first new chunk.

@@ -1,1 +1,1 @@
-"""Turns a chunk of text into training instances; start reading at make_instances."""
+"""Turns a chunk of text into training instances; open make_instances first."""

@@ -1,1 +1,1 @@
-"""Writes and reads pre-training records; start reading at record_format."""
+"""Writes and reads pre-training records; open record_format first."""

@@ -1,1 +1,1 @@
-"""Generates the pages of docs/ that are made from the code; start reading at pages."""
+"""Generates the pages of docs/ that are made from the code; open pages first."""

@@ -1,1 +1,1 @@
-"""Generates docs/tutorials from the texts in docs/tutorials/texts; start reading at texts."""
+"""Generates docs/tutorials from the texts in docs/tutorials/texts; open texts first."""
