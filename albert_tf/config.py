@@ -1,4 +1,4 @@
-"""The sizes of an ALBERT model, as google-research/albert writes them in albert_config.json."""
+"""Declares the ALBERT configuration, as in google-research/albert's albert_config.json."""
 
 import dataclasses
 
@@ -6,8 +6,8 @@ from bert_common.errors import InputError
 from bert_tf.block_costs import TransformerBlockCosts
 from bert_tf.config import COMMON_KEYS, LAYER_NORM_EPSILON, EncoderConfig
 
-# Keys that published files hold beyond the fields, with the value that means this model: Google's
-# released code reads none of them.
+# Further keys in published files, with the only values that describe this model. Google's released
+# code reads none of them.
 PUBLISHED_KEYS = {
     **COMMON_KEYS,
     "down_scale_factor": 1,
@@ -18,8 +18,8 @@ PUBLISHED_KEYS = {
     "num_memory_blocks": 0,
 }
 
-# arXiv:1909.11942, table 1, and the version 2 files of google-research/albert, which train without
-# dropout; the columns are `bert_tf.config.PRESET_SIZES`.
+# From arXiv:1909.11942, table 1, and the version 2 files of google-research/albert, which train
+# without dropout; the columns are `bert_tf.config.PRESET_SIZES`.
 PRESETS = {
     "base": (12, 768, 12, 3072),
     "large": (24, 1024, 16, 4096),
@@ -30,10 +30,10 @@ PRESETS = {
 
 @dataclasses.dataclass(frozen=True)
 class AlbertConfig(EncoderConfig):
-    """Sizes, rates and the activation of an ALBERT model; defaults as google-research/albert.
+    """Holds the sizes, rates and activation of an ALBERT; defaults as in google-research/albert.
 
     Raises:
-        InputError: a value out of its range, or sizes that contradict each other.
+        InputError: a value is out of range, or sizes contradict each other.
     """
 
     vocab_size: int
@@ -72,5 +72,5 @@ class AlbertConfig(EncoderConfig):
 
     @property
     def num_block_calls(self) -> int:
-        """The number of blocks that run one after the other."""
+        """The number of blocks that run one after another."""
         return self.num_hidden_layers * self.inner_group_num

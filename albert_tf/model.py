@@ -1,4 +1,4 @@
-"""The ALBERT encoder (arXiv:1909.11942): narrow embeddings, blocks that share weights."""
+"""Defines the ALBERT encoder (arXiv:1909.11942)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,9 +13,9 @@ from bert_tf.model import BertModel
 
 _INNER = "bert/encoder/transformer/group_{g}/inner_group_{k}"
 
-# Our variables (path below the model's own name) and Google's (google-research/albert, where
-# the down-projection sits inside "intermediate", and LayerNorm_1 is the second of two): BERT's but
-# for the blocks; {w} is kernel or bias, of a layer norm gamma or beta.
+# Maps our variables (paths below the model's own name) to Google's (google-research/albert, where
+# the down-projection is inside "intermediate", and LayerNorm_1 is the second of two). Only the
+# blocks differ from BERT. {w} is kernel or bias, and gamma or beta for a layer norm.
 GOOGLE_NAMES = {
     **{ours: google for ours, google in BERT_NAMES.items() if not ours.startswith("layer_")},
     "embedding_projection/{w}": "bert/encoder/embedding_hidden_mapping_in/{w}",
@@ -40,7 +40,7 @@ class AlbertModel(BertModel):
     config: AlbertConfig
     config_class = AlbertConfig
     google_names = GOOGLE_NAMES
-    # What its pre-training predicts of two segments: whether they are in order.
+    # Its pre-training predicts whether two segments are in order.
     sentence_objective = "sentence_order"
 
     def __init__(
@@ -59,6 +59,6 @@ class AlbertModel(BertModel):
         ]
 
     def block_calls(self) -> list[TransformerBlock]:
-        """The blocks in the order in which they run: num_hidden_layers x inner_group_num."""
+        """Returns the num_hidden_layers x inner_group_num blocks in the order of their calls."""
         layers, groups = self.config.num_hidden_layers, self.groups
         return [block for i in range(layers) for block in groups[i * len(groups) // layers]]

@@ -1,9 +1,9 @@
-"""Makes the documentation into a site with Sphinx.
+"""Builds the documentation site with Sphinx.
 
     python -m sphinx -W -b html -c docs . output/site
 
-The source folder is the project's, so that links between pages, READMEs and files are the same in
-the site as in the plain files.
+The source folder is the project's root, so that links between pages, READMEs and files are the
+same on the site and in the plain files.
 """
 
 import re
@@ -26,13 +26,13 @@ include_patterns = [
 ]  # fmt: skip
 language = "en"
 
-# Anchors of headings as other readers of Markdown make them.
+# Heading anchors in the form that other Markdown renderers use.
 myst_heading_anchors = 3
 highlight_language = "text"
 
 html_theme = "furo"
 html_title = f"{project} {release}"
-# No address of a source repository: the pages link to none.
+# The pages do not link to a source repository.
 html_show_sourcelink = False
 html_copy_source = False
 html_show_copyright = False

@@ -1,4 +1,4 @@
-"""The sizes of an ELECTRA model, of both its networks, as electra_config.json has them."""
+"""Declares the configuration of both ELECTRA networks, as in electra_config.json."""
 
 import dataclasses
 from typing import Self
@@ -7,8 +7,8 @@ from bert_common.errors import InputError
 from bert_tf.block_costs import TransformerBlockCosts
 from bert_tf.config import LAYER_NORM_EPSILON, EncoderConfig
 
-# arXiv:2003.10555, table 6, and google-research/electra, util/training_utils.py; the columns are
-# `bert_tf.config.PRESET_SIZES`.
+# From arXiv:2003.10555, table 6, and google-research/electra, util/training_utils.py. The columns
+# are `bert_tf.config.PRESET_SIZES`.
 PRESETS = {
     "small": (12, 256, 4, 1024),
     "base": (12, 768, 12, 3072),
@@ -20,19 +20,19 @@ PRESET_WIDTHS = {
     "large": {"embedding_size": 1024, "generator_size": 0.25},
 }
 
-# The width of a generator's head, and how much wider its feed-forward part is than its blocks: as
-# google-research/electra, run_pretraining.py get_generator_config.
+# The width of the generator's attention heads, and the ratio of its intermediate size to its hidden
+# size, from google-research/electra, run_pretraining.py get_generator_config.
 GENERATOR_HEAD_SIZE, GENERATOR_INTERMEDIATE = 64, 4
 
 
 @dataclasses.dataclass(frozen=True)
 class ElectraConfig(EncoderConfig):
-    """Sizes, rates and the activation of an ELECTRA; defaults as google-research/electra's small.
+    """Holds an ELECTRA's sizes, rates and activation; defaults as google-research/electra's small.
 
-    Its "gelu" is the form with the error function, which is called gelu_erf here.
+    The "gelu" in google-research/electra uses the error function, which is called gelu_erf here.
 
     Raises:
-        InputError: a value out of its range, or sizes that contradict each other.
+        InputError: a value is out of range, or sizes contradict each other.
     """
 
     vocab_size: int
@@ -48,7 +48,7 @@ class ElectraConfig(EncoderConfig):
     type_vocab_size: int = 2
     initializer_range: float = 0.02
     layer_norm_eps: float = LAYER_NORM_EPSILON
-    # The generator's width, as a share of hidden_size.
+    # The generator's width as a fraction of hidden_size.
     generator_size: float = 0.25
 
     block, has_pooler = TransformerBlockCosts, False
@@ -75,7 +75,7 @@ class ElectraConfig(EncoderConfig):
 
     @property
     def generator(self) -> Self:
-        """The generator's configuration: as deep as the discriminator, and narrower."""
+        """The generator's configuration, as deep as the discriminator but narrower."""
         width = self._generator_width
         return dataclasses.replace(
             self,

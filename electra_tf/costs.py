@@ -1,6 +1,6 @@
-"""What training both networks of an ELECTRA costs: weights, operations, memory; without Keras.
+"""Estimates the cost of training both ELECTRA networks, without Keras.
 
-Legend: T tokens of a row, P predictions, H hidden, G the generator's width, E embedding,
+Legend: T tokens in a row, P predictions, H hidden, G the generator's width, E embedding,
 V vocabulary.
 """
 
@@ -12,7 +12,7 @@ from electra_tf.config import ElectraConfig
 
 
 def count_both(config: ElectraConfig) -> dict[str, int]:
-    """Counts weights as `bert_tf.memory_estimate.count_parts`, of two networks on one table."""
+    """Counts weights as `memory_estimate.count_parts` does, for both networks on one table."""
     own, generator = map(memory_estimate.count_parts, (config, config.generator))
     h, g, e = config.hidden_size, config.generator.hidden_size, config.embedding_size
     heads = (h * h + h) + (h + 1) + (g * e + e + 2 * e + config.vocab_size)
@@ -21,14 +21,14 @@ def count_both(config: ElectraConfig) -> dict[str, int]:
 
 
 def count_weights(config: ElectraConfig) -> int:
-    """Counts the weights of a `ReplacedTokensModel`: two networks on the same embeddings."""
+    """Counts the weights of a `ReplacedTokensModel`, whose networks share embeddings."""
     return sum(count_both(config).values())
 
 
 def training_flops(config: ElectraConfig, length: int, predictions: int) -> int:
-    """The operations of a forward and a backward pass over one row, counted as in `bert_tf.costs`.
+    """Counts a row's operations, forward and backward, as `bert_tf.costs` does.
 
-    The generator's last block runs at the P masked positions, the discriminator's at all T.
+    The generator's last block runs at the P masked positions; the discriminator's runs at all T.
     """
     generator, e = config.generator, config.embedding_size
     total = block_flops(generator, length, predictions) + block_flops(config, length, length - 1)
@@ -42,12 +42,12 @@ def training_flops(config: ElectraConfig, length: int, predictions: int) -> int:
 
 
 def estimate_bytes(config: ElectraConfig, *sizes: Any, **options: Any) -> float:
-    """Does what `bert_tf.memory_estimate.estimate_bytes` does, for both networks."""
+    """Calls `bert_tf.memory_estimate.estimate_bytes` for both networks."""
     options.update(networks=(config, config.generator), weights=count_weights(config))
     return memory_estimate.estimate_bytes(config, *sizes, **options)
 
 
 def memory_line(config: ElectraConfig, *sizes: Any, **options: Any) -> str:
-    """Does what `bert_tf.memory_estimate.memory_line` does, for both networks."""
+    """Calls `bert_tf.memory_estimate.memory_line` for both networks."""
     options.update(networks=(config, config.generator), weights=count_weights(config))
     return memory_estimate.memory_line(config, *sizes, **options)

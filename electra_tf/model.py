@@ -1,4 +1,4 @@
-"""The ELECTRA encoder (arXiv:2003.10555): BERT with embeddings of their own width, no pooler."""
+"""Defines the ELECTRA encoder (arXiv:2003.10555), for both of its networks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +12,9 @@ from electra_tf.config import ElectraConfig
 
 
 def google_names(network: str) -> dict[str, str]:
-    """Our variables and Google's (google-research/electra), of "electra" or of "generator".
+    """Maps our variables to google-research/electra's, for network "electra" or "generator".
 
-    They are BERT's but for their beginnings; both networks have the discriminator's embeddings.
+    Only the prefixes differ from BERT; both networks have the discriminator's embeddings.
     """
     names = {"embedding_projection/{w}": f"{network}/embeddings_project/{{w}}"}
     for ours, google in GOOGLE_NAMES.items():
@@ -26,16 +26,16 @@ def google_names(network: str) -> dict[str, str]:
 
 @keras.saving.register_keras_serializable(package="electra_tf")
 class ElectraModel(BertModel):
-    """A `bert_tf.BertModel` with other embeddings, in which [CLS] itself stands for a sequence.
+    """A `bert_tf.BertModel` without a pooler, whose embeddings have their own width.
 
-    google-research/electra's heads of whole texts read [CLS] as it is. It takes the arguments of
-    `BertModel`; its configuration is an `ElectraConfig`.
+    As in google-research/electra, classification heads read the vector of [CLS] directly. It takes
+    the arguments of `BertModel`; its configuration is an `ElectraConfig`.
     """
 
     config: ElectraConfig
     config_class = ElectraConfig
     google_names = google_names("electra")
-    # Its pre-training predicts nothing of two segments.
+    # Its pre-training predicts nothing about two segments.
     sentence_objective = None
 
     def __init__(
@@ -50,7 +50,7 @@ class ElectraModel(BertModel):
 
 
 class Generator(ElectraModel):
-    """The network that fills the masks, on the embeddings of the discriminator."""
+    """The network that fills the masks; it uses the embeddings of the discriminator."""
 
     google_names = google_names("generator")
 

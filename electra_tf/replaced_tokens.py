@@ -1,8 +1,8 @@
-"""ELECTRA's objective, replaced-token detection (arXiv:2003.10555), with its two networks.
+"""Defines ELECTRA's objective, replaced-token detection (arXiv:2003.10555), and its two networks.
 
-A generator predicts the masked tokens, and for each mask a token is sampled from its prediction.
-The discriminator says of every token whether it was replaced. A sampled token that equals the
-original counts as original.
+A generator predicts the masked tokens, and each mask is replaced by a token sampled from the
+prediction. The discriminator classifies every token as original or replaced. A sampled token that
+equals the original counts as original.
 
 Shapes: B batch, T tokens, H hidden, P predictions, V vocabulary.
 """
@@ -23,8 +23,8 @@ from bert_tf.pretraining import LOSSES as WORDS
 from bert_tf.pretraining import MaskedLmHead, loss_sums, most_likely
 from electra_tf.model import ElectraModel, Generator
 
-# Our variables (path below the model's own name) and Google's (google-research/electra,
-# run_pretraining.py), of the heads; {w} as in `electra_tf.model`.
+# Maps the heads' variables (paths below the model's own name) to Google's (google-research/electra,
+# run_pretraining.py); {w} is kernel or bias, and gamma or beta for a layer norm.
 GOOGLE_NAMES = {
     "masked_lm/transform/{w}": "generator_predictions/dense/{w}",
     "masked_lm/layer_norm/{w}": "generator_predictions/LayerNorm/{w}",
@@ -33,10 +33,10 @@ GOOGLE_NAMES = {
     "discriminator/logit/{w}": "discriminator_predictions/dense_1/{w}",
 }
 
-# arXiv:2003.10555, section 3.2: lambda, chosen among 1, 10, 20, 50, 100.
+# The lambda of arXiv:2003.10555, section 3.2, which was chosen from 1, 10, 20, 50, 100.
 DISCRIMINATOR_WEIGHT = 50.0
 
-# As google-research/electra, run_pretraining.py, in both losses.
+# As in google-research/electra, run_pretraining.py, for both losses.
 EPSILON = 1e-6
 
 LOSSES = {
@@ -86,7 +86,7 @@ SHARES = {
 
 
 class DiscriminatorHead(keras.layers.Layer):
-    """A logit for every token: above 0 where it was replaced."""
+    """Computes a logit for every token, which is above 0 if the token seems replaced."""
 
     def __init__(self, config: EncoderConfig, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -100,13 +100,13 @@ class DiscriminatorHead(keras.layers.Layer):
             layer.build((None, None, self.hidden_size))
 
     def call(self, sequence_output: Any) -> Any:
-        """[B, T, H] -> [B, T]."""
+        """Computes the logits: [B, T, H] -> [B, T]."""
         return self.logit(self.dense(sequence_output))[..., 0]
 
 
 @keras.saving.register_keras_serializable(package="electra_tf")
 class ReplacedTokensModel(EncoderModel):
-    """A discriminator, which is the `encoder`, with the generator that makes its inputs.
+    """A discriminator (the `encoder`) with the generator that creates its inputs.
 
     Args:
         encoder: an `ElectraModel`; its configuration has the generator's width.
@@ -125,7 +125,7 @@ class ReplacedTokensModel(EncoderModel):
 
     @property
     def objective(self) -> Objective:
-        """Replaced tokens and, of the generator, masked words."""
+        """Replaced tokens for the discriminator and masked tokens for the generator."""
         return OBJECTIVE
 
     @property
@@ -142,19 +142,19 @@ class ReplacedTokensModel(EncoderModel):
         training: bool | None = None,
         run_block: Callable[..., Any] = call_block,
     ) -> dict[str, Any]:
-        """Runs the generator where there are masks, and the discriminator.
+        """Runs the discriminator and, if masked positions are given, the generator before it.
 
         Args:
-            inputs: the encoder's inputs. With masked_lm_positions [B, P], integers below T, the
-                generator runs; with masked_lm_ids [B, P] and masked_lm_weights [B, P] too, its
-                draws replace the masks, else the discriminator reads the tokens as they are.
-            training: whether dropout is on. Without it the same rows are filled alike each time.
+            inputs: the encoder's inputs. The generator runs if they have masked_lm_positions
+                [B, P], integers below T. With masked_lm_ids [B, P] and masked_lm_weights [B, P]
+                too, sampled tokens replace the masks; otherwise input_ids are left unchanged.
+            training: enables dropout. Otherwise equal rows are always filled with the same tokens.
             run_block: see `bert_tf.layers`.
 
         Returns:
-            A dict: "discriminator_logits" [B, T]; of the generator "masked_lm_logits" [B, P, V];
-            "corrupted_ids" [B, T], what the discriminator read, and "replaced" [B, T], 1 where
-            that is no original.
+            A dict of "discriminator_logits" [B, T]; from the generator "masked_lm_logits"
+            [B, P, V]; "corrupted_ids" [B, T], which the discriminator reads, and "replaced"
+            [B, T], 1 where they differ from the original.
         """
         outputs = {}
         if "masked_lm_positions" in inputs:
@@ -172,40 +172,40 @@ class ReplacedTokensModel(EncoderModel):
         return outputs
 
     def head_outputs(self) -> dict[str, HeadOutput]:
-        """The discriminator's logits."""
+        """Returns the discriminator's logits as an output."""
         output = HeadOutput(("discriminator",), lambda x: self.discriminator(x["sequence_output"]))
         return {"discriminator_logits": output}
 
 
 def row_numbers(inputs: Mapping[str, Any]) -> Any:
-    """A number [B, P] uint32 for each prediction, made of what its row holds, not of its place.
+    """Hashes the contents of each prediction's row, and its position, to a number [B, P] uint32.
 
-    So what is drawn for an example does not depend on how many examples are computed at once.
+    The tokens sampled for an example thus do not depend on the other examples in its batch.
     """
     ids, positions = inputs["input_ids"], inputs["masked_lm_positions"]
     of_ids = random_bits(ids, 1, (0, 1))[..., 0]  # [B, T]
     of_places = random_bits(ops.arange(ids.shape[1], dtype="int32"), 1, (0, 2))[:, 0]  # [T]
-    # An even factor would lose bits of the id.
+    # The factors are made odd because an even one would lose bits of the id.
     of_rows = ops.sum(of_ids * ops.bitwise_or(of_places, _word(1)), axis=1, keepdims=True)  # [B, 1]
     return ops.cast(of_rows, "uint32") + ops.cast(positions, "uint32")
 
 
 def sample(logits: Any, rows: Any, seed: Any) -> Any:
-    """Draws a class from the softmax of logits [..., V]: the largest after Gumbel noise is added.
+    """Draws a class from the softmax of logits [..., V], by the maximum after adding Gumbel noise.
 
     Args:
         rows: [...] integers, a number for each draw.
         seed: two integers.
 
     Returns:
-        [...] int32, a function of the arguments alone.
+        [...] int32, which depends only on the arguments.
     """
     dtype = keras.backend.result_type(logits.dtype, "float32")
     logits = ops.stop_gradient(ops.cast(logits, dtype))
     bits = ops.right_shift(random_bits(rows, logits.shape[-1], seed), _word(1))  # below 2^31
     uniform = (ops.cast(ops.cast(bits, "int32"), dtype) + 0.5) * 2.0**-31  # [..., V]
-    # -log(-log(u)) with u = 1 - uniform: where the noise is large, `uniform` is near 0, which
-    # float32 resolves better than numbers near 1.
+    # The noise is -log(-log(u)) with u = 1 - uniform. Where it is large, `uniform` is near 0, where
+    # float32 has a higher resolution than near 1.
     return most_likely(logits - ops.log(-ops.log1p(-uniform)))
 
 
@@ -214,14 +214,14 @@ def _word(number):
 
 
 def corrupt(inputs: Mapping[str, Any], drawn: Any) -> dict[str, Any]:
-    """Puts the tokens [B, P] that were drawn in the place of the masks.
+    """Replaces the masks by the drawn tokens [B, P].
 
     Args:
-        inputs: with input_ids [B, T], and [B, P] each: masked_lm_positions, masked_lm_ids, and
-            masked_lm_weights, 0 where there is no prediction.
+        inputs: a dict with input_ids [B, T] and with masked_lm_positions, masked_lm_ids and
+            masked_lm_weights, [B, P] each; the weights are 0 where there is no prediction.
 
     Returns:
-        "corrupted_ids" [B, T] and "replaced" [B, T], 1 where that is no original.
+        "corrupted_ids" [B, T] and "replaced" [B, T], 1 where they differ from the original.
     """
     ids, positions = inputs["input_ids"], inputs["masked_lm_positions"]
     is_used = ops.greater(inputs["masked_lm_weights"], 0)  # [B, P]
@@ -230,7 +230,7 @@ def corrupt(inputs: Mapping[str, Any], drawn: Any) -> dict[str, Any]:
     is_masked = ops.any(here, axis=1)  # [B, T]
 
     def put(pieces):
-        # A maximum, where a scatter would choose at random between two for one place.
+        # If a place has two tokens, the maximum is deterministic, while a scatter would not be.
         found = ops.max(ops.where(here, ops.cast(pieces, ids.dtype)[..., None], 0), axis=1)
         return ops.where(is_masked, found, ids)  # [B, T]
 
@@ -240,7 +240,7 @@ def corrupt(inputs: Mapping[str, Any], drawn: Any) -> dict[str, Any]:
 
 
 def replaced_tokens_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
-    """The sums "masked_lm_loss", "discriminator_loss" and the others of `LOSSES`.
+    """Returns the sums that `LOSSES` declares: "masked_lm_loss", "discriminator_loss" etc.
 
     The batch has input_mask [B, T], masked_lm_ids and masked_lm_weights [B, P].
     """
@@ -264,6 +264,6 @@ def replaced_tokens_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -
     }
 
 
-# The first loss chooses the best checkpoint. No `piece_losses`: the discriminator's loss is over
-# all tokens, none of which is less important.
+# The first loss chooses the best checkpoint. `piece_losses` is None because the discriminator's
+# loss is over all tokens, which are equally important.
 OBJECTIVE = Objective(LOSSES, replaced_tokens_sums, shares=SHARES)

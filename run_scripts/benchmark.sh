@@ -2,7 +2,7 @@
 #
 #   run_benchmark NAME MODEL DATA_DIR OUTPUT_DIR [--flag=value ...]
 #
-# PYTHON names an interpreter that has the dependencies; if unset, they are installed into .venv.
+# PYTHON names an interpreter that has the dependencies. If it is unset, .venv is created with them.
 
 finished() { [ -e "$1/eval_results.txt" ] || [ -e "$1/seeds.tsv" ]; }
 
@@ -35,7 +35,7 @@ run_benchmark() {
       continue
     fi
     "$PYTHON" -m run_scripts.programs "${line[@]:1}" "$@" < /dev/null
-    if ! finished "$output/$task"; then  # after Ctrl-C, the program saves and ends with status 0
+    if ! finished "$output/$task"; then  # after Ctrl-C the program saves and exits with status 0
       echo "stopped at $task: the same command continues from there" >&2
       exit 1
     fi

@@ -1,14 +1,14 @@
-# Installs the project into .venv; sourced by quickstart.sh, test.sh and benchmark.sh.
+# Creates .venv with the project installed; sourced by quickstart.sh, test.sh and benchmark.sh.
 #
-#   install_project [EXTRA]     afterwards $PYTHON is the environment's interpreter
+#   install_project [EXTRA]     sets PYTHON to the environment's interpreter
 #
-# Nothing is installed again unless setup.py has changed.
-# PYTHON3 names an interpreter to use instead of python3.
+# Nothing is reinstalled unless setup.py has changed.
+# PYTHON3 names the interpreter to create .venv with. Default: python3.
 
 install_project() {
   local extra="${1:-}" base="${PYTHON3:-python3}"
   PYTHON=".venv/bin/python"
-  if nvidia-smi -L > /dev/null 2>&1; then  # TensorFlow needs CUDA's libraries to find the GPU
+  if nvidia-smi -L > /dev/null 2>&1; then  # CUDA's libraries, without which no GPU is found
     extra="${extra:+$extra,}gpu"
   fi
   # TensorFlow 2.21 supports Python 3.10 to 3.13.

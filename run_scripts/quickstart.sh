@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs into .venv and lets the model that comes with the project fill in a few sentences. Then
-# makes a small Korean ALBERT from scratch that does the same: learns a vocabulary from the sample
-# corpus, makes records, pre-trains, evaluates on held-out text and fills in three sentences.
+# Installs the project into .venv and fills in a few sentences with the model that comes with it.
+# Then builds a small Korean ALBERT from scratch: learns a vocabulary from the sample corpus, turns
+# the corpus into records, pre-trains, evaluates on held-out text and fills in three sentences.
 #
 #   bash run_scripts/quickstart.sh
 #
-# When run again, it only does what is left to do. All its files are in .venv and output/quickstart.
+# If started again, it skips finished steps. All its files are in .venv and output/quickstart.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source run_scripts/install.sh
@@ -16,11 +16,11 @@ OUTPUT=output/quickstart
 step() { printf '\n== %s\n' "$1"; }
 
 step "1/7 the model that comes with the project fills in masked words"
-# On the CPU, because for a few sentences a GPU takes longer to start than it saves.
+# On the CPU, because for a few sentences starting a GPU takes longer than it saves.
 "$PYTHON" -m run_scripts.tools.fill_masks --device=cpu --guesses=3 \
   --text='배우들의 [MASK]가 훌륭하다.|그는 서울대학교를 [MASK]하였다.|우리[MASK] 버스를 타고 집에 갔다.'
 
-# The CPU if TensorFlow cannot use the machine's GPU; prints the reason.
+# Uses the CPU, and prints the reason, if TensorFlow cannot use the machine's GPU.
 DEVICE="$("$PYTHON" -c '
 import sys
 from bert_common.errors import InputError
@@ -35,9 +35,9 @@ except InputError as error:
     print("cpu")
 ')"
 
-# make_records NAME PASSES: a record file gets its name only once it is complete.
+# make_records NAME PASSES: skips complete records; a record file gets its name when complete.
 make_records() {
-  if [ -e "$OUTPUT/$1.json" ]; then  # the last file that is written
+  if [ -e "$OUTPUT/$1.json" ]; then  # the last file to be written
     echo "$OUTPUT/$1.tfrecord exists already"
     return
   fi
@@ -47,7 +47,7 @@ make_records() {
 }
 
 step "2/7 a vocabulary: the morphemes of the training part of the sample corpus"
-if [ -e "$OUTPUT/tokenizer/report.json" ]; then  # the last file that is written
+if [ -e "$OUTPUT/tokenizer/report.json" ]; then  # the last file to be written
   echo "$OUTPUT/tokenizer exists already"
 else
   "$PYTHON" build_vocab.py --input_file=sample_corpus/train.txt --vocab_size=3000 \

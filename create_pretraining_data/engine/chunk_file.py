@@ -1,7 +1,7 @@
-"""The intermediate file of one chunk: its records, grouped by bucket.
+"""Writes and reads the intermediate file of one chunk, which groups its records by bucket.
 
-A bucket belongs to one shard. The file holds, for each pass over the text, the framed records of
-bucket after bucket; then an index, a JSON object that describes the chunk, and the sizes of both.
+A bucket belongs to one shard. For each pass over the text, the file holds the framed records of one
+bucket after another; then follow an index, a JSON object that describes the chunk, and a footer.
 The buckets of a shard are adjacent, so that little else is read to build the shard. Checksums
 protect the records, each row of the index and everything after the records.
 """
@@ -20,22 +20,22 @@ from bert_common.errors import InputError
 from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.records.tfrecord import frame
 
-# At the end of the file: the offsets of the index, of the JSON and of its end, the number of
-# passes, the checksum of index and JSON, the file type; then the checksum of all these.
+# The footer: the offsets of the index, of the JSON and of its end, the number of passes, the
+# checksum of index and JSON, and the file type, followed by the checksum of all these.
 _FOOTER = struct.Struct("<QQQII8s")
 _MAGIC = b"chunk-02"
-# A row of the index: for each pass, the offset and size of the bucket's records; then the checksum
-# of the row.
+# A row of the index: the offset and size of the bucket's records for each pass, followed by the
+# checksum of the row.
 _EXTENT = struct.Struct("<QQ")
 _CHECKSUM = struct.Struct("<I")
 
 
 class ChunkSummary(NamedTuple):
-    """The description of a chunk in its file."""
+    """Holds the description of a chunk that its file contains."""
 
     statistics: CorpusStatistics
-    records: list[int]  # for each shard, the number of records
-    sizes: list[int]  # for each shard, the bytes of its framed records
+    records: list[int]  # the number of records for each shard
+    sizes: list[int]  # the bytes of the framed records for each shard
 
 
 def write_chunk_file(
@@ -47,7 +47,7 @@ def write_chunk_file(
 ) -> ChunkSummary:
     """Distributes shuffled records to buckets, round robin from a random start.
 
-    Only one pass of `make_records` is in memory at a time. The file is written atomically. The seed
+    Only one pass of `make_records` is in memory at a time. The file is written atomically. `seed`
     determines the bucket of the first record.
     """
     turn = random.Random(seed).randrange(shards * buckets_per_shard)
@@ -66,7 +66,7 @@ def _write(file, passes, shards, buckets_per_shard, turn):
             break
         frames_of_buckets: list[list[bytes]] = [[] for _ in range(buckets)]
         for number, record in enumerate(serialized, start=turn):
-            # Neighbours go to different shards, so that shards are of equal size.
+            # Neighbours go to different shards, so that shards have equal sizes.
             shard, bucket = number % shards, number // shards % buckets_per_shard
             frames_of_buckets[shard * buckets_per_shard + bucket].append(frame(record))
         turn = (turn + len(serialized)) % buckets
@@ -95,12 +95,12 @@ def _write(file, passes, shards, buckets_per_shard, turn):
 
 
 def _add_checksum(content):
-    """Appends their checksum to bytes."""
+    """Appends the checksum of bytes to them."""
     return content + _CHECKSUM.pack(google_crc32c.value(content))
 
 
 def read_chunk_summary(path: str) -> ChunkSummary | None:
-    """Reads the `ChunkSummary` of a chunk from its file; None if there is no complete file."""
+    """Reads the `ChunkSummary` from the file of a chunk; None if it is missing or incomplete."""
     try:
         with open(path, "rb") as file:
             footer = _read_footer(file)
@@ -118,14 +118,14 @@ def read_chunk_summary(path: str) -> ChunkSummary | None:
 
 
 def _read_footer(file):
-    """Reads the fields of the footer but the file type; None if the file is incomplete."""
+    """Reads the footer without the file type; None if the file is incomplete."""
     size = os.fstat(file.fileno()).st_size
     length = _FOOTER.size + _CHECKSUM.size
     if size < length:
         return None
     content = os.pread(file.fileno(), length, size - length)
     *footer, magic = _FOOTER.unpack(content[: _FOOTER.size])
-    # After a power failure a file system may have kept a name without its contents.
+    # After a power failure, a file system may have kept a file's name without its contents.
     is_complete = content == _add_checksum(content[: _FOOTER.size]) and footer[2] == size - length
     return footer if is_complete and magic == _MAGIC else None
 
@@ -133,7 +133,7 @@ def _read_footer(file):
 def read_bucket(path: str, bucket: int) -> Iterator[bytes]:
     """Yields the framed records of one bucket of a chunk file, pass by pass, as bytes.
 
-    Buckets are numbered over all shards. An incomplete file or a damaged index is refused.
+    Buckets are numbered across all shards. An incomplete file or damaged index is an `InputError`.
     """
     with open(path, "rb", buffering=0) as file:
         footer = _read_footer(file)

@@ -8,31 +8,31 @@ from typing import Any
 from bert_common.arrow import import_pyarrow, report_damage
 from bert_common.errors import InputError
 
-# The kinds of files, by their first bytes; no UTF-8 text begins with the third.
+# The kinds of files by their first bytes; no UTF-8 text begins with the third.
 _MAGIC = {b"PAR1": "Parquet", b"ARROW1": "Arrow file", b"\xff\xff\xff\xff": "Arrow stream"}
 
-# The end of an Arrow stream; without it, the file was cut off between two batches.
+# The end of an Arrow stream; a file without it was cut off between two batches.
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
-# The size of what is decoded at a time, in bytes and rows. Rows are limited too because a text that
-# repeats is stored once.
+# The maximum bytes and rows to decode at a time. Rows are limited too because a repeated text is
+# stored only once.
 _BATCH_BYTES, _BATCH_ROWS = 4_000_000, 256
 
-# The most bytes that Parquet's reader fetches at a time, of a column that may be far larger.
+# The maximum bytes that Parquet's reader fetches at a time; a column may be far larger.
 _BUFFER_BYTES = 1 << 20
 
 
 def table_kind(head: bytes) -> str | None:
-    """The kind of table, by the first bytes of a file; None for other files."""
+    """Returns the kind of table by the first bytes of a file; None for other files."""
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
 def read_column(path: str, kind: str, key: str) -> Iterator[tuple[str | None, float]]:
-    """Yields for each row its text in a column, or None, and the share of the file that was read.
+    """Yields, for each row, the text in a column or None, and the share of the file read so far.
 
     Args:
-        kind: as from `table_kind`.
-        key: the column's name; "a.b" is the field b of a column a of structs.
+        kind: the result of `table_kind`.
+        key: the column's name; "a.b" is field b of column a, which holds structs.
 
     Raises:
         InputError: pyarrow is not installed, the file is damaged, it has no such column, or the
@@ -49,7 +49,7 @@ def read_column(path: str, kind: str, key: str) -> Iterator[tuple[str | None, fl
 
 
 def check_column(path: str, kind: str, key: str) -> None:
-    """Refuses what `read_column` would refuse, without reading the texts."""
+    """Raises the errors of `read_column` about files and columns, reading at most one text."""
     for _ in read_column(path, kind, key):
         return
 
@@ -65,7 +65,7 @@ def _as_text(value, path, row):
 
 
 def _parquet_batches(pa, stack, path, kind, key):
-    # Without pre_buffer=False, whole columns of a group of rows would be fetched ahead.
+    # Without pre_buffer=False, whole columns of a row group would be prefetched.
     file = stack.enter_context(
         pa.parquet.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
     )
@@ -112,7 +112,7 @@ def _column(pa, batch, names):
 
 
 def _find_column(pa, schema, path, key):
-    """The names that lead to a column of texts, from the outermost struct inwards."""
+    """Returns the names that lead to a column of texts, from the outermost struct inwards."""
     names = [key] if key in schema.names else key.split(".")
     fields = schema
     for name in names:
@@ -134,7 +134,7 @@ def _find_column(pa, schema, path, key):
 
 
 def saved_dataset_files(folder: str, state: Mapping[str, Any]) -> list[str]:
-    """The Arrow files of a data set of Hugging Face's `datasets` with this state.json, in order."""
+    """Lists the Arrow files of a Hugging Face `datasets` folder with this state.json, in order."""
     try:
         files = [os.path.join(folder, item["filename"]) for item in state["_data_files"]]
     except (KeyError, TypeError):

@@ -1,9 +1,9 @@
-"""The file of a chunk's hashes, by which text that occurs more than once is found.
+"""Writes and reads the hashes of a chunk, which serve to find repeated text.
 
-A line is hashed in Unicode's composed form (NFC), with single spaces and without invisible
-characters, in 64 bits; a document by the hashes of its lines. The file has each hash once, in
-ascending order, with how often the chunk has it; so a range of hashes is one read, and a line that
-repeats in every document takes little.
+A line is hashed to 64 bits in Unicode's composed form (NFC), with single spaces and without
+invisible characters; the hash of a document is computed from the hashes of its lines. The file has
+each hash once, in ascending order, with its count in the chunk. A range of hashes is therefore one
+read, and a line that repeats in every document takes little space.
 """
 
 import hashlib
@@ -21,14 +21,14 @@ from create_pretraining_data.engine.splitting import read_chunk_text
 from create_pretraining_data.engine.work_plan import WorkPlan
 from tokenization.base import TokenizerInterface
 
-# A shorter line, in characters, may repeat as often as it likes: "네, 알겠습니다." in a dialogue.
+# Lines of fewer characters may repeat without limit, such as "네, 알겠습니다." in a dialogue.
 SHORTEST_LINE = 10
 
-# What is counted, in the order of the file.
+# The kinds of text that are counted, in the order of the file.
 DOCUMENTS, LINES, SHORT_LINES = KINDS = ("documents", "lines", "short_lines")
 
-# After the hashes and counts: the number of hashes of each kind, the file type; then the checksum
-# of the whole file.
+# The hashes and counts are followed by the number of hashes of each kind and the file type, then by
+# the checksum of the whole file.
 _FOOTER = struct.Struct("<3Q8s")
 _CHECKSUM = struct.Struct("<I")
 _MAGIC = b"hashes02"
@@ -36,15 +36,15 @@ _HASH, _COUNT = np.dtype("<u8"), np.dtype("<u4")
 
 
 class HashedDocument(NamedTuple):
-    """The hashes of a document."""
+    """Holds the hashes of a document."""
 
     document: int
     lines: list[int]
-    kinds: list[str | None]  # of each line LINES or SHORT_LINES; None if nothing in it is visible
+    kinds: list[str | None]  # LINES or SHORT_LINES per line; None if it has no visible character
 
 
 def hash_document(document: Iterable[str]) -> HashedDocument:
-    """Hashes a document, a list of lines: a `HashedDocument`."""
+    """Hashes the lines of a document, and the document itself."""
     digests, kinds = [], []
     for line in document:
         text = " ".join(unicodedata.normalize("NFC", line).split())
@@ -64,12 +64,12 @@ def _number(digest):
 
 
 def hashes_path(plan: WorkPlan, number: int) -> str:
-    """The file of the hashes of a chunk of a `WorkPlan`."""
+    """Returns the path of the hash file of a chunk in a `WorkPlan`."""
     return os.path.join(plan.folder, f"hashes-{number:06d}")
 
 
 def make_hash_file(plan: WorkPlan, tokenizer: TokenizerInterface, number: int) -> None:
-    """Writes the hashes of one chunk, atomically; a task of the pass before the first.
+    """Writes the hashes of one chunk atomically; a task that precedes pass 1.
 
     The tokenizer is not used; all tasks have the same parameters.
     """
@@ -91,7 +91,7 @@ def make_hash_file(plan: WorkPlan, tokenizer: TokenizerInterface, number: int) -
 
 
 def is_complete(path: str) -> bool:
-    """Whether a chunk's hashes are in a file as they were written."""
+    """Returns True if a hash file exists and is undamaged."""
     try:
         with open(path, "rb") as file:
             content = file.read()
@@ -102,10 +102,10 @@ def is_complete(path: str) -> bool:
 
 
 def read_part(path: str, part: int, parts: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Reads the hashes of one of equal parts of all possible hashes.
+    """Reads the hashes that fall in one of `parts` equal ranges of all possible hashes.
 
     Returns:
-        For each kind (hashes, ascending, and their counts), arrays of one length.
+        For each kind, (hashes in ascending order, their counts), two arrays of equal length.
     """
     low, high = (-(-k * 2**64 // parts) for k in (part, part + 1))  # rounded up
     found = []

@@ -1,7 +1,7 @@
-"""Runs the two passes over the data: text chunks to chunk files, and chunk files to shards.
+"""Runs the two passes over the data: text chunks to chunk files, then chunk files to shards.
 
-A task depends on nothing but the plan and its number, so the result depends neither on the number
-of workers nor on the assignment of tasks to them.
+A task depends only on the plan and its number, so the result depends neither on the number of
+workers nor on the assignment of tasks to them.
 """
 
 import functools
@@ -47,7 +47,7 @@ def make_chunk_file(plan: WorkPlan, tokenizer: TokenizerInterface, number: int) 
 
 
 def _count_dropped(passes, dropped):
-    """Adds what was left out before to the `CorpusStatistics` of `make_records`."""
+    """Adds the counts of dropped text to the `CorpusStatistics` of `make_records`."""
     statistics = yield from passes
     statistics.repeated_lines = dropped.lines
     for reason, count in ((REPEATED, dropped.documents), (NO_TEXT, dropped.without_text)):
@@ -62,9 +62,9 @@ def make_chunk_files(
     numbers: Sequence[int],
     inspect_first: Callable[[CorpusStatistics], Any],
 ) -> None:
-    """Runs pass 1: creates this process's chunk files, if they do not exist yet.
+    """Runs pass 1: creates the chunk files of this process that do not exist yet.
 
-    `run` is what `start_workers` yields; `inspect_first` is called with the `CorpusStatistics` of
+    `run` is yielded by `start_workers`; `inspect_first` is called with the `CorpusStatistics` of
     the first new chunk.
     """
     existing = plan.existing_files()
@@ -84,10 +84,10 @@ def make_chunk_files(
 
 
 def read_summaries(plan: WorkPlan) -> tuple[CorpusStatistics, list[tuple[int, int]]] | None:
-    """Adds up the summaries of all chunks; None while chunks are missing.
+    """Adds up the summaries of all chunks; returns None while chunks are missing.
 
     Returns:
-        The `CorpusStatistics` of the whole text, and for each shard (records, bytes).
+        The `CorpusStatistics` of the whole text, and (records, bytes) for each shard.
     """
     statistics = CorpusStatistics()
     records = sizes = [0] * len(plan.output_files)
@@ -106,10 +106,10 @@ def make_shard_files(
 ) -> list[dict[str, int]]:
     """Runs pass 2: creates the shards that do not exist yet.
 
-    `expected` is from `read_summaries`; a shard that does not hold these records is refused.
+    `expected` is from `read_summaries`; a shard that does not match it is an `InputError`.
 
     Returns:
-        For each shard: its records and its size in bytes.
+        For each shard, its number of "records" and its "size" in bytes.
     """
     missing = find_unfinished_shards(plan)
     total = sum(size for _, size in expected)
@@ -133,15 +133,15 @@ def make_shard_files(
     return finished
 
 
-# The number of excerpts, each from another chunk, and their length: some thousand sentences, which
-# take little time to tokenize compared with a chunk.
+# The number of excerpts, each from a different chunk, and their length: some thousand sentences in
+# total, which are tokenized much faster than a chunk.
 EXCERPTS, EXCERPT_CHARACTERS = 8, 30_000
 
 
 def read_other_documents(plan: WorkPlan, number: int) -> list[list[str]]:
-    """Reads excerpts of documents other than the one that a chunk belongs to: lists of lines.
+    """Reads excerpts, lists of lines, from documents other than the one that a chunk is part of.
 
-    Only one chunk is in memory at a time. The excerpts depend on nothing but the plan.
+    Only one chunk is in memory at a time. The excerpts depend only on the plan and the number.
     """
     first = last = number  # the chunks that hold parts of the document
     while first in plan.continued:
@@ -154,7 +154,7 @@ def read_other_documents(plan: WorkPlan, number: int) -> list[list[str]]:
     excerpts = []
     for other in others:
         documents, _ = read_kept_text(plan, other)
-        # The document's first chunk may hold others before it, its last chunk others after it.
+        # The document's first and last chunks may also hold documents before and after it.
         ends_with_it, begins_with_it = first <= other < last, first < other <= last
         documents = documents[begins_with_it : len(documents) - ends_with_it]
         documents = list(filter(None, documents))
@@ -167,7 +167,7 @@ def read_other_documents(plan: WorkPlan, number: int) -> list[list[str]]:
 
 
 def _cut_excerpt(documents, rng):
-    """Cuts `EXCERPT_CHARACTERS` from documents, beginning with a random sentence."""
+    """Cuts an excerpt of `EXCERPT_CHARACTERS` from documents, starting at a random sentence."""
     first = rng.randrange(len(documents))
     start = rng.randrange(len(documents[first]))
     return take_text([documents[first][start:], *documents[first + 1 :]], EXCERPT_CHARACTERS)

@@ -1,4 +1,4 @@
-"""Reads input text of any kind line by line, for learning a vocabulary from it."""
+"""Reads the lines of input files of any kind, to learn a vocabulary from them."""
 
 import collections
 import functools
@@ -15,9 +15,9 @@ from tokenization.vocab_learning.text_sample import TextFile, decode_line, split
 def open_texts(
     paths: Iterable[str], input_format: str | None = None, text_key: str = TEXT_KEY
 ) -> list[TextFile]:
-    """Opens input files for `tokenization.vocab_learning.learn`; the flags as for `recognise`.
+    """Opens input files for `tokenization.vocab_learning.learn`; for the flags see `recognise`.
 
-    Files that are not plain text are read once to measure the text in them.
+    Files that are not plain text are read once to measure their text.
     """
     sources = recognise_all(paths, input_format, text_key)
     unmeasured = [source for source in sources if not _is_measured(source)]
@@ -46,7 +46,7 @@ def _read_lines(source):
 
 
 def _lines(plain, source, nulls):
-    """The lines of text in a file; adds to `nulls` what is null in it, under its path."""
+    """Yields the lines of text in a file; counts null texts in `nulls` under the file's path."""
     if source.line_format == "text":
         yield from split_lines(plain)
         return

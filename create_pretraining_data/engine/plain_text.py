@@ -1,4 +1,4 @@
-"""Opens input files of every kind as plain UTF-8 text: other encodings, gzip, Parquet, Arrow."""
+"""Opens input files (of any encoding, gzip, Parquet or Arrow) as plain UTF-8 text."""
 
 import contextlib
 import functools
@@ -17,60 +17,60 @@ from bert_common.text_encoding import NAMES, SAMPLE_BYTES, decode_blocks, detect
 from create_pretraining_data.engine.columns import check_column, read_column, table_kind
 from create_pretraining_data.engine.splitting import LONGEST_JSON
 
-# How much is read at a time.
+# The number of bytes to read at a time.
 _BLOCK = 1 << 20
 
 # The first bytes of a gzip file. No UTF-8 text begins with them.
 _GZIP_MAGIC = b"\x1f\x8b"
 
-# The ends of the names of files whose lines are JSON, compressed or not.
+# The suffixes of files whose lines are JSON; .gz may follow.
 _JSON_NAMES = (".jsonl", ".ndjson", ".json")
 
 TEXT_KEY = "text"
 
-# Read as it is; a mark at the beginning is passed over.
+# Read without conversion; a byte-order mark is skipped.
 _UTF8 = ("utf-8", "utf-8-sig")
 
 
 class Source(NamedTuple):
-    """An input file, and how to read it."""
+    """Names an input file and says how to read it."""
 
     path: str
-    kind: str  # "plain", "gzip", or a kind of table, as `columns.table_kind` has them
-    line_format: str  # of its plain text: one of `splitting.FORMATS`
-    text_key: str  # the column, or the key of a JSON object, that holds the text
-    encoding: str  # of its plain text, a key of `text_encoding.NAMES`
+    kind: str  # "plain", "gzip", or a kind of table from `columns.table_kind`
+    line_format: str  # the format of its plain text, one of `splitting.FORMATS`
+    text_key: str  # the column or JSON key that holds the text
+    encoding: str  # the encoding of its plain text, a key of `text_encoding.NAMES`
 
     @property
     def is_plain(self) -> bool:
-        """Whether the file itself is plain UTF-8 text."""
+        """True if the file itself is plain UTF-8 text."""
         return self.kind == "plain" and self.encoding in _UTF8
 
     @property
     def is_table(self) -> bool:
-        """Whether its rows become lines of JSON."""
+        """True if the file is a table, whose rows become lines of JSON."""
         return self.kind not in ("plain", "gzip")
 
     @property
     def plain_key(self) -> str:
-        """The key of the text in the lines of its plain text, if they are JSON."""
+        """The key of the text in the lines of the plain text, if they are JSON."""
         return TEXT_KEY if self.is_table else self.text_key
 
 
 class OpenedText(NamedTuple):
-    """The plain text of a source."""
+    """Gives access to the plain text of a source."""
 
-    file: BinaryIO  # its lines
-    position: Callable[[], int]  # how many bytes of the source have been read
-    left_out: Callable[[], int] = int  # how many rows without a text were left out so far
+    file: BinaryIO  # the plain text
+    position: Callable[[], int]  # returns the number of bytes of the source read so far
+    left_out: Callable[[], int] = int  # returns the number of rows without text left out so far
 
 
 def recognise(path: str, input_format: str | None = None, text_key: str = TEXT_KEY) -> Source:
-    """Finds out what a file holds, by its first bytes and its name.
+    """Detects what a file holds by its first bytes and its name.
 
     Args:
-        input_format: one of `splitting.FORMATS`; None to tell it by the name.
-        text_key: where rows and JSON objects have the text.
+        input_format: one of `splitting.FORMATS`; None to detect it by the name.
+        text_key: the column or JSON key that holds the text.
     """
     with open(path, "rb") as file:
         head = file.read(8)
@@ -87,9 +87,9 @@ def recognise(path: str, input_format: str | None = None, text_key: str = TEXT_K
 
 
 def recognise_all(paths: Iterable[str], input_format: str | None, text_key: str) -> list[Source]:
-    """As `recognise`, for several files; prints which are not UTF-8, a line for each encoding.
+    """Calls `recognise` for several files; prints one line per encoding other than UTF-8.
 
-    A --text_key is refused where all of them are lines of text: JSON would be learned as text.
+    Raises `InputError` if --text_key is given but all files are text: JSON would be read as text.
     """
     sources = [recognise(path, input_format, text_key) for path in paths]
     if text_key != TEXT_KEY and all(source.line_format == "text" for source in sources):
@@ -108,7 +108,7 @@ def recognise_all(paths: Iterable[str], input_format: str | None, text_key: str)
 
 @contextlib.contextmanager
 def open_plain(source: Source) -> Iterator[OpenedText]:
-    """Opens a source; yields its `OpenedText`. A table's rows are lines of JSON with "text"."""
+    """Opens a source as `OpenedText`; the rows of a table are lines of JSON with "text"."""
     with contextlib.ExitStack() as stack:
         if source.is_table:
             rows = _JsonRows(source)
@@ -125,7 +125,7 @@ def open_plain(source: Source) -> Iterator[OpenedText]:
 
 @contextlib.contextmanager
 def _open_bytes(path, kind):
-    """Opens a file; yields it and its decompressed contents. A damaged one is an InputError."""
+    """Yields an open file and its decompressed contents; a damaged one is an `InputError`."""
     try:
         with open(path, "rb") as file:
             yield file, gzip.GzipFile(fileobj=file) if kind == "gzip" else file
@@ -134,7 +134,7 @@ def _open_bytes(path, kind):
 
 
 class _JsonRows:
-    """The rows of a table as lines of JSON; those without a text are left out."""
+    """Converts the rows of a table to lines of JSON, leaving out rows without a text."""
 
     def __init__(self, source):
         self.source, self.share, self.empty = source, 0.0, 0
@@ -159,7 +159,7 @@ class _JsonRows:
 
 
 class _Blocks(io.RawIOBase):
-    """A file of blocks of bytes that come one after the other."""
+    """Makes an iterator of blocks of bytes readable as a file."""
 
     def __init__(self, blocks):
         self._blocks, self._rest = blocks, b""
@@ -179,7 +179,7 @@ class _Blocks(io.RawIOBase):
 
 
 def write_plain(source: Source, target: str) -> int:
-    """Writes the plain text of a source, atomically; returns how many rows were left out."""
+    """Writes the plain text of a source atomically; returns how many rows were left out."""
     path = source.path
     with (
         atomic_write(target) as plain,
@@ -190,5 +190,5 @@ def write_plain(source: Source, target: str) -> int:
             plain.write(block)
             bar.update(opened.position() - bar.n)
         plain.flush()
-        os.fsync(plain.fileno())  # a resumed run relies on it, even after a power failure
+        os.fsync(plain.fileno())  # a resumed run relies on the file, even after a power failure
         return opened.left_out()

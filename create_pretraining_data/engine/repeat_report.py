@@ -1,4 +1,4 @@
-"""Says how much of the text repeats earlier text, and gives examples of what does."""
+"""Reports how much of the text repeats earlier text, with examples."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,20 +13,20 @@ from create_pretraining_data.engine.line_hashes import (
 from create_pretraining_data.engine.splitting import read_chunk_text
 from create_pretraining_data.engine.work_plan import WorkPlan
 
-# As `repeats.count_repeats` returns them: for each kind of text, its counts.
+# Maps each kind of text to its counts, as `repeats.count_repeats` returns them.
 Repeats = Mapping[str, Mapping[str, Any]]
 
-# The shares of repeats above which a warning says so. In Wikipedia and in reviews of films 3 % of
-# the lines are repeats, most of them short.
+# The shares of repeats above which a warning is given. In Wikipedia and in film reviews, 3 % of the
+# lines are repeats, most of them short.
 WORTH_A_WARNING = 0.1
 WORTH_A_WARNING_WITH_SHORT = 0.5
 
-# The characters of an example.
+# The maximum number of characters in an example.
 _SHOWN = 50
 
 
 def describe_repeats(repeats: Repeats) -> dict[str, Any]:
-    """The counts of `count_repeats` for the JSON file beside the records."""
+    """Converts the counts of `count_repeats` for the JSON file that describes the records."""
     return {
         kind: {"count": counts["count"], "repeats": _repeats(counts), "share": _share(counts)}
         for kind, counts in _with_all_lines(repeats).items()
@@ -34,7 +34,7 @@ def describe_repeats(repeats: Repeats) -> dict[str, Any]:
 
 
 def summarize_repeats(repeats: Repeats) -> str:
-    """A phrase about the counts of `count_repeats`, for the last line of the program."""
+    """Summarizes the counts of `count_repeats` in a phrase, for the program's last line."""
     counted = _with_all_lines(repeats)
     return (
         f"{_share(counted[DOCUMENTS]):.1%} of the documents and {_share(counted['all_lines']):.1%} "
@@ -43,8 +43,8 @@ def summarize_repeats(repeats: Repeats) -> str:
 
 
 def find_repeat_problems(repeats: Repeats, plan: WorkPlan) -> list[str]:
-    """Describes, one line each, kinds of text of which much repeats and is not left out."""
-    if plan.drop_duplicates != "none":  # repeated documents have an unknown part of the lines
+    """Describes the kinds of text with many repeats that are not left out, one line each."""
+    if plan.drop_duplicates != "none":  # unknown how many of the repeated lines are left
         return []
     counted = _with_all_lines(repeats)
     problems = []
@@ -92,7 +92,7 @@ def _describe(counts, what, plan):
 
 
 def _find(value, number, plan):
-    """The beginning of the document or line of a hash, which is in this chunk."""
+    """Returns the beginning of the document or line in a chunk that has a hash."""
     for document in read_chunk_text(plan.chunks[number]):
         hashed = hash_document(document)
         places = [0] if hashed.document == value else []

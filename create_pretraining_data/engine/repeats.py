@@ -1,8 +1,8 @@
-"""Finds documents and lines that occur more than once in the text, and leaves them out.
+"""Finds documents and lines that occur more than once in the text, and leaves out the repeats.
 
-The first occurrence, in the order of the input files, is none of the repeats. Every chunk's hashes
-are written to a file; then each part of all possible hashes is looked through by itself, so that
-memory does not grow with the text.
+The first occurrence, in the order of the input files, is not a repeat. The hashes of every chunk
+are written to a file; then the hashes are compared range by range, so that memory does not grow
+with the text.
 """
 
 import functools
@@ -33,10 +33,10 @@ from create_pretraining_data.engine.work_folder import locked
 from create_pretraining_data.engine.work_plan import WorkPlan
 from tokenization.base import TokenizerInterface
 
-# The choices of what to leave out, and the kinds of hashes each needs.
+# The choices of what to leave out, and the kinds of hashes that each needs.
 DROPPED_KINDS = {"none": (), "documents": (DOCUMENTS,), "lines": (DOCUMENTS, LINES)}
 
-# The number of hashes to look through at a time, which take some 80 MB.
+# The number of hashes to compare at a time, which take about 80 MB.
 HASHES_OF_PART = 2_000_000
 
 # How many of the most frequent documents and lines are kept for messages.
@@ -44,15 +44,15 @@ _MOST_FREQUENT = 3
 
 
 class DroppedText(NamedTuple):
-    """How much was left out of a chunk."""
+    """Counts what was left out of a chunk."""
 
-    documents: int  # those without any line left
-    lines: int  # of all documents
-    without_text: int  # lines of JSON with null as their text
+    documents: int  # documents without any line left
+    lines: int  # lines of all documents
+    without_text: int  # JSON lines whose text is null
 
 
 def read_kept_text(plan: WorkPlan, number: int) -> tuple[list[list[str]], DroppedText]:
-    """Reads the documents of a chunk without the repeats that are to be left out."""
+    """Reads the documents of a chunk, and leaves out the repeats that the plan drops."""
     documents, without_text = read_chunk(plan.chunks[number])
     if plan.drop_duplicates == "none":
         return documents, DroppedText(0, 0, without_text)
@@ -63,9 +63,9 @@ def read_kept_text(plan: WorkPlan, number: int) -> tuple[list[list[str]], Droppe
 
 
 def _drop_seen(document, seen):
-    """Drops what earlier text holds, and adds to it what is kept."""
+    """Drops the text whose hashes are in `seen`, and adds the hashes of the kept text to it."""
     hashed = hash_document(document)
-    if not any(hashed.kinds):  # nothing in it is visible
+    if not any(hashed.kinds):  # no visible character
         return document
     if hashed.document in seen[DOCUMENTS]:
         return []
@@ -83,7 +83,7 @@ def _drop_seen(document, seen):
 
 
 def _read_repeated(plan, number):
-    """Reads the hashes of a chunk that earlier chunks have too, a set for each kind to drop."""
+    """Reads the hashes that a chunk shares with earlier chunks, as a set for each dropped kind."""
     parts = parse_json(_summary_path(plan).read_bytes())["parts"]
     found: dict[str, set[int]] = {kind: set() for kind in DROPPED_KINDS[plan.drop_duplicates]}
     for part in range(parts):
@@ -96,14 +96,14 @@ def _read_repeated(plan, number):
 
 
 def count_repeats(plan: WorkPlan, run: Run, numbers: Sequence[int]) -> dict[str, dict[str, Any]]:
-    """Counts the repeats of the whole text; with --drop_duplicates it also lists them by chunk.
+    """Counts the repeats of the whole text; with --drop_duplicates, also lists them by chunk.
 
-    What an earlier start has finished is not done again. Tasks on several machines share the work,
-    but none waits for one that has not begun.
+    Work that an earlier start has finished is not repeated. Tasks on several machines share the
+    work, but none waits for one that has not begun.
 
     Returns:
-        For each of `KINDS` a dict of "count" (of all), "distinct" and "most_frequent", a list of
-        [count, hash, number of the chunk where it is first].
+        For each of `KINDS`, a dict of "count" (of all), "distinct" and "most_frequent", a list of
+        [count, hash, number of the first chunk that has it].
     """
     existing = _read_summary(plan)
     if existing is not None:
@@ -111,7 +111,7 @@ def count_repeats(plan: WorkPlan, run: Run, numbers: Sequence[int]) -> dict[str,
     _make_hash_files(plan, run, numbers)
     with locked(plan.folder, "repeats", wait=True):
         existing = _read_summary(plan)
-        if existing is not None:  # another task did it
+        if existing is not None:  # a different task did it
             return existing
         _make_hash_files(plan, run, range(len(plan.chunks)))
         width = 12  # bytes of a hash and its count
@@ -147,9 +147,9 @@ def _make_hash_files(plan, run, numbers):
 
 
 def find_repeats(plan: WorkPlan, tokenizer: TokenizerInterface, part: int, parts: int) -> None:
-    """Finds the repeats among a part of all possible hashes, whose files all exist.
+    """Finds the repeats in one of `parts` ranges of hashes; a task that precedes pass 1.
 
-    A task between the passes. The tokenizer is not used; all tasks have the same parameters.
+    All hash files must exist. The tokenizer is not used; all tasks have the same parameters.
     """
     chunks = range(len(plan.chunks))
     of_chunks = [read_part(hashes_path(plan, number), part, parts) for number in chunks]
@@ -159,7 +159,7 @@ def find_repeats(plan: WorkPlan, tokenizer: TokenizerInterface, part: int, parts
         hashes = np.concatenate([nothing, *(found[index][0] for found in of_chunks)])
         counts = np.concatenate([nothing, *(found[index][1] for found in of_chunks)])
         ends = np.cumsum([len(found[index][0]) for found in of_chunks], dtype=np.int64)
-        order = np.argsort(hashes, kind="stable")  # equal ones in the order of the chunks
+        order = np.argsort(hashes, kind="stable")  # equal hashes stay in the order of the chunks
         is_first = np.ones(len(hashes), bool)
         is_first[1:] = np.diff(hashes[order]) > 0
         firsts = np.flatnonzero(is_first)
@@ -193,7 +193,7 @@ def _summary_path(plan):
 
 
 def _read_part_summary(plan, part, parts):
-    """The JSON of `find_repeats`; None if its files are missing or damaged."""
+    """Reads the JSON of `find_repeats`; returns None if its files are missing or damaged."""
     try:
         summary = parse_json(_part_path(plan, part).with_suffix(".json").read_bytes())
         is_whole = google_crc32c.value(_part_path(plan, part).read_bytes()) == summary["checksum"]
@@ -203,7 +203,7 @@ def _read_part_summary(plan, part, parts):
 
 
 def _read_summary(plan):
-    """The counts of an earlier start; None if they, or the lists of repeats, are not complete."""
+    """Reads the counts of an earlier start; None if they or the lists of repeats are incomplete."""
     try:
         summary = parse_json(_summary_path(plan).read_bytes())
         parts, kinds = summary["parts"], summary["kinds"]

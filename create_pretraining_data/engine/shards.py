@@ -12,25 +12,25 @@ from create_pretraining_data.engine.work_plan import WorkPlan, derive_seed
 from create_pretraining_data.records.tfrecord import split_frames
 from tokenization.base import TokenizerInterface
 
-# zlib's compression level; a higher one takes several times as long and gains a few percent.
+# zlib's compression level; higher levels take several times as long to gain a few percent.
 COMPRESSION_LEVEL = 6
 
 
 def make_shard_file(plan: WorkPlan, tokenizer: TokenizerInterface, shard: int) -> None:
-    """Writes a shard atomically, bucket after bucket, each shuffled; a task of pass 2.
+    """Writes a shard atomically, one shuffled bucket after another; a task of pass 2.
 
-    The chunk files all exist. The tokenizer is not used; all tasks have the same parameters.
+    All chunk files must exist. The tokenizer is not used; all tasks have the same parameters.
     """
     path = plan.output_files[shard]
     with atomic_write(path) as raw:
         if plan.compression == "GZIP":
-            # Without a name and a time, so that the same records give the same bytes.
+            # No file name and no time, so that equal records give equal bytes.
             with gzip.GzipFile("", "wb", COMPRESSION_LEVEL, raw, mtime=0) as file:
                 records = _write_buckets(file, plan, shard)
         else:
             records = _write_buckets(raw, plan, shard)
         raw.flush()
-        os.fsync(raw.fileno())  # as the chunk files will be removed
+        os.fsync(raw.fileno())  # because the chunk files will be removed
         size = raw.tell()
     write_json(plan.shard_marker_path(shard), {"records": records, "size": size})
 
@@ -71,7 +71,7 @@ def find_unfinished_shards(plan: WorkPlan) -> list[int]:
 
 
 def read_finished_shard(plan: WorkPlan, shard: int) -> dict[str, int] | None:
-    """Reads a finished shard's records and size; None if the shard is missing or incomplete."""
+    """Reads the record count and size of a shard; None if it is missing or incomplete."""
     try:
         with open(plan.shard_marker_path(shard), encoding="utf-8") as file:
             marker = parse_json(file.read())

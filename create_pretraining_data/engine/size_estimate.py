@@ -1,4 +1,4 @@
-"""Estimates the size of the records by a sample of the text; checks that disks have room."""
+"""Estimates the size of the records from a text sample and checks the free disk space."""
 
 import dataclasses
 import os
@@ -16,25 +16,25 @@ from create_pretraining_data.instances.make_instances import make_records
 from create_pretraining_data.records.tfrecord import FRAME
 from tokenization.base import TokenizerInterface
 
-# The chunks that the sample is from, and its characters: half a second's work.
+# The numbers of chunks and characters in the sample, which takes half a second to process.
 CHUNKS, CHARACTERS = 8, 200_000
 
-# More passes than this give records of the same size.
+# The maximum passes over the sample; more give records of the same average size.
 _PASSES = 4
 
-# The bytes of the sample's records that are compressed to see how small they become.
+# The bytes of the sample's records that are compressed to estimate the compression ratio.
 _COMPRESSED = 2_000_000
 
 
 class SizeEstimate(NamedTuple):
-    """The sizes of all records, in bytes."""
+    """Holds the total size of the records in bytes."""
 
-    records: int  # as they are between the passes
-    files: int  # as they are written in the end, perhaps compressed
+    records: int  # in the chunk files, between the passes
+    files: int  # in the output files, which may be compressed
 
 
 def estimate_records_size(plan: WorkPlan, tokenizer: TokenizerInterface) -> SizeEstimate:
-    """Estimates the size of the records. Repeats count as other text."""
+    """Estimates the size of the records, as if no repeats were left out."""
     count = len(plan.chunks)
     numbers = sorted({k * count // CHUNKS for k in range(CHUNKS)}) if count else []
     sample, sampled_bytes = [], 0
@@ -42,12 +42,12 @@ def estimate_records_size(plan: WorkPlan, tokenizer: TokenizerInterface) -> Size
         documents = read_chunk_text(plan.chunks[number])
         part = take_text(documents, CHARACTERS // len(numbers))
         sample += part
-        # What else the file holds, as JSON does, grows with the text.
+        # Other file contents, such as JSON syntax, are assumed to be proportional to the text.
         share = _size(part) / max(1, _size(documents))
         sampled_bytes += share * plan.chunk_size(number)
     if not sampled_bytes:
         return SizeEstimate(0, 0)
-    if plan.split_sentences:  # nearly as the analyser does, which takes much longer
+    if plan.split_sentences:  # similar to the analyser, but much faster
         sample = [[s for line in d for s in split_at_punctuation(line)] for d in sample]
     passes = min(plan.settings.dupe_factor, _PASSES)
     settings = dataclasses.replace(plan.settings, dupe_factor=passes)
@@ -68,7 +68,7 @@ def _size(documents):
 
 
 def check_free_space(plan: WorkPlan, estimate: SizeEstimate) -> None:
-    """Checks the free space of every disk that the run of a plan writes to.
+    """Raises `InputError` if a disk that the plan writes to has too little free space.
 
     While the last shard is written, all records exist twice: in the chunk files and in the shards.
     Files of an earlier start are taken into account.

@@ -1,7 +1,7 @@
 """Runs the tasks of the two passes on Apache Spark, whose executors may die.
 
-A task writes its files atomically, and their contents depend on nothing but the plan and the task's
-number. So a task may be repeated on another executor, or run on two at once, with the same result.
+A task writes its files atomically, and their contents depend only on the plan and the number of the
+task. A task can therefore be repeated on a different executor or run on two, with the same result.
 """
 
 import concurrent.futures
@@ -21,14 +21,14 @@ from bert_common.stop_signals import block_signals_for_java
 from create_pretraining_data.engine.work_plan import WorkPlan
 from tokenization.base import TokenizerInterface
 
-# The folder of the packages, from which executors import them if they are not installed.
+# The folder from which executors import this project's packages if they are not installed.
 _PACKAGES = str(Path(__file__).resolve().parents[2])
 
 # Seconds between the driver's checks for finished tasks.
 _SECONDS = 0.2
 
-# Spark starts Java with this option, for a library that is not used here; the Java installed by pip
-# was built without the module and would not start with it.
+# Spark starts Java with this option for a library that is not used here. The Java installed by pip
+# was built without the module and does not start with the option.
 _MISSING_MODULE = "--add-modules=jdk.incubator.vector"
 
 _LAUNCHER = """#!/bin/sh
@@ -42,10 +42,10 @@ exec {java} "$@"
 
 @contextlib.contextmanager
 def start_executors(plan: WorkPlan, tokenizer: TokenizerInterface, master: str) -> Iterator[Run]:
-    """Starts Spark, which ends with the context; yields `run` as `start_workers` does.
+    """Starts Spark for the duration of the context; yields `run` as `start_workers` does.
 
-    The plan's paths must be on a file system that all executors share; `master` is the cluster's
-    address, in Spark's notation.
+    The plan's paths must be on a file system that all executors share; `master` is the address of
+    the cluster in Spark's notation.
 
     Raises:
         InputError: a task raised it, pyspark or Java is missing, or the cluster does not answer or
@@ -56,10 +56,10 @@ def start_executors(plan: WorkPlan, tokenizer: TokenizerInterface, master: str) 
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
 
-    # Executors run the Python of this process, in which the tasks' imports are installed.
+    # Executors use the Python of this process, which has the modules that tasks import.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf().setMaster(master).setAppName("create_pretraining_data")
-    conf.set("spark.ui.showConsoleProgress", "false")  # there is a bar already
+    conf.set("spark.ui.showConsoleProgress", "false")  # we show our own bar
     with java_for_spark(), contextlib.ExitStack() as started:
         try:
             with block_signals_for_java():
@@ -92,7 +92,7 @@ def check_installed() -> None:
 
 @contextlib.contextmanager
 def java_for_spark() -> Iterator[None]:
-    """Sets JAVA_HOME within the context to the Java of pip, unless the machine has another."""
+    """Sets JAVA_HOME to the Java of pip within the context, unless the machine has Java."""
     if "JAVA_HOME" in os.environ or shutil.which("java"):
         yield
         return
@@ -121,7 +121,7 @@ def _run(context, shared, task, numbers):
         return
     from py4j.protocol import Py4JError
 
-    # Spark adds a task's result only once, however often the task was run.
+    # Spark adds the result of a task only once, no matter how often it ran.
     done = context.accumulator([], _ListParam())
     function = functools.partial(_run_task, shared, done, task)
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
@@ -135,8 +135,8 @@ def _run(context, shared, task, numbers):
                     yield number, result
                 concurrent.futures.wait([job], _SECONDS)
             job.result()
-        except Py4JError as error:  # from Java, or as Java was killed
-            if "PythonException" in str(error):  # a bug; the message has its traceback
+        except Py4JError as error:  # raised by Java, or because Java was killed
+            if "PythonException" in str(error):  # a bug; the message has the traceback
                 raise
             raise InputError(
                 "Spark must finish every task. Received: "
@@ -153,12 +153,12 @@ def _run_task(shared, done, task, number):
     try:
         result = task(plan, tokenizer, number)
     except (InputError, OSError) as error:
-        result = error  # a second attempt would raise the same
+        result = error  # a second attempt would raise the same error
     done.add([(number, result)])
 
 
 class _ListParam:
-    """Tells Spark how to accumulate lists, as pyspark.AccumulatorParam does."""
+    """Tells Spark how to accumulate lists; has the interface of pyspark.AccumulatorParam."""
 
     def zero(self, value):
         return []
@@ -169,6 +169,6 @@ class _ListParam:
 
 
 def _reason(error):
-    """The first line of Spark's message, before Java's stack trace."""
+    """Returns the first line of Spark's message, without Java's stack trace."""
     raised = getattr(error, "java_exception", None)
     return (raised.toString() if raised else str(error)).strip().splitlines()[0]

@@ -1,7 +1,7 @@
 """Splits text files at document ends into chunks of about equal size.
 
-Text has one sentence a line and a blank line between documents, or it is JSON lines: each an object
-with "text", a document with one sentence a line, or null, which is left out.
+Text has one sentence per line and a blank line between documents. JSON lines are objects whose
+"text" is a document with one sentence per line, or null, which is left out.
 """
 
 import bisect
@@ -14,59 +14,59 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from bert_common.json_text import parse_json
 
-# The size of a chunk, without the rest of its last document. Large enough for some hundred
-# documents, from which random next sentences are drawn (an encyclopedia's article has a few
-# kilobytes); small enough that a worker needs little memory and loses little work if killed.
+# The size of a chunk in bytes, without the rest of its last document. It is large enough for some
+# hundred documents (an encyclopedia article has a few kilobytes), from which random next sentences
+# are drawn, but small enough that a worker needs little memory and loses little work if killed.
 CHUNK_BYTES = 2_000_000
 
-# The distance within which the end of a document, or of a line, is searched. A longer document is
-# cut between two sentences, a longer line between two words, so that memory stays bounded.
+# The distance within which the end of a document or line is searched. To limit memory, a longer
+# document is cut between two sentences, and a longer line between two words.
 LONGEST_SEARCH = 4 * CHUNK_BYTES
 
-# The longest line of JSON, in bytes, as JSON must be read whole before it can be cut.
+# The maximum bytes of a JSON line, which must be read whole before it can be cut.
 LONGEST_JSON = 100_000_000
 
 FORMATS = ("text", "jsonl")
 
-# What a line of JSON has instead of a text, if it has none.
+# The value of a JSON line without a text.
 NULL = "null"
 
 
 class InputFile(NamedTuple):
-    """An input file, as text."""
+    """Describes an input file as text."""
 
     name: str  # as given by the user, for messages
-    path: str  # the file with its plain text
-    size: int  # in bytes, of the plain text
+    path: str  # the file that has its plain text
+    size: int  # of the plain text, in bytes
     line_format: str = "text"  # one of `FORMATS`
-    text_key: str = "text"  # of JSON lines
+    text_key: str = "text"  # the key of the text in JSON lines
 
 
 class TextRange(NamedTuple):
-    """A range of whole lines of an input file, or of words of a very long line."""
+    """Marks a range of an input file: whole lines, or words of a very long line."""
 
     source: InputFile
     start: int
     end: int
-    # For a very long line of JSON: which part of its sentences, of how many parts.
+    # For a very long JSON line: the number of this part of its sentences, and of all parts.
     piece: int = 0
     pieces: int = 1
 
     @property
     def size(self) -> int:
-        """The approximate size in bytes."""
+        """The approximate size of the range in bytes."""
         return (self.end - self.start) // self.pieces
 
 
 def cut_into_chunks(sources: Sequence[InputFile]) -> tuple[list[list[TextRange]], set[int]]:
     """Cuts all files, in their order, into equal chunks of about `CHUNK_BYTES`.
 
-    A chunk may hold several small files; the end of a file ends a document. The chunks depend on
-    nothing but the files. A line of JSON longer than `LONGEST_JSON` is refused.
+    A chunk may hold several small files; the end of a file ends a document. The chunks depend only
+    on the files. A JSON line longer than `LONGEST_JSON` is an `InputError`.
 
     Returns:
-        The chunks, and the numbers of those that begin inside a document because it is longer than
-        `LONGEST_SEARCH`.
+        The chunks, and the numbers of the chunks that begin inside a document because it is longer
+        than `LONGEST_SEARCH`.
     """
     ends = list(itertools.accumulate(source.size for source in sources))
     total = ends[-1]
@@ -96,7 +96,7 @@ def cut_into_chunks(sources: Sequence[InputFile]) -> tuple[list[list[TextRange]]
             if stop > start:
                 ranges.append(TextRange(sources[index], start - begin, stop - begin))
             start, index = stop, index + 1
-        # Only a line longer than LONGEST_SEARCH makes a range so long; it is the chunk's last line.
+        # Only a line longer than LONGEST_SEARCH makes such a range; it is the chunk's last line.
         *ranges, long = ranges
         if long.source.line_format == "jsonl" and long.size > LONGEST_SEARCH + CHUNK_BYTES:
             _check_length(long)
@@ -110,12 +110,12 @@ def cut_into_chunks(sources: Sequence[InputFile]) -> tuple[list[list[TextRange]]
 
 
 def _document_end(source, offset):
-    """Finds the first end of a document after an offset, and whether it had to be cut there."""
+    """Returns the first document end after an offset, and True if the document is cut there."""
     if offset == 0:
         return 0, False
     with open(source.path, "rb") as file:
         file.seek(offset - 1)
-        # To the end of this line, which may be at the offset itself.
+        # Reads to the end of this line, which may be at the offset itself.
         if source.line_format == "jsonl":
             while (block := file.readline(1 << 20)) and not block.endswith(b"\n"):
                 pass
@@ -124,7 +124,7 @@ def _document_end(source, offset):
         if len(line) == LONGEST_SEARCH and not line.endswith(b"\n"):
             line = line[1:]
             space = re.search(rb"\s+", line)
-            # Without a space, at least not inside a character.
+            # If there is no space, the cut is at least not inside a character.
             inside = (k for k in range(4) if line[k] & 0xC0 != 0x80)
             return offset + (space.end() if space else next(inside, 0)), True
         line_end = file.tell()
@@ -136,12 +136,12 @@ def _document_end(source, offset):
 
 
 def _check_length(part):
-    """Raises InputError for a line of JSON that would take too much memory."""
+    """Raises InputError for a JSON line that would take too much memory."""
     if part.size <= LONGEST_JSON + CHUNK_BYTES:
         return
     with open(part.source.path, "rb") as file:
         file.seek(part.start)
-        lines = file.read(CHUNK_BYTES).count(b"\n")  # before the long one
+        lines = file.read(CHUNK_BYTES).count(b"\n")  # before the long line
     raise InputError(
         f"{part.source.name}, line {1 + _lines_before(part) + lines}: a line must be a JSON object "
         f"of at most {LONGEST_JSON // 10**6} MB. Received: {part.size // 10**6} MB"
@@ -149,29 +149,29 @@ def _check_length(part):
 
 
 def read_chunk_text(ranges: Iterable[TextRange]) -> list[list[str]]:
-    """Reads the documents of one chunk, each a non-empty list of sentences, which are not empty.
+    """Reads the documents of one chunk as non-empty lists of non-empty sentences.
 
-    Refuses text that is not UTF-8 and a line that is not a document; names file and line.
+    Raises an `InputError` with file and line for text that is not UTF-8 or an invalid JSON line.
     """
     documents, _ = read_chunk(ranges)
     return documents
 
 
 def read_chunk(ranges: Iterable[TextRange]) -> tuple[list[list[str]], int]:
-    """Reads a chunk as `read_chunk_text`; also returns how many lines have null as their text."""
+    """Reads a chunk as `read_chunk_text` does; also returns how many lines have a null text."""
     documents: list[list[str]] = []
     without_text = 0
     for part in ranges:
         found = list(_DOCUMENTS[part.source.line_format](part, _read_text(part)))
         texts = [document for document in found if document is not None]
-        # Every piece of a range reads all of its lines.
+        # Counted once, because every piece of a range reads all of its lines.
         without_text += len(found) - len(texts) if part.piece == 0 else 0
         documents += filter(None, _take_piece(part, texts))
     return documents, without_text
 
 
 def take_text(documents: Iterable[Iterable[str]], characters: int) -> list[list[str]]:
-    """The first lines of documents, by document, of so many characters; the last line is cut."""
+    """Returns the first `characters` of documents, as lines by document; cuts the last line."""
     taken = []
     for document in documents:
         lines = []
@@ -185,7 +185,7 @@ def take_text(documents: Iterable[Iterable[str]], characters: int) -> list[list[
 
 
 def _take_piece(part, documents):
-    """Selects the sentences that belong to the range's part of a very long line, by document."""
+    """Selects the sentences of a range's part of a very long line, by document."""
     if part.pieces == 1:
         return documents
     documents = [
@@ -205,7 +205,7 @@ def _take_piece(part, documents):
 
 
 def _cut_sentence(sentence):
-    """Cuts a very long sentence between words."""
+    """Yields the parts of a very long sentence, cut between words."""
     is_long = 4 * len(sentence) > LONGEST_SEARCH and len(sentence.encode()) > LONGEST_SEARCH
     most = CHUNK_BYTES // 4  # characters, which take up to four bytes
     while is_long and len(sentence) > most:
@@ -240,7 +240,7 @@ def _read_text(part):
 
 
 def _lines_before(part):
-    """Counts the lines before a range of a file; done only for error messages."""
+    """Counts the lines before a range of a file, for error messages."""
     lines, left = 0, part.start
     with open(part.source.path, "rb") as file:
         while left:
@@ -278,11 +278,11 @@ def _json_documents(part, text):
 
 
 def document_text(line: str, key: str, place: Callable[[], str]) -> str | None:
-    """Returns the text of a document from its line of JSON, None if it is null there.
+    """Returns the text of a document from its JSON line; None if the text is null.
 
     Args:
-        key: where an object has the text; "a.b" is the key b of an object under a.
-        place: returns the file and line, for the message.
+        key: the key of the text; "a.b" is key b of the object under key a.
+        place: returns the file and line for error messages.
     """
     try:
         value = parse_json(line)
@@ -301,7 +301,7 @@ def document_text(line: str, key: str, place: Callable[[], str]) -> str | None:
 
 
 def _look_up(value, key):
-    """The value under a key of a JSON object, None without it; and what there is instead."""
+    """Returns the value under a key of a JSON object, or None, and its type or what is wrong."""
     for name in [key] if key in value else key.split("."):
         if not isinstance(value, dict):
             return None, f"{type(value).__name__} before {name!r}"

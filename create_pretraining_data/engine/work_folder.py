@@ -1,4 +1,4 @@
-"""Manages the work folder of an unfinished run: its manifest, its locks, its removal."""
+"""Manages the work folder of an unfinished run: its manifest, locks and removal."""
 
 import contextlib
 import datetime
@@ -22,14 +22,14 @@ LOCK = ".lock"
 def begin_or_resume(folder: str, manifest: Mapping[str, Any], may_clear: bool) -> None:
     """Writes the manifest, or checks that the locked folder was begun with the same settings.
 
-    Files in a folder without a manifest are left over from a removed run, and are deleted.
+    Files in a folder without a manifest are left over from a removed run and are deleted.
 
     Args:
         manifest: a flat dict of JSON values, which must be equal for the run to resume.
-        may_clear: whether to start over in a folder of other settings if no chunk is finished
-            (not if other tasks may be working in it).
+        may_clear: whether to start over in a folder with different settings if no chunk is finished
+            (must be False if other tasks may be working in the folder).
     """
-    # Two tasks that start at once must not take each other's files for left-over ones.
+    # Tasks that start at the same time must not mistake each other's files for left-over ones.
     with locked(folder, "begin", wait=True):
         existing = read_manifest(folder)
         differences = [] if existing is None else describe_differences(existing, manifest)
@@ -55,12 +55,12 @@ def read_manifest(folder: str) -> dict[str, Any] | None:
 
 
 def has_chunks(folder: str) -> bool:
-    """Whether any chunk is finished."""
+    """Returns True if any chunk is finished."""
     return bool(glob.glob(os.path.join(glob.escape(folder), "chunk-*")))
 
 
 def describe_inputs(paths: Iterable[str]) -> dict[str, str]:
-    """The entries of a manifest for input files: a dict that has the size and time of each."""
+    """Returns the manifest entries of input files, with the size and time of each."""
     inputs = {}
     for path in paths:
         status = os.stat(path)
@@ -79,7 +79,7 @@ def describe_differences(old: Mapping[str, Any], manifest: Mapping[str, Any]) ->
     return phrases
 
 
-# The number of differences in a message, which is one line.
+# The maximum number of differences in a message, which must fit in one line.
 _MAX_DIFFERENCES = 3
 
 
@@ -100,8 +100,8 @@ def _format(value):
 def locked(folder: str, name: str, wait: bool = False) -> Iterator[bool]:
     """Holds a lock in the folder, which the system releases when the process ends.
 
-    Yields whether this process holds the lock; if not, another one does, or the folder is gone.
-    With `wait` the current holder releases it first.
+    Yields True if this process holds the lock, and False if a different one does or the folder is
+    gone. With `wait`, it waits until the current holder releases the lock.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -117,9 +117,9 @@ def locked(folder: str, name: str, wait: bool = False) -> Iterator[bool]:
 
 
 def remove_work_folder(folder: str) -> None:
-    """Removes the folder with everything in it.
+    """Removes the folder and its contents.
 
-    The locks are removed last: while they are held, no other run can start.
+    The locks are removed last, because no other run can start while they are held.
     """
     with contextlib.suppress(FileNotFoundError):  # another task removed it first
         _remove_work(folder)
@@ -127,9 +127,9 @@ def remove_work_folder(folder: str) -> None:
 
 
 def _remove_work(folder):
-    """Removes everything but the locks, the manifest last, so that no file is left without it."""
+    """Removes everything but the locks; the manifest is last, so no file remains without it."""
     names = [name for name in os.listdir(folder) if not name.endswith(LOCK)]
-    # Network file systems keep removed files that are still open under such names.
+    # Network file systems use such names for removed files that are still open.
     names = [name for name in names if not name.startswith(".nfs")]
     for name in sorted(names, key=MANIFEST.__eq__):
         with contextlib.suppress(FileNotFoundError):

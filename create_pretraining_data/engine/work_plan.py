@@ -10,14 +10,14 @@ from create_pretraining_data.instances.make_instances import InstanceSettings
 from create_pretraining_data.records.shard_names import without_shard
 from create_pretraining_data.records.tfrecord import FRAME
 
-# The size of a bucket, which a worker shuffles in memory.
+# The size of a bucket in bytes; a worker shuffles a whole bucket in memory.
 BUCKET_BYTES = 64_000_000
 
-# For the number of buckets only. Korean in morphemes and English in WordPiece are both near it; a
-# vocabulary of syllables has fewer.
+# Used only for the number of buckets. Korean in morphemes and English in WordPiece are both close
+# to it; with a vocabulary of syllables, tokens have fewer bytes.
 _BYTES_PER_PIECE = 4.7
-# The factor by which records outnumber those that the text would fill, as measured on Korean
-# Wikipedia at 128 and 512 pieces. Next-sentence data uses sentences repeatedly.
+# The number of records relative to the number that the text would fill, measured on Korean
+# Wikipedia at 128 and 512 tokens. Next-sentence data uses sentences repeatedly.
 _RECORDS_OF_FULL = {"nsp": 1.5, "sop": 1.0, "none": 1.0}
 
 COMPRESSIONS = ("none", "GZIP")
@@ -25,37 +25,37 @@ COMPRESSIONS = ("none", "GZIP")
 
 @dataclasses.dataclass(frozen=True)
 class WorkPlan:
-    """Everything but the tokenizer that determines the files of a run."""
+    """Holds everything that determines the files of a run, except the tokenizer."""
 
-    chunks: list[list[TextRange]]  # for each chunk, its ranges of the input
-    continued: set[int]  # the chunks that begin inside a document that had to be cut
-    split_sentences: bool  # whether lines are running text, to be split into sentences
-    drop_duplicates: str  # which repeats are left out, a key of `repeats.DROPPED_KINDS`
+    chunks: list[list[TextRange]]  # the input ranges of each chunk
+    continued: set[int]  # the numbers of the chunks that begin inside a cut document
+    split_sentences: bool  # whether to split lines into sentences
+    drop_duplicates: str  # which repeats to leave out, a key of `repeats.DROPPED_KINDS`
     settings: InstanceSettings
     seed: int
-    output_files: list[str]  # one for each shard
+    output_files: list[str]  # one per shard
     compression: str  # one of `COMPRESSIONS`
-    buckets_per_shard: int  # the number of parts in which a shard is shuffled
+    buckets_per_shard: int  # the number of parts of a shard, which are shuffled one at a time
     folder: str  # the work folder
 
     def chunk_size(self, number: int) -> int:
-        """The size of a chunk's text in bytes."""
+        """Returns the size of a chunk's text in bytes."""
         return sum(part.size for part in self.chunks[number])
 
     def existing_files(self) -> set[str]:
-        """The paths of the files in the work folder.
+        """Returns the paths of the files in the work folder.
 
-        To be called before a file that may be missing is opened: a network file system may remember
-        for a minute that it was missing, while another machine writes it.
+        Call this before opening a file that may be missing: otherwise a network file system may
+        report the file as missing for a minute after a different machine has written it.
         """
         return {os.path.join(self.folder, name) for name in os.listdir(self.folder)}
 
     def chunk_path(self, number: int) -> str:
-        """The file that keeps the records of a chunk until the shards are written."""
+        """Returns the path of the file that keeps a chunk's records until shards are written."""
         return os.path.join(self.folder, f"chunk-{number:06d}")
 
     def shard_marker_path(self, shard: int) -> str:
-        """The file that marks a shard as finished."""
+        """Returns the path of the file that marks a shard as finished."""
         return os.path.join(self.folder, f"shard-{shard:05d}.json")
 
 
@@ -65,22 +65,22 @@ def derive_seed(*parts: str | int) -> int:
 
 
 def rough_records_size(text_bytes: int, settings: InstanceSettings) -> int:
-    """The rough uncompressed size, in bytes, of the records of a text of `text_bytes`.
+    """Returns the approximate uncompressed size in bytes of the records of a text.
 
-    It decides on the buckets, hence on the order of the records, so it stays as it is. Short texts
-    give several times as much; `size_estimate` measures.
+    It determines the buckets and thereby the order of the records, so it must not change. The
+    records of short texts may be several times larger; `size_estimate` measures the size.
     """
     record_format = settings.record_format
     pieces = settings.dupe_factor * text_bytes / _BYTES_PER_PIECE
     length = record_format.max_seq_length
-    # Packed rows are full; of other records, more end early, with their document, if longer.
+    # Packed rows are full. The longer other records are, the more of them end with a document.
     of_full = 1.03 if record_format.packed_sequences else 0.95 + length / 1500
     records = pieces / length * of_full * _RECORDS_OF_FULL[settings.pair_rules.objective]
     return int(records * _record_size(record_format, 1 / of_full))
 
 
 def _record_size(record_format, filled):
-    # An id takes two bytes, any other number one; tags and lengths around a name take 10.
+    # An id takes two bytes, other integers one; the tags and lengths around a name take 10.
     size = FRAME
     for name, (length, kind) in record_format.features().items():
         width = 4 if kind == "float" else 1 + filled if name == "input_ids" else 1
@@ -89,11 +89,11 @@ def _record_size(record_format, filled):
 
 
 def count_buckets(estimated_bytes: int, shards: int) -> int:
-    """The number of buckets per shard for buckets of about `BUCKET_BYTES`."""
+    """Returns the number of buckets per shard for buckets of about `BUCKET_BYTES`."""
     return max(1, round(estimated_bytes / shards / BUCKET_BYTES))
 
 
 def work_folder_for(output_files: Sequence[str]) -> str:
-    """The hidden folder beside the first output file."""
+    """Returns the work folder, a hidden folder next to the first output file."""
     folder, name = os.path.split(without_shard(output_files[0]))
     return os.path.join(folder, f".{name}.work")

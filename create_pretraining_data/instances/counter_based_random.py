@@ -1,10 +1,10 @@
-"""Generates random numbers that depend on nothing but a key and a counter.
+"""Generates random numbers that depend only on a key and a counter.
 
-A sequence's masks must not depend on the sequences processed with it, nor on the batch, the row,
-the worker or the device that it is assigned to. So these generators have no state.
+The masks of a sequence must not depend on the other sequences processed with it, nor on its batch,
+row, worker or device. These generators therefore have no state.
 
 The numbers come from SplitMix64 (Steele, Lea, Flood 2014, Fast Splittable Pseudorandom Number
-Generators): the key is its state, the counter the number of skipped steps.
+Generators): the key is its state, and the counter is the number of skipped steps.
 """
 
 import numpy as np
@@ -16,10 +16,10 @@ _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def _bits(keys, counters):
-    """64 random bits, uint64, for each key and counter, the two broadcast together."""
+    """Returns 64 random bits, uint64, per key and counter, which are broadcast together."""
     steps = np.asarray(counters).astype(np.uint64) + np.uint64(1)
     bits = np.asarray(keys, np.uint64) + steps * _STEP
-    bits ^= bits >> np.uint64(30)  # in place, without arrays for each result
+    bits ^= bits >> np.uint64(30)  # in place, to avoid temporary arrays
     bits *= _FACTORS[0]
     bits ^= bits >> np.uint64(27)
     bits *= _FACTORS[1]
@@ -28,15 +28,15 @@ def _bits(keys, counters):
 
 
 def derive_keys(keys: ArrayLike, numbers: ArrayLike) -> np.ndarray:
-    """Derives keys, uint64, that are independent of the given ones and of each other.
+    """Derives keys, uint64, that are independent of the given keys and of each other.
 
     The numbers, non-negative integers, are broadcast with the keys, which have any shape.
     """
-    with np.errstate(over="ignore"):  # wrapping is intended, but NumPy warns of it for scalars
+    with np.errstate(over="ignore"):  # overflow is intended, but NumPy warns about it for scalars
         return _bits(_bits(keys, numbers), 0)
 
 
 def uniform(keys: ArrayLike, counters: ArrayLike) -> np.ndarray:
-    """Draws random numbers in [0, 1), float64, for keys and counters as for `derive_keys`."""
+    """Draws random numbers in [0, 1), float64; broadcasts as `derive_keys` does."""
     with np.errstate(over="ignore"):
         return (_bits(keys, counters) >> np.uint64(11)) * 2.0**-53  # the precision of float64

@@ -1,4 +1,4 @@
-"""Counts the pieces of a text that are in no row, by reason."""
+"""Counts the tokens of a text that are in no row, by reason."""
 
 import collections
 
@@ -7,20 +7,20 @@ import numpy as np
 from create_pretraining_data.instances.pairs import PairRules, is_too_short_for_a_pair
 from create_pretraining_data.instances.text import TokenizedText
 
-# Reasons for leaving a document out.
+# Reasons why a document is left out.
 NO_TEXT = "no text"
 NO_PIECE = "no piece in it"
 ONE_WORD = "one word"
 REPEATED = "repeated text"
 
-# Reasons why pieces are in no row.
+# Reasons why tokens are in no row.
 LONG_LINES = "lines longer than a row"
 ROW_ENDS = "the ends of full rows"
 ONE_WORD_DOCUMENTS = "documents of one word"
 
 
 class Coverage:
-    """Which pieces of a text are in a row."""
+    """Tracks which tokens of a text are in a row."""
 
     def __init__(self, text: TokenizedText, rules: PairRules) -> None:
         self._text, self._rules = text, rules
@@ -28,15 +28,15 @@ class Coverage:
         self._changes = np.zeros(len(text.ids) + 1, np.int64)
 
     def add(self, pairs: np.ndarray) -> None:
-        """Adds the rows of one pass: int64 [B, 5], each a `Pair`."""
+        """Adds the rows of one pass, int64 [B, 5]; each row is a `Pair`."""
         length = len(self._changes)
-        # Random next sentences may come from a text that was appended.
+        # Random next sentences may come from an appended text.
         places = np.minimum(pairs[:, :4], length - 1)
         for column, change in enumerate((1, -1, 1, -1)):
             self._changes += change * np.bincount(places[:, column], minlength=length)
 
     def count_missing(self) -> collections.Counter[str]:
-        """Counts the pieces that are in no row, by reason: a Counter."""
+        """Counts the tokens that are in no row, by reason."""
         text = self._text
         is_missing = np.cumsum(self._changes[:-1]) == 0  # [N]
         lengths = np.diff(text.sentences)

@@ -1,6 +1,6 @@
-"""Stores sequences without masks, and masks them anew whenever they are read.
+"""Stores sequences without masks and masks them anew whenever they are read.
 
-Shapes: R records, N sequences, T positions of either, S slots for sequences in a record.
+Shapes: R records, N sequences, T positions in a record or sequence, S sequence slots per record.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ _DTYPES = {"int": np.int32, "float": np.float32}
 def make_dynamic_features(
     sequences: Sequences, layout: Layout, record_format: RecordFormat, pad_id: int = 0
 ) -> dict[str, np.ndarray]:
-    """Creates the features [R, values] of records that are to be masked when they are read.
+    """Creates the features [R, values] of records that will be masked when they are read.
 
-    The layout has one sequence per record if records are not packed; `pad_id` pads the ids.
+    Unless records are packed, the layout has one sequence per record. `pad_id` pads the ids.
     """
     segments = (sequences.borders, sequences.lengths - sequences.borders)  # [N] each
     lengths = np.stack([by_slot(s, layout, record_format) for s in segments], axis=2)  # [R, S, 2]
@@ -39,22 +39,22 @@ def make_dynamic_features(
 def mask_records(
     stored: Mapping[str, np.ndarray], record_format: RecordFormat, keys: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Masks records; the same records and keys give the same masks.
+    """Masks records; the same records and keys always get the same masks.
 
     Args:
-        stored: features of `make_dynamic_features`, of any records; a record may be empty.
+        stored: the features of any records, from `make_dynamic_features`; a record may be empty.
         keys: uint64 [R], for `counter_based_random`.
 
     Returns:
         The features [R, values] of `record_format.with_masks()`.
     """
     rules = record_format.masking
-    assert rules is not None  # else the records would hold their masks
+    assert rules is not None  # otherwise the records would already be masked
     sequences, layout = _read_sequences(stored, record_format)
     sequence_keys = derive_keys(keys[layout.rows], layout.slots)  # [N]
     masked = mask_sequences(sequences, rules, sequence_keys)
     features = make_features(sequences, masked, layout, record_format.with_masks())
-    # Keeps the padding of the stored records.
+    # The padding of the stored records is kept.
     ids = np.where(features["input_mask"], features["input_ids"], stored["input_ids"])
     return {**features, "input_ids": ids}
 
@@ -66,13 +66,13 @@ def draw_masks(
     seed: int,
     names: Sequence[str],
 ) -> list[np.ndarray]:
-    """Masks records by their positions, int64 [R], in the order of training.
+    """Masks records, given their positions in the training order, int64 [R].
 
-    A mask depends on the seed and on the position alone: it differs from epoch to epoch, but not
-    with the number of devices or of processes.
+    A mask depends only on the seed and the position, so it differs from epoch to epoch but not
+    with the number of devices or processes.
 
     Returns:
-        The features of these names, arrays [R, values], int32 or float32.
+        The features in `names`, as arrays [R, values], int32 or float32.
     """
     keys = derive_keys(derive_keys(np.uint64(seed), 0), record_positions)  # [R]
     features = mask_records(stored, record_format, keys)
@@ -81,12 +81,12 @@ def draw_masks(
 
 
 def _read_sequences(stored, record_format):
-    """The inverse of `make_dynamic_features`: returns `Sequences` and their `Layout`."""
+    """Inverts `make_dynamic_features`; returns `Sequences` and their `Layout`."""
     num_rows = len(stored["input_ids"])
     lengths = stored["segment_lengths"].reshape(num_rows, -1, 2).astype(np.int64)  # [R, S, 2]
     present = lengths[:, :, 0] > 0  # [R, S]
     if not record_format.packed_sequences:
-        present[:] = True  # one sequence per record, even in an empty one
+        present[:] = True  # one sequence per record, even if it is empty
     rows, slots = np.nonzero(present)  # [N]
     first, second = lengths[rows, slots].T
     total = lengths.sum(axis=2)  # [R, S]

@@ -1,7 +1,7 @@
 """Creates the features of records from masked sequences.
 
-Shapes: R records, N sequences, T positions of either, P places for predictions in a record, S slots
-for sequences in a record, C predictions of all sequences.
+Shapes: R records, N sequences, T positions in a record or sequence, P prediction places per record,
+S sequence slots per record, C predictions in all sequences.
 """
 
 import functools
@@ -22,9 +22,9 @@ def make_features(
     record_format: RecordFormat,
     pad_id: int = 0,
 ) -> dict[str, np.ndarray]:
-    """Creates the features [R, values] of records that hold their masks.
+    """Creates the features [R, values] of records that store their masks.
 
-    The layout has one sequence per record if records are not packed; `pad_id` pads the ids.
+    Unless records are packed, the layout has one sequence per record. `pad_id` pads the ids.
     """
     spread = functools.partial(
         by_piece, sequences=sequences, layout=layout, record_format=record_format
@@ -46,7 +46,7 @@ def make_features(
     if record_format.sentence_label and record_format.packed_sequences:
         features["next_sentence_weights"] = by_slot(1, layout, record_format)
     if record_format.token_boundary:
-        # At the beginning of words, and at [CLS] and [SEP].
+        # 1 at the beginning of words, and at [CLS] and [SEP].
         special = (position == 0) | (position == borders - 1) | (position == lengths - 1)
         features["token_boundary"] = spread(sequences.word_starts | special)
     return features
@@ -59,7 +59,7 @@ def by_piece(
     record_format: RecordFormat,
     empty: int = 0,
 ) -> np.ndarray:
-    """Arranges values of pieces, broadcast to [N, T], by position, int32 [R, T]."""
+    """Broadcasts the values of tokens to [N, T] and arranges them by position, int32 [R, T]."""
     in_sequences = np.arange(sequences.ids.shape[1]) < sequences.lengths[:, None]  # [N, T]
     if not record_format.packed_sequences:  # a sequence is a record
         return np.where(in_sequences, values, empty).astype(np.int32)
@@ -72,7 +72,7 @@ def by_piece(
 
 
 def by_slot(values: ArrayLike, layout: Layout, record_format: RecordFormat) -> np.ndarray:
-    """Arranges values of sequences [N] by slot, [R, S], with 0 in empty slots."""
+    """Arranges the values of sequences [N] by slot [R, S], with 0 in empty slots."""
     table = np.zeros((layout.num_rows, record_format.packed_sequences or 1), np.int64)  # [R, S]
     table[layout.rows, layout.slots] = values
     return table

@@ -1,19 +1,19 @@
-"""Finds layouts of a text that make a sentence objective meaningless, or lose much of the text."""
+"""Finds text layouts that make a sentence objective meaningless or lose much of the text."""
 
 from create_pretraining_data.instances.coverage import ROW_ENDS
 from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.instances.pairs import PairRules
 
-# The share of the pieces that may be in no row without a warning.
+# The largest share of tokens that may be in no row without a warning.
 LOST_SHARE = 0.05
 
 
 def find_layout_problems(
     statistics: CorpusStatistics, objective: str, split_sentences: bool = False
 ) -> list[str]:
-    """Describes such problems of a text, one line each.
+    """Describes layouts that make the sentence objective meaningless, one line each.
 
-    With `split_sentences` lines were split into sentences, so it is no cure.
+    If `split_sentences` was already used, it is not suggested as a cure.
     """
     problems: list[str] = []
     if not statistics.documents:  # only blank lines
@@ -49,9 +49,9 @@ def find_layout_problems(
 def find_lost_text(
     statistics: CorpusStatistics, rules: PairRules, split_sentences: bool = False
 ) -> list[str]:
-    """Describes, in a list of at most one line, a large part of the text that is in no row.
+    """Describes in one line the text that is in no row, or returns an empty list if it is little.
 
-    With `split_sentences` lines were split into sentences, so it is no cure.
+    If `split_sentences` was already used, it is not suggested as a cure.
     """
     lost = sum(statistics.pieces_in_no_row.values())
     if lost <= LOST_SHARE * statistics.pieces:
@@ -67,7 +67,7 @@ def find_lost_text(
 
 
 def describe_lost_pieces(statistics: CorpusStatistics) -> str:
-    """Lists the pieces that are in no row by their reasons."""
+    """Lists the numbers of tokens that are in no row, by reason."""
     reasons = sorted(statistics.pieces_in_no_row.items())
     return ", ".join(
         f"{count:,} {'at' if reason == ROW_ENDS else 'of'} {reason}" for reason, count in reasons

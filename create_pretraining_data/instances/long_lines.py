@@ -1,14 +1,14 @@
-"""Splits lines that are longer than a row: into sentences, and where these are longer, into words.
+"""Splits lines that are longer than a row into sentences, and long sentences between words.
 
-Sentences are found by their punctuation, which takes no time and no other package. `sentences`
-finds more of them, in every line, with an analyser.
+Sentences are found by their punctuation, which is fast and needs no other package. The module
+`sentences` finds more of them, in every line, with an analyser.
 """
 
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # what draws rows of ids needs no tokenizer
+if TYPE_CHECKING:  # importers that only build rows of ids need no tokenizer
     from tokenization.base import TokenizerInterface
 
 # What to do with lines that are longer than a row.
@@ -17,13 +17,13 @@ LONG_LINES = ("split", "truncate")
 _MARKS = ".!?…。！？"
 _CLOSING = "\"'”’»)]」』】〉》"
 
-# Before a full stop, no end of a sentence: a number (1., 2026.11.27.), a single letter (가., J.).
+# A full stop ends no sentence after a number (1., 2026.11.27.) or a single letter (가., J.).
 _NO_END = re.compile(r"\W*([\d.,:/-]+|\w)")
 _LONGEST_NO_END = 24
 
 
 def split_at_punctuation(line: str) -> list[str]:
-    """Splits a line into sentences; joined with spaces, they are the line."""
+    """Splits a line into sentences; joined with spaces, they give the line again."""
     sentences, start = [], 0
     for word in re.finditer(r"\S+", line):
         if _ends_sentence(word[0]):
@@ -43,11 +43,11 @@ def _ends_sentence(word):
 def split_line(
     line: str, words: list[list[str]], tokenizer: "TokenizerInterface", most: int, part: int
 ) -> list[list[list[str]]]:
-    """Splits a line of more pieces than a row, `most`, into sentences or parts of them.
+    """Splits a line of more than `most` tokens, the size of a row, into sentences or their parts.
 
     Args:
-        words: as the tokenizer's `tokenize_words` returns them.
-        part: the least pieces of a part of a sentence that is longer than a row.
+        words: the words of the line, as the tokenizer's `tokenize_words` returns them.
+        part: the minimum number of tokens in a part of a sentence that is longer than a row.
 
     Returns:
         Non-empty lists of words.
@@ -65,9 +65,9 @@ def split_line(
 
 
 def cut_words(words: Iterable[list[str]], part: int) -> list[list[list[str]]]:
-    """Cuts words into lists of at least `part` pieces, as few as possible, but the last one.
+    """Cuts words into lists of at least `part` tokens, each as short as possible.
 
-    A word of more than `part` pieces is cut too.
+    The last list may be shorter. A word of more than `part` tokens is cut too.
     """
     parts, current, count = [], [], 0
     for word in (w[k : k + part] for w in words for k in range(0, len(w), part)):

@@ -1,4 +1,4 @@
-"""Creates the training instances of one chunk of documents, as serialized records."""
+"""Turns one chunk of documents into training instances, serialized as records."""
 
 import collections
 import dataclasses
@@ -27,47 +27,47 @@ from create_pretraining_data.records.encoding import encode_records
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from tokenization.base import TokenizerInterface
 
-# To be increased whenever the same settings give other records, so that a run begun before the
-# change is not resumed.
+# Increase this whenever the same settings give different records, so that runs from before the
+# change are not resumed.
 VERSION = 4
 
-# Sequences processed at a time; their arrays stay in the processor's cache.
+# The number of sequences processed at a time, whose arrays fit in the processor's cache.
 BATCH = 512
 
 
 @dataclasses.dataclass(frozen=True)
 class InstanceSettings:
-    """The settings that, with text, tokenizer and seed, determine the records."""
+    """Holds the settings that determine the records, with the text, tokenizer and seed."""
 
     pair_rules: PairRules
     masking_rules: MaskingRules
     record_format: RecordFormat
-    dupe_factor: int  # passes over the documents, each with different segments and masks
+    dupe_factor: int  # the number of passes over the documents, with different segments and masks
 
 
 @dataclasses.dataclass
 class CorpusStatistics:
-    """Counts of a text and its records, of a chunk or the whole corpus; instances can be added."""
+    """Counts a text and its records, for a chunk or the whole corpus; instances can be added."""
 
     _BY_REASON: ClassVar[tuple[str, ...]] = ("left_out", "pieces_in_no_row")
 
-    documents: int = 0  # with at least one piece
+    documents: int = 0  # those with at least one token
     single_sentence_documents: int = 0
-    sentences: int = 0  # with at least one piece
+    sentences: int = 0  # those with at least one token
     words: int = 0  # as the tokenizer splits them
-    pieces: int = 0  # of all sentences
-    unknown_pieces: int = 0  # those that are [UNK]
-    long_lines: int = 0  # of more pieces than a row has; sentences counts the parts of split ones
-    repeated_lines: int = 0  # those left out, with --drop_duplicates
+    pieces: int = 0  # the tokens of all sentences
+    unknown_pieces: int = 0  # the tokens that are [UNK]
+    long_lines: int = 0  # longer than a row; if they are split, `sentences` counts their parts
+    repeated_lines: int = 0  # left out by --drop_duplicates
     sequences: int = 0  # of all passes
     label_ones: int = 0  # sequences with sentence label 1
     from_same_document: int = 0  # random next sentences drawn from their own document
     examples: int = 0  # records; equal to sequences unless rows are packed
-    # From a length in pieces, without padding, to the number of records of that length.
+    # Maps a length in tokens, without padding, to the number of records with that length.
     lengths: collections.Counter[int] = dataclasses.field(default_factory=collections.Counter)
-    # From a reason to the number of documents without a record.
+    # Maps a reason to the number of documents without a record.
     left_out: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    # From a reason to the number of pieces that are in no row of any pass.
+    # Maps a reason to the number of tokens that are in no row of any pass.
     pieces_in_no_row: collections.Counter[str] = dataclasses.field(
         default_factory=collections.Counter
     )
@@ -77,14 +77,14 @@ class CorpusStatistics:
         return CorpusStatistics(*(getattr(self, name) + getattr(other, name) for name in names))
 
     def as_json(self) -> dict[str, Any]:
-        """The counts as a dict of JSON values."""
+        """Returns the counts as a dict of JSON values."""
         lengths = {str(length): count for length, count in sorted(self.lengths.items())}
         reasons = {name: dict(sorted(getattr(self, name).items())) for name in self._BY_REASON}
         return {**vars(self), "lengths": lengths, **reasons}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """The inverse of `as_json`."""
+        """Creates an instance from the result of `as_json`."""
         lengths = collections.Counter({int(k): count for k, count in values["lengths"].items()})
         reasons = {name: collections.Counter(values[name]) for name in cls._BY_REASON}
         return cls(**{**values, "lengths": lengths, **reasons})
@@ -100,19 +100,19 @@ def make_records(
     """Creates the records of one chunk, pass by pass.
 
     Args:
-        documents: each a non-empty list of sentences, as text.
+        documents: non-empty lists of sentences, as text.
         seed: a non-negative integer; with the other arguments it determines every byte.
-        read_others: returns other documents. It is called if random next sentences are needed and
+        read_others: returns other documents; called only if random next sentences are needed and
             the chunk has a single document.
 
     Yields:
-        For each of the `dupe_factor` passes, a shuffled list of serialized `tf.train.Example`.
+        A shuffled list of serialized `tf.train.Example` for each of the `dupe_factor` passes.
 
     Returns:
         The `CorpusStatistics` of the chunk, after the last pass.
     """
     rules = settings.pair_rules
-    # Without pairs, rows are filled to their last word.
+    # Without pairs, rows are filled to the last word, so no line needs splitting.
     longest = rules.room if rules.long_lines == "split" and rules.objective != "none" else None
     text = tokenize_documents(documents, tokenizer, longest)
     statistics = _count_text(text, tokenizer.unk_id, rules.room)
@@ -121,14 +121,14 @@ def make_records(
         statistics.left_out[ONE_WORD] = sum(
             is_too_short_for_a_pair(text, index) for index in range(text.num_documents)
         )
-    statistics.left_out += collections.Counter()  # drops reasons with a count of 0
+    statistics.left_out += collections.Counter()  # removes reasons with a count of 0
     num_documents, is_random = text.num_documents, rules.objective == "nsp"
     coverage = Coverage(text, rules)
     record_format, pad_id = settings.record_format, tokenizer.pad_id or 0
     if is_random and num_documents == 1:
         text = concatenate(text, tokenize_documents(read_others(), tokenizer, longest))
     rng, balance = random.Random(seed), LengthBalance()
-    # RandomState gives the same numbers in every version of NumPy.
+    # RandomState draws the same numbers in every version of NumPy.
     order, row_order = (np.random.RandomState(rng.getrandbits(32)) for _ in range(2))
     for _ in range(settings.dupe_factor):
         pairs = [
@@ -139,7 +139,7 @@ def make_records(
         pairs = np.array(pairs, np.int64).reshape(-1, len(Pair._fields))
         coverage.add(pairs)
         pairs = pairs[order.permutation(len(pairs))]
-        # A sequence's masks do not depend on the row in which it is packed.
+        # The masks of a sequence do not depend on the row that it is packed into.
         numbers = np.arange(statistics.sequences, statistics.sequences + len(pairs))
         keys = derive_keys(np.uint64(seed), numbers)
         records = []
@@ -162,7 +162,7 @@ def make_records(
 
 
 def _batches(pairs, settings, row_order):
-    """Assigns pairs to records; yields some records at a time, as (indices of pairs, `Layout`)."""
+    """Assigns pairs to records; yields batches of records as (indices of pairs, `Layout`)."""
     record_format, rules = settings.record_format, settings.masking_rules
     lengths, _ = lengths_and_borders(pairs)
     rows = np.arange(len(pairs))
@@ -174,13 +174,13 @@ def _batches(pairs, settings, row_order):
             record_format.max_predictions_per_seq,
             record_format.packed_sequences,
         )
-        # Packing sorts them by how full they are.
+        # Shuffled because packing sorts rows by how full they are.
         rows = row_order.permutation(rows.max(initial=-1) + 1)[rows]
     by_row = np.argsort(rows, kind="stable")
-    ends = np.cumsum(np.bincount(rows))  # for each row, the sequence after its last
+    ends = np.cumsum(np.bincount(rows))  # the end of each row's sequences in by_row
     first = 0
     while first < len(rows):
-        # As many complete rows as hold at most BATCH sequences.
+        # The largest number of complete rows with at most BATCH sequences.
         last = ends[np.searchsorted(ends, first + BATCH, side="right") - 1]
         part = by_row[first:last]
         yield part, lay_out(rows[part], lengths[part])

@@ -1,7 +1,7 @@
-"""Masks records in processes of their own, as masking in Python keeps one core busy at most.
+"""Masks records in separate processes, because masking in one Python process uses one core at most.
 
-The processes need NumPy alone, so they start in a fraction of a second. Each waits for work at a
-pipe and ends when the other end is closed, also by the death of the process that started it.
+The processes need only NumPy, so they start in a fraction of a second. Each waits for work at a
+pipe and exits when the other end is closed, even if that is because its parent process died.
 """
 
 import contextlib
@@ -22,9 +22,9 @@ from bert_common.errors import InputError
 from bert_common.stop_signals import block_signals
 from create_pretraining_data.instances.dynamic_masking import draw_masks
 
-# A process has started after 0.3 s; on a machine with too much to do it may take this many seconds.
+# The maximum seconds for a process to start, on an overloaded machine; usually it takes 0.3 s.
 STARTING = 120
-# Seconds that a process may take to end after it has closed its pipe, until the reason is known.
+# The maximum seconds to wait for the exit status of a process that has closed its pipe.
 ENDING = 5
 
 _PROGRAM = (
@@ -34,21 +34,22 @@ _PROGRAM = (
 
 
 def default_count(gpus: int) -> int:
-    """Chooses the number of processes for training on some GPUs of a machine.
+    """Returns the default number of processes for training on a number of GPUs.
 
-    One feeds several GPUs, but masking must never be what they wait for. On a CPU all cores train.
+    One process can feed several GPUs, but they must never wait for masking. Without GPUs, all
+    cores train, so it is 0.
     """
     return min(gpus, available_cores() - 1)
 
 
 class MaskProcesses:
-    """Processes, 1 at least, that draw masks; a context, which starts and ends them."""
+    """A context manager that starts and ends one or more processes, which draw masks."""
 
     def __init__(self, count: int) -> None:
         self.count = count
-        # That of a process that has ended by itself.
+        # Describes why a process ended unexpectedly.
         self.failure: InputError | None = None
-        # Pipes to processes without work.
+        # Pipes to idle processes.
         self._idle: queue.SimpleQueue[multiprocessing.connection.Connection] = queue.SimpleQueue()
         self._pipes: list[multiprocessing.connection.Connection] = []
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -62,7 +63,7 @@ class MaskProcesses:
             for pipe in self._pipes:
                 if not pipe.poll(STARTING):
                     raise EOFError
-                pipe.recv()  # that it has started
+                pipe.recv()  # "started"
                 self._idle.put(pipe)
         except (OSError, EOFError) as error:
             failure = self._describe(error)
@@ -80,17 +81,17 @@ class MaskProcesses:
                 process.kill()
             for process in self._processes:
                 process.wait()
-        # Pipes and file are closed with this object: threads that wait at a pipe find its end.
+        # Pipes and file close when this object is deleted: threads waiting at a pipe see its end.
 
     def draw_masks(self, *arguments: Any) -> list[np.ndarray]:
-        """Runs `dynamic_masking.draw_masks` in the first process that has no work.
+        """Runs `dynamic_masking.draw_masks` in the first idle process.
 
-        Any number of threads may call it. After the context, when threads of an input pipeline
-        still prefetch what nobody will read, this process draws the masks.
+        Any number of threads may call this. After the context has ended, while threads of an input
+        pipeline still prefetch records that nobody will read, this process draws the masks.
 
         Raises:
-            ValueError: a process has ended by itself, and `failure` says how; or a record cannot
-                be masked.
+            ValueError: a process ended unexpectedly (see `failure`), or a record cannot be
+                masked.
         """
         pipe = self._idle.get()
         try:
@@ -98,17 +99,17 @@ class MaskProcesses:
                 return draw_masks(*arguments)
             pipe.send(arguments)
             answer = pipe.recv()
-            if isinstance(answer, str):  # a record that cannot be masked; the process lives on
+            if isinstance(answer, str):  # a record that cannot be masked; the process stays alive
                 raise ValueError(answer)
             return answer
         except (OSError, EOFError) as error:
             if self._over:
                 return draw_masks(*arguments)
             self.failure = self.failure or self._describe(error)
-            # TensorFlow makes an InvalidArgumentError of it, as for a bad record.
+            # TensorFlow turns this into an InvalidArgumentError, as for a bad record.
             raise ValueError(str(self.failure)) from None
         finally:
-            self._idle.put(pipe)  # a thread that waits must find out as well
+            self._idle.put(pipe)  # so that waiting threads fail too
 
     def _start(self):
         ours, theirs = multiprocessing.Pipe()
@@ -116,9 +117,9 @@ class MaskProcesses:
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            "OPENBLAS_NUM_THREADS": "1",  # none of its routines is used
+            "OPENBLAS_NUM_THREADS": "1",  # OpenBLAS is not used
         }
-        # They never receive the signals, which this process handles.
+        # Only this process handles the blocked signals; its children never receive them.
         with theirs, block_signals():
             process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM, str(theirs.fileno())],
@@ -131,7 +132,7 @@ class MaskProcesses:
         self._processes.append(process)
 
     def _describe(self, error):
-        """An InputError that says how a process has ended."""
+        """Returns an InputError that says how a process ended."""
         reason = str(error) or "one did not start in time"
         end = time.monotonic() + ENDING
         statuses: list[int] = []
@@ -153,7 +154,7 @@ class MaskProcesses:
 
 
 def serve(descriptor: int) -> None:
-    """The main function of a process: draws masks until the pipe is closed."""
+    """Draws masks until the pipe is closed; the main function of a process."""
     pipe = multiprocessing.connection.Connection(descriptor)
     with pipe, contextlib.suppress(EOFError, OSError):
         pipe.send("started")
@@ -161,6 +162,6 @@ def serve(descriptor: int) -> None:
             arguments = pipe.recv()
             try:
                 answer = draw_masks(*arguments)
-            except Exception as error:  # the scan of all records will say which one
+            except Exception as error:  # the scan of all records will name the record
                 answer = f"{type(error).__name__}: {error}"
             pipe.send(answer)

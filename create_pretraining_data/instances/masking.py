@@ -1,14 +1,14 @@
-"""Chooses the pieces that the masked language model must predict.
+"""Chooses the tokens that the masked language model must predict.
 
-As in google-research/albert create_pretraining_data.py, with its n-grams of words; the masking of
-google-research/bert is the special case of n-grams of length one. Two things differ: an n-gram ends
-with its segment instead of running over [SEP], and its length is drawn from a seeded generator.
-Every sequence has a key, on which alone its masks depend.
+This follows google-research/albert create_pretraining_data.py, with its n-grams of words; the
+masking of google-research/bert is the special case of n-grams of length one. Two things differ: an
+n-gram ends with its segment instead of running over [SEP], and its length is drawn from a seeded
+generator. The masks of a sequence depend only on its key.
 
-All sequences are processed in parallel: each goes through its units (words or single pieces) in a
-random order, and in every round each sequence with room left tries its next unit.
+All sequences are processed in parallel: in every round, each sequence that still needs predictions
+tries the next of its units (words or single tokens), which are in a random order.
 
-Shapes: B sequences, T tokens, U units, P predictions, C chosen pieces of all sequences.
+Shapes: B sequences, T tokens, U units, P predictions, C chosen tokens of all sequences.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from create_pretraining_data.records.record_format import MaskingRules
 
 
 class MaskedSequences(NamedTuple):
-    """Sequences after masking."""
+    """Holds sequences after masking."""
 
     ids: np.ndarray  # int32 [B, T] the model's input
     positions: np.ndarray  # int32 [B, P] of the predictions, ascending, padded with 0
@@ -36,8 +36,8 @@ _FIRST_CHOICE, _SECOND_CHOICE, _TREATMENT, _PIECE, _SHUFFLE = range(5)
 def mask_sequences(sequences: Sequences, rules: MaskingRules, keys: np.ndarray) -> MaskedSequences:
     """Masks `Sequences` by `MaskingRules`; returns `MaskedSequences`.
 
-    Each of the `keys`, uint64 [B] for `counter_based_random`, determines its sequence's masks.
-    There are no predictions if masked_lm_prob is 0.
+    The `keys`, uint64 [B] for `counter_based_random`, determine the masks of each sequence. There
+    are no predictions if masked_lm_prob is 0.
     """
     ids = sequences.ids.copy()
     chosen = np.zeros(ids.shape, bool)  # [B, T]
@@ -58,14 +58,14 @@ def mask_sequences(sequences: Sequences, rules: MaskingRules, keys: np.ndarray) 
 
 
 def prediction_counts(lengths: np.ndarray, rules: MaskingRules) -> np.ndarray:
-    """The number of pieces [B] to choose in sequences of the given lengths [B]."""
+    """Returns how many tokens [B] to choose in sequences of the given lengths [B]."""
     # Rounds half to even, as Google's script does under Python 3.
     counts = np.rint(lengths * rules.masked_lm_prob).astype(np.int64)
     return np.clip(counts, 1, rules.max_predictions_per_seq)
 
 
 class Units(NamedTuple):
-    """Units that are masked as a whole, in text order; values after the last unit are unused."""
+    """Holds units, masked as a whole, in text order; values after the last unit are unused."""
 
     starts: np.ndarray  # int64 [B, U] the first position
     ends: np.ndarray  # int64 [B, U] the position after the last
@@ -74,7 +74,7 @@ class Units(NamedTuple):
 
 
 def find_units(sequences: Sequences, whole_words: bool) -> Units:
-    """Finds the words of sequences, or their single pieces; [CLS] and [SEP] belong to no unit."""
+    """Finds the words or single tokens of sequences; [CLS] and [SEP] belong to no unit."""
     positions = np.arange(sequences.ids.shape[1])
     # A unit may begin after [CLS], after the first segment's [SEP], up to the last [SEP].
     last = (sequences.lengths - 1)[:, None]
@@ -97,17 +97,17 @@ def find_units(sequences: Sequences, whole_words: bool) -> Units:
 def choose_ngrams(
     units: Units, counts: np.ndarray, taken: np.ndarray, rules: MaskingRules, keys: np.ndarray
 ) -> np.ndarray:
-    """Chooses random n-grams of units that do not overlap, up to `counts` [B] pieces.
+    """Chooses random, non-overlapping n-grams of units, up to `counts` [B] tokens.
 
-    Fewer are chosen only if no other unit fits; `taken`, bool [B, U], has the units that must not
-    be chosen, and is updated with the chosen ones. The keys are uint64 [B].
+    Fewer are chosen only if no further unit fits. `taken`, bool [B, U], marks the units that must
+    not be chosen; the chosen ones are added to it. The keys are uint64 [B].
 
     Returns:
-        int64 [n-grams, 3]: sequence, first unit, number of units.
+        int64 [n-grams, 3]: the sequence, first unit and number of units of each n-gram.
     """
     order_keys, length_keys = derive_keys(keys, 0), derive_keys(keys, 1)
     sort_by = uniform(order_keys[:, None], np.arange(taken.shape[1]))  # [B, U]
-    sort_by[np.arange(taken.shape[1]) >= units.numbers[:, None]] = 2.0  # after all units
+    sort_by[np.arange(taken.shape[1]) >= units.numbers[:, None]] = 2.0  # unused values last
     order = np.argsort(sort_by, axis=1, kind="stable")
     left = np.array(counts)
     rows, chosen = np.arange(len(left)), []
@@ -137,17 +137,17 @@ def choose_ngrams(
 
 
 def draw_lengths(rules: MaskingRules, keys: np.ndarray, turn: int) -> np.ndarray:
-    """Draws the length of an n-gram for each key; `turn` counts the draws from 0 on."""
+    """Draws an n-gram length for each key; `turn` is the number of the draw, from 0."""
     if rules.ngram == 1:
         return np.ones(len(keys), np.int64)
     return 1 + np.searchsorted(rules.ngram_cdf[:-1], uniform(keys, turn), side="right")
 
 
 def positions_of_units(units: Units, flags: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Expands flags of units [B, U] to the positions that belong to them, bool [B, T]."""
+    """Expands flags of units [B, U] to flags of their positions, bool [B, T]."""
     rows, columns = np.nonzero(flags)
-    # +1 where a unit begins, -1 after it: the running sum is 1 inside a unit. No two begin, or end,
-    # at the same place.
+    # +1 where a unit begins and -1 after it, so that the running sum is 1 inside a unit. No two
+    # units begin, or end, at the same position.
     steps = np.zeros((shape[0], shape[1] + 1), np.int8)
     steps[rows, units.starts[rows, columns]] += 1
     steps[rows, units.ends[rows, columns]] -= 1
@@ -155,26 +155,26 @@ def positions_of_units(units: Units, flags: np.ndarray, shape: tuple[int, ...]) 
 
 
 def _replacements(ids, chosen, rules, keys):
-    """The ids [C] that replace the chosen pieces."""
+    """Returns the ids [C] that replace the chosen tokens."""
     rows, columns = np.nonzero(chosen)
     pieces = ids[rows, columns]  # [C]
     draw = uniform(derive_keys(keys, _TREATMENT)[rows], columns)
     anything = uniform(derive_keys(keys, _PIECE)[rows], columns) * rules.vocab_size
-    # By default 80 %: [MASK]; 10 %: unchanged; 10 %: any piece, even a special one.
+    # By default 80 % become [MASK], 10 % stay, 10 % become any token, even a special one.
     is_kept = draw < 1 - rules.random_replace_prob
     kept_or_any = np.where(is_kept, pieces, anything.astype(pieces.dtype))
     return np.where(draw < rules.mask_replace_prob, rules.mask_id, kept_or_any)
 
 
 def _shuffled_within_rows(ids, places, keys):
-    """The pieces [C] at some positions, shuffled within each sequence."""
+    """Returns the ids [C] at the flagged positions, shuffled within each sequence."""
     rows, columns = np.nonzero(places)
     order = np.lexsort((uniform(keys[rows], columns), rows))
     return ids[rows, columns[order]]
 
 
 def _list_chosen(ids, chosen, width):
-    """Lists positions and ids [B, width] of the chosen pieces, and their number [B]."""
+    """Returns the positions and ids [B, width] of the chosen tokens, and their counts [B]."""
     counts = chosen.sum(axis=1)
     rows, columns = np.nonzero(chosen)
     place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -1,8 +1,8 @@
-"""Packs several sequences into one row, so that little of it is padding.
+"""Packs several sequences into one row to reduce padding.
 
-By best-fit decreasing (Johnson 1973, Near-Optimal Bin Packing Algorithms): a sequence goes into the
-row with the least sufficient room, the longest sequence first. At 512 pieces, where half of
-Google's layout is padding, about one percent remains.
+The algorithm is best-fit decreasing (Johnson 1973, Near-Optimal Bin Packing Algorithms): starting
+with the longest, each sequence goes into the row with the least sufficient room. At 512 tokens,
+where half of Google's layout is padding, about one percent remains.
 
 Shapes: N sequences.
 """
@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-# The maximum number of sequences in a row. Full rows hold two or three on average; labels and
+# The maximum number of sequences in a row. Full rows hold two or three on average, but labels and
 # pooled vectors are computed for every slot of every row.
 MAX_SEQUENCES = 8
 
-# `row_predictions` returns a multiple of this, which suits matrix products.
+# `row_predictions` returns a multiple of this, which makes matrix products efficient.
 _PREDICTIONS_STEP = 8
 
 
 class Layout(NamedTuple):
-    """The places of sequences, in the order of rows and slots."""
+    """Holds the places of sequences, ordered by row and slot."""
 
     rows: np.ndarray  # int64 [N] the row of each sequence
     slots: np.ndarray  # int64 [N] its number within the row, from 0
@@ -30,9 +30,9 @@ class Layout(NamedTuple):
 
 
 def row_predictions(max_seq_length: int, masked_lm_prob: float) -> int:
-    """The number of places for predictions that full rows need."""
+    """Returns the number of prediction places that a full row needs."""
     needed = max_seq_length * masked_lm_prob
-    # One more, as the number is rounded for each of a row's sequences.
+    # One more because the number is rounded for each sequence of a row.
     return -(-int(needed + 1) // _PREDICTIONS_STEP) * _PREDICTIONS_STEP
 
 
@@ -43,12 +43,12 @@ def pack(
     max_predictions: int,
     max_sequences: int = MAX_SEQUENCES,
 ) -> np.ndarray:
-    """Chooses a row for each sequence; returns int64 [N], row numbers from 0 on.
+    """Chooses a row for each sequence; returns row numbers from 0, int64 [N].
 
-    No sequence has more pieces, of `lengths` [N], or predictions [N] than a row.
+    No sequence may exceed a row, by its `lengths` [N] in tokens or its `predictions` [N].
     """
     rows = np.zeros(len(lengths), np.int64)
-    # (room, row) of the rows with room, predictions and slots left, ascending.
+    # (room, row) of the rows with predictions and slots left, ascending.
     rooms: list[tuple[int, int]] = []
     left: list[list[int]] = []  # for each row [predictions left, slots left]
     lengths, predictions = np.asarray(lengths), np.asarray(predictions).tolist()
@@ -71,9 +71,9 @@ def pack(
 
 
 def lay_out(rows: np.ndarray, lengths: np.ndarray) -> Layout:
-    """Places sequences of these lengths [N] one after another in their rows [N], which ascend.
+    """Places sequences of the given lengths [N] one after another in their rows [N].
 
-    The first row becomes row 0.
+    The rows must be in ascending order; they are renumbered so that the first one is row 0.
     """
     rows = rows - rows[:1]
     firsts = np.flatnonzero(np.diff(rows, prepend=-1))  # the first sequence of each row

@@ -7,17 +7,17 @@ sentence prediction) or swapped with A (sentence order prediction).
 Three things differ, because Google's label can be guessed without reading the text:
   * The label is always a fair coin. Google labels a single sentence 1; here at least two are
     gathered, going back to earlier ones at the end of a document.
-  * Sentence-order data contains no sentence of another document.
-  * In sentence-order data the lengths of A and B do not reveal the order. The sentence that exceeds
-    the target is the last one gathered, hence longer than average; half of the passes gather from
-    the end of the document, so that it is in the first segment equally often. `LengthBalance`
-    removes trends in the text (the first sentences of an encyclopedia's article are long).
+  * Sentence-order data contains no sentence of a different document.
+  * In sentence-order data, the lengths of A and B do not reveal the order. The last sentence
+    gathered exceeds the target, so it is longer than average. Half of the passes therefore gather
+    from the end of the document, so that this sentence is in the first segment equally often.
+    `LengthBalance` removes trends in the text (encyclopedia articles begin with long sentences).
 
 In next-sentence data, where B is filled up as Google does, the total length still reveals a
-little: a random B reaches the target, a true one ends with its document. On English text in
-documents of a dozen sentences, at 128 pieces, the best guess by length is right 53 % of the time.
+little: a random B reaches the target, but a true B may end earlier with its document. On English
+documents of a dozen sentences, at 128 tokens, guessing by length is right 53 % of the time at best.
 
-A segment is a range of the text's pieces, so cutting, joining and swapping are done on numbers.
+Segments are ranges of token positions, so cutting, joining and swapping work on numbers.
 """
 
 import bisect
@@ -29,12 +29,12 @@ from typing import NamedTuple
 
 from create_pretraining_data.instances.text import TokenizedText
 
-# The shortest sequence of a pair: [CLS] a [SEP] b [SEP].
+# The length of the shortest sequence with a pair: [CLS] a [SEP] b [SEP].
 SHORTEST_SEQUENCE = 5
 
 
 class Pair(NamedTuple):
-    """Two segments as ranges of the text's pieces; the second is empty for objective "none"."""
+    """Holds two segments as token ranges; the second is empty for objective "none"."""
 
     first_start: int
     first_end: int
@@ -45,10 +45,10 @@ class Pair(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PairRules:
-    """The rules for cutting documents into sequences."""
+    """Holds the rules for cutting documents into sequences."""
 
     objective: str  # "nsp", "sop" or "none"
-    max_seq_length: int  # the maximum number of pieces in a sequence, including [CLS] and [SEP]
+    max_seq_length: int  # the maximum number of tokens in a sequence, including [CLS] and [SEP]
     short_seq_prob: float  # the probability of a shorter target length in a pass over a document
     cls_id: int
     sep_id: int
@@ -56,32 +56,32 @@ class PairRules:
 
     @property
     def room(self) -> int:
-        """The most pieces of a sequence, without [CLS] and [SEP]."""
+        """The maximum number of tokens in a sequence, without [CLS] and [SEP]."""
         return self.max_seq_length - (2 if self.objective == "none" else 3)
 
 
 class LengthBalance:
-    """Chooses splits such that either segment is the longer one equally often.
+    """Chooses splits so that either segment is the longer one equally often.
 
-    For each size of the difference in length, it counts how often the first segment was the longer
-    one minus how often the second was. A split that would increase a surplus is exchanged for the
-    split of the same sentences that reduces another surplus most, if there is one. So the
-    difference in text order becomes positive as often as negative at every size, and swapping the
+    For each size of the length difference, it counts how often the first segment was the longer one
+    minus how often the second one was. A split that would increase a surplus is replaced by the
+    split of the same sentences that reduces a different surplus most, if there is one. At every
+    size, the difference in text order is therefore positive as often as negative, and swapping the
     segments by a fair coin leaves no trace in it.
 
-    Two sentences leave no choice. If in most cases the longer sentence must come first, some of
+    Two sentences can be split in only one way, so if the longer one mostly comes first, some of
     that trend remains.
     """
 
-    # In pieces. Measured on encyclopedia articles, whole and cut to three or four sentences: 8 and
-    # 16 balance every size; with 32, differences within a bin begin to show.
+    # In tokens. Measured on encyclopedia articles, whole or cut to three or four sentences: 8 and
+    # 16 balance every size, while with 32 differences within a bin begin to show.
     BIN = 16
 
     def __init__(self) -> None:
         self._surplus: collections.Counter[int] = collections.Counter()
 
     def choose(self, differences: Sequence[int], rng: random.Random) -> int:
-        """Chooses a split by the first segment's length minus the second's; returns its index."""
+        """Returns the index of a split, given each split's first minus second segment length."""
         choice = rng.randrange(len(differences))
         # Positive if a split increases a surplus, negative if it lowers one.
         effects = [self._surplus[abs(d) // self.BIN] * _sign(d) for d in differences]
@@ -99,17 +99,16 @@ def _sign(number):
 def make_pairs(
     text: TokenizedText, index: int, rules: PairRules, balance: LengthBalance, rng: random.Random
 ) -> list[Pair]:
-    """Creates the pairs of one pass over the document with this index in the text.
+    """Creates the pairs of one pass over the document at `index`.
 
-    Random sentences are drawn from its other documents, if any. The balance is the same for all
-    documents, and used by "sop" alone. There are no pairs for a document of one word under "nsp"
-    and "sop".
+    Random sentences are drawn from the text's other documents, if any. The balance, shared by all
+    documents, is only used by "sop". A document of one word has no pairs under "nsp" and "sop".
     """
     return _OBJECTIVES[rules.objective](text, index, rules, balance, rng)
 
 
 def is_too_short_for_a_pair(text: TokenizedText, index: int) -> bool:
-    """Whether a document is a single word, which cannot be cut into A and B."""
+    """Returns True if a document is a single word, which cannot be cut into A and B."""
     bounds = text.sentence_bounds(index)
     return len(bounds) == 2 and len(text.words_of(*bounds)) == 1
 
@@ -126,8 +125,8 @@ def _next_sentence_pairs(text, index, rules, balance, rng):
         is_random = rng.random() < 0.5
         if is_random:
             second = _random_sentences(text, index, target - (first[1] - first[0]), rng)
-            # The sentences after the split were not used and are gathered again, except at the end
-            # of the document, where this would never end as earlier sentences are gathered too.
+            # The sentences after the split were not used, so they are gathered again, except if
+            # earlier ones were gathered too, at the document's end: that would loop forever.
             start = sentences.stop if sentences.start < start else split
         else:
             second = bounds[split], bounds[sentences.stop]
@@ -174,12 +173,12 @@ def _single_segments(text, index, rules, balance, rng):
 
 
 def _whole_segments(text, bounds, target, room):
-    """Cuts a document into segments without losing a piece: what exceeds one begins the next."""
+    """Cuts a document into segments without losing tokens: the excess begins the next segment."""
     pairs, start, last = [], bounds[0], bounds[-1]
     while start < last:
         end = bounds[min(bisect.bisect_left(bounds, start + target), len(bounds) - 1)]
         if end - start > room:
-            # Two rows share the end of a document, so that the last one is not a full stop alone.
+            # Two rows share the end of a document, so that the last one is not just a full stop.
             rest = last - start
             longest = rest - rest // 2 if rest <= room + room // 4 else room
             words = text.words_of(start + 1, start + longest + 1)
@@ -198,12 +197,12 @@ OBJECTIVES = tuple(_OBJECTIVES)
 
 
 def gather_sentences(bounds: Sequence[int], start: int, target: int, rng: random.Random) -> range:
-    """Gathers sentences from `start` on, at least `target` pieces and at least two sentences.
+    """Gathers at least two sentences and at least `target` tokens, from sentence `start` on.
 
-    If only the last sentence is left, at least one earlier sentence is gathered again, up to a
-    random length of at most the target: so the last pair has any length, and repeats little. Hence
-    the range of sentences may begin before `start`. `bounds` says where each sentence begins, and
-    where the last one ends.
+    If only the last sentence is left, one or more earlier ones are gathered again, up to a random
+    length of at most the target. The last pair can therefore have any length and repeats little,
+    and the returned range of sentences may begin before `start`. `bounds` says where each sentence
+    begins and where the last one ends.
     """
     end = _gather(bounds, start, target, at_least=2)
     if end - start >= 2:
@@ -216,13 +215,13 @@ def gather_sentences(bounds: Sequence[int], start: int, target: int, rng: random
 
 
 def _gather(bounds, start, target, at_least):
-    """The sentence after those from `start` on that reach the target."""
+    """Returns the end of the sentences that reach the target, gathered from `start` on."""
     end = bisect.bisect_left(bounds, bounds[start] + target, start)
     return min(max(end, start + at_least), len(bounds) - 1)
 
 
 def _at_least_two(text, index, rng):
-    """The bounds of a document's sentences; a single one is cut between two words if possible."""
+    """Returns a document's sentence bounds; cuts a single sentence between words if possible."""
     bounds = text.sentence_bounds(index)
     if len(bounds) > 2:
         return bounds
@@ -233,13 +232,13 @@ def _at_least_two(text, index, rng):
 
 
 def _target_length(room, short_seq_prob, rng):
-    # Mostly full sequences, and some short ones, as in fine-tuning. Drawn once for each pass over a
-    # document, as in google-research/bert.
+    # Mostly full sequences and some short ones, as in fine-tuning. The target is drawn once per
+    # pass over a document, as in google-research/bert.
     return rng.randint(2, room) if rng.random() < short_seq_prob else room
 
 
 def _random_sentences(text, index, target, rng):
-    """Draws consecutive sentences of another document, at least `target` pieces if possible."""
+    """Draws sentences from a different document if any, at least `target` tokens if possible."""
     other = index
     if text.num_documents > 1:
         other = rng.randrange(text.num_documents - 1)
@@ -250,9 +249,9 @@ def _random_sentences(text, index, target, rng):
 
 
 def _length_differences(bounds, room):
-    """Lists the length of the first segment minus the second's, for each possible split.
+    """Lists the first minus the second segment's length, for each possible split.
 
-    Both lengths are as in place A, which keeps one piece more if both must be truncated.
+    Both lengths are for place A, which keeps one token more if both segments are truncated.
     """
     differences = []
     for split in bounds[1:-1]:
@@ -264,10 +263,10 @@ def _length_differences(bounds, room):
 
 
 def truncated_lengths(first: int, second: int, room: int) -> tuple[int, int]:
-    """The lengths of two segments after truncating the longer one, piece by piece, until both fit.
+    """Returns two segments' lengths after truncating the longer one until both fit.
 
-    Of two equally long segments the second is truncated, as in google-research/bert. Lengths are
-    in pieces; `room` is the maximum of their sum.
+    It is truncated token by token; of two equally long segments, the second is truncated, as in
+    google-research/bert. Lengths are in tokens; `room` is the maximum of their sum.
     """
     kept = min(second, max(room // 2, room - first))
     return min(first, room - kept), kept
@@ -285,8 +284,8 @@ def _pair(
 
 
 def _truncate(start: int, end: int, excess: int, rng: random.Random) -> tuple[int, int]:
-    """Removes `excess` pieces, each from a random end; none if it is not positive."""
+    """Removes `excess` tokens, each from a random end; removes none if it is not positive."""
     if excess <= 0:
         return start, end
-    front = rng.getrandbits(excess).bit_count()  # the heads among `excess` fair coins
+    front = rng.getrandbits(excess).bit_count()  # the heads among `excess` coin tosses
     return start + front, end - (excess - front)

@@ -1,6 +1,6 @@
 """Splits running text into sentences with the analyser kiwipiepy.
 
-Only positions are taken from the analyser, never text, so no character changes.
+Only positions are taken from the analyser, never its text, so no character changes.
 """
 
 import functools
@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from bert_common.errors import InputError
 from tokenization.vocab_learning.morphemes import check_limits, kiwi_versions
 
-# The number of characters to analyse at a time. The analyser's time grows with the square of the
-# number of sentences, and of a word's length; few paragraphs are longer.
+# The number of characters to analyse at a time; few paragraphs are longer. The analyser takes time
+# that grows with the square of the number of sentences and with the square of a word's length.
 WINDOW = 4000
 
 
@@ -27,7 +27,7 @@ def check_installed() -> None:
 
 
 def describe_splitter() -> str:
-    """Describes what determines the splits: versions and, for its arithmetic, the processor."""
+    """Describes what determines the splits: the versions and, for rounding, the processor."""
     versions = [f"{name} {version}" for name, version in kiwi_versions().items()]
     return ", ".join([*versions, platform.machine()])
 
@@ -38,11 +38,11 @@ def split_documents(documents: Iterable[Iterable[str]]) -> list[list[str]]:
 
 
 def split_line(line: str) -> list[str]:
-    """Splits one line into non-empty sentences: joined, they are the line without some whitespace.
+    """Splits one line into non-empty sentences, losing only whitespace between them.
 
-    A long line is analysed in windows, and the last sentence of a window again in the next one, so
-    that the time is linear in the length. A sentence longer than half a window may be cut between
-    two words; a word longer than a window is cut.
+    A long line is analysed in windows, so that the time is linear in its length; the last sentence
+    of a window is analysed again in the next one. A sentence longer than half a window may be cut
+    between two words, and a word longer than a window is cut.
     """
     sentences, start = [], 0
     while start < len(line):
@@ -50,7 +50,7 @@ def split_line(line: str) -> list[str]:
         is_last = start + WINDOW >= len(line)
         if not is_last:
             words = window.rsplit(None, 1)
-            window = words[0] if len(words) == 2 else window  # without an incomplete word
+            window = words[0] if len(words) == 2 else window  # drops an incomplete word
         found = _kiwi().split_into_sents(window, return_sub_sents=False)
         starts = sorted({sentence.start for sentence in found[1:]})
         # The last sentence may continue after the window.
@@ -64,7 +64,7 @@ def split_line(line: str) -> list[str]:
 
 @functools.cache
 def _kiwi():
-    """The analyser, which takes half a gigabyte; created once in a process."""
+    """Returns the analyser, which takes half a gigabyte and is created once per process."""
     from kiwipiepy import Kiwi
 
     return Kiwi(num_workers=1)

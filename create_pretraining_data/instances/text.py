@@ -1,6 +1,6 @@
 """Tokenizes documents into flat arrays.
 
-Shapes: N pieces of all documents.
+Shapes: N tokens of all documents.
 """
 
 import itertools
@@ -11,18 +11,18 @@ import numpy as np
 
 from create_pretraining_data.instances.long_lines import split_line
 
-if TYPE_CHECKING:  # what draws rows of ids needs no tokenizer
+if TYPE_CHECKING:  # importers that only build rows of ids need no tokenizer
     from tokenization.base import TokenizerInterface
 
 
 class TokenizedText(NamedTuple):
-    """The ids of tokenized documents, one after another."""
+    """Holds the ids of tokenized documents, one after another."""
 
     ids: np.ndarray  # int32 [N]
     word_starts: np.ndarray  # bool [N] True where a word begins
     sentences: list[int]  # where each sentence begins in ids, and finally N
     documents: list[int]  # where each document begins in sentences, and finally their number
-    split_lines: int = 0  # how many lines were split, as they are longer than a row
+    split_lines: int = 0  # the number of lines that were split because they exceed a row
 
     @property
     def num_documents(self) -> int:
@@ -30,11 +30,11 @@ class TokenizedText(NamedTuple):
         return len(self.documents) - 1
 
     def sentence_bounds(self, index: int) -> list[int]:
-        """The beginning of each sentence of a document in `ids`, and the end of the last one."""
+        """Returns where each sentence of a document begins in `ids`, and where the last ends."""
         return self.sentences[self.documents[index] : self.documents[index + 1] + 1]
 
     def words_of(self, start: int, end: int) -> np.ndarray:
-        """The beginnings of the words in a range of pieces in `ids`."""
+        """Returns where words begin between the positions `start` and `end` of `ids`."""
         return start + np.flatnonzero(self.word_starts[start:end])
 
 
@@ -55,9 +55,9 @@ def tokenize_documents(
 ) -> TokenizedText:
     """Tokenizes documents, each an iterable of sentences as strings.
 
-    Sentences without a piece (of control characters only) are left out, and so are documents
-    without any other sentence. The tokenizer's `tokenize_words` determines the words. Sentences of
-    more than `longest` pieces are split.
+    Sentences without tokens (only control characters) are left out, and so are documents that
+    consist of such sentences. The tokenizer's `tokenize_words` determines the words. Sentences of
+    more than `longest` tokens are split.
     """
     ids: list[int] = []
     lengths: list[int] = []
@@ -67,7 +67,7 @@ def tokenize_documents(
             words = [word for word in tokenizer.tokenize_words(sentence) if word]
             parts = [words] if words else []
             if longest is not None and sum(map(len, words)) > longest:
-                # So long that two parts, for A and B, fill a row.
+                # Parts of half a row, so that two of them (A and B) fill it.
                 parts = split_line(sentence, words, tokenizer, longest, -(-longest // 2))
                 split_lines += 1
             for part in parts:

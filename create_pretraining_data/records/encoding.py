@@ -1,7 +1,7 @@
 """Serializes many records at a time, without TensorFlow.
 
 A record is a `tf.train.Example`, encoded by Protocol Buffers as a map from names to packed lists.
-The names are sorted, so that the same features give the same bytes.
+The names are sorted, so that equal features give equal bytes.
 
 Shapes: B records, L values of a feature, N values of a feature in all records.
 """
@@ -16,20 +16,20 @@ from create_pretraining_data.records.record_format import RecordFormat
 
 # Tags: a field's number times 8, plus 2 for "length-delimited".
 _FEATURES = b"\x0a"  # Example.features
-_ENTRY = b"\x0a"  # Features.feature, a map; in an entry 1 is the key, 2 the value
+_ENTRY = b"\x0a"  # Features.feature, a map whose entries have key 1 and value 2
 _KEY, _VALUE = b"\x0a", b"\x12"
 _LISTS = {"int": b"\x1a", "float": b"\x12"}  # Feature.int64_list, Feature.float_list
 _PACKED = b"\x0a"  # the values of either list
 
-# The integers from which on a varint takes another byte.
+# The smallest integers whose varints take 2, 3, ... bytes.
 MORE_BYTES = np.uint64(1) << np.arange(7, 64, 7, dtype=np.uint64)
 
 
 def encode_records(features: Mapping[str, np.ndarray], record_format: RecordFormat) -> list[bytes]:
     """Serializes records, each as a `tf.train.Example`.
 
-    `features` are arrays [B, L], with exactly the names and lengths of `record_format.features()`;
-    others are a ValueError.
+    `features` are arrays [B, L] with exactly the names and lengths of `record_format.features()`;
+    otherwise a ValueError is raised.
     """
     table = record_format.features()
     given = {name: values.shape[1] for name, values in features.items()}
@@ -43,13 +43,13 @@ def encode_records(features: Mapping[str, np.ndarray], record_format: RecordForm
 
 
 def encode_record(features: Mapping[str, ArrayLike], record_format: RecordFormat) -> bytes:
-    """Serializes one record, whose features are as for `encode_records` without the first axis."""
+    """Serializes one record; takes features as `encode_records` does, without the first axis."""
     arrays = {name: np.asarray(values)[np.newaxis] for name, values in features.items()}
     return encode_records(arrays, record_format)[0]
 
 
 def _encode_feature(name, values, kind):
-    """Encodes the map entries of one feature, one for each record."""
+    """Encodes one feature as map entries, one per record."""
     if kind == "float":
         data, sizes = values.astype("<f4").tobytes(), np.full(len(values), 4 * values.shape[1])
     else:
@@ -62,7 +62,7 @@ def _encode_feature(name, values, kind):
 
 @functools.cache
 def _before_payload(name, kind, size):
-    """Encodes the part of a map entry before its packed values, which have `size` bytes."""
+    """Encodes the part of a map entry before its packed values, which take `size` bytes."""
     name = name.encode("ascii")
     in_list = len(_PACKED + _varint(size)) + size
     in_feature = len(_LISTS[kind] + _varint(in_list)) + in_list
@@ -72,7 +72,7 @@ def _before_payload(name, kind, size):
 
 
 def _varint(number):
-    """Encodes a non-negative integer as a varint: seven bits a byte, the lowest first."""
+    """Encodes a non-negative integer as a varint: seven bits per byte, lowest bits first."""
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
@@ -82,9 +82,9 @@ def _varint(number):
 
 
 def encode_varints(values: np.ndarray) -> tuple[bytes, np.ndarray]:
-    """Encodes integers [B, L] as varints, negative ones as two's complements of 64 bits.
+    """Encodes integers [B, L] as varints, negative ones as 64-bit two's complements.
 
-    Returns the bytes of all records, one after another, and their number for each record, [B].
+    Returns the concatenated bytes of all records, and the number of bytes per record, [B].
     """
     flat = values.astype(np.int64).view(np.uint64).reshape(-1)  # [N]
     if not flat.size or flat.max() < 0x80:

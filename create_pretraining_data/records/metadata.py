@@ -1,4 +1,4 @@
-"""The JSON file beside records that describes them."""
+"""Writes and reads the description of records, a JSON file in the same folder."""
 
 import dataclasses
 import functools
@@ -15,22 +15,22 @@ from create_pretraining_data.records.record_format import MaskingRules, RecordFo
 from create_pretraining_data.records.shard_names import collapse_output_file, without_shard
 from tokenization.loading import CONFIG_FILE, Tokenizer, save_tokenizer
 
-if TYPE_CHECKING:  # both are above this module
+if TYPE_CHECKING:  # both modules import this one
     from create_pretraining_data.engine.work_plan import WorkPlan
     from create_pretraining_data.instances.make_instances import CorpusStatistics
 
-# The file's "kind"; a JSON file of another kind is not touched.
+# The "kind" in the file; JSON files of a different kind are never modified.
 KIND = "pre-training records"
 
-# Larger than any length, vocabulary or number of predictions.
+# Larger than any sequence length, vocabulary or number of predictions.
 LARGEST = 2**24
 
 
 def sidecar_names(record_file: str) -> tuple[str, str]:
     """Returns the two possible paths of a description: the usual one and the alternative.
 
-    ko.json for ko.tfrecord and for ko-00000-of-00064.tfrecord; the alternative, ko.tfrecord.json or
-    ko.tfrecord@64.json, if ko.json describes other records or holds records itself.
+    ko.tfrecord and ko-00000-of-00064.tfrecord are described by ko.json, or, if ko.json describes
+    other records or holds records itself, by ko.tfrecord.json and ko.tfrecord@64.json.
     """
     stem = os.path.splitext(without_shard(record_file))[0]
     return f"{stem}.json", f"{collapse_output_file(record_file)}.json"
@@ -43,7 +43,7 @@ def sidecar_path(record_file: str) -> str:
 
 
 def _tokenizer_folder(sidecar):
-    """Returns the folder of the described records' tokenizer: ko.tokenizer."""
+    """Returns the folder of the described records' tokenizer, such as ko.tokenizer."""
     return f"{os.path.splitext(sidecar)[0]}.tokenizer"
 
 
@@ -64,14 +64,14 @@ def describe_records(
 ) -> dict[str, Any]:
     """Creates the description of a data set, a dict of JSON values.
 
-    The manifest has the settings that determined its bytes; statistics and repeats are of the whole
-    text; of each shard there are its records and its size in bytes.
+    `manifest` has the settings that determined its bytes, `statistics` and `repeats` are for the
+    whole text, and `shards` has the number of records and the size in bytes of each shard.
     """
     record_format = plan.settings.record_format
     positions = statistics.examples * record_format.max_seq_length
     filled = sum(length * count for length, count in statistics.lengths.items())
     counted = statistics.as_json()
-    # Tables, which follow the numbers.
+    # The tables are listed after the numbers.
     lengths, left_out, lost = map(counted.pop, ("lengths", "left_out", "pieces_in_no_row"))
     return {
         "kind": KIND,
@@ -107,10 +107,10 @@ def _share(part, whole):
 
 
 def choose_sidecars(output_files: Iterable[str]) -> list[str]:
-    """Chooses where to write the description of a data set, given all of its record files.
+    """Returns the paths for the description of a data set, given all of its record files.
 
-    It replaces neither records nor the description of other existing records: where both names are
-    taken, it refuses. Several paths are for record files with different names.
+    They replace neither records nor the description of other existing records; if both names are
+    taken, an `InputError` is raised. Record files with different names have several paths.
     """
     outputs = set(map(os.path.realpath, output_files))
     chosen = set()
@@ -129,21 +129,21 @@ def choose_sidecars(output_files: Iterable[str]) -> list[str]:
 def write_sidecars(
     output_files: Iterable[str], description: Mapping[str, Any], tokenizer: Tokenizer
 ) -> None:
-    """Writes the description, and before it the tokenizer, to the paths of `choose_sidecars`."""
+    """Writes the tokenizer, then the description, to the paths of `choose_sidecars`."""
     for path in choose_sidecars(output_files):
         save_tokenizer(tokenizer, _tokenizer_folder(path))
         write_json(path, description)
 
 
 def restore_tokenizer(output_files: Iterable[str], tokenizer: Tokenizer) -> None:
-    """Writes the tokenizer of finished records again where its folder is gone."""
+    """Rewrites the tokenizer of finished records if its folder is missing."""
     for path in output_files:
         if tokenizer_beside(path) is None:
             save_tokenizer(tokenizer, _tokenizer_folder(sidecar_path(path)))
 
 
 def remove_sidecars(output_files: Iterable[str]) -> None:
-    """Removes descriptions that apply to no other records than those about to be replaced."""
+    """Removes descriptions that apply only to the records about to be replaced."""
     outputs = set(map(os.path.realpath, output_files))
     paths = {path for file in output_files for path in sidecar_names(file)}
     remove_partial_files(sorted(paths))
@@ -153,7 +153,7 @@ def remove_sidecars(output_files: Iterable[str]) -> None:
 
 
 def read_sidecar(record_file: str) -> dict[str, Any] | None:
-    """Reads the description of a record file, as from `describe_records`; None if there is none."""
+    """Returns the description of a record file from `describe_records`; None if there is none."""
     path, description = _find(record_file)
     for part in ("record_format", "tokenizer") if description else ():
         values = description.get(part, {})
@@ -166,16 +166,16 @@ def read_sidecar(record_file: str) -> dict[str, Any] | None:
 
 
 def described_objective(description: Mapping[str, Any]) -> str | None:
-    """The sentence objective of described records, "nsp", "sop" or "none"; None if not known."""
+    """Returns the sentence objective of records ("nsp", "sop", "none"); None if unknown."""
     settings = description.get("settings")
     objective = settings.get("--objective") if isinstance(settings, dict) else None
     return objective if objective in ("nsp", "sop", "none") else None
 
 
 def one_value(described: Mapping[str, str | None], rule: str) -> str | None:
-    """The value that describes several record files; None if nothing does.
+    """Returns the value that several record files share; None if no file has one.
 
-    Two different ones are refused, with the rule that must hold.
+    Raises an `InputError` with the violated `rule` if two values differ.
     """
     known = {path: value for path, value in described.items() if value}
     if len(set(known.values())) > 1:
@@ -186,7 +186,7 @@ def one_value(described: Mapping[str, str | None], rule: str) -> str | None:
 
 
 def described_records(record_file: str) -> int | None:
-    """The number of records in a file, as its description says; None if it does not."""
+    """Returns the number of records in a file from its description; None if it is unknown."""
     _, description = _find(record_file)
     key = _name_and_size(os.path.realpath(record_file))
     for shard in description["shards"] if description else ():
@@ -196,7 +196,7 @@ def described_records(record_file: str) -> int | None:
     return None
 
 
-# The numbers that may be 0; all others are at least 1.
+# The fields that may be 0; all other numbers must be at least 1.
 _FROM_ZERO = ("packed_sequences", "mask_id")
 
 _KINDS = {
@@ -206,7 +206,7 @@ _KINDS = {
 
 
 def _fits(values):
-    """Whether every known value in a dict has the right type and range."""
+    """Returns True if every known value in a dict has the right type and range."""
     if not isinstance(values, dict):
         return False
     for name, value in values.items():
@@ -218,19 +218,19 @@ def _fits(values):
             return False
         if kind is float and not (type(value) in (int, float) and 0 <= value <= 1):
             return False
-        if name == "masked_lm_prob" and value == 1:  # all pieces, [CLS] and [SEP] too
+        if name == "masked_lm_prob" and value == 1:  # would mask [CLS] and [SEP] too
             return False
     return True
 
 
 def _find(record_file):
     """Finds the description of a record file; returns (path, description), or (None, None)."""
-    record_file = os.path.realpath(record_file)  # a description is beside a link's target
-    # The second name first, as it applies to these records only.
+    record_file = os.path.realpath(record_file)  # a description is next to a link's target
+    # The alternative name comes first, as it applies only to these records.
     for path in reversed(sidecar_names(record_file)):
         try:
             description = _load(path, os.stat(path).st_mtime_ns)
-            # It does not apply to records that have been replaced since.
+            # A description does not apply to records that were replaced later.
             key = _name_and_size(record_file)
             known = any((shard["file"], shard["size"]) == key for shard in description["shards"])
             if known and description["kind"] == KIND:
@@ -245,7 +245,7 @@ def _name_and_size(path):
 
 
 def _described_by(path, excluded):
-    """Yields the existing record files, except the excluded ones, that a description applies to."""
+    """Yields the existing, not excluded record files that a description applies to."""
     path = os.path.realpath(path)
     folder = os.path.dirname(path)
     try:
@@ -265,23 +265,23 @@ def _is_sidecar(path):
 
 @functools.lru_cache(maxsize=8)
 def _load(path, modified):
-    """Parses a description only once for all of its shards, unless it was modified."""
+    """Parses a description once for all of its shards, unless it was modified."""
     with open(path, encoding="utf-8") as file:
         head = file.read(16)
-        if not head.lstrip().startswith("{") or "\0" in head:  # records, of any size
+        if not head.lstrip().startswith("{") or "\0" in head:  # a record file of any size
             raise ValueError
         return parse_json(head + file.read())
 
 
 def are_up_to_date(output_files: Iterable[str], manifest: Mapping[str, Any]) -> bool:
-    """Whether all record files exist and were made with these settings."""
+    """Returns True if all record files exist and were made with these settings."""
     settings = json.loads(json.dumps(manifest))  # tuples become lists
     descriptions = map(read_sidecar, output_files)
     return all(d is not None and d.get("settings") == settings for d in descriptions)
 
 
 def check_names(output_files: Iterable[str], protected: Iterable[str]) -> None:
-    """Refuses record files that, or whose description, would replace a protected file."""
+    """Raises `InputError` if record files or their descriptions would replace a protected file."""
     for path in output_files:
         for described in _described_by(path, ()):
             raise InputError(

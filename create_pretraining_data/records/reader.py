@@ -16,18 +16,18 @@ from create_pretraining_data.records.metadata import described_records, read_sid
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 from create_pretraining_data.records.tfrecord import FRAME
 
-# A record with any of these is packed.
+# A record with any of these features is packed.
 _PACKED_NAMES = ("segment_index", "position_ids", "sequence_starts")
 _DTYPES = {"int": tf.int64, "float": tf.float32}
-# A field of tf.train.Feature -> the name of its kind.
+# Maps a field of tf.train.Feature to the name of its kind.
 _KINDS = {"int64_list": "int", "float_list": "float", "bytes_list": "bytes"}
 
-# How much of a compressed record is read at a time.
+# The number of bytes of a compressed record to read at a time.
 _PART = 1 << 20
 
 
 def parsing_spec(record_format: RecordFormat) -> dict[str, tf.io.FixedLenFeature]:
-    """Returns the argument for `tf.io.parse_example`, a dict of `tf.io.FixedLenFeature`."""
+    """Returns the `features` argument of `tf.io.parse_example`."""
     return {
         name: tf.io.FixedLenFeature([length], _DTYPES[kind])
         for name, (length, kind) in record_format.features().items()
@@ -35,16 +35,16 @@ def parsing_spec(record_format: RecordFormat) -> dict[str, tf.io.FixedLenFeature
 
 
 def open_records(files: str | Sequence[str]) -> tf.data.TFRecordDataset:
-    """The serialized records of one file, or of several that are all compressed or all not."""
+    """Opens one file, or several that are all compressed or all not, as serialized records."""
     first = files if isinstance(files, str) else files[0]
     return tf.data.TFRecordDataset(files, compression_type=compression_of(first))
 
 
 def compression_of(path: str) -> str:
-    """Detects a file's compression by its first bytes: "GZIP" or "", as TensorFlow calls them."""
+    """Detects a file's compression by its first bytes: "GZIP" or "", as in TensorFlow."""
     try:
         with open(path, "rb") as file:
-            # In a plain file, they would mean a first record of half a megabyte.
+            # In an uncompressed file, these bytes would mean a first record of half a megabyte.
             return "GZIP" if file.read(3) == b"\x1f\x8b\x08" else ""
     except OSError:
         return ""  # reading the file will raise the error
@@ -69,7 +69,7 @@ def inspect_record(serialized: bytes) -> dict[str, tuple[int, str]]:
 
 
 def read_format(path: str) -> RecordFormat:
-    """Infers the format of a file, of this project or of Google's, from its first record."""
+    """Infers the format of this project's or Google's record file from its first record."""
     try:
         features = inspect_record(next(open_records(path).as_numpy_iterator()))
     except StopIteration:
@@ -81,7 +81,7 @@ def read_format(path: str) -> RecordFormat:
         ) from None
     except tf.errors.NotFoundError:
         raise InputError(f"{path} must exist. Received: no such file") from None
-    except tf.errors.OpError as error:  # no permission, say
+    except tf.errors.OpError as error:  # for example, no permission
         reason = error.message.splitlines()[0]
         raise InputError(f"{path} must be a file that can be read. Received: {reason}") from None
     except ValueError as error:
@@ -103,7 +103,7 @@ def read_format(path: str) -> RecordFormat:
 
 
 def _infer(features):
-    """Infers the format of a record that holds its masks from its features."""
+    """Infers the format of a record with stored masks from its features."""
     packed = any(name in features for name in _PACKED_NAMES)
     return RecordFormat(
         max_seq_length=features.get("input_ids", (0, ""))[0],
@@ -115,7 +115,7 @@ def _infer(features):
 
 
 def _described_format(path):
-    """Reads the format of records without masks from their description, which has the rules."""
+    """Reads the format and masking rules of records without masks from their description."""
     description = read_sidecar(path)
     if description is None:
         raise InputError(
@@ -138,7 +138,7 @@ def _described_format(path):
 
 
 class Corruption(NamedTuple):
-    """The place where a data set is damaged."""
+    """Holds the place where a data set is damaged."""
 
     file: str
     good_records: int  # the number of records before the damage
@@ -147,8 +147,8 @@ class Corruption(NamedTuple):
 def find_corruption(files: Iterable[str]) -> Corruption | None:
     """Finds the first file with a truncated or corrupted record; None if all files are intact.
 
-    It reads all files, so it is meant for after TensorFlow has raised a DataLossError, which does
-    not name the place.
+    This reads all files. Call it after TensorFlow has raised a DataLossError, which does not name
+    the place.
     """
     for path in files:
         good = size = 0
@@ -158,14 +158,14 @@ def find_corruption(files: Iterable[str]) -> Corruption | None:
                 size += len(record) + FRAME
         except tf.errors.DataLossError:
             return Corruption(path, good)
-        # To TensorFlow, a file that ends inside the length of a record is complete.
+        # TensorFlow considers a file complete if it ends within the length of a record.
         if size != _plain_size(path):
             return Corruption(path, good)
     return None
 
 
 def _plain_size(path):
-    """The uncompressed size of a file in bytes; -1 if it is compressed and damaged."""
+    """Returns the uncompressed size of a file in bytes; -1 if it is compressed and damaged."""
     if not compression_of(path):
         return os.path.getsize(path)
     try:
@@ -176,9 +176,9 @@ def _plain_size(path):
 
 
 def count_records(path: str) -> int:
-    """The number of records in a file: from its description, otherwise by counting them."""
+    """Returns the number of records in a file, from its description or by counting them."""
     described = described_records(path)
-    if described is not None:  # it applies to files of this size alone
+    if described is not None:  # descriptions only apply to files of this size
         return described
     return _scan_once(path, os.path.getsize(path), os.stat(path).st_mtime_ns)
 
@@ -189,9 +189,9 @@ def _scan_once(path, size, modified):
 
 
 def scan_records(path: str) -> int:
-    """Counts the records of a file by their lengths, which also shows whether it is complete.
+    """Counts the records of a file by their lengths and raises `InputError` if it is incomplete.
 
-    About a million records a second, as the contents are skipped; a compressed file is inflated.
+    Contents are skipped, about a million records per second, but compressed files are inflated.
     """
     if compression_of(path):
         return _count_compressed_records(path)
@@ -217,7 +217,7 @@ def _count_compressed_records(path):
         with gzip.open(path) as file:
             while head := file.read(8):
                 rest = FRAME - 8 + int.from_bytes(head, "little")
-                # By parts, as a damaged length may be any number.
+                # Read in parts because a damaged length may be any number.
                 while rest and (part := file.read(min(rest, _PART))):
                     rest -= len(part)
                 if rest:

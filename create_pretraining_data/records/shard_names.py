@@ -1,4 +1,4 @@
-"""Converts between the name of sharded records, such as name@3, and the names of its files."""
+"""Converts between the name of sharded records, such as name@3, and their file names."""
 
 import os
 import re
@@ -7,11 +7,11 @@ from bert_common.errors import InputError
 
 
 def expand_output_file(path: str) -> list[str]:
-    """Lists the files that a name with "@" and a number of shards means; a plain name by itself.
+    """Lists the files of a name with "@" and a number of shards; a plain name is one file.
 
-    "dir/ko.tfrecord@64" means "dir/ko-00000-of-00064.tfrecord" and so on.
+    "dir/ko.tfrecord@64" expands to "dir/ko-00000-of-00064.tfrecord" and so on.
     """
-    match = re.fullmatch(r"(.+)@(\d{1,4000})", path)  # Python parses no longer numbers
+    match = re.fullmatch(r"(.+)@(\d{1,4000})", path)  # Python cannot parse longer numbers
     if not match:
         return [path]
     name, count = match[1], int(match[2])
@@ -34,6 +34,6 @@ def without_shard(path: str) -> str:
 
 
 def collapse_output_file(path: str) -> str:
-    """The inverse of `expand_output_file`, for any of the files."""
+    """Inverts `expand_output_file`, given any of the files."""
     match = re.search(_SHARD, os.path.splitext(path)[0])
     return f"{without_shard(path)}@{int(match[1])}" if match else path

@@ -1,4 +1,4 @@
-"""Frames the records of TFRecord files, without TensorFlow.
+"""Writes and reads the frames of records in TFRecord files, without TensorFlow.
 
 A frame is the record's length (8 bytes, little-endian), a checksum of the length (4 bytes), the
 record, and a checksum of the record (4 bytes).
@@ -23,9 +23,9 @@ def frame(record: bytes) -> bytes:
 
 
 def split_frames(frames: bytes | bytearray | memoryview) -> list[tuple[int, int]]:
-    """Splits a part of a TFRecord file into frames (start, end), and verifies their checksums.
+    """Splits a part of a TFRecord file into frames (start, end) and verifies their checksums.
 
-    A wrong checksum or length is a ValueError.
+    Raises ValueError for a wrong checksum or length.
     """
     spans, start, view = [], 0, memoryview(frames)
     while start < len(view):
@@ -46,13 +46,13 @@ def split_frames(frames: bytes | bytearray | memoryview) -> list[tuple[int, int]
 
 
 def find_frames(content: bytes | bytearray | memoryview) -> Iterator[tuple[int, int, bool]]:
-    """Finds the frames in a file's contents (bytes-like) that may be damaged.
+    """Finds the frames in the contents of a file that may be damaged.
 
-    Where a length is damaged, or points past the end, it searches for the next length that matches
-    its checksum.
+    If a length is damaged or points past the end, the search continues at the next length that
+    matches its checksum.
 
     Yields:
-        (start, end, intact): the frame's place, and whether the record matches its checksum.
+        (start, end, intact): where the frame is, and whether the record matches its checksum.
     """
     start, view = 0, memoryview(content)
     while start + FRAME <= len(view):
@@ -67,6 +67,6 @@ def find_frames(content: bytes | bytearray | memoryview) -> Iterator[tuple[int, 
 
 
 def _checksum(content):
-    """CRC-32C, masked as the format requires: rotated, plus a constant."""
+    """Returns the CRC-32C, masked as the format requires (rotated, plus a constant)."""
     crc = google_crc32c.value(content)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

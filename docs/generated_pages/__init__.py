@@ -1,1 +1,1 @@
-"""Writes the pages of docs/ that are made from the code; open pages first."""
+"""Generates the pages of docs/ that are made from the code; open pages first."""

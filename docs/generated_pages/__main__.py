@@ -1,4 +1,4 @@
-"""Writes the generated pages of docs/ again.
+"""Regenerates the generated pages of docs/.
 
 python docs/generated_pages
 """

@@ -1,4 +1,4 @@
-"""Makes docs/flags.md: every flag of every program, a flag of several programs once."""
+"""Generates docs/flags.md, which lists every flag of every program."""
 
 import collections
 import dataclasses
@@ -29,7 +29,7 @@ from run_scripts.tools.fill_masks import FillMasksFlags
 from run_scripts.tools.retrieval import RetrievalFlags
 from run_scripts.tools.search import SearchFlags
 
-# How a program is started -> the class of its flags; in the order in which a reader meets them.
+# How a program is started -> the class of its flags, in the order in which a reader meets them.
 PROGRAMS = {
     "build_vocab.py": BuildVocabFlags,
     "create_pretraining_data.py": CreateDataFlags,
@@ -50,7 +50,7 @@ PROGRAMS = {
     "run_scripts.plan": CorpusPlanFlags,
 }
 
-# The classes whose flags several programs share: class -> (heading, what the flags are for).
+# A class whose flags several programs share -> (heading, what the flags are for).
 SHARED = {
     ModelFlags: ("Model", "These flags name the model that a program starts from."),
     TokenizerFlags: (
@@ -89,10 +89,10 @@ named, its default is BERT's.
 `python docs/generated_pages` makes this page from the code.
 """
 
-# As many flags are read in one table.
+# The maximum number of flags in a table without group headings.
 SHORT = 12
 
-# A bound that nobody comes near is left out.
+# Bounds from this value on are left out because no value comes close to them.
 LARGE = 4096
 
 SHARED_HEAD = """## Shared flags
@@ -102,19 +102,19 @@ If a program's own section lists one of these flags, that entry applies.
 
 
 def page():
-    """The text of the page."""
+    """Returns the text of the page."""
     return "\n".join([HEAD, *map(_program, PROGRAMS), SHARED_HEAD, *map(_shared, SHARED)])
 
 
 def own_fields(program):
-    """The flags of a program that are listed with it, not once for several programs."""
+    """Returns the flags listed in a program's own section, not with the shared flags."""
     flags_class = PROGRAMS[program]
     shared = {_row([field]) for base in _bases(flags_class) for field in shared_fields(base)}
     return [field for field in dataclasses.fields(flags_class) if _row([field]) not in shared]
 
 
 def shared_fields(base):
-    """The flags that a class declares and at least two programs have exactly so."""
+    """Returns the flags declared by a class that at least two programs have unchanged."""
     rows = collections.Counter(
         _row([field])
         for flags_class in PROGRAMS.values()
@@ -126,12 +126,12 @@ def shared_fields(base):
 
 
 def _bases(flags_class):
-    """The classes of `SHARED` whose flags a program has."""
+    """Returns the classes of `SHARED` whose flags a program has."""
     return [base for base in SHARED if issubclass(flags_class, base)]
 
 
 def _program(name):
-    """The part about one program: what it does, its own flags, links to those that it shares."""
+    """Returns a program's section: what it does, its own flags, links to its shared flags."""
     flags_class = PROGRAMS[name]
     lines = [f"## {name}", "", inspect.cleandoc(flags_class.__doc__), ""]
     titles = [SHARED[base][0] for base in _bases(flags_class)]
@@ -142,15 +142,15 @@ def _program(name):
 
 
 def _shared(base):
-    """The part about flags that several programs share."""
+    """Returns the section of flags that several programs share."""
     title, about = SHARED[base]
     return "\n".join([f"### {title}", "", about, "", *_tables(shared_fields(base))])
 
 
 def _tables(fields):
-    """The lines of a table, with a row for the name of each group where there are many flags.
+    """Returns the lines of a table, with a heading row per group if there are many flags.
 
-    Flags that differ in nothing else than their names share a row.
+    Flags that differ only in their names share a row.
     """
     groups = {heading: found for heading, found in by_heading(fields).items() if found}
     if len(fields) <= SHORT:
@@ -171,19 +171,19 @@ def _row(fields):
 
 
 def _about(field):
-    """What a row says of a flag: its values, its default, its help."""
+    """Returns the values, the default and the help of a flag as cells of a row."""
     help = field.metadata["help"].replace("|", "\\|").replace("<", "\\<").replace("*", "\\*")
     return f"{_values(field)} | {_default(field)} | {help}"
 
 
 def _values(field):
-    """The values that a flag takes: a list, bounds, or a type."""
+    """Describes the values that a flag takes: a list, bounds or a type."""
     if field.metadata["choices"]:
         return ", ".join(f"`{choice}`" for choice in field.metadata["choices"])
     if value_type(field) is bool:
         return "switch"
     bounds = {n: bound for n, bound in field.metadata["bounds"].items() if abs(bound) < LARGE}
-    # A number of things: its default says as much.
+    # A count, as the default already shows.
     if bounds in ({"least": 0}, {"least": 1}) and _default(field):
         return ""
     if bounds.keys() == {"least", "most"}:
@@ -203,7 +203,7 @@ def _default(field):
 
 
 def shown(value):
-    """A default as the page shows it."""
+    """Returns a default as the page shows it."""
     if value is None or value == "":
         return "–"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Makes docs/migration-flags.md, which says what each flag of the reference programs is here."""
+"""Generates docs/migration-flags.md, which maps the reference programs' flags to ours."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from generated_pages.flags import shown
 from generated_pages.reference_programs import PROGRAMS
 from run_scripts.flags.declaration import PerModel
 
-# Program here -> the reference programs that it stands for.
+# Our program -> the reference programs that it replaces.
 STANDS_FOR = {
     "create_pretraining_data.py": (
         ("bert", "create_pretraining_data"), ("albert", "create_pretraining_data"),
@@ -75,10 +75,10 @@ create_pretraining_data.py에서는 ALBERT의 플래그가 있는지로
     },
 }
 
-# What is said once of all flags that it holds for.
+# The statuses that are listed once with all of their flags.
 KINDS = ("same", "none", "off", "zero", "refused")
 
-# Flags without a fixed default here, which does what Google's default does: what decides.
+# Flags without a fixed default here, though with the effect of Google's -> what decides.
 NOTES = {
     "do_lower_case": {
         "en": "same; off with `--tokenizer=korean`; with a released `--model_dir`, by its name",
@@ -120,7 +120,7 @@ DIFFERENT = {
 
 
 def page(language):
-    """The text of the page.
+    """Returns the text of the page.
 
     Args:
         language: "en" or "ko".
@@ -154,7 +154,7 @@ def page(language):
 
 
 def _default(reference, name):
-    """The default of a flag in a reference program; empty if it lacks the flag."""
+    """Returns the default of a flag in a reference program; empty if it lacks the flag."""
     flags = PROGRAMS[reference]
     return f"`{shown(flags[name])}`".replace("`–`", "–") if name in flags else ""
 
@@ -165,7 +165,7 @@ def _row(references, name, here):
 
 
 def status(program, references, name, language):
-    """What a flag of the reference programs is here, in words."""
+    """Describes what a flag of the reference programs does here."""
     words = WORDS[language]
     if (program, name) in DIFFERENT:
         return DIFFERENT[program, name][language]
@@ -191,7 +191,7 @@ def status(program, references, name, language):
 
 
 def same_default(field, model, program):
-    """Whether a flag has the default of a reference program."""
+    """Returns True if a flag has the default of a reference program."""
     default = field.default
     if isinstance(default, PerModel):
         default = default.of(model)

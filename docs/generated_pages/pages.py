@@ -1,10 +1,10 @@
-"""The table of generated pages."""
+"""Lists the generated pages."""
 
 import functools
 
 from generated_pages import flags, migration, reference
 
-# Name in docs/ -> a function that returns its text.
+# File name in docs/ -> a function that returns the page's text.
 PAGES = {
     "flags.md": flags.page,
     "reference.md": reference.page,

@@ -1,7 +1,7 @@
-"""Makes docs/reference.md from the signatures of public names with their docstrings.
+"""Generates docs/reference.md from the signatures and docstrings of public names.
 
-Nothing is imported: the text of the modules is read, so that neither TensorFlow nor any order of
-imports matters.
+The modules are parsed rather than imported, so that neither TensorFlow nor the order of imports
+matters.
 """
 
 import ast
@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Package -> what it is for. Which names are public, and where they are, its __init__.py says.
+# Package -> what it is for. Its __init__.py says which names are public and where they are.
 PACKAGES = {
     "tokenization": "Tokenizers: from text to the tokens of a vocabulary.",
     "bert_tf": "BERT, its heads, checkpoints and optimizers.",
@@ -18,7 +18,7 @@ PACKAGES = {
     "electra_tf": "ELECTRA: what differs from BERT, and its objective.",
 }
 
-# Public names outside these: module -> names.
+# Public names outside these packages: module -> names.
 MODULES = {
     "korean_bert.loading": ("load_model",),
     "korean_bert.model": ("Model",),
@@ -42,7 +42,7 @@ H hidden, V vocabulary, P predictions. A method that several classes share is de
 
 
 def page():
-    """The text of the page."""
+    """Returns the text of the page."""
     lines, described = [HEAD], {}
     for package, about in PACKAGES.items():
         lines += [f"## {package}", "", about, ""]
@@ -62,9 +62,9 @@ def _tree(module):
 
 
 def homes(package):
-    """Public name -> the module that defines it, as the package's `__init__.py` says.
+    """Returns {public name: module that defines it} according to a package's `__init__.py`.
 
-    It either has a table `_HOMES`, or imports the names and lists them in `__all__`.
+    That file either has a table `_HOMES` or imports the names and lists them in `__all__`.
     """
     tree = _tree(package)
     table = _assigned(tree, "_HOMES")
@@ -82,7 +82,7 @@ def homes(package):
 
 
 def _assigned(tree, name):
-    """The expression that is assigned to a name at the top of a module, or None."""
+    """Returns the expression assigned to a name at the top level of a module, or None."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
             return node.value
@@ -90,7 +90,7 @@ def _assigned(tree, name):
 
 
 def _imports(tree):
-    """Name -> its dotted path, for `from module import name`."""
+    """Returns {name: dotted path} for the imports `from module import name`."""
     return {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
         for node in tree.body
@@ -100,9 +100,9 @@ def _imports(tree):
 
 
 def find(name, module):
-    """The definition of a class or function: (node, tree of its module), following imports.
+    """Returns the definition of a name as (node, tree of its module), following imports.
 
-    (None, None) for what another library defines.
+    Returns (None, None) for a constant or a name from a different library.
     """
     if not ROOT.joinpath(module.split(".")[0]).is_dir():
         return None, None
@@ -115,16 +115,16 @@ def find(name, module):
 
 
 def _entry(name, module, described, where=False):
-    """The lines about a class or a function.
+    """Returns the lines about a class or function.
 
     Args:
-        name: its name.
+        name: the name of the class or function.
         module: the module that defines or imports it.
-        described: (signature, docstring) of each method described so far -> its class; added to.
+        described: (signature, docstring) of each method described so far -> its class; updated.
         where: whether the title names the module.
     """
     node, tree = find(name, module)
-    if node is None:  # a constant, or another library's
+    if node is None:  # a constant, or from a different library
         return []
     title = f"{module}.{name}" if where else name
     lines = [f"### {title}", ""]
@@ -153,7 +153,7 @@ def _entry(name, module, described, where=False):
 
 
 def methods(node, tree):
-    """Name -> definition of a class's methods, with the methods of the project's base classes."""
+    """Returns {name: definition} of a class's methods, including base classes in the project."""
     found = {}
     for base in node.bases:
         name = getattr(base, "id", "")
@@ -170,7 +170,7 @@ def _is_property(function):
 
 
 def _arguments(function):
-    """A function's arguments as they are written, without `self`."""
+    """Returns a function's arguments and return type as written, without `self` or `cls`."""
     text = ast.unparse(function.args)
     text = text.removeprefix("self, ").removeprefix("self").removeprefix("cls, ").removeprefix("/")
     returns = f" -> {ast.unparse(function.returns)}" if function.returns else ""
@@ -178,13 +178,13 @@ def _arguments(function):
 
 
 def _fields(node):
-    """The fields of a dataclass or a named tuple."""
+    """Returns the fields of a dataclass or named tuple as written."""
     fields = [item for item in node.body if isinstance(item, ast.AnnAssign)]
     return ", ".join(map(ast.unparse, fields))
 
 
 def _code(parts):
-    """A block of signatures, each with its docstring below it."""
+    """Returns a text block of signatures, each followed by its docstring."""
     texts = [
         "\n\n".join(filter(None, [signature, textwrap.indent(docstring or "", "    ")]))
         for signature, docstring in parts

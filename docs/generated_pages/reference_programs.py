@@ -1,7 +1,7 @@
-"""The flags of the reference programs with their defaults, read from both repositories."""
+"""Lists the flags of the reference programs with their defaults, from both repositories."""
 
-# google-research/bert at eedf571, google-research/albert at b772393: (repository, program) ->
-# flag -> default. None: there is none.
+# From google-research/bert at eedf571 and google-research/albert at b772393:
+# (repository, program) -> flag -> default, or None if the flag has no default.
 PROGRAMS = {
     ("albert", "create_pretraining_data"): {
         "input_file": None,

@@ -1,1 +1,1 @@
-"""Makes what is in docs/tutorials from the texts beside it; open texts first."""
+"""Generates docs/tutorials from the texts in docs/tutorials/texts; open texts first."""

@@ -1,10 +1,10 @@
-"""Makes the files of docs/tutorials again from their texts.
+"""Regenerates the files of docs/tutorials from their texts.
 
-    python docs/tutorial_pages            notebooks, and pages around the outputs that they have
-    python docs/tutorial_pages 02 07      also runs these two, for new outputs
-    python docs/tutorial_pages all        also runs all
+    python docs/tutorial_pages            writes notebooks, and pages with their present outputs
+    python docs/tutorial_pages 02 07      also runs these two for new outputs
+    python docs/tutorial_pages all        also runs all tutorials
 
-Running needs `pip install -e '.[tutorials]'`, in the environment of the interpreter that runs this.
+Running tutorials needs `pip install -e '.[tutorials]'` in the environment of this interpreter.
 """
 
 import resource
@@ -18,7 +18,7 @@ sys.path[:0] = [str(DOCS.parent), str(DOCS)]
 
 
 def run(path):
-    """Runs a tutorial and writes its pages; prints what it took."""
+    """Runs a tutorial and writes its pages; prints the time and memory that it took."""
     from tutorial_pages.execution import execute
     from tutorial_pages.pages import write_pages
 
@@ -28,13 +28,13 @@ def run(path):
     cpu = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
     print(
         f"written: the pages of {path.stem}: {time.monotonic() - start:.0f} s, {cpu:.0f} s of CPU "
-        # Of the largest process so far, in KiB on Linux.
+        # The peak of the largest process so far, in KiB on Linux.
         f"time, {used.ru_maxrss / 2**20:.1f} GiB"
     )
 
 
 def main(names):
-    """Writes all tutorials; runs those with these numbers, or "all"."""
+    """Writes all tutorials; runs those whose numbers are in `names`, or all for "all"."""
     from tutorial_pages.notebooks import write_notebooks
     from tutorial_pages.pages import rewrite_pages
     from tutorial_pages.texts import TEXTS

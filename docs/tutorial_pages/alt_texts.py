@@ -1,7 +1,7 @@
-"""What the tutorials' pictures show, in words for those who cannot see them."""
+"""Holds the alternative texts of the tutorials' pictures, for readers who cannot see them."""
 
-# Name of a picture -> language -> its words. They say what is drawn, not how it comes out, which
-# another execution may change.
+# Picture name -> language -> alternative text. The texts say what is drawn but not the results,
+# which a new execution may change.
 ALT_TEXTS = {
     "01_ten_minutes-1": {
         "ko": "업데이트 횟수에 따른 MLM 손실과 정확도. 학습에 쓰는 글과 떼어 둔 글의 곡선",

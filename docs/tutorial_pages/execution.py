@@ -1,4 +1,4 @@
-"""Runs a tutorial's notebook in a folder of its own."""
+"""Runs a tutorial's notebook in a temporary folder."""
 
 import os
 import sys
@@ -8,18 +8,18 @@ from pathlib import Path
 from tutorial_pages.notebooks import notebook_text
 from tutorial_pages.texts import ROOT
 
-# What a run must not read or write: the outputs of other runs.
+# Entries of the project that a run must not read or write, such as the outputs of other runs.
 NOT_LINKED = {"output", ".git", ".venv"}
 
-# Seconds for one cell: ten times what the slowest takes on two idle cores.
+# The timeout of one cell in seconds: ten times the slowest cell's time on two idle cores.
 TIMEOUT = 1800
 
 
 def execute(path):
-    """Runs a tutorial; its code is the same in both languages.
+    """Runs a tutorial, whose code is the same in both languages.
 
     Returns:
-        The outputs of each cell of code, in order, as nbformat describes them.
+        The outputs of each code cell, in order, in nbformat's form.
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell raised.
@@ -27,7 +27,7 @@ def execute(path):
     import nbclient
     import nbformat
 
-    # "python" in a cell is the interpreter of the kernel.
+    # Makes "python" in a cell the interpreter of the kernel.
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with tempfile.TemporaryDirectory() as folder:
         for entry in ROOT.iterdir():

@@ -1,10 +1,10 @@
-"""Writes the texts of the tutorials as Jupyter notebooks without outputs."""
+"""Writes the tutorials as Jupyter notebooks without outputs."""
 
 import json
 
 from tutorial_pages.texts import LANGUAGES, SUFFIXES, TUTORIALS, cells
 
-# nbformat 4.5; whatever Python 3 there is, runs it.
+# nbformat 4.5; any Python 3 kernel runs the notebook.
 _HEAD = {
     "metadata": {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -14,7 +14,7 @@ _HEAD = {
     "nbformat_minor": 5,
 }
 _CODE = {"cell_type": "code", "execution_count": None, "outputs": []}
-# The kind of a cell -> what Jupyter needs to know, what its source begins with.
+# The kind of a cell -> its Jupyter fields, and the prefix of its source.
 _CELLS = {
     "markdown": ({"cell_type": "markdown"}, ""),
     "python": (_CODE, ""),
@@ -23,7 +23,7 @@ _CELLS = {
 
 
 def notebook(path, language):
-    """A tutorial's notebook as nbformat describes it, a dictionary."""
+    """Returns a tutorial's notebook as a dictionary in nbformat's form."""
     found = [
         {
             **_CELLS[cell.kind][0],
@@ -37,12 +37,12 @@ def notebook(path, language):
 
 
 def notebook_text(path, language):
-    """The text of a tutorial's notebook file."""
+    """Returns the text of a tutorial's notebook file."""
     return json.dumps(notebook(path, language), ensure_ascii=False, indent=1) + "\n"
 
 
 def notebook_file(path, language):
-    """Where a tutorial's notebook is."""
+    """Returns the path of a tutorial's notebook."""
     return TUTORIALS / f"{path.stem}{SUFFIXES[language]}.ipynb"
 
 

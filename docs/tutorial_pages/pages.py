@@ -1,4 +1,4 @@
-"""Writes the texts of the tutorials, with what their cells print, as pages of Markdown."""
+"""Writes the tutorials, with the outputs of their cells, as pages of Markdown."""
 
 import base64
 import re
@@ -8,26 +8,26 @@ from tutorial_pages.texts import LANGUAGES, ROOT, SUFFIXES, TUTORIALS, cells
 
 PICTURES = TUTORIALS / "pictures"
 
-# What a page stays readable with.
-MOST_LINES = 60  # of one cell's output
-MOST_BYTES = 100_000  # of a picture
+# The limits within which a page stays readable.
+MOST_LINES = 60  # in one cell's output
+MOST_BYTES = 100_000  # in a picture
 
-# Below the title: language -> the line.
+# Language -> the line of links below the title.
 _LINKS = {
     "ko": "[English]({name}.md) · [노트북]({name}.ko.ipynb) · [README](../../README.ko.md)",
     "en": "[한국어]({name}.ko.md) · [Notebook]({name}.ipynb) · [README](../../README.md)",
 }
 
-# No tutorial's own text has these.
+# The outputs on a page; no tutorial's own text matches this.
 _OUTPUT = r"\n\n(?:```text\n.*?\n```|!\[[^\]]*\]\(pictures/[^)]*\))"
 _CELL = re.compile(rf"^```(python|bash)\n(.*?)\n```((?:{_OUTPUT})*)", re.MULTILINE | re.DOTALL)
 
-# A picture among outputs, with the words of any language.
+# A picture in an output, with an alternative text in any language.
 _PICTURE = re.compile(r"!\[[^\]]*\]\(pictures/([^)]*)\.png\)")
 
-# Colours, and what a terminal would overwrite.
+# Colour codes, and text that a terminal would overwrite.
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*m|^.*\r(?!\n)", re.MULTILINE)
-# What TensorFlow says of the machine when it is imported.
+# TensorFlow's messages about the machine when it is imported.
 _LOG = re.compile(
     r"^(?:WARNING: All log messages before absl|To enable the following instructions:"
     r"|[IWE]\d{4} \d\d:).*\n?",
@@ -36,12 +36,12 @@ _LOG = re.compile(
 
 
 def page(path, language, outputs):
-    """The text of a page.
+    """Returns the text of a page.
 
     Args:
         path: the tutorial's text.
         language: "ko" or "en".
-        outputs: for each cell of code the parts of its output, as Markdown.
+        outputs: the parts of the output of each code cell, as Markdown.
     """
     parts, outputs = [], iter(outputs)
     for cell in cells(path, language):
@@ -56,7 +56,7 @@ def page(path, language, outputs):
 
 
 def _with_alt_texts(output, language):
-    """An output with its pictures' words; none for a picture that ALT_TEXTS lacks."""
+    """Adds the alternative texts to the pictures in an output; empty if ALT_TEXTS lacks one."""
 
     def described(match):
         words = ALT_TEXTS.get(match[1], {}).get(language, "")
@@ -66,21 +66,21 @@ def _with_alt_texts(output, language):
 
 
 def page_file(path, language):
-    """Where a tutorial's page is."""
+    """Returns the path of a tutorial's page."""
     return TUTORIALS / f"{path.stem}{SUFFIXES[language]}.md"
 
 
 def outputs_in(text):
-    """For each cell of code on a page (kind, source), and its outputs as `page` takes them."""
+    """Returns (kind, source) of each code cell on a page, and their outputs for `page`."""
     found = _CELL.findall(text)
     return [cell[:2] for cell in found], [[cell[2][2:]] if cell[2] else [] for cell in found]
 
 
 def rewrite_pages(path):
-    """Puts a tutorial's present text around the outputs that its pages have.
+    """Rewrites a tutorial's pages with its present text, keeping their outputs.
 
     Returns:
-        Whether these are outputs of the present code; if not, nothing is written.
+        True if the code on the pages is the present code; otherwise nothing is written.
     """
     texts = {}
     for language in LANGUAGES:
@@ -100,7 +100,7 @@ def write_pages(path, outputs):
 
     Args:
         path: the tutorial's text.
-        outputs: of each cell of code, as `execution.execute` returns them.
+        outputs: the outputs of each code cell, from `execution.execute`.
 
     Raises:
         ValueError: a cell prints too many lines, or a picture is too large.
@@ -118,7 +118,7 @@ def write_pages(path, outputs):
 
 
 def _rendered(outputs, name, pictures):
-    """One cell's outputs as Markdown; adds (file name, bytes) to the pictures."""
+    """Returns one cell's outputs as Markdown; adds (file name, bytes) to the pictures."""
     parts, text = [], ""
     for output in outputs:
         data = output.get("data", {})
@@ -137,7 +137,7 @@ def _rendered(outputs, name, pictures):
 
 
 def _block(text):
-    """What was printed, as a block of Markdown; nothing if nothing was."""
+    """Returns a list with the printed text as a Markdown block; empty if there is none."""
     text = _LOG.sub("", _TERMINAL.sub("", text)).replace(f"{ROOT}/", "").strip("\n")
     lines = [line.rstrip() for line in text.splitlines()]
     if len(lines) > MOST_LINES:

@@ -1,9 +1,9 @@
-"""Reads the texts that the tutorials are written in: both languages, with the code that they share.
+"""Reads the source texts of the tutorials, in which both languages share the code.
 
-A text in docs/tutorials/texts is a sequence of paragraphs in Korean, begun by a line "[ko]", the
-same in English, begun by "[en]", and cells of code, fenced by "```python" or "```bash" and "```".
-So the two languages cannot drift apart in their code, and stand beside each other where they are
-edited. A command that is shown and not run is fenced by "```sh".
+A text in docs/tutorials/texts is a sequence of parts: paragraphs in Korean after a line "[ko]", the
+same in English after "[en]", and code cells, fenced by "```python" or "```bash" and "```". The code
+of the two languages therefore cannot diverge, and both are edited in one place. A command that is
+shown but not run is fenced by "```sh".
 """
 
 import re
@@ -15,7 +15,7 @@ TUTORIALS = ROOT / "docs" / "tutorials"
 TEXTS = sorted((TUTORIALS / "texts").glob("*.md"))
 
 LANGUAGES = ("ko", "en")
-# What a language's files end in, before the dot of their kind.
+# The suffix of a language's file names, before the extension.
 SUFFIXES = {"ko": ".ko", "en": ""}
 
 _BEGINNING = re.compile(r"^(?:\[(ko|en)\]|```(python|bash))$")
@@ -23,18 +23,17 @@ _LETTERS = {"ko": "k", "en": "e", "python": "c", "bash": "c"}
 
 
 class Cell(NamedTuple):
-    """A cell of a notebook."""
+    """Holds a cell of a notebook."""
 
     kind: str  # "markdown", "python" or "bash"
     source: str
 
 
 def cells(path, language):
-    """The cells of a tutorial in a language.
+    """Returns the cells of a tutorial in a language.
 
     Raises:
-        ValueError: a line belongs to no part, or a part in Korean is not followed by one in
-            English.
+        ValueError: a line belongs to no part, or a Korean part is not followed by an English one.
     """
     parts = _parts(path)
     order = "".join(_LETTERS[kind] for kind, _ in parts)
@@ -45,8 +44,8 @@ def cells(path, language):
 
 
 def _parts(path):
-    """("ko", "en", "python" or "bash", text) of every part."""
-    found = []  # of kind, lines
+    """Returns ("ko", "en", "python" or "bash", text) for every part."""
+    found = []  # (kind, lines)
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         begun = _BEGINNING.match(line)
         if begun:
