@@ -1,1 +1,1 @@
-"""Reads and writes model folders, also in other projects' formats; start with model_folder."""
+"""Reads and writes model folders, also in other projects' formats; open model_folder first."""

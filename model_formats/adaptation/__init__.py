@@ -1,1 +1,1 @@
-"""Adapts a model to a different vocabulary or more positions; start with new_rows."""
+"""Adapts a model to a different vocabulary or more positions; open new_rows first."""

@@ -1,1 +1,1 @@
-"""Writes folders for Hugging Face's transformers; start with export."""
+"""Writes folders for Hugging Face's transformers; open export first."""

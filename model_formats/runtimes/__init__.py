@@ -1,1 +1,1 @@
-"""Exports models as files for ONNX Runtime and LiteRT; start with ids_graph."""
+"""Exports models as files for ONNX Runtime and LiteRT; open ids_graph first."""

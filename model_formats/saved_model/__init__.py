@@ -1,1 +1,1 @@
-"""Exports models as TensorFlow SavedModels; start with export."""
+"""Exports models as TensorFlow SavedModels; open export first."""

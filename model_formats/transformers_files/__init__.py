@@ -1,1 +1,1 @@
-"""Reads the files that Hugging Face's transformers writes; start with config."""
+"""Reads the files that Hugging Face's transformers writes; open config first."""
