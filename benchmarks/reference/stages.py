@@ -111,10 +111,10 @@ class Stage(NamedTuple):
 
 
 def make_stages(flags):
-    """The stages of a reference run, a list of `Stage`, by the flags of `program.FLAGS`."""
+    """Returns the list of `Stage`s of a reference run, given the values of `program.FLAGS`."""
     work = make_work(flags)
-    # A phase is measured on rows as long as its own: on longer rows, with positions not yet
-    # trained, another checkpoint would be its best one.
+    # A phase is measured on rows as long as its own. Longer rows, with untrained positions, would
+    # select a different best checkpoint.
     held_out = sorted({phase.length for phase in work.size.phases})
     return [
         _text(work),
@@ -130,12 +130,12 @@ def make_stages(flags):
 
 
 def _program(name, **flags):
-    """The command of a program in the project's folder, a list."""
+    """Returns the command of a program in the project's folder, a list."""
     return ["python", f"{name}.py", *typed(flags)]
 
 
 def _module(name, **flags):
-    """The command of a program of this package, a list."""
+    """Returns the command of a program of this package, a list."""
     return ["python", "-m", f"benchmarks.reference.{name}", *typed(flags)]
 
 
@@ -166,7 +166,7 @@ def _record_file(work, kind, length):
 
 
 def _records(work, kind, length, predictions):
-    """Text of a kind, "train" or "heldout", to records."""
+    """Returns the stage that makes records of a text, "train" or "heldout"."""
     path, held_out = _record_file(work, kind, length), kind == "heldout"
     return Stage(
         f"records/{'heldout-' if held_out else ''}{length}",
@@ -182,7 +182,7 @@ def _records(work, kind, length, predictions):
 
 
 def _train(work, phase, **flags):
-    """The command of a training with rows of a phase."""
+    """Returns the command of a training with a phase's rows."""
     return _program(
         "run_pretraining", flagfile=work.size.flagfile(phase),
         input_file=_record_file(work, "train", phase.length),
@@ -192,7 +192,7 @@ def _train(work, phase, **flags):
 
 
 def _devices(flags):
-    """The flags of `DeviceFlags`, as every program with a model has them."""
+    """Returns the values of `DeviceFlags`, which every program with a model has."""
     names = ("device", "ignore_compute_capability")
     return {name: getattr(flags, name) for name in names}
 
@@ -212,7 +212,7 @@ def _trial(work, phase):
 
 
 def _training(work):
-    """The phases, each after the positions that its weights lack."""
+    """Returns the stages of all phases, with a positions stage before a phase that needs it."""
     stages = []
     for number in range(len(work.phases)):
         if work.lacks_positions(number):
@@ -222,10 +222,10 @@ def _training(work):
 
 
 def _positions(work, number):
-    """The trained positions over and over, in place of random vectors.
+    """Returns the stage that repeats the trained positions, instead of using random vectors.
 
-    Rows of 512 after rows of 128, the size mini: 30.9 % of the masked pieces of held-out text were
-    right after 200 updates with LAMB at 3e-3; from random positions 23.6 % after 2,655 at 1e-3.
+    For mini with rows of 512 after rows of 128, the accuracy on masked tokens of held-out text was
+    30.9 % after 200 updates with LAMB at 3e-3; from random positions 23.6 % after 2,655 at 1e-3.
     """
     phase, folder = work.phases[number], work.start_of(number)
     return Stage(
@@ -291,9 +291,9 @@ def _export(work):
 
 
 def _tasks(work):
-    """A stage for each seed, for each task with data, for each beginning.
+    """Returns one stage per seed, task with data and starting point.
 
-    The seeds come one after the other: whoever stops early has every task, with fewer of them.
+    Seeds are the outer loop, so a run that stops early has results for every task.
     """
     flags = work.flags
     found = find_tasks(flags.tasks_dir) if flags.tasks_dir else {}
