@@ -14,7 +14,7 @@ FOLDER = "run_scripts/flagfiles"
 
 
 class Phase(NamedTuple):
-    """A part of pre-training with one row length, which starts from the previous phase's weights."""
+    """A part of pre-training with one row length, starting from the previous phase's weights."""
 
     length: int  # tokens of a row
     share: float  # its share of the hours
