@@ -1,4 +1,4 @@
-"""Splits the generator off an ELECTRA as a masked-word model, or joins it back.
+"""Extracts an ELECTRA's generator as a masked-word model, or joins both networks again.
 
 transformers has a folder for each network, ElectraForPreTraining and ElectraForMaskedLM, with the
 same names for the encoder's weights; google-research/electra's checkpoints hold both networks.

@@ -22,10 +22,10 @@ OTHER_WEIGHTS = ("tf_model.h5", "flax_model.msgpack")
 
 
 def find_checkpoint(directory: str, is_best: bool = False) -> str:
-    """Returns the best checkpoint if an evaluation has chosen one, else the newest.
+    """Returns the best checkpoint if an evaluation has chosen one, else the newest, else an export.
 
-    Failing that, an exported checkpoint, the only checkpoint with a different name, or
-    model.safetensors or its index. `is_best`: training made the folder for its best checkpoint.
+    If there is none, returns the only one with a different name, model.safetensors or the index of
+    its shards. `is_best`: training made the folder for its best checkpoint.
     """
     if os.path.basename(os.path.abspath(directory)) == HUB_ASSETS:
         directory = os.path.join(os.path.dirname(os.path.abspath(directory)), HUB_VARIABLES)

@@ -16,8 +16,8 @@ from bert_tf.optimization import OPTIMIZERS
 from model_formats.adaptation.new_rows import NewRow, new_embeddings, new_output_bias
 from model_formats.adaptation.positions import METHODS
 
-# The weights that change, by our names, the keys of a model's table of Google's names. Not every
-# encoder has position embeddings, and only a masked-word head has an output bias.
+# The changed weights, by our names, which are the keys of a model's table of Google's names. Not
+# every encoder has position embeddings, and only a masked-word head has an output bias.
 WORDS, POSITIONS = "embeddings/word_embeddings", "embeddings/position_embeddings"
 OUTPUT_BIAS = "masked_lm/output_bias"
 

@@ -54,7 +54,7 @@ def check_file(loaded: LoadedModel, graph: Any, run: Run, precision: str) -> Non
 def sample_inputs(
     loaded: LoadedModel, batch: int, length: int, dtype: tf.DType, seed: int
 ) -> Batch:
-    """Returns random rows, [B, T], or [B, C, T] for multiple choice, by name; some are padded."""
+    """Returns random rows by name, [B, T] or, for multiple choice, [B, C, T]; some are padded."""
     rng = np.random.default_rng(seed)
     shape = (batch, length) if len(input_axes(loaded)) == 2 else (batch, OPTIONS, length)
     lengths = rng.integers(length // 2, length + 1, shape[:-1])  # [B]

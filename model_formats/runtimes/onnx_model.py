@@ -112,7 +112,7 @@ def add_weights(graph: "onnx.GraphProto", weights: "Mapping[str, keras.Variable]
 
 
 def to_float16(graph: "onnx.GraphProto") -> None:
-    """Stores the matrices of a graph in float16, with a cast before each use.
+    """Stores the matrices of a graph in float16, followed by a cast to float32.
 
     The runtime computes in float32, and casts each matrix once, when it opens the file, because
     values between layers need more than 11 bits, and processors have few float16 operators.
