@@ -22,7 +22,7 @@ from bert_tf.config import BertConfig
 ROOT = Path(__file__).parents[1]
 CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
 VOCAB_SIZES = {"bert": 30522, "albert": 30000}  # of the published English models
-DROPOUT = 0.1  # BERT's; ALBERT version 1's too
+DROPOUT = 0.1  # of BERT, and of ALBERT version 1
 
 # Quiet and offline. Several processes share a GPU, so none may reserve all of its memory.
 ENVIRONMENT = {

@@ -18,7 +18,7 @@ from create_pretraining_data.instances.pairs import LengthBalance, PairRules, ma
 from create_pretraining_data.instances.sequences import Sequences, assemble, lengths_and_borders
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 
-# As create_pretraining_data's --short_seq_prob and --masked_lm_prob.
+# The defaults of create_pretraining_data's --short_seq_prob and --masked_lm_prob.
 SHORT_SEQUENCES, MASKED = 0.1, 0.15
 
 # The number of sequences masked at a time, whose arrays fit into the processor's cache.

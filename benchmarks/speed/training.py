@@ -33,7 +33,7 @@ from benchmarks.contender import ContenderFailed
 from benchmarks.speed import contenders
 from benchmarks.speed.contender_steps.matrix_products import MATRIX
 
-PEERS = {"kerashub": "keras_hub", "transformers": "transformers"}  # with their modules
+PEERS = {"kerashub": "keras_hub", "transformers": "transformers"}  # name -> module
 SETTINGS = {
     "project": "this project, XLA {xla}",
     "kerashub": "KerasHub, fit, XLA {xla}",
