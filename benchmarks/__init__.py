@@ -1,1 +1,1 @@
-"""Programs with which the authors measure the project; open common first."""
+"""Benchmarks that the authors use to measure the project; open common first."""

@@ -1,4 +1,4 @@
-"""The frame of the benchmarks: their command lines, rounds in turns, tables, programs' results."""
+"""Provides the benchmarks' shared tools for command lines, rounds, tables and program runs."""
 
 import argparse
 import dataclasses
@@ -22,9 +22,9 @@ from bert_tf.config import BertConfig
 ROOT = Path(__file__).parents[1]
 CONFIGS = {"bert": BertConfig, "albert": AlbertConfig}
 VOCAB_SIZES = {"bert": 30522, "albert": 30000}  # of the published English models
-DROPOUT = 0.1  # BERT's; ALBERT version 1's too
+DROPOUT = 0.1  # of BERT, and of ALBERT version 1
 
-# Quiet and offline; several processes share a GPU, so none may reserve all of its memory.
+# Quiet and offline. Several processes share a GPU, so none may reserve all of its memory.
 ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "KERAS_BACKEND": "tensorflow",
@@ -38,10 +38,10 @@ def launch(main, doc, flags, rounds=None):
 
     Args:
         main: a function of the parsed arguments that returns None or an exit status. An
-            `InputError` or a lost file ends it in one line.
-        doc: the docstring of its file, which --help shows as it is written.
-        flags: name -> default value, or a type where there is none, or a `flag`.
-        rounds: the default of --rounds; None: the benchmark has none.
+            `InputError` or a file error is reported in one line.
+        doc: the docstring of its file, which --help shows verbatim.
+        flags: name -> default value, or a type if it is required, or a `flag`.
+        rounds: the default of --rounds; None for a benchmark without this flag.
     """
     arguments = parser_of(doc, flags, rounds).parse_args()
     os.environ.update(ENVIRONMENT)  # before TensorFlow is imported
@@ -55,7 +55,7 @@ def launch(main, doc, flags, rounds=None):
 
 
 def parser_of(doc, flags, rounds=None):
-    """The parser of a command line; the arguments are as for `launch`."""
+    """Returns the parser of a command line; the arguments are as for `launch`."""
     parser = argument_parser(doc)
     for name, value in flags.items():
         described = value if isinstance(value, dict) else flag(value)
@@ -70,10 +70,10 @@ def flag(default, help=None, **more):
     """Describes a flag of `launch`.
 
     Args:
-        default: the default value, whose type the flag has; a type or a function of a text makes
-            the flag required.
+        default: the default value, which determines the flag's type; a type or a function of a
+            text makes the flag required.
         help: a text for --help.
-        **more: what else `add_argument` takes.
+        **more: further arguments of `add_argument`.
     """
     if callable(default):
         return {"type": default, "required": True, "help": help, **more}
@@ -84,23 +84,23 @@ def flag(default, help=None, **more):
     return {"default": default, "help": help, **more}
 
 
-# The flags of a program that trains, after a `--`.
+# The flags after a `--`, which are passed to a training program.
 PASSED_ON = flag(None, "flags for the training, after --", nargs="*")
 
 
 def some_of(default, choices):
-    """A `flag` of several of the choices, separated by commas."""
+    """Returns a `flag` for a comma-separated list of choices."""
     return flag(list(default), type=one_of(*choices))
 
 
 def argument_parser(description):
-    """A parser whose --help shows the description as it is written."""
+    """Returns a parser whose --help shows the description verbatim."""
     formatter = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(description=description, formatter_class=formatter)
 
 
 def one_of(*choices):
-    """An argparse type: some of `choices`, separated by commas."""
+    """Returns an argparse type for a comma-separated list of `choices`."""
 
     def parse(text):
         values = text.split(",")
@@ -113,7 +113,7 @@ def one_of(*choices):
 
 
 def positive(kind):
-    """An argparse type: a number of this kind, int or float, above 0."""
+    """Returns an argparse type for a finite number above 0 of the given kind, int or float."""
 
     def parse(text):
         if not 0 < (number := kind(text)) < float("inf"):
@@ -125,21 +125,21 @@ def positive(kind):
 
 
 def whole_numbers(text):
-    """An argparse type: integers separated by commas."""
+    """Parses comma-separated integers, as an argparse type."""
     return [int(number) for number in text.split(",")]
 
 
 def take_turns(runs, rounds):
-    """Runs everything in turn, round after round: A B C A B C ...
+    """Calls functions in turn, round after round: A B C A B C ...
 
     The speed of a shared machine drifts, so only numbers of the same round should be compared.
 
     Args:
         runs: name -> a function without arguments.
-        rounds: how often each is called.
+        rounds: the number of calls of each function.
 
     Returns:
-        A dict: name -> a list of what its function returned, round by round.
+        A dict from a name to the list of the function's results, round by round.
     """
     found = {name: [] for name in runs}
     for _ in range(rounds):
@@ -149,14 +149,14 @@ def take_turns(runs, rounds):
 
 
 def seconds_of(run, *arguments):
-    """How long a call of a function takes."""
+    """Returns the seconds that a function call takes."""
     start = time.perf_counter()
     run(*arguments)
     return time.perf_counter() - start
 
 
 def peak_gib(process="self"):
-    """The peak memory of a running process so far, in GiB; 0 where the system does not say."""
+    """Returns the peak memory of a running process so far, in GiB; 0 if it is not known."""
     try:
         lines = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -166,12 +166,12 @@ def peak_gib(process="self"):
 
 
 def ratios(values, base):
-    """The ratios of two lists of numbers, round by round."""
+    """Returns the ratios of two lists of numbers, round by round."""
     return [a / b for a, b in zip(values, base, strict=True)]
 
 
 def median_and_spread(values):
-    """The median of some values, and the interquartile range divided by it."""
+    """Returns the median of some values, and the interquartile range divided by it."""
     if len(values) == 1:
         return values[0], 0.0
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -179,13 +179,13 @@ def median_and_spread(values):
 
 
 def cells(values, form=".3g"):
-    """Median and spread of some values, as two cells of a table."""
+    """Formats the median and spread of some values as two cells of a table."""
     median, spread = median_and_spread(values)
     return [f"{median:{form}}", f"{spread:.0%}"]
 
 
 def cell(values, form=".3g"):
-    """Median and spread of some values, as one cell of a table."""
+    """Formats the median and spread of some values as one cell of a table."""
     return "{} ({})".format(*cells(values, form))
 
 
@@ -201,9 +201,8 @@ def print_table(headings, rows):
 def refuse_mixed_cuda(*folders):
     """Ends the program if CUDA libraries of two releases are installed into the same paths.
 
-    TensorFlow's extra "and-cuda" installs one release of them, PyPI's torch another;
-    both then load those that were installed last. Packages are looked for in `folders`, or in all
-    of `sys.path`.
+    TensorFlow's extra "and-cuda" installs one release and PyPI's torch a different one; both then
+    load whichever was installed last. Packages are searched in `folders`, or in all of `sys.path`.
     """
     releases = {}
     for distribution in importlib.metadata.distributions(path=list(folders) or sys.path):
@@ -220,15 +219,15 @@ def refuse_mixed_cuda(*folders):
 
 
 def child_environment():
-    """For processes that the benchmarks start: quiet, and with this checkout."""
+    """Returns the environment of processes that benchmarks start: quiet, with this checkout."""
     return {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT)}
 
 
 def typed(flags):
-    """Flags as they are typed.
+    """Formats flags for a command line.
 
     Args:
-        flags: name -> value; True for a flag without one, None or False to leave it out.
+        flags: name -> value; True for a flag without a value, None or False to omit the flag.
     """
     given = {
         name: value for name, value in flags.items() if value is not None and value is not False
@@ -237,7 +236,7 @@ def typed(flags):
 
 
 def run(program, *given, environment=None, **flags):
-    """Runs one of the project's programs, which must succeed.
+    """Runs one of the project's programs; exits with an error if it fails.
 
     Args:
         program: the name of its file.
@@ -246,7 +245,7 @@ def run(program, *given, environment=None, **flags):
         **flags: as for `typed`.
 
     Returns:
-        What it printed, both streams.
+        The output of both streams.
     """
     refuse_mixed_cuda()
     command = command_of(program, *given, **flags)
@@ -260,12 +259,12 @@ def run(program, *given, environment=None, **flags):
 
 
 def command_of(program, *given, **flags):
-    """The command line of one of the project's programs; the arguments are as for `run`."""
+    """Returns the command line of a program; the arguments are as for `run`."""
     return [sys.executable, str(ROOT / program), *typed(flags), *given]
 
 
 def results_of(program, output_dir, *given, **flags):
-    """The numbers that a program writes into its folder; it is run unless they are there."""
+    """Returns the results in a program's folder, running the program if there are none."""
     from bert_tf.training.evaluation import read_results
 
     if not read_results(output_dir):
@@ -291,7 +290,7 @@ MODEL_FLAGS = {
 
 
 def read_config(model, path=None):
-    """A configuration of the file's sizes, or of the base size, with `DROPOUT`."""
+    """Returns the configuration of a file, or of the base size, with `DROPOUT`."""
     kind = CONFIGS[model]
     if path:
         config = kind.from_json_file(path)
@@ -301,14 +300,14 @@ def read_config(model, path=None):
 
 
 def with_dropout(config):
-    """A configuration with `DROPOUT`."""
+    """Returns a copy of a configuration with `DROPOUT`."""
     return dataclasses.replace(
         config, hidden_dropout_prob=DROPOUT, attention_probs_dropout_prob=DROPOUT
     )
 
 
 def random_batch(config, batch, length, predictions):
-    """A batch of full rows of random ids; a row's masked positions are distinct and ascending."""
+    """Returns full rows of random ids; a row's masked positions are distinct and ascending."""
     rng = np.random.default_rng(0)
     positions = np.argsort(rng.random((batch, length)), axis=1)[:, :predictions]
     return {

@@ -1,4 +1,4 @@
-"""A contender in a process of its own, which computes when it is its turn."""
+"""Runs a contender in a separate process, which computes only on request."""
 
 import contextlib
 import json
@@ -16,13 +16,13 @@ SERVE = "--serve"  # marks the command line of a contender's process
 class Contender:
     """A contender in a separate process.
 
-    The process builds, compiles and warms up, and then computes only when it is asked, so that
-    several contenders can be alive and take turns. It ends when its standard input is closed.
+    The process builds, compiles and warms up, and then computes only on request, so that several
+    contenders can be alive and take turns. It ends when its standard input is closed.
 
     Args:
         program: the module that it runs, which calls `serve`.
-        kind: of the contender, as the program knows it.
-        task: what the program needs to know, a dict; its "environment" is added to the process's.
+        kind: the kind of contender, defined by the program.
+        task: a dict with the program's input; its "environment" is added to the process's.
     """
 
     def __init__(self, program, kind, task):
@@ -30,7 +30,7 @@ class Contender:
         self.kind, self.task = kind, task
         self.log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - until `close`
         self.process = subprocess.Popen(
-            # -P: the present folder is not on the path.
+            # -P keeps the current folder off sys.path.
             [sys.executable, "-P", "-m", program, SERVE, kind, json.dumps(task)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -42,15 +42,15 @@ class Contender:
         self._answer()  # waits until the process is warm
 
     def ask(self, question):
-        """The answer of the process to a question; both are what JSON can hold."""
-        with contextlib.suppress(BrokenPipeError):  # it has ended, so no answer will come
+        """Returns the process's answer to a question; both must be JSON-serializable."""
+        with contextlib.suppress(BrokenPipeError):  # if it has ended, `_answer` raises
             print(json.dumps(question), file=self.process.stdin, flush=True)
         return self._answer()
 
     def run(self, steps):
-        """Computes `steps` steps; the seconds of one, which are recorded with the peak of memory.
+        """Computes `steps` steps; returns the seconds per step, and records them and the memory.
 
-        Of a process whose answer has "seconds" and "memory".
+        The process's answer must have "seconds" and "memory", the peak memory.
         """
         answer = self.ask(steps)
         self.seconds.append(answer["seconds"])
@@ -76,10 +76,10 @@ class Contender:
 
 
 class ContenderFailed(Exception):
-    """A contender's process ended by itself.
+    """Raised when a contender's process ends unexpectedly.
 
     Args:
-        message: what it printed, of which the end is shown.
+        message: its output, the end of which is shown.
         status: the exit status of its process.
     """
 
@@ -88,18 +88,18 @@ class ContenderFailed(Exception):
         # A process that was killed could not print a reason.
         lines = message.strip().splitlines() if status >= 0 else []
         self.last_line = lines[-1] if lines else f"exit status {status}"
-        # TensorFlow's error, or Linux killed the process.
+        # TensorFlow ran out of memory, or Linux killed the process.
         self.out_of_memory = "RESOURCE_EXHAUSTED" in message or status == -signal.SIGKILL
 
 
 def serve(make):
-    """Answers the questions of a `Contender` until there are no more; what its process does.
+    """Answers the questions of a `Contender` in its process until there are no more.
 
     Args:
         make: a function of the kind and the task that returns a function from questions to answers.
     """
     kind, task = sys.argv[2], json.loads(sys.argv[3])
-    # Libraries print: what they print must not come among the answers.
+    # Libraries may print to standard output, which must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     answer = make(kind, task)
@@ -109,5 +109,5 @@ def serve(make):
 
 
 def is_contender():
-    """Whether this process was started by a `Contender`."""
+    """Returns True if this process was started by a `Contender`."""
     return sys.argv[1:2] == [SERVE]

@@ -1,1 +1,1 @@
-"""Model folders, and weights in the formats of other projects; open model_folder first."""
+"""Reads and writes model folders, also in other projects' formats; open model_folder first."""

@@ -1,4 +1,4 @@
-"""Reads a model's configuration file once, whichever project wrote it."""
+"""Reads a model's configuration file, whichever project wrote it."""
 
 import dataclasses
 import functools
@@ -15,18 +15,18 @@ from model_formats.transformers_files.config import HuggingFaceModel, from_huggi
 
 @dataclasses.dataclass(frozen=True)
 class ConfigFile:
-    """A bert_config.json, an albert_config.json, or a config.json of transformers.
+    """A bert_config.json, an albert_config.json, or a config.json of transformers, read once.
 
-    What hidden_act means differs between ours and theirs, so a file is recognized by its keys.
+    The file is recognized by its keys, as hidden_act means different things in ours and theirs.
     """
 
     path: str
-    # The model type that its folder or its flag says, a key of `ENCODERS`; None: the file says it.
+    # The model type that its folder or flag implies, a key of `ENCODERS`; None to take the file's.
     expected: str | None = None
 
     @functools.cached_property
     def values(self) -> Any:
-        """What the file holds; None if it is no JSON."""
+        """The file's content, or None if it is not valid JSON."""
         try:
             return read_json(read_bytes(self.path), self.path)
         except InputError:
@@ -39,7 +39,7 @@ class ConfigFile:
 
     @functools.cached_property
     def transformers_model(self) -> HuggingFaceModel:
-        """The `HuggingFaceModel` of a file of transformers; an InputError as `from_huggingface`."""
+        """The `HuggingFaceModel` of a transformers file; raises what `from_huggingface` does."""
         return from_huggingface(self.values, self.path, self.expected)
 
     @property
@@ -50,7 +50,7 @@ class ConfigFile:
         return self.transformers_model.model_type if self.is_of_transformers else self._nearest()
 
     def _nearest(self):
-        """The encoder whose keys the file has; of several the one that its name begins with."""
+        """Returns the encoder with the fewest unknown keys; the file's name breaks ties."""
         name = os.path.basename(self.path)
         keys = set(self.values) if isinstance(self.values, dict) else set()
 
@@ -62,15 +62,15 @@ class ConfigFile:
 
     @functools.cached_property
     def config(self) -> EncoderConfig:
-        """The model's `BertConfig` or `AlbertConfig`; refuses a file of another kind of model."""
+        """The model's configuration; raises an `InputError` for a file of a different model."""
         return self.config_with()
 
     def config_with(self, vocab_size: int | None = None) -> EncoderConfig:
-        """The configuration, with `vocab_size` if the file has none; None refuses such a file."""
+        """Returns the configuration; `vocab_size` is used if the file has none, else required."""
         if not self.is_of_transformers:
             config = ENCODERS[self.model_type].config
             if not isinstance(self.values, dict):
-                return config.from_json_file(self.path)  # which says what is wrong
+                return config.from_json_file(self.path)  # raises an error that says what is wrong
             default = {} if vocab_size is None else {"vocab_size": vocab_size}
             return config.from_dict({**default, **self.values}, self.path)
         model = self.transformers_model
@@ -84,11 +84,11 @@ class ConfigFile:
 
 
 class Described:
-    """What has a `config_file`, which says the kind and the sizes of a model."""
+    """Base class of objects whose `config_file` gives a model's kind and sizes."""
 
     @property
     def config_file(self) -> ConfigFile:
-        """The file; each subclass finds it."""
+        """The configuration file; subclasses must define it."""
         raise NotImplementedError
 
     @property

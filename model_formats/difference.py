@@ -1,18 +1,18 @@
-"""A fine-tuned model as what differs from the model that it began as: matrices of low rank.
+"""Stores a fine-tuned model as low-rank differences from its base model.
 
-The folder holds, beside the records of task and training:
+Besides the records of task and training, the folder holds:
 
-    difference.json           version, the folder of the base as a path from here, the digest of
-                              the base's weights, the rank
-    difference.safetensors    of each weight by Google's name what is added to the base's:
-                              NAME/left [rows, r] and NAME/right [r, columns] of a matrix,
-                              whose product it is; NAME/whole of any other array. A weight
-                              that the base lacks, as of the task's head, is NAME/new.
+    difference.json           the version, the relative path of the base's folder, the digest of
+                              the base's weights, and the rank
+    difference.safetensors    what is added to each weight of the base, by Google's names. For a
+                              matrix this is the product of NAME/left [rows, r] and NAME/right
+                              [r, columns], for any other array NAME/whole. A weight that the
+                              base lacks, such as the task head's, is stored as NAME/new.
 
-Configuration and tokenizer are the base's. A weight that did not change is not stored. The product
-of rank r that is nearest to a matrix, in the sum of squares, is its singular value decomposition
-cut after r values (Eckart and Young, 1936); as an addition to frozen weights it is LoRA's
-(arXiv:2106.09685), found after the training and not by it.
+Configuration and tokenizer are the base's. Unchanged weights are not stored. The best rank-r
+approximation of a matrix in the sum of squares is its singular value decomposition truncated to r
+values (Eckart and Young, 1936). Like LoRA (arXiv:2106.09685), the result is a low-rank addition to
+frozen weights, but it is computed after training instead of being trained.
 
 Shapes: r rank.
 """
@@ -30,19 +30,19 @@ from model_formats.transformers_files.safetensors_files import open_tensors
 def split(
     weights: Mapping[str, np.ndarray], source: CheckpointArrays, stem: str, rank: int
 ) -> tuple[dict[str, np.ndarray], float]:
-    """What is stored of a model.
+    """Computes the arrays to store for a fine-tuned model.
 
     Args:
-        weights: the model's, by Google's names.
-        source: the base's.
-        stem: the prefix of the encoder's variables, such as "bert/"; the others are kept whole.
-        rank: of every matrix.
+        weights: the model's weights, by Google's names.
+        source: the base's weights.
+        stem: the prefix of the encoder's variables, such as "bert/"; others are stored whole.
+        rank: the rank of every matrix.
 
     Returns:
-        Arrays by the names above, and the share of the squared difference that is not among them.
+        Arrays by the names above, and the share of the squared difference that they lose.
 
     Raises:
-        InputError: a weight has another shape in the base, or is not finite.
+        InputError: a weight's shape differs from the base's, or a weight is not finite.
     """
     arrays: dict[str, np.ndarray] = {}
     lost = changed = 0.0
@@ -76,12 +76,12 @@ def split(
 
 
 def join(path: str, source: CheckpointArrays, stem: str) -> CheckpointArrays:
-    """The weights that a difference and its base make, for `load_arrays`.
+    """Adds a difference to its base's weights, for `load_arrays`.
 
     Args:
-        path: difference.safetensors.
+        path: the path of difference.safetensors.
         source: the base's weights.
-        stem: how the names of its encoder's begin.
+        stem: the prefix of the encoder's variables.
 
     Raises:
         InputError: the file is damaged, or does not fit the base.
@@ -112,7 +112,7 @@ def join(path: str, source: CheckpointArrays, stem: str) -> CheckpointArrays:
 
 
 def _check_parts(path, name, parts, stored, shapes):
-    """Refuses arrays that add up to none of the base's weights."""
+    """Raises an `InputError` if a weight's arrays do not fit the base."""
     fits = {
         ("new",): name not in shapes,
         ("whole",): stored.get(f"{name}/whole") == shapes.get(name),

@@ -1,4 +1,4 @@
-"""Exports a fine-tuned model as what it adds to the model that it began as."""
+"""Exports a fine-tuned model as low-rank differences from its base model."""
 
 import os
 
@@ -14,7 +14,7 @@ from model_formats.model_folder import ModelFolder, write_records
 from model_formats.transformers_files.safetensors_files import save_file
 from model_formats.weights import as_float16, open_weights
 
-# The rank without --rank: of four layers of 256 it makes less than a megabyte in float16.
+# The default of --rank. Four layers of 256 take less than a megabyte in float16.
 RANK = 24
 
 
@@ -25,16 +25,16 @@ def export(
     rank: int | None = None,
     precision: str = "float32",
 ) -> str:
-    """Writes what a fine-tuned model adds to its base, and prints rank and sizes.
+    """Writes the difference between a fine-tuned model and its base, and prints rank and sizes.
 
     Args:
-        directory: an existing, empty folder beside the one that it becomes.
-        base_dir: the folder of the model that the training began with.
-        rank: of every matrix; None for `RANK`. A matrix with fewer rows or columns is exact.
-        precision: "float32" or "float16", of the stored arrays.
+        directory: an existing, empty folder next to its final path.
+        base_dir: the folder of the model that the training started from.
+        rank: the rank of every matrix; None for `RANK`. Smaller matrices are stored exactly.
+        precision: the type of the stored arrays, "float32" or "float16".
 
     Raises:
-        InputError: the model is not fine-tuned, or not from the base.
+        InputError: the model is not fine-tuned, or does not fit the base.
     """
     if base_dir is None:
         raise InputError("--format=difference needs --base_dir. Received: none")
@@ -71,14 +71,14 @@ def export(
 
 
 def check_base(loaded: LoadedModel, base: ModelFolder) -> None:
-    """Refuses a model that is not fine-tuned, or whose configuration or tokenizer is another."""
+    """Raises an `InputError` unless a model is fine-tuned and fits the base's files."""
     own = loaded.folder.path
     if loaded.task == "pretraining":
         raise InputError(
             f"--format=difference needs a fine-tuned model. Received: {own}, pre-trained"
         )
     one, two = (t and t.fingerprint() for t in (loaded.tokenizer, base.tokenizer))
-    if one != two:  # the difference is read with the base's
+    if one != two:  # the difference is loaded with the base's tokenizer
         raise InputError(
             "a difference needs a base with the same tokenizer, of the same vocabulary and "
             f"options. Received: {base.path} for {own}"

@@ -1,6 +1,6 @@
-"""Reads the record of a low-rank difference in its folder.
+"""Reads the description of a low-rank difference.
 
-It needs no TensorFlow; `model_formats.difference` has the weights.
+This module does not need TensorFlow; `model_formats.difference` reads the weights.
 """
 
 import dataclasses
@@ -21,11 +21,11 @@ VERSION = 1
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """What difference.json says."""
+    """The contents of a difference.json."""
 
-    folder: str  # where it is
+    folder: str  # the folder that contains it
     base: str  # the folder of the base
-    digest: str  # of the base's weights, as `digest_of` has it
+    digest: str  # `digest_of` the base's weights
 
     @property
     def weights(self) -> str:
@@ -34,10 +34,10 @@ class Difference:
 
     @classmethod
     def of(cls, folder: str) -> Self | None:
-        """Reads the difference of a folder; None where there is none.
+        """Reads the description in a folder; returns None if there is none.
 
         Raises:
-            InputError: the file holds something else.
+            InputError: the file is malformed.
         """
         path = os.path.join(folder, DESCRIPTION_FILE)
         if not os.path.isfile(path):
@@ -59,12 +59,12 @@ class Difference:
                 f"{path} must hold base, a path from its folder, base_sha256 and rank. Received: "
                 f"{content!r:.200}"
             )
-        # The base's place is written as seen from the folder itself, not from a link to it.
+        # The base's path is relative to the folder itself, not to a link to it.
         base = os.path.normpath(os.path.join(os.path.realpath(folder), base))
         return cls(folder, base, digest)
 
     def check_base(self, checkpoint: str) -> None:
-        """Refuses a base whose weights are not those that the difference was made from."""
+        """Raises an `InputError` if the base's weights have changed since the export."""
         found = digest_of(checkpoint)
         if found != self.digest:
             raise InputError(
@@ -74,10 +74,10 @@ class Difference:
 
 
 def digest_of(checkpoint: str) -> str:
-    """The SHA-256 of a model's weights: of its file, or of the digests of all its files.
+    """Returns the SHA-256 of a model's weight file, or of the digests of several files.
 
     Args:
-        checkpoint: a checkpoint's prefix, a safetensors file or the index of shards.
+        checkpoint: a checkpoint's prefix, a safetensors file or the index of its shards.
     """
     if exists(checkpoint):
         folder, name = os.path.split(checkpoint)

@@ -1,7 +1,7 @@
-"""The generator of an ELECTRA as a model of its own, for masked words, in both directions.
+"""Extracts an ELECTRA's generator as a masked-word model, or joins both networks again.
 
-transformers has a folder for each network, ElectraForPreTraining and ElectraForMaskedLM, whose
-names are alike; google-research/electra's checkpoints hold both.
+transformers has a folder for each network, ElectraForPreTraining and ElectraForMaskedLM, with the
+same names for the encoder's weights; google-research/electra's checkpoints hold both networks.
 """
 
 import dataclasses
@@ -17,8 +17,8 @@ from electra_tf.model import Generator
 from electra_tf.replaced_tokens import ReplacedTokensModel
 from model_formats.loaded_model import LoadedModel
 
-# Google's name of a generator's weight in a model for masked words -> in a checkpoint of both
-# networks, where that is another one: they share their embeddings.
+# Google's name of a generator's weight in a masked-word model -> its name in a checkpoint of both
+# networks, if that differs. Both networks share their embeddings, so those names stay.
 BESIDE = {
     alone[ours]: both[ours]
     for alone, both in (
@@ -31,13 +31,13 @@ BESIDE = {
 
 
 def generator_alone(loaded: LoadedModel) -> LoadedModel:
-    """The generator of a model as a model: its embeddings, encoder and head; else refuses."""
+    """Returns the generator of an ELECTRA as a model; raises an `InputError` if it has none."""
     if not loaded.fills_masks or loaded.lacks_part("generator"):
         raise InputError(
             "--generator needs an ELECTRA with both networks, as run_pretraining --objective=rtd "
             f"trains it. Received: {loaded.source}"
         )
-    assert isinstance(loaded.config, ElectraConfig)  # no other has a generator
+    assert isinstance(loaded.config, ElectraConfig)  # only ELECTRA has a generator
     config = loaded.config.generator
     model = PretrainingModel(ElectraModel(config))
     both, missing = google_variables(loaded.model), []
@@ -51,9 +51,9 @@ def generator_alone(loaded: LoadedModel) -> LoadedModel:
 
 
 def beside(discriminator: CheckpointArrays, generator: CheckpointArrays) -> CheckpointArrays:
-    """Joins the arrays of two checkpoints into one that holds both networks.
+    """Joins the arrays of two checkpoints as one that holds both networks.
 
-    The embeddings are the discriminator's; the generator is any model for masked words.
+    The embeddings are the discriminator's. The generator can be any masked-word model.
     """
     table = ElectraModel.google_names["embeddings/word_embeddings"]
     if not np.array_equal(discriminator.read(table), generator.read(table)):

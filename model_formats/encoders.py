@@ -1,4 +1,4 @@
-"""The encoders: one record for each, where all that differs between them is looked up."""
+"""Defines one record per kind of encoder with everything in which the encoders differ."""
 
 import dataclasses
 import importlib
@@ -16,31 +16,31 @@ if TYPE_CHECKING:
 
 
 def load_class(path: str) -> Any:
-    """Imports the class that "module.Class" names."""
+    """Imports the class with the path "module.Class"."""
     module, _, name = path.rpartition(".")
     return getattr(importlib.import_module(module), name)
 
 
 @dataclasses.dataclass(frozen=True)
 class Encoder:
-    """What the project knows of a kind of encoder."""
+    """The properties of a kind of encoder."""
 
     name: str  # as written in flags, and as `LoadedModel.model_type`
     title: str  # as written in prose
     config: type[EncoderConfig]  # the class of its configurations
     model: str  # "module.Class", as the class's module imports Keras and this one must not
-    config_file: str  # the name of the file with its configuration, which tells a folder's kind
+    config_file: str  # the name of its configuration file, by which a folder's kind is recognized
     checkpoint: str  # the name of its checkpoint in Google's released folders
-    tokenizers: tuple[str, ...]  # the kinds of tokenizers that Google's code for it has
-    objective: str  # the sentence objective that records for it are made for, if no flag says
-    prefix: str  # how the names of its classes in transformers begin
+    tokenizers: tuple[str, ...]  # the kinds of tokenizers in Google's code for it
+    objective: str  # the default sentence objective of its records
+    prefix: str  # the prefix of its class names in transformers
     names: dict[str, str]  # its table of weights in transformers; see `transformers_files.names`
-    # The encoder whose flag defaults apply where this one has none of its own, a key of `ENCODERS`:
+    # The encoder whose flag defaults apply if this one has none of its own, a key of `ENCODERS`:
     # "bert" or "albert", for which Google's programs have defaults.
     defaults: str
-    # Whether records for it have that feature, which Google's training program for it reads.
+    # Whether its records have the feature "token_boundary", which Google's training program reads.
     token_boundary: bool = False
-    # Whether Google's code for it answers SQuAD 2.0 with a head that searches with beams.
+    # Whether Google's code for it answers SQuAD 2.0 with a beam-search head.
     beams: bool = False
     # A key of transformers' config.json -> the attribute of the tokenizer.
     special_ids: dict[str, str] = dataclasses.field(
@@ -48,18 +48,18 @@ class Encoder:
     )
     # The flag for its configuration in Google's programs, if they have one.
     config_flag: str | None = None
-    google_use: str = ""  # what an export says of Google's programs where they have no such flag
-    # What Google's code for it calls gelu, by its names here.
+    google_use: str = ""  # a note on Google's programs for the export, if they have no such flag
+    # Our names of the function that Google's code for it calls gelu.
     google_gelu: tuple[str, ...] = ("gelu", "gelu_tanh")
-    # The only hidden_act that its head for masked words has in transformers; None: any.
+    # The only hidden_act that its masked-word head supports in transformers; None for any.
     head_act: str | None = None
-    # Whether its sequence head in transformers has two layers where ours has one.
+    # Whether its sequence head in transformers has two layers instead of our one.
     two_layers: bool = False
-    # The end of the name of a class in transformers -> the keys of config.json without which that
-    # class has other layers.
+    # The suffix of a class name in transformers -> keys of config.json without which that class
+    # has different layers.
     class_keys: dict[str, Any] = dataclasses.field(default_factory=dict)
-    # Whether its class in transformers has a projection of the embeddings where they are as wide as
-    # the hidden states, too.
+    # Whether its class in transformers projects the embeddings even if they are as wide as the
+    # hidden states.
     always_projects: bool = False
 
     @property
@@ -69,15 +69,15 @@ class Encoder:
 
     @property
     def stem(self) -> str:
-        """How Google's names of its weights begin, for example "bert/"."""
+        """The common prefix of Google's names of its weights, for example "bert/"."""
         common = os.path.commonprefix([*self.model_class.google_names.values()])
         return common[: common.rindex("/") + 1]
 
     def make_model(self, config: EncoderConfig, **options: Any) -> "keras.Model":
-        """A new encoder, with further arguments of its class.
+        """Builds a new encoder; `options` are further arguments of its class.
 
-        One with other weights than its configuration counts, from which memory and speed are
-        estimated, is a TypeError.
+        Raises a TypeError if the configuration miscounts the encoder's weights, because memory
+        and speed are estimated from that count.
         """
         encoder, counted = self.model_class(config, **options), sum(config.count_parts().values())
         weights = sum(math.prod(weight.shape) for weight in encoder.trainable_variables)

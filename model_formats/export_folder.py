@@ -1,4 +1,4 @@
-"""The folder that an export writes: it appears under its name once it is complete."""
+"""Creates the output folder of an export, which gets its name only once it is complete."""
 
 import contextlib
 import hashlib
@@ -12,13 +12,13 @@ from bert_common.errors import InputError
 from bert_common.folders import make_writable, read_bytes
 from bert_common.json_text import read_json
 
-# Lists an export's files, so that a later one replaces them, and nothing that somebody else put
-# there or changed.
+# Lists an export's files, so that a later export replaces only them, and nothing that a user added
+# or changed.
 RECORD_FILE = "export.json"
 
 
 def check_output_dir(path: str) -> None:
-    """Refuses a folder that cannot be replaced, or holds what no export wrote or what changed."""
+    """Raises an `InputError` unless a folder is new, empty, or an unchanged earlier export."""
     path = os.path.realpath(path)
     requirement = "--output_dir must be in a folder that can be written"
     make_writable(os.path.dirname(path), requirement)
@@ -26,7 +26,7 @@ def check_output_dir(path: str) -> None:
         return
     if not os.path.isdir(path):
         raise InputError(f"--output_dir must be a folder. Received: {path}, a file")
-    # A shell would stay in the folder that was there before, and no mount can be renamed.
+    # A shell would stay in the replaced folder, and a mount cannot be renamed.
     is_working = os.path.samefile(path, os.curdir)
     if is_working or os.path.ismount(path):
         raise InputError(
@@ -50,11 +50,11 @@ def check_output_dir(path: str) -> None:
 
 @contextlib.contextmanager
 def export_folder(path: str, form: str, most_bytes: int | None = None) -> Iterator[str]:
-    """Makes a folder that takes its name, and the place of an earlier export, when the block ends.
+    """Yields an empty folder that is renamed to `path` at the end, replacing an earlier export.
 
-    Yields an empty folder beside it, which is removed if anything fails. `check_output_dir` accepts
-    the path; `form` is the format's name, for the record; files of more than `most_bytes` together
-    are refused.
+    The folder is next to `path`, and is removed if anything fails. `path` must have passed
+    `check_output_dir`; `form` is the format's name, for the record. Raises an `InputError` if the
+    files have more than `most_bytes` in total.
     """
     path = os.path.realpath(path)
     parent, name = os.path.split(path)
@@ -71,14 +71,14 @@ def export_folder(path: str, form: str, most_bytes: int | None = None) -> Iterat
                 f"--max_size must be at least the size of the export. Received: {most_bytes:,} "
                 f"bytes for {size:,}"
             )
-        check_output_dir(path)  # again: the export may have taken minutes
+        check_output_dir(path)  # again, as the export may have taken minutes
         _rename(partial, path)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
 def _rename(partial, path):
-    """Gives a finished folder its name; an earlier one is removed once that has succeeded."""
+    """Renames a finished folder to `path`, then removes an earlier one."""
     if not os.path.exists(path):
         os.rename(partial, path)
         return
@@ -93,7 +93,7 @@ def _rename(partial, path):
 
 
 def _list_files(folder):
-    """The paths of all files below a folder, and of links to folders, relative to it."""
+    """Returns the relative paths of all files and links to folders below a folder."""
     return {
         os.path.relpath(path, folder)
         for parent, folders, names in os.walk(folder)
@@ -103,7 +103,7 @@ def _list_files(folder):
 
 
 def _read_record(folder):
-    """The files that an export wrote, with their digests; empty for a record of something else."""
+    """Returns an export's files with their digests; empty if the record is malformed."""
     path = os.path.join(folder, RECORD_FILE)
     record = read_json(read_bytes(path), path)
     files = record.get("files") if isinstance(record, dict) else None

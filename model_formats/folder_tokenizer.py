@@ -23,12 +23,12 @@ from tokenization.loading import CONFIG_FILE, Tokenizer
 if TYPE_CHECKING:
     from model_formats.model_folder import ModelFolder
 
-# One of these is in every folder of transformers that holds a tokenizer.
+# Every transformers folder with a tokenizer has at least one of these files.
 TOKENIZER_FILES = (CONFIG_FILE, TOKENIZER_FILE, VOCABULARY_FILE, SENTENCEPIECE_FILE)
 
 
 def open_tokenizer_files(files: Mapping[str, Any]) -> Tokenizer | None:
-    """Opens what `find_tokenizer_files` found; None if it found nothing."""
+    """Opens the tokenizer that `find_tokenizer_files` found; returns None if it found nothing."""
     if folder := files.get("tokenizer_dir"):
         if os.path.exists(os.path.join(folder, CONFIG_FILE)):
             return load_tokenizer(folder)
@@ -41,14 +41,14 @@ def open_tokenizer_files(files: Mapping[str, Any]) -> Tokenizer | None:
 
 
 def find_tokenizer_files(model: "ModelFolder", do_lower_case: bool | None) -> dict[str, Any]:
-    """The values of `TokenizerFlags` for the tokenizer of a model's folder.
+    """Finds the values of `TokenizerFlags` for the tokenizer of a model's folder.
 
     Returns:
         A dict from the name of a flag to its value; empty if there is no tokenizer.
 
     Raises:
         InputError: there are several vocabularies, the folder's name contradicts --do_lower_case,
-            or the folder is one of this project's whose description of the tokenizer is gone.
+            or this project wrote the folder but its tokenizer configuration is missing.
     """
     folder = model.path
     in_folder = {"tokenizer_dir": folder, "do_lower_case": do_lower_case}
@@ -81,7 +81,7 @@ def find_tokenizer_files(model: "ModelFolder", do_lower_case: bool | None) -> di
 
 
 def _choose_case(model, do_lower_case):
-    """Whether the tokenizer lower-cases, by flag and folder name; None if neither decides."""
+    """Decides by flag and folder name whether to lower-case; returns None if neither says."""
     for path in filter(None, (model.path, model.named)):
         named = _named_case(os.path.basename(os.path.abspath(path)))
         if named is None:
@@ -97,10 +97,10 @@ def _choose_case(model, do_lower_case):
 
 
 def _named_case(name):
-    """Whether a released model lower-cases, by its name; None if that does not decide.
+    """Decides by a released model's name whether it lower-cases; returns None if unclear.
 
-    For example uncased_L-12_H-768_A-12, multi_cased_L-12_H-768_A-12, chinese_L-12_H-768_A-12: as
-    google-research/bert's validate_case_matches_checkpoint, for models of all sizes.
+    Names look like uncased_L-12_H-768_A-12, multi_cased_L-12_H-768_A-12, chinese_L-12_H-768_A-12.
+    As google-research/bert's validate_case_matches_checkpoint, but for models of all sizes.
     """
     words = re.split("[^a-z]+", name.lower())
     if "uncased" in words or "cased" in words:
@@ -109,13 +109,13 @@ def _named_case(name):
 
 
 def _has_capitals(vocab_file):
-    """Whether a vocabulary has a piece that a lower-casing tokenizer never produces."""
+    """Returns True if a vocabulary has a token that a lower-casing tokenizer never produces."""
     pieces = read_bytes(vocab_file).splitlines()
     return any(re.search(b"[A-Z]", piece) for piece in pieces if not piece.startswith(b"["))
 
 
 def check_table(config: EncoderConfig, size: int, where: str) -> None:
-    """Refuses a vocabulary of `size` pieces, from the path `where`, too large for the model."""
+    """Raises an `InputError` if the vocabulary at `where`, of `size` tokens, is too large."""
     if size > config.vocab_size:
         raise InputError(
             "vocab_size of the configuration must be at least the vocabulary's size. Received: "

@@ -14,25 +14,25 @@ from bert_tf.checkpoint_files import (
 from model_formats.encoders import ALBERT
 from model_formats.transformers_files.safetensors_files import find_safetensors, refuse_pickles
 
-# Where a module of TensorFlow Hub has its configuration and vocabulary, and its checkpoint.
+# The subfolders of a TensorFlow Hub module with its configuration and vocabulary, and checkpoint.
 HUB_ASSETS, HUB_VARIABLES = "assets", "variables"
 
-# Weights of transformers 4 that transformers itself no longer reads.
+# Weight files of transformers 4, which transformers itself no longer reads.
 OTHER_WEIGHTS = ("tf_model.h5", "flax_model.msgpack")
 
 
 def find_checkpoint(directory: str, is_best: bool = False) -> str:
-    """The best checkpoint if an evaluation has chosen one, else the newest, else an export.
+    """Returns the best checkpoint if an evaluation has chosen one, else the newest, else an export.
 
-    Else the only one with another name, else model.safetensors or the index of its shards.
-    `is_best`: a training made the folder for its best checkpoint.
+    If there is none, returns the only one with a different name, model.safetensors or the index of
+    its shards. `is_best`: training made the folder for its best checkpoint.
     """
     if os.path.basename(os.path.abspath(directory)) == HUB_ASSETS:
         directory = os.path.join(os.path.dirname(os.path.abspath(directory)), HUB_VARIABLES)
     find = best_checkpoint if is_best else latest_checkpoint
     for prefix in (
         best_checkpoint(os.path.join(directory, BEST_FOLDER)),
-        os.path.join(directory, ALBERT.checkpoint),  # its best one, released or not
+        os.path.join(directory, ALBERT.checkpoint),  # the best checkpoint, released or not
         find(directory),
         os.path.join(directory, EXPORTED_NAME),
     ):
@@ -58,7 +58,7 @@ def find_checkpoint(directory: str, is_best: bool = False) -> str:
 
 
 def check_output(output_dir: str, folder: str) -> None:
-    """Refuses to write over a model: its own, or another one."""
+    """Raises an `InputError` if the output folder holds a model, the input or a different one."""
     if os.path.isdir(output_dir) and (
         os.path.samefile(output_dir, folder)
         or latest_checkpoint(output_dir)

@@ -1,4 +1,4 @@
-"""Exports a checkpoint of TensorFlow 1 that google-research/bert's or albert's code reads."""
+"""Exports a TensorFlow 1 checkpoint for the code of google-research/bert or albert."""
 
 import dataclasses
 import os
@@ -14,12 +14,12 @@ from model_formats.loaded_model import LoadedModel
 from model_formats.model_folder import write_description
 from tokenization.loading import KINDS
 
-# The flag for the vocabulary, by the kind of the tokenizer.
+# The vocabulary flag for each kind of tokenizer.
 VOCABULARY_FLAGS = {"full": "vocab_file", "sentencepiece": "spm_model_file"}
 
 
 def check(loaded: LoadedModel) -> None:
-    """Refuses a network that Google's code cannot compute, and warns of another tokenizer."""
+    """Raises an `InputError` for networks, and warns of tokenizers, that Google's code lacks."""
     config, tokenizer = loaded.config, loaded.tokenizer
     encoder, act = ENCODERS[loaded.model_type], (config.hidden_act or "").lower()
     if "gelu" in act and act not in encoder.google_gelu:
@@ -41,12 +41,12 @@ def check(loaded: LoadedModel) -> None:
 
 
 def export(loaded: LoadedModel, directory: str) -> str:
-    """Writes the model under Google's names, as a released folder has it.
+    """Writes the model under Google's names, in the layout of a released folder.
 
-    The folder is also one that this project's programs take as --model_dir.
+    This project's programs can also read the folder as --model_dir.
 
     Raises:
-        InputError: Google's code lacks the model's activation or epsilon.
+        InputError: Google's code does not support the model's activation or epsilon.
         OSError: the checkpoint on disk differs from the weights in memory.
     """
     check(loaded)

@@ -1,4 +1,4 @@
-"""Exports a .keras file, which Keras loads where this project is installed."""
+"""Exports a .keras file, which Keras can load if this project is installed."""
 
 import errno
 import os
@@ -15,9 +15,9 @@ FILE = "model.keras"
 
 
 def export(loaded: LoadedModel, directory: str) -> str:
-    """Writes the model as one file, beside it configuration, tokenizer and task.
+    """Writes the model as one file, next to its configuration, tokenizer and task.
 
-    A pre-trained model without the head for masked words becomes its encoder alone.
+    For a pre-trained model without a masked-word head, only the encoder is written.
 
     Raises:
         OSError: the weights on disk differ from those in memory.
@@ -39,7 +39,7 @@ def export(loaded: LoadedModel, directory: str) -> str:
             reason = f"cannot write the model ({name} on disk differs from its value in memory)"
             raise OSError(errno.EIO, reason, path)
     write_description(loaded, directory)
-    # The modules that declare the file's classes to Keras.
+    # Importing these modules registers the file's classes with Keras.
     classes = {type(part).__module__ for part in (model, getattr(model, "encoder", model))}
     imports = ", ".join(["keras", *sorted(classes)])
     return f"import {imports}; keras.saving.load_model('{{folder}}/{FILE}')"

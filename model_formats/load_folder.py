@@ -24,7 +24,7 @@ from model_formats.task_records import SETTINGS_FILE, check_settings
 from model_formats.weights import open_weights
 from tokenization.loading import Tokenizer
 
-# The parts that a pre-trained model's files may lack, each with all its weights or with none.
+# The parts that a pre-trained model's files may lack as a whole.
 MAY_LACK = ("pooler", "masked_lm", "next_sentence", "discriminator", "generator")
 
 
@@ -32,8 +32,8 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
     """Loads a model with everything that its folder holds.
 
     Args:
-        tokenizer: its tokenizer, where the folder does not say which it is.
-        of_encoder: arguments of the encoder's class beside its configuration.
+        tokenizer: its tokenizer; None to take the folder's.
+        of_encoder: further arguments of the encoder's class.
 
     Raises:
         InputError: the folder's files contradict each other.
@@ -64,7 +64,7 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
     ]
     arrays = dataclasses.replace(arrays, optional=(*arrays.optional, *absent))
     report = load_arrays(model, arrays)
-    moments = tuple(f"{name}/" for name in report.loaded)  # of the model's own variables
+    moments = tuple(f"{name}/" for name in report.loaded)  # prefixes of optimizer slots
     ignored = (name for name in report.ignored if not name.startswith(moments))
     heads = [name for name in ignored if re.search(TASK_HEAD_NAMES, name)]
     if heads:
@@ -91,7 +91,7 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
 def load_folder(
     directory: str, checkpoint: str | None = None, tokenizer: Tokenizer | None = None
 ) -> LoadedModel:
-    """As `load`, for a folder's path; `checkpoint` as in `ModelFolder.open`."""
+    """Opens the folder at a path and loads its model; `checkpoint` as in `ModelFolder.open`."""
     return load(ModelFolder.open(directory, checkpoint), tokenizer)
 
 
@@ -100,14 +100,14 @@ def check_shapes(
 ) -> None:
     """Compares the sizes of a configuration with the shapes in a file, before a model is built.
 
-    A configuration that says a thousand million layers would take hours to build. `google_names` is
-    the encoder's table, in which blocks have rows in common.
+    Building a model with a bogus number of layers, such as a billion, would take hours.
+    `google_names` is the encoder's table, in which all blocks share rows.
     """
     width, own = config.embedding_size, {google: ours for ours, google in google_names.items()}
-    # By our names, with None for what is no weight of the encoder.
+    # By our names; None for weights that are not the encoder's.
     found = {google_name(name, own): name for name in arrays.shapes}
     layers = {path.split("/")[0] for path in found if path}
-    blocks = layers - {path.split("/")[0] for path in google_names}  # it has "layer_{i}" for all
+    blocks = layers - {path.split("/")[0] for path in google_names}  # blocks are "layer_{i}" there
     expected = {
         **{f"{min(blocks, default='')}/{n}": s for n, s in config.block.shapes(config).items()},
         "embeddings/word_embeddings": [config.vocab_size, width],

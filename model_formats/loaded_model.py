@@ -1,4 +1,4 @@
-"""A model in memory with everything that an export writes beside its weights."""
+"""Holds a model in memory together with everything that an export writes besides its weights."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -15,35 +15,35 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class LoadedModel:
-    """A model of any folder that this project reads."""
+    """A model from any folder that this project reads."""
 
     # A `bert_tf.PretrainingModel`, an `electra_tf.ReplacedTokensModel`, or a fine-tuned model.
     model: "EncoderModel"
-    task: str  # what it was trained for, a key of `finetuning.tasks.TASKS`, or "pretraining"
+    task: str  # its task, a key of `finetuning.tasks.TASKS`, or "pretraining"
     model_type: str  # a key of `model_formats.encoders.ENCODERS`
     config: "EncoderConfig"
     tokenizer: "Tokenizer | None"
     # The names of its classes in order, for NER its tags; empty for other tasks and for regression.
     labels: tuple[str, ...]
-    # Google's names of the weights that its folder lacks, which have random values: all of a
-    # pre-training head's, or of the pooler's.
+    # Google's names of the weights that its folder lacks, which have random values: all weights of
+    # a pre-training head or of the pooler.
     missing: tuple[str, ...]
-    settings: dict[str, Any]  # what a fine-tuned model's folder records; else empty
-    trained_positions: int | None  # how many positions were trained; None if unknown
+    settings: dict[str, Any]  # the recorded settings of a fine-tuned model; else empty
+    trained_positions: int | None  # the number of trained positions; None if unknown
     source: str  # the checkpoint that it was loaded from
-    folder: "ModelFolder"  # with its configuration and its records
+    folder: "ModelFolder"  # the folder with its configuration and records
 
     def lacks_part(self, part: str) -> bool:
-        """Whether folder or model lacks a part, such as "pooler"."""
+        """Returns True if the folder or the model lacks a part, such as "pooler"."""
         names = part_names(self.model, part)
         return not names or any(name in self.missing for name in names)
 
     def head_outputs(self) -> dict[str, Callable[[Mapping[str, Any]], Any]]:
-        """What the heads whose weights it has compute."""
+        """Returns the output functions of all heads whose weights were loaded, by output name."""
         outputs = self.model.head_outputs().items()
         return {name: o.compute for name, o in outputs if not any(map(self.lacks_part, o.parts))}
 
     @property
     def fills_masks(self) -> bool:
-        """Whether it predicts masked words: by its own head, or by an ELECTRA's generator."""
+        """Whether it predicts masked words, with its own head or an ELECTRA's generator."""
         return self.task == "pretraining" and not self.lacks_part("masked_lm")

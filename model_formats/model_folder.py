@@ -1,9 +1,9 @@
-"""What a model's folder holds: configuration, checkpoint, tokenizer, task, how it was trained.
+"""Reads and writes a model's folder: configuration, checkpoint, tokenizer, task and training.
 
-The folder is one that this project wrote, or a released model, unpacked: Google's BERT
-(bert_config.json, bert_model.ckpt, vocab.txt), its ALBERT (albert_config.json, model.ckpt-best,
-30k-clean.model), an ALBERT of TensorFlow Hub (folders "assets" and "variables"), or one that
-Hugging Face's transformers wrote (config.json, model.safetensors).
+The folder was written by this project, or is an unpacked released model: Google's BERT
+(bert_config.json, bert_model.ckpt, vocab.txt), Google's ALBERT (albert_config.json,
+model.ckpt-best, 30k-clean.model), an ALBERT of TensorFlow Hub (folders "assets" and "variables"),
+or a folder of Hugging Face's transformers (config.json, model.safetensors).
 """
 
 import dataclasses
@@ -41,28 +41,28 @@ from tokenization.loading import Tokenizer
 if TYPE_CHECKING:
     from model_formats.loaded_model import LoadedModel
 
-# The model that comes with this project, at the root of a checkout and beside the packages of an
-# installation: what `export_model.py --format=huggingface --precision=float16` wrote.
+# The model that comes with this project, at the root of a checkout or next to the packages of an
+# installation, as written by `export_model.py --format=huggingface --precision=float16`.
 REFERENCE_MODEL = os.path.join(os.path.dirname(os.path.dirname(__file__)), "reference_model")
 
-# What turns it into a model of vectors to search and compare with: what
-# `export_model.py --format=difference --precision=float16` wrote.
+# The difference that turns it into a model of vectors for search and comparison, as written by
+# `export_model.py --format=difference --precision=float16`.
 REFERENCE_VECTORS = os.path.join(os.path.dirname(REFERENCE_MODEL), "reference_vectors")
 
-# Both, by the name that a user may give from any folder.
+# Both models, by the name that users can give from any folder.
 SHIPPED_MODELS = {os.path.basename(path): path for path in (REFERENCE_MODEL, REFERENCE_VECTORS)}
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelFolder(Described):
-    """A model's folder; a file in it is read when it is first asked for, and once."""
+    """A model's folder, whose files are read once, when they are first needed."""
 
     path: str  # the folder with the configuration and the records of the training
-    named: str | None = None  # the folder that the user named, if that is the one around this one
-    chosen: str | None = None  # the checkpoint that stands for the model; None: its best, or newest
+    named: str | None = None  # the folder that the user named, if it is this one's parent
+    chosen: str | None = None  # the checkpoint to use; None for the best, else the newest
 
     def __fspath__(self) -> str:
-        """The path, so that `os.path.join` takes the folder of a loaded model."""
+        """Returns the path, so that `os.path.join` accepts the folder of a loaded model."""
         return self.path
 
     @classmethod
@@ -74,16 +74,16 @@ class ModelFolder(Described):
         what: str = "--model_dir",
         needs_config: bool = True,
     ) -> Self:
-        """Opens the folder of one model: the given one, or the only such one in it.
+        """Opens a model's folder, which is `directory` or its only subfolder with a model.
 
         Args:
             directory: where to look.
             checkpoint: one of its checkpoints; None for the best, else the newest.
-            what: how a message names the folder.
-            needs_config: whether there must be a configuration, which best/ lacks.
+            what: the folder's name in error messages.
+            needs_config: whether a configuration is required; best/ has none.
 
         Raises:
-            InputError: it is no folder, or it holds no model, or several.
+            InputError: `directory` is not a folder, or it holds no model, or several.
         """
         if (kind := kind_of_path(directory)) != "a folder":
             raise InputError(f"{what} must be a folder. Received: {directory}, {kind}")
@@ -109,7 +109,7 @@ class ModelFolder(Described):
 
     @classmethod
     def beside(cls, checkpoint: str) -> Self:
-        """The folder that describes a checkpoint; it may hold no configuration."""
+        """Returns the folder that describes a checkpoint; it may hold no configuration."""
         folder = os.path.dirname(os.path.abspath(checkpoint))
         if cls(folder).is_inside_another:
             folder = os.path.dirname(folder)
@@ -117,19 +117,19 @@ class ModelFolder(Described):
 
     @property
     def is_inside_another(self) -> bool:
-        """Whether it is the folder that a training makes for its best checkpoint in its own."""
-        # A model's own folder may be called so too; "." has another name.
+        """Whether it is the subfolder in which training keeps its best checkpoint."""
+        # A model's own folder may have this name too. abspath gives "." its real name.
         name = os.path.basename(os.path.abspath(self.path))
         return name == BEST_FOLDER and not self.config_files
 
     @functools.cached_property
     def difference(self) -> Difference | None:
-        """The `Difference` that the folder holds in the place of all weights, or None."""
+        """The `Difference` that the folder holds instead of full weights, or None."""
         return Difference.of(self.path)
 
     @functools.cached_property
     def base(self) -> "ModelFolder":
-        """The folder with configuration and tokenizer: of a difference its base, else this one.
+        """The folder with configuration and tokenizer: a difference's base, else this folder.
 
         Raises:
             InputError: a difference's base holds no model, or is a difference itself.
@@ -146,13 +146,13 @@ class ModelFolder(Described):
 
     @functools.cached_property
     def transformers_config(self) -> ConfigFile | None:
-        """The `ConfigFile` of the config.json that transformers wrote, or None."""
+        """The `ConfigFile` of transformers' config.json, or None."""
         file = ConfigFile(os.path.join(self.path, CONFIG_FILE))
         return file if os.path.isfile(file.path) and file.is_of_transformers else None
 
     @functools.cached_property
     def config_files(self) -> list[ConfigFile]:
-        """The `ConfigFile`s of the folder: one, unless it is no model's."""
+        """The `ConfigFile`s of the folder; a valid model's folder has exactly one."""
         if self.difference is not None:
             return self.base.config_files
         files = [
@@ -164,7 +164,7 @@ class ModelFolder(Described):
 
     @property
     def config_file(self) -> ConfigFile:
-        """The one `ConfigFile` of the folder."""
+        """The only `ConfigFile` of the folder; any other number is an `InputError`."""
         if len(self.config_files) != 1:
             raise InputError(
                 f"a model's folder must hold {_config_names()}. Received: "
@@ -174,19 +174,19 @@ class ModelFolder(Described):
 
     @functools.cached_property
     def checkpoint(self) -> str:
-        """The checkpoint that stands for the model: its prefix, or a safetensors file."""
+        """The prefix of the model's checkpoint, or its safetensors file."""
         if self.chosen is None and self.difference is not None:
             return self.difference.weights
         return self.chosen or find_checkpoint(self.path, self.is_inside_another)
 
     def check(self) -> tuple[EncoderConfig, str]:
-        """Raises what is wrong with configuration or checkpoint, before TensorFlow is imported."""
+        """Checks and returns configuration and checkpoint without importing TensorFlow."""
         if self.difference is not None:
             self.difference.check_base(self.base.checkpoint)
         return self.config, self.checkpoint
 
     def tokenizer_files(self, do_lower_case: bool | None = None) -> dict[str, Any]:
-        """The files of the tokenizer, and whether it lower-cases; see `find_tokenizer_files`."""
+        """Returns the tokenizer's files and lower-casing flag, as `find_tokenizer_files`."""
         return find_tokenizer_files(self.base, do_lower_case)
 
     @functools.cached_property
@@ -194,30 +194,30 @@ class ModelFolder(Described):
         """The tokenizer; None if the folder holds none.
 
         Raises:
-            InputError: as `find_tokenizer_files`, or the files are malformed.
+            InputError: see `find_tokenizer_files`; or the files are malformed.
         """
         return open_tokenizer_files(self.tokenizer_files())
 
     @property
     def is_fine_tuned(self) -> bool:
-        """Whether a fine-tuning of this project wrote the folder."""
+        """Whether this project's fine-tuning wrote the folder."""
         return os.path.exists(os.path.join(self.path, SETTINGS_FILE))
 
     @functools.cached_property
     def transformers_settings(self) -> dict[str, Any]:
-        """The task that the files of transformers describe, beside Google's too; {} of none."""
+        """The task settings in transformers' files, even next to Google's; {} if there are none."""
         file = self.transformers_config
         if file is None or self.difference is not None:
             return {}
         try:
             modules = read_sentence_modules(self.path)
-        except InputError:  # what asks for vectors says it; the encoder can be read
+        except InputError:  # raised again by code that needs vectors; the encoder is readable
             modules = None
         return settings_of(file.values, file.config, file.path, modules)
 
     @functools.cached_property
     def record(self) -> tuple[str, dict[str, Any]]:
-        """The file that records the task, and what it holds; {} of a pre-trained model."""
+        """The file that records the task, and its contents; {} for a pre-trained model."""
         path, file = os.path.join(self.path, SETTINGS_FILE), self.transformers_config
         if self.is_fine_tuned:
             return path, read_settings_file(path)
@@ -227,10 +227,10 @@ class ModelFolder(Described):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a fine-tuned model's folder records beside the task's name, a dict.
+        """The recorded settings of a fine-tuned model, without the task's name.
 
         Raises:
-            InputError: it has a head that no model here has; the encoder can be read.
+            InputError: the head is not supported here, although the encoder is readable.
         """
         (path, record), file = self.record, self.transformers_config
         if file and file.path == path:
@@ -239,7 +239,7 @@ class ModelFolder(Described):
 
     @functools.cached_property
     def task(self) -> str:
-        """What the model was trained for: "pretraining", or a key of `finetuning.tasks.TASKS`."""
+        """The model's task, "pretraining" or a key of `finetuning.tasks.TASKS`."""
         path, record = self.record
         return find_task(record, path)
 
@@ -248,14 +248,14 @@ class ModelFolder(Described):
         """The number of positions that the checkpoint was trained with; None if unknown.
 
         Raises:
-            InputError: the file holds something else.
+            InputError: the file is malformed.
         """
         folder = ModelFolder.beside(self.chosen).path if self.chosen else self.path
         return read_trained_positions(folder)
 
     @functools.cached_property
     def stages(self) -> list[Stage]:
-        """How the model was trained, the earliest stage first; see `training_record`."""
+        """The stages of the model's training, the earliest first; see `training_record`."""
         return read_stages(self.path)
 
     @staticmethod
@@ -270,10 +270,10 @@ class ModelFolder(Described):
         settings: Mapping[str, Any] | None = None,
         stages: Sequence[Stage] = (),
     ) -> None:
-        """Writes what describes a model beside its weights, so that the folder is complete.
+        """Writes everything that a complete model folder holds besides the weights.
 
-        `positions` is the number of trained ones, None if unknown; `task` and its `settings` are as
-        properties of this class have them, `stages` as `training_record` has them.
+        `positions` is the number of trained positions, None if unknown. `task`, `settings` and
+        `stages` are as in the properties of this class.
         """
         write_json(os.path.join(directory, ENCODERS[model_type].config_file), config.to_dict())
         if tokenizer is not None:
@@ -288,7 +288,7 @@ def write_records(
     settings: Mapping[str, Any],
     stages: Sequence[Stage],
 ) -> None:
-    """Writes task and training, as `ModelFolder.write`, without configuration and tokenizer."""
+    """Writes the records of task and training, with the arguments of `ModelFolder.write`."""
     write_trained_positions(directory, positions)
     if task != "pretraining":
         write_json(os.path.join(directory, SETTINGS_FILE), {TASK_KEY: task, **settings})
@@ -296,7 +296,7 @@ def write_records(
 
 
 def write_description(loaded: "LoadedModel", directory: str) -> None:
-    """Writes what describes a `LoadedModel` beside its weights."""
+    """Writes everything that the folder of a `LoadedModel` holds besides the weights."""
     ModelFolder.write(
         directory,
         loaded.model_type,
@@ -314,14 +314,14 @@ def _config_names():
 
 
 def stages_of(checkpoint: str | None) -> list[Stage]:
-    """The stages of a checkpoint; none for None."""
+    """Returns the training stages of a checkpoint; empty for None."""
     return ModelFolder.beside(checkpoint).stages if checkpoint else []
 
 
 def add_trained_positions(checkpoint: str | None, longest: int) -> int | None:
-    """The number of positions that are trained once this run ends; None if unknown for its start.
+    """Returns the number of trained positions after this run; None if unknown before it.
 
-    `checkpoint` is what the training starts from, or None for new weights.
+    `checkpoint` is the checkpoint that training starts from, or None for new weights.
     """
     if checkpoint is None:
         return longest
@@ -330,7 +330,7 @@ def add_trained_positions(checkpoint: str | None, longest: int) -> int | None:
 
 
 def warn_of_untrained_positions(checkpoint: str, longest: int, what: str) -> None:
-    """Warns if a sequence is longer than those that a checkpoint's model was trained with."""
+    """Warns if a sequence is longer than the checkpoint's training sequences."""
     known = ModelFolder.beside(checkpoint).trained_positions
     if known is not None and longest > known:
         warnings.warn(

@@ -1,11 +1,11 @@
 """Reads encoders of TensorFlow's Model Garden by Google's names.
 
-Such a checkpoint is a tf.train.Checkpoint: its names are paths through the objects that were saved.
-An encoder's path is written in two ways: by attributes (_embedding_layer, _transformer_layers/0),
-or by the numbers that Keras gave the layers of a functional model (layer_with_weights-4), which
-are first rewritten to the attributes.
+Such a checkpoint is a tf.train.Checkpoint, whose names are paths through the saved objects. An
+encoder's paths consist of attributes (_embedding_layer, _transformer_layers/0), or of the numbers
+that Keras gave the layers of a functional model (layer_with_weights-4), which are first rewritten
+to attributes.
 
-Attention's kernels are [H, N, D] there, its output's kernel is [N, D, H]; here both are [H, H].
+Attention's kernels are [H, N, D] there, and its output kernel is [N, D, H]; here both are [H, H].
 
 Sources: tensorflow/models, official/nlp/modeling/networks/bert_encoder.py, albert_encoder.py,
 layers/transformer_encoder_block.py, layers/masked_lm.py; tools/checkpoint_conversion of KerasNLP,
@@ -20,7 +20,7 @@ from bert_common.errors import InputError
 from bert_tf.checkpoint import CheckpointArrays, google_name, read_tensor
 from model_formats.transformers_files.names import OPTIONAL_PARTS
 
-# The entry that every tf.train.Checkpoint has, and no checkpoint by variable names.
+# The entry of every tf.train.Checkpoint, which checkpoints by variable names lack.
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
@@ -33,13 +33,13 @@ _EMBEDDINGS = {
     "_pooler_layer/{w}": "bert/pooler/dense/{w}",
 }
 
-# A block's layers there -> Google's, of BERT and of ALBERT.
+# A block's layers there -> Google's for BERT, and for ALBERT.
 _LAYERS = {
     "_attention_layer/_query_dense": ("attention/self/query", "attention_1/self/query"),
     "_attention_layer/_key_dense": ("attention/self/key", "attention_1/self/key"),
     "_attention_layer/_value_dense": ("attention/self/value", "attention_1/self/value"),
     "_attention_layer/_output_dense": ("attention/output/dense", "attention_1/output/dense"),
-    # Until 2020 the output was no part of the attention.
+    # Until 2020 the output layer was separate from the attention layer.
     "_attention_output_dense": ("attention/output/dense", "attention_1/output/dense"),
     "_attention_layer_norm": ("attention/output/LayerNorm", "LayerNorm"),
     "_intermediate_dense": ("intermediate/dense", "ffn_1/intermediate/dense"),
@@ -52,23 +52,23 @@ BERT_NAMES = {
     **_EMBEDDINGS,
     **{f"{_THERE}/{n}/{{w}}": f"{_BERTS}/{google}/{{w}}" for n, (google, _) in _LAYERS.items()},
 }
-# Encoders with narrow embeddings; AlbertEncoder has one block, which all layers share.
+# For encoders with narrow embeddings. AlbertEncoder has one block, which all layers share.
 ALBERT_NAMES = {
     **_EMBEDDINGS,
     "_embedding_projection/{w}": "bert/encoder/embedding_hidden_mapping_in/{w}",
     **{f"{_THERE}/{n}/{{w}}": f"{_ALBERTS}/{google}/{{w}}" for n, (_, google) in _LAYERS.items()},
 }
 
-# Beside the encoder, in the released files: what a checkpoint of BertPretrainerV2 adds.
+# The heads that a checkpoint of BertPretrainerV2 adds to the encoder in the released files.
 HEAD_NAMES = {
     "masked_lm/dense/{w}": "cls/predictions/transform/dense/{w}",
     "masked_lm/layer_norm/{w}": "cls/predictions/transform/LayerNorm/{w}",
     "masked_lm/bias": "cls/predictions/output_bias",
-    # TensorFlow writes a point in an object's name twice.
+    # TensorFlow doubles a period in an object's name.
     "next_sentence..pooler_dense/{w}": "bert/pooler/dense/{w}",
 }
 
-# What training adds.
+# Names that training adds.
 IGNORED_NAMES = (
     rf"{OBJECT_GRAPH}|(.*/)?(save_counter|global_step|optimizer)(/.*)?|.*\.OPTIMIZER_SLOT.*"
 )
@@ -78,7 +78,7 @@ _NUMBERED = re.compile(r"layer_with_weights-(\d+)(?=/)")
 
 
 def open_model_garden(reader: Any, prefix: str) -> CheckpointArrays:
-    """The arrays of an encoder of the Model Garden in a checkpoint of `open_checkpoint`."""
+    """Returns the arrays of a Model Garden encoder; `reader` is from `open_checkpoint`."""
     stored = reader.get_variable_to_shape_map()
     roots = [match[1] or "" for match in map(_ROOT.fullmatch, sorted(stored)) if match]
     if not roots:
@@ -87,7 +87,7 @@ def open_model_garden(reader: Any, prefix: str) -> CheckpointArrays:
             f"with _embedding_layer or layer_with_weights-0. Received: {prefix} without"
         )
     root = min(roots, key=len)
-    # Without the encoder's root and the ending of variables.
+    # Strip the encoder's root and the variables' suffix.
     paths = {name: name.removesuffix(VALUE).removeprefix(root) for name in stored}
     paths = _by_attributes(paths)
     narrow = any(path.startswith("_embedding_projection/") for path in paths.values())
@@ -107,10 +107,10 @@ def open_model_garden(reader: Any, prefix: str) -> CheckpointArrays:
 
 
 def _by_attributes(paths):
-    """Writes the paths of numbered layers by attributes.
+    """Rewrites the paths of numbered layers to attributes.
 
-    In a functional model the layers are numbered in their order: word, position and type
-    embeddings, their norm, perhaps a projection, the blocks, the pooler.
+    The layers of a functional model are numbered in this order: word, position and type
+    embeddings, their norm, an optional projection, the blocks, the pooler.
     """
     numbered = {name: match for name, path in paths.items() if (match := _NUMBERED.match(path))}
     blocks = sorted(
@@ -132,7 +132,7 @@ def _by_attributes(paths):
 
 
 def _matrix_shape(path, shape):
-    """The shape here of a weight of attention, whose heads have an axis of their own there."""
+    """Returns a weight's shape here, merging the heads' separate axis in attention weights."""
     if len(shape) == 3:
         if "/_output_dense/" in path or "/_attention_output_dense/" in path:
             return [shape[0] * shape[1], shape[2]]  # [N, D, H] -> [H, H]

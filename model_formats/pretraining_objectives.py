@@ -1,4 +1,4 @@
-"""The objectives of pre-training: one record for each, where all that differs is looked up."""
+"""Defines one record per pre-training objective with everything in which the objectives differ."""
 
 import dataclasses
 import re
@@ -19,27 +19,27 @@ if TYPE_CHECKING:  # they import Keras
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingObjective:
-    """What the project knows of an objective of pre-training."""
+    """The properties of a pre-training objective."""
 
-    name: str  # as --objective of run_pretraining has it
-    predicts: str  # what it predicts, as a sentence has it
+    name: str  # its value of run_pretraining's --objective
+    predicts: str  # its predictions, in words
     description: str  # for model cards, after the model's name
     model: str  # "module.Class" of its `EncoderModel`, which imports Keras and has an `objective`
     # (the model, the name of the sentence objective or None) -> the `Objective` that an evaluation
     # reports.
     measured: "Callable[[EncoderModel, str | None], Objective]"
     # (the results of an evaluation, a function that returns the share of the most frequent masked
-    # piece) -> a line about what a trivial model reaches.
+    # token) -> a line about the results of a trivial model.
     baseline: Callable[[dict[str, float], Callable[[], float]], str]
     # (configuration, sizes) -> the line before training, as `bert_tf.memory_estimate.memory_line`.
     memory_line: Callable[..., str] = memory_line
     uses_pairs: bool = True  # whether it has a sentence objective
-    encoders: tuple[str, ...] = ()  # the names of the encoders that it is for; empty for all
-    # Whether --token_dropping can be on: the `Objective` of its model has `piece_losses`, by which
-    # tokens are chosen. Flags are checked before the model can be imported.
+    encoders: tuple[str, ...] = ()  # the names of the encoders that support it; empty for all
+    # Whether --token_dropping is supported, which chooses tokens by the `piece_losses` of the
+    # model's `Objective`. Recorded here as flags are checked before the model can be imported.
     drops_tokens: bool = False
-    # A regular expression for Google's names of weights, by which its checkpoints are known; None
-    # for the objective of all others.
+    # A regular expression for Google's names of weights that identifies its checkpoints; None for
+    # the objective of all other checkpoints.
     weights: str | None = None
 
     @property
@@ -48,7 +48,7 @@ class PretrainingObjective:
         return load_class(self.model)
 
     def make_model(self, encoder: "keras.Model", pairs: str | None = None) -> "EncoderModel":
-        """The model of a new encoder; `pairs` is the name of the sentence objective or None."""
+        """Builds the model of an encoder; `pairs` is the sentence objective's name or None."""
         options: dict[str, Any] = {"sentence_objective": pairs} if self.uses_pairs else {}
         return self.model_class(encoder, **options)
 
@@ -96,7 +96,7 @@ OBJECTIVES = {objective.name: objective for objective in (MASKED_WORDS, REPLACED
 
 
 def objective_of(names: Collection[str]) -> PretrainingObjective:
-    """The objective of a checkpoint, by Google's names of its weights."""
+    """Returns the objective of a checkpoint with Google's names `names`."""
     for objective in OBJECTIVES.values():
         if objective.weights and any(re.match(objective.weights, name) for name in names):
             return objective

@@ -1,4 +1,4 @@
-"""What a fine-tuned model's folder may record of its task."""
+"""Reads and checks the task record in a fine-tuned model's folder."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,10 +8,10 @@ from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from finetuning.tasks import TASKS, Task
 
-# Where a fine-tuned model's folder records its task: its name under this key, and its settings.
+# The file in which a fine-tuned model's folder records its settings, and the key of its task name.
 SETTINGS_FILE, TASK_KEY = "finetuning.json", "task"
 
-# The tasks of version 0.1 -> a setting that folders of none of the tasks before it have.
+# The tasks of version 0.1 -> a setting that no task listed before it records.
 SIGNS = {
     "question_answering": "start_n_top",
     "multiple_choice": "max_qa_length",
@@ -23,7 +23,7 @@ _KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or 
 
 
 def read_settings_file(path: str) -> dict[str, Any]:
-    """Reads what a fine-tuned model's folder records."""
+    """Reads the task record of a fine-tuned model's folder."""
     record = read_json(read_bytes(path), path)
     if not isinstance(record, dict):
         raise InputError(f"{path} must hold an object. Received: {type(record).__name__}")
@@ -31,11 +31,11 @@ def read_settings_file(path: str) -> dict[str, Any]:
 
 
 def find_task(record: Mapping[str, Any], path: str) -> str:
-    """The task that a folder records; "pretraining" if it records nothing."""
+    """Returns the task that a folder records, "pretraining" if it records nothing."""
     if not record:
         return "pretraining"
     if TASK_KEY not in record:
-        # Version 0.1 wrote no name. The version after the next one refuses such a folder.
+        # Version 0.1 wrote no name. The version after next will reject such folders.
         for task, name in SIGNS.items():
             if name in record:
                 return task
@@ -50,7 +50,7 @@ def find_task(record: Mapping[str, Any], path: str) -> str:
 
 
 def check_settings(task: Task, settings: Mapping[str, Any], path: str) -> None:
-    """Refuses a record of values that no training writes."""
+    """Raises an `InputError` if recorded settings have values that training never writes."""
     for name, setting in task.settings.items():
         value = settings.get(name)
         if value is None:

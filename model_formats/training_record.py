@@ -1,9 +1,9 @@
 """Records how a model was trained, for the model card of an export.
 
 The file is a list of stages, the earliest first: pre-training, perhaps pre-training on more text,
-fine-tuning. A stage is an object: "program", "settings" and, of pre-training, "corpus" and, where
-it is known, "objective": the sentence objective, "nsp", "sop" or "none"; of an objective without
-one its own name, "rtd".
+fine-tuning. A stage is an object with "program", "settings" and, for pre-training, "corpus" and, if
+known, "objective". This is the sentence objective "nsp", "sop" or "none", or the name of a
+pre-training objective without one, "rtd".
 """
 
 import os
@@ -16,21 +16,21 @@ from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from model_formats.pretraining_objectives import OBJECTIVES
 
-# What training.json says of one training.
+# One entry of training.json.
 Stage = dict[str, Any]
 
 TRAINING_FILE = "training.json"
 
-# Where a model's folder records how many positions were trained: a separate file, as some tools
-# refuse configurations with unknown keys.
+# The number of trained positions has a file of its own, as some tools reject configurations with
+# unknown keys.
 POSITIONS_FILE, POSITIONS_KEY = "pretraining.json", "trained_positions"
 
-# Of the counts in a description of records, those that are of the text.
+# The counts in a description of records that describe its text.
 CORPUS_COUNTS = ("documents", "sentences", "words", "pieces", "examples")
 
 
 def read_stages(folder: str) -> list[Stage]:
-    """The stages that a folder records; empty without a record."""
+    """Reads the stages that a folder records; returns an empty list without a record."""
     path = os.path.join(folder, TRAINING_FILE)
     if not os.path.exists(path):
         return []
@@ -41,13 +41,13 @@ def read_stages(folder: str) -> list[Stage]:
 
 
 def write_stages(folder: str, stages: Sequence[Stage]) -> None:
-    """Writes the record; none where nothing is known."""
+    """Writes the record of the stages, unless it would be empty."""
     if stages:
         write_json(os.path.join(folder, TRAINING_FILE), stages)
 
 
 def read_trained_positions(folder: str) -> int | None:
-    """The number of trained positions that a folder records; None without a record."""
+    """Reads the number of trained positions of a folder; returns None without a record."""
     path = os.path.join(folder, POSITIONS_FILE)
     if not os.path.exists(path):
         return None
@@ -59,7 +59,7 @@ def read_trained_positions(folder: str) -> int | None:
 
 
 def write_trained_positions(folder: str, positions: int | None) -> None:
-    """Writes that record; removes an earlier model's where nothing is known."""
+    """Writes the number of trained positions; removes an earlier model's record if it is None."""
     path = os.path.join(folder, POSITIONS_FILE)
     if positions is not None:
         write_json(path, {POSITIONS_KEY: positions})
@@ -68,13 +68,13 @@ def write_trained_positions(folder: str, positions: int | None) -> None:
 
 
 def trained_objective(stages: Sequence[Stage]) -> str | None:
-    """The "objective" of the latest pre-training among stages; None if it is not known."""
+    """Returns the "objective" of the latest pre-training stage, or None if unknown."""
     objective = _latest_training(stages).get("objective")
     return objective if objective in ("nsp", "sop", "none", *OBJECTIVES) else None
 
 
 def trained_by(stages: Sequence[Stage]) -> str | None:
-    """The --objective of the latest pre-training among stages; None if it is not known."""
+    """Returns the --objective of the latest pre-training stage, or None if unknown."""
     settings = _latest_training(stages).get("settings")
     objective = settings.get("objective") if isinstance(settings, dict) else None
     return objective if objective in OBJECTIVES else None
@@ -86,7 +86,7 @@ def _latest_training(stages):
 
 
 def add_counts(descriptions: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """The counts of several described data sets together, without one that any of them lacks."""
+    """Sums the counts of several data sets, omitting counts that any of them lacks."""
     counts = {}
     for name in CORPUS_COUNTS:
         values: list[Any] = [description.get(name) for description in descriptions]

@@ -1,10 +1,9 @@
 """Opens the weights of any model that this project reads, whatever their format.
 
-PREFIX.index                          a checkpoint of Google or of this project, or of the
-                                      Model Garden
-model.safetensors, ...index.json      one of transformers, config.json beside it
-difference.safetensors                what a model adds to its base (`model_formats.difference`)
-a folder                              one of these inside
+PREFIX.index                          a checkpoint of Google, this project or the Model Garden
+model.safetensors, ...index.json      a model of transformers, with config.json in the same folder
+difference.safetensors                differences from a base (`model_formats.difference`)
+a folder                              a folder with any of these
 """
 
 import dataclasses
@@ -30,9 +29,9 @@ _SAFETENSORS = (".safetensors", ".safetensors.index.json")
 
 
 def find_weights(path: str) -> str:
-    """The checkpoint's prefix or the file with the weights that a path stands for.
+    """Returns the checkpoint prefix or weight file that a path stands for.
 
-    The path is a prefix, a file, or a folder of any known kind; a pickle is refused.
+    The path is a prefix, a file, or a folder of any known kind. A pickle is an `InputError`.
     """
     if exists(path):
         return path
@@ -50,7 +49,7 @@ def find_weights(path: str) -> str:
 
 
 def check_weights(path: str) -> str:
-    """As `find_weights`; refuses a damaged header too, before TensorFlow is imported."""
+    """Does the work of `find_weights`, and checks headers too, without importing TensorFlow."""
     path = find_weights(path)
     if path.endswith(_SAFETENSORS) and not exists(path):
         open_tensors(path)
@@ -61,9 +60,9 @@ def check_weights(path: str) -> str:
 
 
 def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArrays":
-    """Opens the weights that a path of `find_weights` stands for.
+    """Opens the weights at a path that `find_weights` accepts.
 
-    `folder` is the `ModelFolder` that they are in, if it has been opened.
+    `folder` is the `ModelFolder` that holds them, if it has been opened.
     """
     from bert_tf.checkpoint import google_arrays, open_checkpoint
 
@@ -93,7 +92,7 @@ def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArr
 
 
 def as_float16(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Rounds arrays to float16, which halves their file; refuses values that float16 lacks."""
+    """Rounds arrays to float16, which halves their file; overflow is an `InputError`."""
     rounded = {}
     for name, array in arrays.items():
         with np.errstate(over="ignore"):

@@ -1,8 +1,8 @@
-"""Asks a GPU that is there for minutes one question a script; open first_look first.
+"""Answers questions about a GPU that is available for minutes; open first_look first.
 
-Each runs without preparation in a checkout, is meant to end within four minutes on a large card,
-prints its table last, writes JSON with --report, and runs on a CPU too, on a tiny model, so that it
-can be tried beforehand. The most valuable question first:
+Each script runs in a checkout without preparation, should end within four minutes on a large card,
+prints its table last, and writes JSON with --report. It also runs on a CPU, on a tiny model, so
+that it can be tried beforehand. The most valuable question is first:
 
     python -m benchmarks.gpu.first_look              Does the card compute what a CPU computes?
     python -m run_scripts.tools.check_devices        Do all strategies, precisions and options?

@@ -1,10 +1,10 @@
-"""Compares the first GPU with the CPU on a few products of matrices, then on one training step.
+"""Compares the first GPU with the CPU on a few matrix products, then on one training step.
 
     python -m benchmarks.gpu.first_look --report=first_look.json
 
-A product of matrices in each precision, then one jitted step of a tiny BERT and of a tiny ALBERT
-beside the same step on the CPU in float32 without XLA. Without a GPU the CPU is compared with
-itself.
+It computes a matrix product in each precision, then one jitted step of a tiny BERT and of a tiny
+ALBERT, compared with the same step on the CPU in float32 without XLA. Without a GPU the CPU is
+compared with itself.
 """
 
 import time
@@ -13,11 +13,11 @@ from benchmarks.common import flag, launch, print_table
 from bert_common.atomic_write import write_json
 from run_scripts.tools.check_devices.tasks import precisions, tiny_rows
 
-ENCODERS = {"BERT": "plain", "ALBERT": "albert"}  # with the option of check_devices
+ENCODERS = {"BERT": "plain", "ALBERT": "albert"}  # name -> check_devices' option
 
 
 def main(arguments):
-    """Prints the two tables; exit status 1 if a step differs."""
+    """Prints the table; returns exit status 1 if any result is not "ok"."""
     start = time.perf_counter()
     import tensorflow as tf
 
@@ -44,14 +44,14 @@ def main(arguments):
 
 
 def product(device, precision):
-    """The answer of `measure_products`, or the error."""
+    """Returns the answer of `measure_products`, or its error."""
     from benchmarks.speed.devices.products import measure_products
 
     return tried(measure_products, {"device": device, "precision": precision})
 
 
 def step(device, option, precision):
-    """The answer of `check_step`, or the error."""
+    """Returns the answer of `check_step`, or its error."""
     from run_scripts.tools.check_devices.steps import check_step
 
     where = {"strategy": "one_device", "device": device, "xla": True}
@@ -60,17 +60,17 @@ def step(device, option, precision):
 
 
 def tried(function, task):
-    """What the function answers, or its error as the result, so that the next one is tried too."""
+    """Returns a function's answer, or its error as the result, so that the next one still runs."""
     from run_scripts.tools.check_devices.worker import first_line
 
     try:
         return function(task)
-    except Exception as error:  # of any kind, as the next one may work
+    except Exception as error:  # any kind, as the next function may work
         return {"result": f"failed: {first_line(error)}"}
 
 
 def row(answer):
-    """A row of the table."""
+    """Returns a row of the table."""
     speed, difference = answer.get("speed"), answer.get("difference")
     number = f"{speed / 1e12:.3g}" if speed else "" if difference is None else f"{difference:.1e}"
     return answer["what"], answer["result"], number

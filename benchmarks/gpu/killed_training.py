@@ -1,12 +1,12 @@
-"""Compares a training that was killed by SIGKILL with one that was left alone.
+"""Compares a training that was killed by SIGKILL and resumed with an undisturbed one.
 
     python -m benchmarks.gpu.killed_training --report=killed.json
     python -m benchmarks.gpu.killed_training --config=run_scripts/flagfiles/bert_base.json
 
-Makes records of the sample corpus, trains twice by run_pretraining, once killed after the first
-checkpoint then resumed, evaluates both on the device and the first on the CPU, and prints how far
-apart their weights and their losses are. On a CPU the two trainings are equal to the bit; a GPU may
-add up gradients in another order from run to run.
+Makes records of the sample corpus, and trains twice with run_pretraining, once killed after the
+first checkpoint and resumed. Evaluates both trainings on the device and the undisturbed one also on
+the CPU, and prints the differences of their weights and losses. On a CPU the two trainings are
+bit-equal; a GPU may sum gradients in a different order in each run.
 """
 
 import os
@@ -21,7 +21,7 @@ from benchmarks.common import ROOT, command_of, flag, launch, print_table, run
 from bert_common.atomic_write import write_json
 
 LENGTH, PREDICTIONS = 128, 20
-SECONDS = 0.2  # between two looks for the first checkpoint
+SECONDS = 0.2  # between two checks for the first checkpoint
 FLAGS = {
     "text": str(ROOT / "sample_corpus" / "heldout.txt"),
     "tokenizer_dir": str(ROOT / "reference_model"),
@@ -34,7 +34,7 @@ FLAGS = {
 
 
 def main(arguments):
-    """Trains, kills, resumes, evaluates; prints a table."""
+    """Trains, kills, resumes and evaluates, then prints the table; returns 1 if not resumed."""
     with tempfile.TemporaryDirectory() as folder:
         numbers = compare(arguments, Path(folder))
     print_table(("what", "value"), [(name, str(value)) for name, value in numbers.items()])
@@ -44,7 +44,7 @@ def main(arguments):
 
 
 def compare(arguments, folder):
-    """The numbers of the table."""
+    """Returns the numbers of the table."""
     records, updates = folder / "records.tfrecord", arguments.updates
     shape = {
         "tokenizer_dir": arguments.tokenizer_dir,
@@ -84,7 +84,7 @@ def compare(arguments, folder):
 
 
 def kill_after_checkpoint(arguments, folder):
-    """Kills the program once its folder holds a checkpoint; the checkpoint's step, or 0."""
+    """Kills a program once its folder holds a checkpoint; returns the checkpoint's step, or 0."""
     process = subprocess.Popen(
         arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
@@ -99,13 +99,13 @@ def kill_after_checkpoint(arguments, folder):
 
 
 def checkpoint_steps(folder):
-    """The steps of the checkpoints that a folder holds, without those that are being written."""
+    """Returns the steps of all complete checkpoints in a folder."""
     names = (re.search(r"ckpt-(\d+)\.index$", path.name) for path in folder.glob("*.index"))
     return [int(found[1]) for found in names if found]
 
 
 def distances(whole, killed):
-    """How many arrays of the last checkpoints differ, and by how much of their norm."""
+    """Returns the number of different arrays in the last checkpoints, and the relative distance."""
     import numpy as np
     import tensorflow as tf
 
@@ -128,7 +128,7 @@ def distances(whole, killed):
 
 
 def evaluate(training, folder, environment):
-    """The loss of masked words on the records."""
+    """Returns the masked-word loss on the records."""
     run(
         "run_pretraining.py", environment=environment, nodo_train=True, do_eval=True,
         output_dir=folder, **training,

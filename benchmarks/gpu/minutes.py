@@ -1,13 +1,13 @@
-"""Trains for a given number of minutes, going on from the packed state of an earlier call.
+"""Trains for a given number of minutes, starting from the packed state of an earlier call.
 
     python -m benchmarks.gpu.minutes train OUT --minutes=8 --text='parts/*.gz' \\
         -- --flagfile=run_scripts/flagfiles/electra_small_pretrain.flags
     python -m benchmarks.gpu.minutes train OUT2 --minutes=8 --state=OUT --text='parts/*.gz' -- FLAGS
     python -m benchmarks.gpu.minutes unpack OUT MODEL_DIR      the folder of run_pretraining again
 
-Makes records of the texts on the spot (once: they are kept in --work_dir), trains by
-run_pretraining with the flags after --, ends it with SIGTERM when the minutes are over, which saves
-a checkpoint, and packs that into OUT/state_N.bin of at most 15 MB each (`packed_state`).
+Makes records of the texts (only once, as --work_dir keeps them), and trains with run_pretraining
+and the flags after --. When the minutes are over, SIGTERM makes the training save a checkpoint and
+end. The checkpoint is packed into files OUT/state_N.bin of at most 15 MB each (`packed_state`).
 """
 
 import glob
@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.common import ROOT, argument_parser, positive
 from benchmarks.gpu.packed_state import pack, unpack
 
-STOP_SECONDS = 120  # which a training may take to save
+STOP_SECONDS = 120  # the time that a training may take to save
 
 
 def main():
@@ -44,13 +44,13 @@ def main():
 
 
 def split(arguments):
-    """The arguments before "--", and those after it."""
+    """Splits arguments at "--" into those before it and those after it."""
     at = arguments.index("--") if "--" in arguments else len(arguments)
     return arguments[:at], arguments[at + 1 :]
 
 
 def train(arguments, flags, folder):
-    """Makes the records, goes on from the state, trains, packs."""
+    """Makes the records, unpacks the state, trains, and packs the new state."""
     model = folder / "model"
     model.mkdir(parents=True, exist_ok=True)
     if arguments.state and not list(model.glob("*.index")):

@@ -1,7 +1,7 @@
-"""Packs a training's checkpoint into small files, four bytes a weight in all.
+"""Packs a training's checkpoint into small files, with four bytes per weight in total.
 
-A file is at most `PART_BYTES` large; together they are a zip archive of the newest checkpoint's
-arrays, each by `pack_array`, with the small files of the training's folder.
+Each file has at most `PART_BYTES`. Together they are a zip archive of the newest checkpoint's
+arrays, each packed by `pack_array`, and the small files of the training's folder.
 """
 
 import io
@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 PART_BYTES = 15_000_000
-SMALL_BYTES = 1_000_000  # of a file of the training's folder that is packed as it is
+SMALL_BYTES = 1_000_000  # smaller files of the training's folder are packed unchanged
 MEAN, SQUARE = "/adam_m", "/adam_v"
-SQUARE_DOUBLINGS = 48  # from a tensor's largest second moment down to the smallest that is kept
+SQUARE_DOUBLINGS = 48  # between the smallest kept second moment of a tensor and its largest
 
 
 def pack(model, folder):
-    """Writes the newest checkpoint and the small files of a training's folder as parts."""
+    """Writes the newest checkpoint and the small files of a training's folder as part files."""
     import tensorflow as tf
 
     newest = tf.train.latest_checkpoint(str(model))
@@ -50,7 +50,7 @@ def pack(model, folder):
 
 
 def unpack(folder, model):
-    """Writes the checkpoint and the small files that `pack` has packed; returns the exit status."""
+    """Restores the checkpoint and the small files that `pack` packed; returns the exit status."""
     from bert_tf.checkpoint import write_arrays
 
     parts = sorted(folder.glob("state_*.bin"), key=lambda path: int(path.stem.split("_")[1]))
@@ -72,10 +72,10 @@ def unpack(folder, model):
 
 
 def pack_array(name, array):
-    """A dict of smaller arrays for one of a checkpoint's.
+    """Packs an array of a checkpoint as a dict of smaller arrays.
 
-    A first moment is kept in steps of 1/127 of its row's largest, a second moment as one of 255
-    powers of two with equal distances from its tensor's largest one down, weights as float16.
+    First moments are rounded to multiples of 1/127 of their row's largest, and second moments to
+    one of 255 powers of two, evenly spaced down from their tensor's largest. Weights are float16.
     """
     if array.dtype != np.float32 or array.size < 256:
         return {"as_is": array}
@@ -93,7 +93,7 @@ def pack_array(name, array):
 
 
 def unpack_array(name, packed):
-    """The array that `pack_array` has packed under this name."""
+    """Restores the array of this name that `pack_array` packed."""
     if "as_is" in packed:
         return packed["as_is"]
     if name.endswith(MEAN):

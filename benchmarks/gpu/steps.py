@@ -1,12 +1,12 @@
-"""Times training steps on a GPU, taking turns with torch's steps or with variants of their own.
+"""Times training steps on a GPU in turn with torch's steps or with variants of themselves.
 
     python -m benchmarks.gpu.steps --models=bert-base,bert-large,albert-base --lengths=128,512
     python -m benchmarks.gpu.steps --models=bert-large --lengths=512 --vary
 
 All contenders of a table row stay alive and take turns, so the card's clock is the same for all.
-A batch that does not fit is halved. Utilisation is the operations of the model's products a second
-over one large product's in the same rounds; memory stands beside its estimate. --vary
-compares the step with itself under other attention, without dropout, with other flags of XLA.
+A batch that does not fit is halved. Utilisation is the rate of the model's product operations
+divided by the rate of one large product in the same rounds. Memory is shown with its estimate.
+--vary compares the step with itself with other attention, without dropout, or with XLA flags.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ from create_pretraining_data.instances.packing import row_predictions
 
 MASKED_SHARE = 0.15
 MATRIX = 8192  # large enough for a product to reach a card's full speed
-TOKENS = 2**15  # of the first batch that is tried: 256 rows of 128
+TOKENS = 2**15  # of the first batch to try, for example 256 rows of 128
 HEADINGS = [
     "model", "rows of", "precision", "contender", "rows", "ms/step", "spread", "rows/s",
     "utilisation", "GiB (estimate)", "its time / plain",
@@ -47,8 +47,8 @@ class Variant:
     """A way to run the step."""
 
     contender: str = "project"  # a key of `contenders.KINDS`
-    task: dict = dataclasses.field(default_factory=dict)  # of a task, where others than usual
-    config: dict = dataclasses.field(default_factory=dict)  # of the configuration, likewise
+    task: dict = dataclasses.field(default_factory=dict)  # values to change in the task
+    config: dict = dataclasses.field(default_factory=dict)  # values to change in the configuration
     xla_flags: str = ""
 
 
@@ -87,7 +87,7 @@ FLAGS = {
 
 
 def main(arguments):
-    """Prints the table row by row; --report also keeps it as JSON."""
+    """Prints the table row by row; --report also writes it as JSON."""
     numbers = []
 
     def rows():
@@ -110,14 +110,14 @@ def measure(arguments):
             for precision in arguments.precisions:
                 for name, variant in chosen.items():
                     if name in PLAIN and len(chosen) > 1:
-                        continue  # it takes turns with each of the others
+                        continue  # the plain step takes turns with each of the others
                     if time.monotonic() > end:
                         return print("note: the time is up", file=sys.stderr)
                     yield from in_turns(arguments, model, length, precision, {name: variant})
 
 
 def in_turns(arguments, model, length, precision, others):
-    """The answers of the plain step and of the others, which take turns with it."""
+    """Yields the answers of the plain step and of the others, which take turns with it."""
     config, task = describe(arguments, model, length, precision)
     described = {
         "model": model,
@@ -152,7 +152,7 @@ def in_turns(arguments, model, length, precision, others):
 
 
 def describe(arguments, model, length, precision):
-    """The configuration of a model, and the task of its plain step."""
+    """Returns the configuration of a model, and the task of its plain step."""
     kind, size = model.split("-")
     config = CONFIGS[kind].from_preset(size, vocab_size=VOCAB_SIZES[kind])
     config = with_dropout(config)
@@ -165,9 +165,9 @@ def describe(arguments, model, length, precision):
 
 
 def start(task, variant):
-    """A warm contender, with half the rows as often as they do not fit."""
+    """Starts a warm contender, halving the rows until they fit."""
     task = {**task, **variant.task, "config": {**task["config"], **variant.config}}
-    if variant.xla_flags:  # after those that are set already
+    if variant.xla_flags:  # after flags that are already set
         flags = f"{os.environ.get('XLA_FLAGS', '')} {variant.xla_flags}".strip()
         task["environment"] = {"XLA_FLAGS": flags}
     while True:
@@ -180,7 +180,7 @@ def start(task, variant):
 
 
 def per_row(contender, plain):
-    """The seconds of a row over the plain step's, round by round."""
+    """Returns the seconds per row divided by the plain step's, round by round."""
     rows, plain_rows = contender.task["batch"], plain.task["batch"]
     return [
         (a / rows) / (b / plain_rows) for a, b in zip(contender.seconds, plain.seconds, strict=True)
@@ -188,7 +188,7 @@ def per_row(contender, plain):
 
 
 def row(answer):
-    """A row of the table."""
+    """Returns a row of the table."""
     head = [answer["model"], str(answer["length"]), answer["precision"], answer["contender"]]
     if "error" in answer:
         return [*head, answer["error"][:80], *[""] * (len(HEADINGS) - len(head) - 1)]

@@ -1,1 +1,1 @@
-"""The training step as XLA programs that run under JAX alone; open __main__ first."""
+"""Exports the training step as XLA programs and runs them with JAX; open __main__ first."""

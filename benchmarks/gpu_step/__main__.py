@@ -1,18 +1,18 @@
-"""Runs exported training steps where JAX is, without TensorFlow.
+"""Runs exported training steps with JAX, without TensorFlow.
 
-On a machine with this project installed, no GPU needed:
+On a machine with this project installed, without a GPU:
 
     python -m benchmarks.gpu_step export DIR                     programs for a table of sizes
     python -m benchmarks.gpu_step prepare DIR -- FLAGS           a training, by the flags of
                                                                  run_pretraining
     python -m benchmarks.gpu_step finish DIR -- FLAGS            its checkpoint in --output_dir
 
-On a machine with JAX and NumPy, where a checkout of this project and DIR are all that is needed:
+On a machine with JAX and NumPy, which needs only a checkout of this project and DIR:
 
     python -m benchmarks.gpu_step sizes DIR                             memory as XLA plans it
     python -m benchmarks.gpu_step train DIR --text=FILE --lessons=FILE  resumes if it was killed
 
-`sizes --target=h100` compiles for an H100 without one: it needs `pip install "jax[cuda12]"`.
+`sizes --target=h100` compiles for an H100 without one. It needs `pip install "jax[cuda12]"`.
 """
 
 import argparse
@@ -26,7 +26,7 @@ MODELS = ("bert_base", "bert_large", "albert_base", "albert_xlarge")
 
 
 def main():
-    """Parses the command line and does what the command says."""
+    """Parses the command line and runs the command."""
     own, others = _split(sys.argv[1:])
     parser = _parser()
     arguments = parser.parse_args(own)
@@ -49,7 +49,7 @@ def main():
         except (InputError, OSError) as error:
             sys.exit(f"error: {error}")
     if arguments.target == "h100":
-        # Before JAX is imported: there is no card to try kernels on, or to compute with.
+        # Set before JAX is imported, as there is no GPU for autotuning or computing.
         os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0")
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
     from benchmarks.gpu_step.sizes import print_sizes
@@ -58,7 +58,7 @@ def main():
 
 
 def _split(arguments):
-    """The arguments before "--", and those after it."""
+    """Splits arguments at "--" into those before it and those after it."""
     if "--" not in arguments:
         return arguments, []
     at = arguments.index("--")

@@ -1,11 +1,11 @@
-"""Exports a training step as two StableHLO programs that need no TensorFlow.
+"""Exports a training step as two StableHLO programs that do not need TensorFlow.
 
-`gradients` is `TrainingStep.forward_backward`, `update` is `Update.new_state`: pure functions,
-made for the GPU platform of XLA on a machine that needs no GPU. A program's folder holds both,
-compressed, and program.json: names, shapes and types of their arguments and outputs in order, the
-model's configuration, and what a step costs. The names of arguments and outputs are paths such as
-"weights/bert/pooler/dense/kernel", Google's names of the weights; an output takes the place of the
-argument of the same name in the next step.
+`gradients` is `TrainingStep.forward_backward`, and `update` is `Update.new_state`. They are pure
+functions, compiled for XLA's GPU platform on a machine that may have no GPU. A program's folder
+holds both, compressed, and program.json with the names, shapes and types of their arguments and
+outputs in order, the model's configuration, and the cost of a step. The names of arguments and
+outputs are paths such as "weights/bert/pooler/dense/kernel", with Google's names of the weights; an
+output replaces the argument of the same name in the next step.
 """
 
 import dataclasses
@@ -31,11 +31,11 @@ def export_step(folder, state, config, batch, details):
     """Writes the programs of a training step.
 
     Args:
-        folder: where to; its name is the program's.
+        folder: the output folder; its name is the program's name.
         state: a `TrainingState` without a loss scale.
         config: a `StepConfig` without length buckets.
-        batch: name -> array or `tf.TensorSpec`: the features of one batch.
-        details: a dict for program.json: "model", "precision" and whatever else names the step.
+        batch: the features of one batch, name -> array or `tf.TensorSpec`.
+        details: a dict for program.json with "model", "precision" and other details of the step.
     """
     strategy = tf.distribute.get_strategy()
     compilation = Compilation(whole=True, auto_clustering=False, update=True)
@@ -81,7 +81,7 @@ def export_step(folder, state, config, batch, details):
 
 
 def _programs(step, batch):
-    """The texts and the signatures of both programs: two dicts by their names."""
+    """Returns the texts and the signatures of both programs, two dicts by program name."""
     names = {variable.path: name for name, variable in google_variables(step.model).items()}
     names = [names[variable.path] for variable in step.weights]
     weights = [tf.TensorSpec(v.shape, v.dtype) for v in step.weights]
@@ -115,7 +115,7 @@ def _programs(step, batch):
 
 
 def _export_update(step, used, names, sums, denominators):
-    """The text and the signature of the update of the weights `used`."""
+    """Returns the text and the signature of the update of the weights `used`."""
     suffixes = [slot.suffix for slot in step.optimizer.slots.values()]
     specs = [tf.TensorSpec(step.weights[i].shape, step.dtype) for i in used]
     names = [names[i] for i in used]
@@ -155,16 +155,16 @@ def _export_update(step, used, names, sums, denominators):
 
 
 def _export(function, arguments, labels, output_labels):
-    """The text of a compiled function, and its signature for program.json.
+    """Returns the text of a compiled function, and its signature for program.json.
 
     Args:
         function: a `tf.function`.
-        arguments: their `tf.TensorSpec`s, a nested structure.
-        labels: their names, in the same structure.
+        arguments: the `tf.TensorSpec`s of its arguments, a nested structure.
+        labels: the names of its arguments, in the same structure.
         output_labels: the names of its outputs, in their structure; None for an output of None.
     """
 
-    def flat(*values):  # only tensors as arguments, as `experimental_get_compiler_ir` asks for
+    def flat(*values):  # `experimental_get_compiler_ir` accepts only tensors as arguments
         return function.python_function(*tf.nest.pack_sequence_as(arguments, values))
 
     flat, specs = graph(flat, jit_compile=True), tf.nest.flatten(arguments)

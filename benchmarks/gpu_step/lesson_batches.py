@@ -1,4 +1,4 @@
-"""Draws the batches of lessons in processes beside the training."""
+"""Draws the batches of lessons in processes that run in parallel with the training."""
 
 import concurrent.futures
 import itertools
@@ -15,26 +15,26 @@ from benchmarks.sentence_order.lessons import Lesson, read_lessons
 from benchmarks.sentence_order.text_file import read_text
 from bert_common.errors import InputError
 
-# Updates whose rows are drawn and packed together: few rows are left over, and the first block does
-# not take long.
+# The updates whose rows are drawn and packed together, so that few rows are left over and the first
+# block does not take long.
 BLOCK = 8
 
-# Batches for measuring: whether a segment begins where a document does, and how many. With 256 rows
-# in a batch, the standard error of the accuracy on the others is one percent.
+# The held-out batches: whether a segment begins where a document does, and their number. With 256
+# rows in a batch, the standard error of the accuracy on "others" is one percent.
 HELD_OUT = {"beginnings": (True, 4), "others": (False, 10)}
 
-# A pre-training on the order of sentences that packs its rows has these.
+# The inputs of a pre-training on sentence order with packed rows.
 NEEDED = ("batch/sequence_starts", "batch/next_sentence_labels", "batch/next_sentence_weights")
 
-# What `read_text` raises where a file is damaged or no `TextFile`.
+# The exceptions of `read_text` if a file is damaged or not a `TextFile`.
 UNREADABLE = (lzma.LZMAError, zipfile.BadZipFile, ValueError, KeyError, EOFError, TypeError)
 
-# Set before the processes are forked: they share the text's memory.
+# Set before the processes are forked, so that they share the text's memory.
 _rows = None
 
 
 class Block(NamedTuple):
-    """The updates from `first` to before `end`, of one lesson."""
+    """The updates from `first` until before `end`, all from one lesson."""
 
     first: int
     end: int
@@ -42,17 +42,17 @@ class Block(NamedTuple):
 
 
 class LessonBatches:
-    """The batches of a training by lessons, in their order.
+    """The batches of a training by lessons, in order.
 
-    To be made before JAX is first asked for a device: the processes are forks of this one.
+    Create it before JAX is first asked for a device, as its processes are forks of this one.
 
     Args:
-        text_path: the file of `lesson_text.py`.
-        lessons_path: the lessons, see `lessons.py`.
+        text_path: the file that `lesson_text.py` wrote.
+        lessons_path: the file of the lessons, see `lessons.py`.
         description: the content of program.json.
         seed: determines the rows.
-        step: updates made before.
-        processes: how many draw rows.
+        step: the number of earlier updates.
+        processes: the number of processes that draw rows.
     """
 
     def __init__(self, text_path, lessons_path, description, seed, step, processes):
@@ -99,15 +99,15 @@ class LessonBatches:
             for number, block in enumerate(_blocks(lessons))
             if block.end > step
         )
-        # Twice as many as processes: while one block is trained on, others are drawn.
+        # Twice as many blocks as processes, so that blocks are drawn while others are trained on.
         first = itertools.islice(self._tasks, 2 * processes)
         self._drawn = [self._pool.submit(_draw, task) for task in first]
         self._block, self._batches = Block(0, 0, None), []
 
     def of_step(self, step):
-        """The features of the batch that follows `step` updates, fewer than `count`.
+        """Returns the features of the batch after `step` updates; `step` must be below `count`.
 
-        Steps must rise from call to call.
+        Steps must increase from call to call.
 
         Raises:
             InputError: a process that draws rows was killed.
@@ -126,7 +126,7 @@ class LessonBatches:
         return self._batches[step - self._block.first]
 
     def factor(self):
-        """What the learning rate is multiplied by, for the batch that `of_step` returned last."""
+        """Returns the learning rate's factor for the batch that `of_step` returned last."""
         return self._block.lesson.rate
 
     def close(self):
@@ -135,7 +135,7 @@ class LessonBatches:
 
 
 def _blocks(lessons):
-    """Divides the updates of a list of `Lesson` into a list of `Block`."""
+    """Splits the updates of a list of `Lesson` into a list of `Block`."""
     blocks, end = [], 0
     for lesson in lessons:
         first, end = end, end + lesson.updates
@@ -150,9 +150,9 @@ def _draw(task):
 
 
 def _split(features, rows):
-    """Divides features into batches, under the program's names, in few bytes.
+    """Splits features into batches of uint16 with the program's names.
 
-    Ids and places are below 2^16.
+    Ids and positions are below 2^16.
     """
     narrow = {f"batch/{name}": values.astype(np.uint16) for name, values in features.items()}
     return [

@@ -1,4 +1,4 @@
-"""The commands that need TensorFlow: export published sizes, prepare a training, finish it."""
+"""Implements the commands that need TensorFlow: `export`, `prepare` and `finish`."""
 
 import functools
 import itertools
@@ -15,8 +15,8 @@ from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.pretrain import build, load_records, model_files_writer
 from run_scripts.pretraining_job import make_job
 
-OPTIMIZERS = {"bert": "adamw", "albert": "lamb"}  # what the published models were trained with
-PREDICTIONS = {128: 20, 512: 76}  # masked positions of a row, as google-research/bert's commands
+OPTIMIZERS = {"bert": "adamw", "albert": "lamb"}  # the optimizers of the published models
+PREDICTIONS = {128: 20, 512: 76}  # masked positions of a row, as in google-research/bert's commands
 
 
 def export(arguments, others):
@@ -92,7 +92,7 @@ def finish(arguments, others):
 
 
 def _in_session(command, arguments, given):
-    """Calls a command with the job, its session, records and restored state."""
+    """Calls a command with its arguments, the job, its session and its records."""
     job = make_job(given)
     flags = job.flags
     if flags.precision == "float16" or flags.bucket_boundaries not in (None, "", "none"):
@@ -136,7 +136,7 @@ def _prepare(arguments, job, session, records):
 
 
 def _small(arrays):
-    """The same numbers in fewer bytes: no slots of zeros, which is what they begin with."""
+    """Returns the arrays in fewer bytes, without slots that still have their initial zeros."""
     kept = {
         name: values
         for name, values in arrays.items()
@@ -146,19 +146,19 @@ def _small(arrays):
 
 
 def _half(values):
-    """The same numbers in float16 if it holds them; others as they are."""
+    """Returns an array in float16 if that is exact, else unchanged."""
     with np.errstate(over="ignore"):
         half = values.astype(np.float16)
     return half if values.dtype == np.float32 and np.array_equal(half, values) else values
 
 
 def job_schedule(state):
-    """The learning rates of a `TrainingState`'s optimizer, as `state.learning_rate` reads them."""
+    """Returns the learning-rate schedule of a `TrainingState`, for `state.learning_rate`."""
     return state.optimizer._learning_rate.get_config()
 
 
 def _variables(state):
-    """The variables of a `TrainingState` by their names in a state."""
+    """Returns the variables of a `TrainingState` by their names in a state file."""
     from bert_tf.checkpoint import google_variables
 
     suffixes = [slot.suffix for slot in state.optimizer.slots.values()]
@@ -176,7 +176,7 @@ def _finish(arguments, job, session, records):
 
     state = build(job, session)
     config = session.training_config(job.flags, bucket_boundaries=())
-    records.in_order(state, config)  # sets the order that the next updates go on in
+    records.in_order(state, config)  # sets the order of the records for the next updates
     arrays = read_state(os.path.join(arguments.folder, STATE_FILE))
     step = int(arrays["iterations"])
     if step < state.step:

@@ -1,9 +1,9 @@
-"""Makes the StableHLO text that TensorFlow exports small.
+"""Shortens the StableHLO text that TensorFlow exports.
 
-Two things make it large. Every line names the operation that it comes from. And TensorFlow computes
-a dropout's counter, an arithmetic progression modulo 2^32 that the hash mixes, while it makes the
-program: an array of up to 10 MB for each mask. Here such an array becomes the operations that
-compute it, after a check that they give the same numbers.
+The text is large for two reasons. Every line names the operation that it comes from. And TensorFlow
+precomputes each dropout's counter, an arithmetic progression modulo 2^32 that the hash mixes, as an
+array of up to 10 MB for each mask. Such an array is replaced by the operations that compute it,
+after a check that they give the same numbers.
 """
 
 import math
@@ -20,7 +20,7 @@ _ARRAY = re.compile(
 
 
 def shorten(text):
-    """The same program without locations, and without arrays that are arithmetic progressions.
+    """Removes locations, and replaces arrays that are arithmetic progressions.
 
     Args:
         text: a module of StableHLO, as text.
@@ -40,7 +40,7 @@ def _without_array(line):
     if not np.array_equal(values, expected):
         return line
     name, flat = f"%array_{match['name'][1:]}", f"tensor<{len(values)}x{match['type']}32>"
-    # An ui32 is written without a sign, an i32 with one.
+    # A ui32 is written without a sign, an i32 with one.
     kind = np.uint32 if match["type"] == "ui" else np.int32
     start, stride = (int(number.astype(kind)) for number in (start, stride))
     return "\n".join(

@@ -1,7 +1,7 @@
-"""Runs exported programs with nothing but JAX.
+"""Runs exported programs with JAX alone.
 
-JAX has no public function that takes StableHLO text, and the private one (since jaxlib 0.7) takes
-other arguments from release to release: each kind is tried in turn, the newest first.
+JAX has no public function that accepts StableHLO text, and the arguments of the private one (since
+jaxlib 0.7) change between releases, so each variant is tried in turn, the newest first.
 """
 
 import json
@@ -11,12 +11,12 @@ import os
 import jax
 import numpy as np
 
-# The count of updates is an int64, which JAX would otherwise cut to an int32.
+# The count of updates is an int64, which JAX would otherwise truncate to an int32.
 jax.config.update("jax_enable_x64", True)
 
 
 def read_description(folder):
-    """The content of a program's program.json."""
+    """Reads a program's program.json."""
     path = os.path.join(folder, "program.json")
     if not os.path.exists(path):
         raise SystemExit(f"error: a program's folder must hold program.json. Received: {folder}")
@@ -25,7 +25,7 @@ def read_description(folder):
 
 
 def read_text(folder, name):
-    """The StableHLO text of one of a folder's programs."""
+    """Reads the StableHLO text of one of a folder's programs."""
     with lzma.open(os.path.join(folder, f"{name}.mlir.xz"), "rt", encoding="utf-8") as file:
         return file.read()
 
@@ -47,7 +47,7 @@ class Program:
         self.executable = compile_text(read_text(folder, name), device)
 
     def __call__(self, values):
-        """Runs the program, and does not wait for its end.
+        """Runs the program without waiting for its end.
 
         Args:
             values: name -> array on the device; other names are ignored.
@@ -56,7 +56,7 @@ class Program:
         return dict(zip(self.outputs, self.executable.execute(buffers), strict=True))
 
     def put(self, arrays):
-        """NumPy arrays by name -> arrays on the device, in the types that the program declares."""
+        """Copies NumPy arrays by name to the device, in the types that the program declares."""
         types = {row["name"]: row["dtype"] for row in self.arguments}
         return {
             name: jax.device_put(np.asarray(value, types[name]), self.device)
@@ -66,25 +66,25 @@ class Program:
 
 
 def compile_text(text, device):
-    """StableHLO text -> an executable on one device."""
+    """Compiles StableHLO text to an executable for one device."""
     compile, options = device.client.compile_and_load, _compile_options()
     devices = _device_list(device)
     for arguments in ((text, devices), (text, [device])):
         try:
             return compile(*arguments, options)
-        except TypeError:  # another release of jaxlib, not a program that does not compile
+        except TypeError:  # means a different release of jaxlib, not a compilation error
             continue
     return compile(_module(text), devices, options)
 
 
 def compile_without_device(text, target):
-    """StableHLO text -> an executable for a GPU that this machine need not have.
+    """Compiles StableHLO text to an executable for a GPU that this machine need not have.
 
     Args:
         text: the program.
-        target: a `GpuTargetConfigProto` as text, see `cards.target_config`.
+        target: a `GpuTargetConfigProto` as text, such as `sizes.H100`.
     """
-    # The plugin looks for a driver otherwise.
+    # Otherwise the plugin looks for a driver.
     os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")
     from jax.experimental import topologies
 
@@ -94,7 +94,7 @@ def compile_without_device(text, target):
 
 
 def compiled_memory(executable):
-    """What XLA plans for: a dict with the bytes of "arguments", "outputs", "temporary"."""
+    """Returns XLA's memory plan, a dict of bytes for "arguments", "outputs" and "temporary"."""
     stats = executable.get_compiled_memory_stats()
     return {
         "arguments": stats.argument_size_in_bytes,
@@ -104,10 +104,10 @@ def compiled_memory(executable):
 
 
 def counted_flops(text):
-    """The operations that XLA's cost analysis counts in a program before it optimizes any.
+    """Returns the operations that XLA's cost analysis counts in a program before optimization.
 
-    Dense layers and everything else, recomputed blocks as often as they are computed; a loop's
-    body counts once.
+    All operations count, not only dense layers. Recomputed blocks count as often as they are
+    computed; a loop's body counts once.
     """
     from jax._src.lib import _jax
 
@@ -117,7 +117,7 @@ def counted_flops(text):
 
 
 def peak_memory(device):
-    """The most bytes that arrays took on a device so far; None where JAX does not count them."""
+    """Returns the peak bytes of arrays on a device so far; None if JAX does not count them."""
     return (device.memory_stats() or {}).get("peak_bytes_in_use")
 
 

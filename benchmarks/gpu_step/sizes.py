@@ -1,4 +1,4 @@
-"""Prints what a training step costs, as far as that is known without running it."""
+"""Prints the cost of a training step, as far as it is known without running the step."""
 
 import os
 
@@ -19,8 +19,8 @@ HEADINGS = [
     "estimate GiB",
 ]  # fmt: skip
 
-# One H100 for programs that are compiled without it, XLA's `GpuTargetConfigProto` as text: numbers
-# of the CUDA programming guide for compute capability 9.0 and of NVIDIA's H100 whitepaper.
+# An H100 for compiling without one, XLA's `GpuTargetConfigProto` as text. The numbers are from the
+# CUDA programming guide for compute capability 9.0 and from NVIDIA's H100 whitepaper.
 H100 = """
 gpu_device_info {
   threads_per_block_limit: 1024
@@ -59,12 +59,12 @@ device_description_str: "NVIDIA H100 80GB HBM3"
 
 
 def print_sizes(folder, target):
-    """Prints what every program in a folder costs.
+    """Prints the cost of every program in a folder.
 
     Args:
-        folder: of programs, or of one program.
-        target: "h100", to compile for a card that this machine need not have, by JAX's plugin for
-            CUDA; "here" for JAX's first device.
+        folder: a folder of programs, or of one program.
+        target: "h100" to compile with JAX's CUDA plugin for a card that this machine need not
+            have; "here" for JAX's first device.
     """
     print_row(HEADINGS)
     print_row(["---"] * len(HEADINGS))
@@ -72,7 +72,7 @@ def print_sizes(folder, target):
         description = read_description(path)
         texts = {name: read_text(path, name) for name in ("gradients", "update")}
         planned = {name: planned_bytes(text, target) for name, text in texts.items()}
-        # During the gradients the optimizer's slots are there too. The update takes all there is.
+        # The slots are in memory during the gradients too; the update takes all as arguments.
         slots = FLOAT32_BYTES * len(description["slots"]) * description["weights"]
         sizes = planned["gradients"] + slots, planned["update"], description["estimated_bytes"]
         print_row([
@@ -84,7 +84,7 @@ def print_sizes(folder, target):
 
 
 def planned_bytes(text, target):
-    """The memory that XLA plans for a program."""
+    """Returns the bytes of memory that XLA plans for a program."""
     if target == "here":
         executable = compile_text(text, jax.devices()[0])
     else:
@@ -98,7 +98,7 @@ def print_row(row):
 
 
 def program_folders(folder):
-    """The folders of programs in a folder, or that folder itself."""
+    """Returns the folders of programs in a folder, or the folder itself if it is a program's."""
     if os.path.exists(os.path.join(folder, "program.json")):
         return [folder]
     inside = sorted(os.path.join(folder, name) for name in os.listdir(folder))

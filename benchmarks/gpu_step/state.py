@@ -1,7 +1,7 @@
-"""Keeps the state of a training under JAX in one file.
+"""Keeps the state of a training with JAX in one file.
 
 A state is a dict of NumPy arrays: "weights/NAME" and "slots/NAME/SUFFIX" for each of Google's
-names, "iterations" (updates made), and "curves/METRIC" with a number for each update made here.
+names, "iterations" (the number of updates), and "curves/METRIC" with a number per update with JAX.
 """
 
 import numpy as np
@@ -12,23 +12,23 @@ STATE_FILE = "state.npz"
 
 
 def read_state(path):
-    """The state in a file."""
+    """Reads the state in a file."""
     with np.load(path) as file:
         return {name: file[name] for name in file.files}
 
 
 def write_arrays(path, arrays):
-    """Writes arrays, name -> array, to a .npz file, whole or not at all."""
+    """Writes arrays, name -> array, to a .npz file atomically."""
     with atomic_write(path) as file:
         np.savez(file, **arrays)
 
 
 def learning_rate(schedule, step):
-    """The rate of the update that follows `step` updates, in float32 as `WarmupPolynomialDecay`.
+    """Returns the learning rate after `step` updates, in float32 as `WarmupPolynomialDecay` does.
 
     Args:
-        schedule: its `get_config`.
-        step: updates made.
+        schedule: the schedule's `get_config`.
+        step: the number of updates so far.
     """
     one, step = np.float32(1), np.float32(step)
     initial, total = (

@@ -1,4 +1,4 @@
-"""Trains with the exported programs, on rows that are drawn from a text."""
+"""Trains with the exported programs, on rows drawn from a text."""
 
 import os
 import time
@@ -17,10 +17,10 @@ CURVES = (
 
 
 def train(arguments):
-    """Trains by lessons; resumes from the folder's state.npz, which it replaces as it goes on.
+    """Trains by lessons, resuming from the folder's state.npz and replacing it regularly.
 
     Args:
-        arguments: folder, which `prepare` wrote, text, lessons, freeze, processes, eval_every,
+        arguments: folder (written by `prepare`), text, lessons, freeze, processes, eval_every,
             train_steps, save_seconds, seed; see the command line.
     """
     folder = arguments.folder
@@ -45,7 +45,7 @@ def train(arguments):
         print(f"update {step}, lessons of {batches.count} updates of {description['batch']} x "
               f"{description['length']}, {device.device_kind}; compiling", flush=True)  # fmt: skip
         for row in description["programs"]["update"]["arguments"]:
-            if row["name"].startswith("slots/"):  # those of zeros are not in the file
+            if row["name"].startswith("slots/"):  # slots of zeros are not in the file
                 state.setdefault(row["name"], np.zeros(row["shape"], row["dtype"]))
         training = Training(folder, device, state, frozen)
         run = Run(folder, training, state, arguments.save_seconds, arguments.eval_every)
@@ -55,13 +55,13 @@ def train(arguments):
 
 
 class Training:
-    """The step as both programs make it; the arrays stay on the device.
+    """A training step of both programs, whose arrays stay on the device.
 
     Args:
         folder: the folder that `export_step` wrote.
         device: a `jax.Device`.
         state: the arrays that training starts from, see `state`.
-        frozen: names of weights that no update changes, without "weights/".
+        frozen: the names of weights to keep unchanged, without "weights/".
     """
 
     def __init__(self, folder, device, state, frozen=()):
@@ -76,7 +76,7 @@ class Training:
         self.kept = {f"weights/{name}" for name in frozen}
 
     def step(self, batch, rate):
-        """One update, which is still being computed when this returns; returns its metrics.
+        """Starts one update without waiting for its end, and returns its metrics.
 
         Args:
             batch: the features, "batch/NAME" -> array.
@@ -92,11 +92,11 @@ class Training:
         return {**sums, **{n: v for n, v in new.items() if n.startswith("metrics/")}}
 
     def accuracies(self, batches):
-        """The shares of masked words and of sentence labels that are right, without an update.
+        """Returns the accuracies on masked words and on sentence labels, without an update.
 
         Args:
-            batches: features and denominators on the device, a list of dicts. With dropout in the
-                program, it is on here too.
+            batches: features and denominators on the device, a list of dicts. Dropout is active if
+                the program has it.
         """
         found = [self.gradients({**self.values, **batch}) for batch in batches]
         totals = {
@@ -110,7 +110,7 @@ class Training:
         )
 
     def denominators(self, batch):
-        """What the sums of the losses are divided by: the sums of weights, plus epsilon."""
+        """Returns the denominators of the losses, which are the sums of weights plus epsilon."""
         return {
             f"denominators/{name}": np.sum(batch[f"batch/{row['weights']}"], dtype=np.float32)
             + np.float32(row["epsilon"])
@@ -124,14 +124,14 @@ class Training:
 
 
 class Run:
-    """Makes updates, prints and saves what they give.
+    """Makes updates, and prints and saves their results.
 
     Args:
-        folder: where state.npz is written.
+        folder: the folder of state.npz.
         training: a `Training`.
-        state: what it started from.
-        save_seconds: between two writings of state.npz.
-        eval_every: updates between two measurements.
+        state: the state that it started from.
+        save_seconds: the seconds between two writes of state.npz.
+        eval_every: the updates between two measurements.
     """
 
     def __init__(self, folder, training, state, save_seconds, eval_every):
@@ -157,7 +157,7 @@ class Run:
             last = self.step == train_steps
             due = last or time.perf_counter() - saved > self.save_seconds
             measure = last or self.step % self.eval_every == 0
-            if len(pending) == 10 or due or measure:  # the host runs ahead by as many
+            if len(pending) == 10 or due or measure:  # the host runs ahead by at most 10 updates
                 _append(self.curves, pending)
                 pending = []
             if due or measure:
@@ -186,7 +186,7 @@ class Run:
 
 
 def _append(curves, metrics):
-    """Waits for some updates, and adds their numbers to the curves."""
+    """Waits for some updates, and appends their metrics to the curves."""
     for row in metrics:
         row = {name.split("/")[1]: float(value) for name, value in row.items()}
         weight = max(row["masked_lm_weight"], 1.0)

@@ -1,1 +1,1 @@
-"""Trains the reference model, keeps what each run cost; open stages first."""
+"""Trains the reference model and records the cost of each run; open stages first."""

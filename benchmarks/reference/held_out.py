@@ -3,10 +3,10 @@
     python -m benchmarks.reference.held_out --model_dir=output/model \
       --input_file=output/heldout.tfrecord --output_dir=output/heldout
 
-It is run_pretraining --do_eval on all records, and one number more: the loss of the masked pieces,
-in bits, divided by the characters that these pieces have (an [UNK] has one). Spaces are not
-counted, and the number of the masked pieces, which the model sees, costs nothing, so only models
-with the same vocabulary compare; benchmarks/vocabularies/bits.py compares vocabularies.
+This runs run_pretraining --do_eval on all records and adds one number: the loss of the masked
+tokens, in bits, divided by the number of characters of these tokens (an [UNK] has one). Spaces are
+not counted, and the number of masked tokens, which the model sees, costs nothing, so only models
+with the same vocabulary are comparable; benchmarks/vocabularies/bits.py compares vocabularies.
 """
 
 import math
@@ -19,7 +19,7 @@ from run_scripts.flags.paths import expand_globs
 from tokenization import load_tokenizer
 from tokenization.comparison import open_vocabulary
 
-# Larger than any number of batches: all are measured.
+# Larger than any number of batches, so that all are measured.
 ALL_BATCHES = 1_000_000
 
 # Flags of run_pretraining.
@@ -63,22 +63,22 @@ def main(arguments):
 
 
 def bits_per_character(loss, pieces, characters):
-    """The bits that a character of masked text costs.
+    """Returns the bits per character of masked text.
 
     Args:
-        loss: the mean over the masked pieces, in nats.
-        pieces: how many those are.
-        characters: how many they have together.
+        loss: the mean loss of the masked tokens, in nats.
+        pieces: the number of masked tokens.
+        characters: the total number of their characters.
     """
     return loss * pieces / characters / math.log(2)
 
 
 def count_masked(files, lengths):
-    """Counts the masked pieces of record files, and the characters of these pieces.
+    """Counts the masked tokens of record files, and the characters of these tokens.
 
     Args:
         files: paths.
-        lengths: what `characters_of` returns.
+        lengths: the result of `characters_of`.
 
     Raises:
         InputError: the records have no stored masks, or no masked words.
@@ -108,7 +108,7 @@ def count_masked(files, lengths):
 
 
 def characters_of(tokenizer, plain):
-    """The number of characters of each piece, a dict id -> number; 1 for special tokens.
+    """Returns the number of characters of each token by its id; 1 for special tokens.
 
     Args:
         tokenizer: a tokenizer.

@@ -1,7 +1,7 @@
-"""Keeps a line of JSON for each measured run of a program.
+"""Keeps the ledger, which has a line of JSON for each measured run of a program.
 
-The line holds what was run and where, what it cost, what it gave. `measure.py` writes it,
-`results.py` prints tables of it.
+A line has the run's command, machine, cost and scores. `measure.py` writes it, and `results.py`
+prints tables of the ledger.
 """
 
 import contextlib
@@ -27,13 +27,13 @@ LEDGER = ROOT / "docs" / "results" / "runs.jsonl"
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """What decides how long a run takes."""
+    """The properties of a machine that determine how long a run takes."""
 
     processor: str
-    cores: int  # that the run may use
-    memory_gib: float | None  # None: the system does not tell
-    gpus: tuple[str, ...] = ()  # their names; those that the environment hides count too
-    # The processor's instructions that multiply bfloat16, as Linux names them; None: not noted.
+    cores: int  # the number of cores that the run may use
+    memory_gib: float | None  # None if not known
+    gpus: tuple[str, ...] = ()  # the names of all GPUs, even if the environment hides them
+    # Linux's names of the processor's instructions that multiply bfloat16; None if not recorded.
     bfloat16: tuple[str, ...] | None = None
 
     def __str__(self):
@@ -47,7 +47,7 @@ class Machine:
 
 
 def this_machine():
-    """The `Machine` that this process runs on."""
+    """Returns the `Machine` that this process runs on."""
     memory, cpu = memory_gib(), this_cpu()
     return Machine(
         processor=cpu.name,
@@ -60,19 +60,19 @@ def this_machine():
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run of a program that ended, with its cost."""
+    """A finished run of a program, with its cost."""
 
-    name: str  # parts separated by "/", for example "nsmc/reference/seed1"; one run has it
-    command: str  # as it is typed in the project's folder
-    machine: Machine  # of its last start
-    seed: int | None  # None: nothing in it is random
-    seconds: float  # from start to end; of all its parts, if it was stopped and started again
-    # Of all its processes, user and system; None, as for the memory, where nobody counted it.
+    name: str  # unique; parts separated by "/", for example "nsmc/reference/seed1"
+    command: str  # as typed in the project's folder
+    machine: Machine  # the machine of its last start
+    seed: int | None  # None if nothing in it is random
+    seconds: float  # from start to end, summed over all parts if it was stopped and restarted
+    # User and system time of all its processes; None if not measured, likewise for the memory.
     cpu_seconds: float | None
-    memory_gib: float | None  # the most that one of its processes held
-    scores: dict  # name -> number; None where a score is not defined, such as 0/0
-    date: str  # of the end, UTC: 2026-01-31
-    code: str | None  # the git commit, with "+" where files had changed; None outside a checkout
+    memory_gib: float | None  # the peak of its largest process
+    scores: dict  # name -> number; None for a score that is not defined, such as 0/0
+    date: str  # the UTC date of the end, such as 2026-01-31
+    code: str | None  # the git commit, with "+" if files had changed; None outside a checkout
 
     def __post_init__(self):
         noted = [n for n in (self.cpu_seconds, self.memory_gib) if n is not None]
@@ -100,13 +100,13 @@ def read_runs(path=LEDGER):
     """Reads a ledger.
 
     Args:
-        path: the file; one that does not exist holds no run.
+        path: the file; a missing file is an empty ledger.
 
     Returns:
-        A dict: name -> `Run`, in the order of the file.
+        A dict from name to `Run`, in the order of the file.
 
     Raises:
-        InputError: a line is not a run, has an unknown or lacks a key, or repeats a name.
+        InputError: a line is not a run, has unknown or missing keys, or repeats a name.
     """
     if not os.path.exists(path):
         return {}
@@ -122,10 +122,10 @@ def read_runs(path=LEDGER):
 
 
 def find_run(path, name, command):
-    """The run of this name if the ledger has it, else None.
+    """Returns the run of this name, or None if the ledger does not have it.
 
     Raises:
-        InputError: the ledger has it with another command.
+        InputError: the ledger has it with a different command.
     """
     run = read_runs(path).get(name)
     if run is not None and run.command != command:
@@ -137,10 +137,10 @@ def find_run(path, name, command):
 
 
 def keep_to_one_ledger(folder, ledger):
-    """Refuses the work folder of another ledger: what is finished there would seem to cost nothing.
+    """Checks that a work folder belongs to a ledger, as stages finished there would seem free.
 
     Raises:
-        InputError: the folder's runs are in another ledger.
+        InputError: the folder's runs are in a different ledger.
     """
     own = os.path.relpath(ledger, folder)
     known = kept_line(Path(folder) / "ledger.txt", own)
@@ -152,7 +152,7 @@ def keep_to_one_ledger(folder, ledger):
 
 
 def kept_line(path, value):
-    """The line that a file keeps; a missing or empty file is given `value`."""
+    """Returns the line in a file, writing `value` if the file is missing or empty."""
     path = Path(path)
     kept = path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else ""
     if not kept:
@@ -164,7 +164,7 @@ def kept_line(path, value):
 def append_run(path, run):
     """Appends a `Run` to a ledger, which is created if it is missing.
 
-    Several processes may append at the same time; a reader sees whole lines alone.
+    Several processes may append at the same time; readers only see complete lines.
 
     Raises:
         InputError: the ledger has a run of this name, is damaged, or cannot be written.
@@ -175,7 +175,7 @@ def append_run(path, run):
         if run.name in read_runs(path):
             raise InputError(f"{path} must name each run once. Received: {run.name} twice")
         earlier = path.read_bytes() if path.exists() else b""
-        if earlier and not earlier.endswith(b"\n"):  # as some editors leave a file
+        if earlier and not earlier.endswith(b"\n"):  # some editors omit the last newline
             earlier += b"\n"
         line = json.dumps(dataclasses.asdict(run), ensure_ascii=False, allow_nan=False)
         with atomic_write(str(path)) as file:
@@ -184,7 +184,7 @@ def append_run(path, run):
 
 @contextlib.contextmanager
 def _locked_folder(folder):
-    """Holds the lock of a folder: a lock on the file would be lost when the file is replaced."""
+    """Holds a lock on a folder, as a lock on the file would be lost when it is replaced."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -194,7 +194,7 @@ def _locked_folder(folder):
 
 
 def _parse(line, where):
-    """The `Run` of a line, bytes; `where` names the file and the line."""
+    """Parses a line (bytes) to a `Run`; `where` names the file and the line."""
     values = read_json(line, where)
     check_keys(values, Run, where)
     check_keys(values["machine"], Machine, f"{where} machine")
@@ -214,7 +214,7 @@ def _parse(line, where):
 
 
 def check_keys(values, record, where):
-    """Refuses a parsed JSON object whose keys are not the fields of the dataclass `record`."""
+    """Raises an `InputError` unless a JSON object's keys are the fields of a dataclass."""
     fields = {field.name for field in dataclasses.fields(record)}
     if not isinstance(values, dict) or set(values) != fields:
         received = sorted(values) if isinstance(values, dict) else values

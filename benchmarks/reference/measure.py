@@ -1,4 +1,4 @@
-"""Runs a program as a child process, then writes what it cost into the ledger."""
+"""Runs a program as a child process, and records its cost in the ledger."""
 
 import contextlib
 import ctypes
@@ -21,26 +21,26 @@ from bert_common.folders import make_writable
 from bert_common.json_text import read_json
 from run_scripts.tools.glue_table import read_results
 
-# Seconds between two writes of what a running program has cost: as much is lost if this process is
+# Seconds between two writes of a running program's cost. This much is lost if this process is
 # killed.
 SAVE_INTERVAL = 60
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
-# Seconds between two looks at whether the program has ended.
+# Seconds between two checks whether the program has ended.
 POLL_INTERVAL = 0.1
 
-# Seconds for what a program leaves behind to end: multiprocessing's fork server, which has its
-# workers' costs, ends when it notices that the program has.
+# Seconds to wait for processes that a program leaves behind. multiprocessing's fork server, which
+# has its workers' costs, ends when it notices that the program has ended.
 LEFT_BEHIND_WAIT = 10
 
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """What a run has cost so far, over all its starts; a file of this keeps it."""
+    """The cost of a run so far, over all its starts, as kept in a file."""
 
     command: str
-    code: str | None = None  # of the first start, as `Run.code`; "+" too if a later one differs
+    code: str | None = None  # `Run.code` of the first start, with "+" if a later one differs
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     memory_gib: float = 0.0
@@ -58,29 +58,29 @@ class Cost:
 def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None):
     """Runs a program and appends its `Run` to a ledger; does nothing if the ledger has it.
 
-    Stopped or killed and called again, it runs the program again, which must resume by itself; the
-    costs of all starts are added up (a killed start counts up to the last full minute, without the
-    processor's time). Of a run that ends with an error in its first minute nothing is kept. What
-    the program prints goes where this process prints.
+    If it was stopped or killed, the same call runs the program again, which must resume on its own.
+    The costs of all starts are added up; a killed start counts up to the last full minute, without
+    CPU time. Nothing is kept of a run that fails in its first minute. The program's output goes to
+    this process's output.
 
     Args:
-        name: the run's, unique in the ledger.
+        name: the run's name, unique in the ledger.
         arguments: the command, a list; "python" stands for this interpreter. The program runs in
-            the present folder.
-        read_scores: a function without arguments that returns what the program has found, a dict
-            name -> number, or {} if it has not come to its end, as after Ctrl-C;
+            the current folder.
+        read_scores: a function without arguments that returns the program's results, a dict
+            name -> number, or {} if the program has not finished, as after Ctrl-C;
             `functools.partial(read_scores, output_dir)` reads eval_results.txt.
         ledger: the file of runs.
-        work_dir: the folder for the file that keeps what unfinished runs have cost.
-        seed: of the run, if it has one.
+        work_dir: the folder for the files with the costs of unfinished runs.
+        seed: the run's seed, if it has one.
 
     Returns:
         The `Run`.
 
     Raises:
-        InputError: the program failed, or the name stands for another command in the ledger or in
-            the cost of an unfinished run.
-        KeyboardInterrupt: this process or the program was stopped; the same call goes on.
+        InputError: the program failed, or the name belongs to a different command in the ledger or
+            in an unfinished run.
+        KeyboardInterrupt: this process or the program was stopped; the same call resumes it.
     """
     command = shlex.join(arguments)
     if run := find_run(ledger, name, command):
@@ -93,7 +93,7 @@ def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None):
     scores = {} if status else read_scores()
     if status and not stopped:
         if status > 0 and cost.seconds < SAVE_INTERVAL:
-            os.remove(path)  # as after a wrong flag: the right command may take its place
+            os.remove(path)  # so that a command with a corrected flag can take its place
         raise InputError(f"{command} must end with exit status 0. Received: {status}")
     if not scores:
         raise KeyboardInterrupt(f"{name} was stopped: the same command resumes from here")
@@ -117,7 +117,7 @@ def measure(name, arguments, read_scores, *, ledger, work_dir, seed=None):
 
 
 def read_scores(folder):
-    """The numbers in a folder's eval_results.txt, or the means in its seeds.tsv; {} without."""
+    """Reads a folder's eval_results.txt, or the means in its seeds.tsv; {} if there is neither."""
     return {name: _score(mean) for name, (mean, _) in read_results(folder).items()}
 
 
@@ -126,10 +126,10 @@ def _score(value):
 
 
 def _read_cost(path, command, code):
-    """The `Cost` of the earlier starts of a run, in a file; none without it.
+    """Reads the `Cost` of a run's earlier starts; returns an empty one if there is no file.
 
     Raises:
-        InputError: the earlier starts had another command, whose checkpoints this one would resume.
+        InputError: earlier starts had a different command, whose checkpoints would be resumed.
     """
     if not os.path.exists(path):
         return Cost(command, code)
@@ -147,12 +147,12 @@ def _read_cost(path, command, code):
 
 
 def _run_child(arguments, earlier, path):
-    """Runs a command to its end, and writes its cost to the file `path` on the way.
+    """Runs a command to its end, and regularly writes its cost to the file `path`.
 
-    Ctrl-C reaches the program too, as it is in the terminal's group; it is waited for.
+    Ctrl-C also reaches the program, which is in the terminal's group; this waits until it ends.
 
     Returns:
-        The `Cost` of all starts, `earlier` included; the exit status, negative for a signal;
+        The `Cost` of all starts including `earlier`, the exit status (negative for a signal), and
         whether there was a Ctrl-C.
     """
     program = [sys.executable if a == "python" else a for a in arguments[:1]] + arguments[1:]
@@ -176,7 +176,7 @@ def _run_child(arguments, earlier, path):
     child.returncode = os.waitstatus_to_exitcode(status)
     ended = [usage, *_left_behind()]
     cpu_seconds = sum(each.ru_utime + each.ru_stime for each in ended)
-    # A fork counts as the child, with the memory of this process: no more than that says nothing.
+    # A fork starts with this process's memory, so a peak up to that says nothing about the program.
     own = _largest_gib(resource.getrusage(resource.RUSAGE_SELF))
     memory = max([peak, *(gib for gib in map(_largest_gib, ended) if gib > own or not peak)])
     cost = earlier.plus(seconds, cpu_seconds, memory)
@@ -186,7 +186,7 @@ def _run_child(arguments, earlier, path):
 
 @contextlib.contextmanager
 def _orphans_adopted():
-    """Has Linux make this process the parent of what the programs that it starts leave behind."""
+    """Makes this process, on Linux, the parent of processes that its programs leave behind."""
     if sys.platform != "linux":
         yield
         return
@@ -195,13 +195,13 @@ def _orphans_adopted():
     try:
         yield
     finally:
-        set_option(PR_SET_CHILD_SUBREAPER, 0)  # other orphans are not its to wait for
+        set_option(PR_SET_CHILD_SUBREAPER, 0)  # this process must not wait for other orphans
 
 
 def _left_behind():
-    """Yields the `resource.struct_rusage` of each process that a program left behind, as it ends.
+    """Yields the `resource.struct_rusage` of each process left behind by a program, as it ends.
 
-    The program has ended, and its processes are this one's children now.
+    The program has ended, so its processes are now this one's children.
     """
     end = time.monotonic() + LEFT_BEHIND_WAIT
     while time.monotonic() < end:
@@ -216,19 +216,19 @@ def _left_behind():
 
 
 def _end_with_parent():
-    """Has Linux end the calling process when its parent is killed; it may save its work first."""
+    """Makes Linux send SIGTERM to the calling process when its parent is killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _largest_gib(usage):
-    """The peak memory of the largest process of some that have ended, in GiB."""
+    """Returns the peak memory in GiB of the largest of some ended processes."""
     unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, KiB on Linux
     return usage.ru_maxrss * unit / 2**30
 
 
 def code_version():
-    """The git commit of the project's folder, with "+" where files have changed; None without."""
+    """Returns the project's git commit, with "+" if files have changed; None without git."""
     git = ["git", "-C", str(ROOT)]
     try:
         commit = subprocess.run(

@@ -1,11 +1,11 @@
-"""Runs the stages of the reference run that are not done yet, then prints the tables of results.
+"""Runs the unfinished stages of the reference run, then prints the tables of results.
 
     python -m benchmarks.reference --corpus='data/*.gz' --reviews=data/nsmc/ratings_train.txt \\
         --size=mini --hours=6 --tasks_dir=data --output_dir=output/reference
 
-From text to a model that is measured on Korean tasks: text, vocabulary, records, phases of
-pre-training, held-out text, export, tasks. Each stage is a command of the project's programs.
-Stopped or killed, the same command goes on.
+The stages lead from text to a model that is measured on Korean tasks: text, vocabulary, records,
+phases of pre-training, held-out text, export, tasks. Each stage is a command of the project's
+programs. If the run is stopped or killed, the same command resumes it.
 """
 
 import glob
@@ -30,7 +30,7 @@ from run_scripts.flags.paths import expand_globs
 from run_scripts.flags.training import ascending_numbers
 from run_scripts.tools.glue_plan import BENCHMARKS
 
-# What a clone has without any download.
+# A corpus that every clone has, without any download.
 SAMPLE_CORPUS, SAMPLE_HELD_OUT = "sample_corpus/train.txt", "sample_corpus/heldout.txt"
 
 FLAGS = {
@@ -91,7 +91,7 @@ FLAGS = {
 
 
 def main(flags):
-    """Checks everything that can be checked, then runs the stages that are left."""
+    """Checks the flags, then runs the unfinished stages and prints the tables."""
     resolve(flags)
     make_writable(flags.output_dir, "--output_dir must be a folder that can be written to")
     ledger = os.path.join(flags.docs_dir, "results", "runs.jsonl")
@@ -110,7 +110,7 @@ def main(flags):
 
 
 def resolve(flags):
-    """Fills in the defaults that depend on other flags; refuses inputs that do not exist."""
+    """Sets defaults that depend on other flags; raises an `InputError` if an input is missing."""
     if not re.fullmatch(r"[\w.-]+", flags.name):
         raise InputError(
             f"--name must be letters, digits, dots and hyphens. Received: {flags.name!r}"
@@ -127,7 +127,7 @@ def resolve(flags):
 
 
 def check_phases(flags):
-    """Refuses lengths that the size has no phase of, and a run without any model."""
+    """Raises an `InputError` for lengths without a phase, or if there is no model to measure."""
     known = [phase.length for phase in SIZES[flags.size].phases]
     if flags.lengths and not set(ascending_numbers(flags.lengths) or [0]) <= set(known):
         raise InputError(
@@ -141,7 +141,7 @@ def check_phases(flags):
 
 
 def keep_to_one_name(flags):
-    """Refuses the folder of a run with another name: its weights would pass for this one's."""
+    """Raises an `InputError` if the folder, with its weights, belongs to a different --name."""
     name = kept_line(Path(flags.output_dir) / "name.txt", flags.name)
     if name != flags.name:
         raise InputError(
@@ -151,7 +151,7 @@ def keep_to_one_name(flags):
 
 
 def note_tasks(flags):
-    """Names the tasks that are left out."""
+    """Prints the tasks that are omitted."""
     found = find_tasks(flags.tasks_dir) if flags.tasks_dir else {}
     missing = [name for name in BENCHMARKS["korean"] if name not in found]
     where = f"in {flags.tasks_dir}" if flags.tasks_dir else "(--tasks_dir names a folder)"
@@ -160,7 +160,7 @@ def note_tasks(flags):
 
 
 def run_stages(stages, flags, ledger):
-    """Runs the stages that the ledger lacks; stopped, the same command goes on."""
+    """Runs the stages that are not in the ledger; the same command resumes a stopped run."""
     found = {}
     for number, stage in enumerate(stages, 1):
         name = f"{flags.name}/{stage.name}"
@@ -182,7 +182,7 @@ def run_stages(stages, flags, ledger):
 
 
 def finish(stage, path):
-    """Keeps the curves of a stage that is done, and removes what nobody needs any more."""
+    """Keeps the curves of a finished stage, and removes its files that are no longer needed."""
     if stage.trained and not os.path.exists(path):
         write_curves(path, held_out_curves(stage.trained))
     for pattern in stage.leaves:

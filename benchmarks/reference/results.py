@@ -4,11 +4,11 @@
     python -m benchmarks.reference.results --runs=reference_model   of the runs named so
     python -m benchmarks.reference.results --commands --runs=choices/vocabulary
 
-Scores of several seeds are a mean ± the standard deviation. Shares are in percent. questions.json
-beside the ledger says which runs answer a question; a run that was not made is left out.
---commands prints the commands of the runs instead, one a line and one for all seeds: the list of
-what was run to compare choices of pre-training, whose configurations choices_configs.json holds.
-Programs that have moved since have their present names, those that are gone their old ones.
+Scores of several seeds are shown as mean ± standard deviation. Shares are in percent.
+questions.json next to the ledger lists the runs that answer a question; missing runs are omitted.
+--commands prints the runs' commands instead, one per line and one for all seeds. These are the
+runs that compared choices of pre-training, whose configurations are in choices_configs.json.
+Programs that have moved have their present names, programs that no longer exist their old ones.
 """
 
 import collections
@@ -25,7 +25,7 @@ from bert_common.progress import format_duration
 
 QUESTIONS_FILE = "questions.json"  # written when the choices were measured
 
-# Parts of the names of scores that are shares, shown in percent.
+# A score whose name has one of these parts is a share, shown in percent.
 IN_PERCENT = (
     "accuracy", "f1", "exact", "rouge", "pearson", "spearman", "matthews", "precision", "recall",
     "share", "auprc", "auroc",
@@ -34,7 +34,7 @@ IN_PERCENT = (
 SEED = re.compile(r"/seed(\d+)$")
 TASK = re.compile(rf"([^/]+)/({'|'.join(BEGINNINGS)})/([^/]+)")
 
-# The kinds of measures of a pre-trained model, as the second part of a run's name -> its scores.
+# The second part of a run's name, for measurements of a pre-trained model -> the scores to show.
 MEASURES = {
     "pretraining": ("global_step", "seconds_per_update"),
     "heldout": (
@@ -48,7 +48,7 @@ MEASURES = {
     ),
 }  # fmt: skip
 
-# How a program was started -> how it is started today.
+# The old command of a program -> its present command.
 MOVED = {
     "python benchmarks/choices/linear.py": "python -m benchmarks.quality.linear",
     "python benchmarks/choices/order.py": "python -m benchmarks.quality.order",
@@ -90,14 +90,14 @@ def show_tables(runs, questions=()):
 
 
 def show(title, headings, rows):
-    """Prints a table below its title; nothing without rows."""
+    """Prints a title and a table; prints nothing if there are no rows."""
     if rows:
         print(f"{title}\n")
         print_table(headings, rows)
 
 
 def measure_table(runs, kind, scores, letters):
-    """The headings and rows of a kind of measure: a row for each run and length of its rows."""
+    """Returns the headings and rows of a kind of measurement, one row per run and row length."""
     rows = []
     measured = {name: run for name, run in runs.items() if name.split("/")[1:2] == [kind]}
     shown = [score for score in scores if any(score in run.scores for run in measured.values())]
@@ -108,8 +108,8 @@ def measure_table(runs, kind, scores, letters):
 
 
 def task_table(runs, reference):
-    """The headings and rows of the tasks of a reference run: each metric, by its beginnings."""
-    found = collections.defaultdict(dict)  # task -> beginning -> its runs
+    """Returns the headings and rows for a reference run's tasks, each metric by starting point."""
+    found = collections.defaultdict(dict)  # task -> starting point -> its runs
     for name, members in by_seed(runs).items():
         if (match := TASK.fullmatch(name)) and match[1] == reference:
             found[match[3]][match[2]] = [runs[member] for member in members]
@@ -124,7 +124,7 @@ def task_table(runs, reference):
 
 
 def question_table(runs, question):
-    """The headings and rows of a question: its variants, by its tasks."""
+    """Returns the headings and rows of a question, its variants by tasks."""
     cells = {(cell["variant"], cell["task"]): cell for cell in question["cells"]}
     tasks = list(dict.fromkeys(task for _, task in cells))
     rows = []
@@ -143,7 +143,7 @@ COST_HEADINGS = ["time", "CPU time", "memory", "machine"]
 
 
 def cost_table(runs, letters):
-    """The headings and rows of what runs cost: one for all seeds, with its date and code."""
+    """Returns the headings and rows of the costs, one row for all seeds, with date and code."""
     rows = []
     for name, members in by_seed(runs).items():
         made = [runs[member] for member in members]
@@ -154,7 +154,7 @@ def cost_table(runs, letters):
 
 
 def cost_texts(runs, letters):
-    """The time of runs together, of their processors, the most memory, their machines."""
+    """Formats the total time and CPU time of runs, their peak memory, and their machines."""
     cpu = [run.cpu_seconds for run in runs if run.cpu_seconds is not None]
     memory = [run.memory_gib for run in runs if run.memory_gib is not None]
     return [
@@ -166,20 +166,20 @@ def cost_texts(runs, letters):
 
 
 def commands(runs):
-    """Yields the commands of runs, each below its name; one seed's commands stand for all."""
+    """Yields the commands of runs below their names; one seed's command stands for all seeds."""
     for name, members in by_seed(runs).items():
         run = runs[members[0]]
         command = run.command
         for old, new in MOVED.items():
             command = command.replace(old, new)
-        # All that moved are modules now; a program that is a file is no more.
+        # All moved programs are modules now, so a program that is a file no longer exists.
         gone = f" (with the code of {run.code})" if "python benchmarks/" in command else ""
         seeds = f" (seeds {', '.join(SEED.search(m)[1] for m in members)})" if members[1:] else ""
         yield f"# {name}{seeds}{gone}\n{command}"
 
 
 def by_seed(names):
-    """The names without their seeds -> the names that differ in it alone."""
+    """Groups names that differ only in the seed, by the name without it."""
     groups = collections.defaultdict(list)
     for name in names:
         groups[SEED.sub("", name)].append(name)
@@ -187,19 +187,19 @@ def by_seed(names):
 
 
 def machine_letters(runs):
-    """A letter for each `Machine`, in the ledger's order; numbers after Z."""
+    """Returns a letter for each `Machine` in the ledger's order; after Z come numbers."""
     machines = dict.fromkeys(run.machine for run in runs.values())
     names = [*string.ascii_uppercase, *map(str, range(len(machines)))]
     return dict(zip(machines, names, strict=False))
 
 
 def is_share(score):
-    """Whether a score of this name is shown in percent."""
+    """Returns True if a score of this name is shown in percent."""
     return any(part in score for part in IN_PERCENT)
 
 
 def score_text(score, runs):
-    """The mean of a score over runs, ± the standard deviation; a dash where it is missing."""
+    """Formats the mean of a score over runs ± the standard deviation; a dash if it is missing."""
     # The results of run_squad are in percent, as in the original programs.
     values = [
         run.scores[score] * (100 if is_share(score) and "run_squad" not in run.command else 1)

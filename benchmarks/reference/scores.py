@@ -1,4 +1,4 @@
-"""Reads what the programs of the reference run have found, in their folders; keeps the curves."""
+"""Reads the results of the reference run's programs from their folders, and keeps their curves."""
 
 import json
 import os
@@ -20,32 +20,32 @@ RECORD_NUMBERS = ("pieces", "pieces_per_word", "unknown_share", "padding_share")
 
 CURVES_FOLDER = "curves"
 
-# More points do not show in print, and the files stay small.
+# More points would not be visible in print, and would make the files large.
 MOST_POINTS = 60
 
-# Tags of TensorBoard: of the training's run, of its evaluations' run.
+# TensorBoard's tag in the training's run, the evaluations' run, and prefixes of the tags to keep.
 STEP_SECONDS = "throughput/step_seconds"
 EVALUATIONS = "eval"
 KEPT = ("accuracy/", "loss/")
 
 
 def read_text(folder):
-    """The sizes of the divided text; {} before it is written."""
+    """Returns the sizes of the split text; {} before it is written."""
     path = Path(folder) / REPORT
     return read_json(path.read_text(encoding="utf-8"), path) if path.exists() else {}
 
 
 def read_vocabulary(folder):
-    """The number of pieces of a vocabulary and its checksum; {} before it is written."""
+    """Returns the size and the checksum of a vocabulary; {} before it is written."""
     path = Path(folder) / "vocab.txt"
-    if not (Path(folder) / "tokenizer_config.json").exists():  # written after it
+    if not (Path(folder) / "tokenizer_config.json").exists():  # written after the vocabulary
         return {}
     content = path.read_bytes()
     return {"pieces": content.count(b"\n"), "crc32": zlib.crc32(content)}
 
 
 def read_records(path):
-    """What the JSON file beside a record file says of it; {} before it is written."""
+    """Returns numbers from the JSON file next to a record file; {} before it is written."""
     described = read_sidecar(path) if os.path.exists(path) else None
     if not described:
         return {}
@@ -55,7 +55,7 @@ def read_records(path):
 
 
 def read_positions(folder):
-    """How many positions were repeated, and how many there are; {} before they are written."""
+    """Returns the numbers of trained and all positions; {} before they are written."""
     if not exists(os.path.join(folder, EXPORTED_NAME)):  # written last
         return {}
     path = Path(folder) / REPORT_FILE
@@ -64,47 +64,47 @@ def read_positions(folder):
 
 
 def read_trial(folder):
-    """The seconds of an update; {} if the trial was stopped."""
+    """Returns the seconds of an update; {} if the trial was stopped."""
     seconds = seconds_per_update(folder)
     return {"seconds_per_update": seconds} if seconds and read_scores(folder) else {}
 
 
 def read_pretraining(folder):
-    """The results on held-out records, the seconds of an update; {} before the last update."""
+    """Returns held-out results and the seconds of an update; {} before the last update."""
     found = read_scores(folder)
     return {**found, "seconds_per_update": seconds_per_update(folder)} if found else {}
 
 
 def read_export(folder):
-    """The size of an exported folder; {} before it is there."""
+    """Returns the size of an exported folder; {} before it exists."""
     files = [path for path in Path(folder).glob("**/*") if path.is_file()]
     return {"megabytes": sum(path.stat().st_size for path in files) / 1e6} if files else {}
 
 
 def seconds_per_update(folder):
-    """The median over a training's curve; None if it has no point.
+    """Returns the median of a training's curve of update times; None if it has no points.
 
-    The first updates, whose time includes compilation, are not part of the curve's first point.
+    The curve's first point excludes the first updates, whose time includes compilation.
     """
     curve = read_scalars(folder).get(STEP_SECONDS)
     return float(np.median(curve.values)) if curve else None
 
 
 def held_out_curves(folder):
-    """The curves of the evaluations on the way: a dict tag -> `Curve`, thinned out."""
+    """Returns the thinned curves of the evaluations during training, a dict tag -> `Curve`."""
     curves = read_scalars(os.path.join(folder, EVALUATIONS))
     return {tag: _thin(curve) for tag, curve in curves.items() if tag.startswith(KEPT)}
 
 
 def _thin(curve):
-    """Every nth point, and the last one."""
+    """Keeps every nth point and the last one, at most `MOST_POINTS` + 1."""
     every = -(-len(curve.steps) // MOST_POINTS)
     chosen = sorted({*range(0, len(curve.steps), every), len(curve.steps) - 1})
     return Curve([curve.steps[i] for i in chosen], [curve.values[i] for i in chosen])
 
 
 def curves_path(ledger, name):
-    """The file that keeps the curves of a run of a ledger."""
+    """Returns the path of the file with the curves of a run."""
     folder = os.path.join(os.path.dirname(ledger), CURVES_FOLDER)
     return os.path.join(folder, f"{name.replace('/', '+')}.json")
 

@@ -1,7 +1,7 @@
-"""The sizes of the reference model, each with its phases of pre-training.
+"""Declares the sizes of the reference model, each with its phases of pre-training.
 
-The configuration of a size is flagfiles/reference_SIZE.json, the flags of a phase are in
-flagfiles/reference_SIZE_LENGTH.flags: batch, optimizer, learning rate.
+The configuration of a size is flagfiles/reference_SIZE.json. The flags of a phase (batch,
+optimizer, learning rate) are in flagfiles/reference_SIZE_LENGTH.flags.
 """
 
 import json
@@ -9,40 +9,40 @@ from typing import NamedTuple
 
 from run_scripts.flags.flag_files import SHIPPED
 
-# Where the flag files are, as a command in the project's folder names them.
+# The folder of the flag files, relative to the project's folder, in which commands run.
 FOLDER = "run_scripts/flagfiles"
 
 
 class Phase(NamedTuple):
-    """A part of pre-training with rows of one length; it starts from the last one's weights."""
+    """A part of pre-training with one row length, starting from the previous phase's weights."""
 
-    length: int  # pieces of a row
-    share: float  # of the hours
-    warmup: float  # the share of its updates
-    # Places for predictions in a row: 15 % of its pieces, which are rounded for each of its
-    # sequences. The head over the vocabulary computes all of them.
+    length: int  # tokens of a row
+    share: float  # its share of the hours
+    warmup: float  # the warmup's share of its updates
+    # The maximum predictions of a row: 15 % of its tokens, rounded separately for each of its
+    # sequences. The head over the vocabulary computes this number for every row.
     predictions: int
 
 
 class Size(NamedTuple):
-    """A BERT, and how its time is divided."""
+    """A size of BERT, and the phases of its pre-training."""
 
     name: str
     phases: tuple[Phase, ...]
 
     @property
     def vocabulary_size(self):
-        """The rows of the model's table, and the most pieces of its vocabulary."""
+        """The number of rows of the embedding table, which is the maximum vocabulary size."""
         return self._config()["vocab_size"]
 
     @property
     def hidden_size(self):
-        """The model's width."""
+        """The size of the model's hidden states."""
         return self._config()["hidden_size"]
 
     @property
     def positions(self):
-        """How many positions the model has."""
+        """The model's number of positions."""
         return self._config()["max_position_embeddings"]
 
     def _config(self):
@@ -50,18 +50,18 @@ class Size(NamedTuple):
 
     @property
     def config_file(self):
-        """The model's configuration, as a command names it."""
+        """The path of the model's configuration in commands."""
         return f"{FOLDER}/reference_{self.name}.json"
 
     def flagfile(self, phase):
-        """The flag file of a phase, as a command names it."""
+        """Returns the path of a phase's flag file in commands."""
         return f"{FOLDER}/reference_{self.name}_{phase.length}.flags"
 
 
-# Most of the time with short rows, in which attention costs least; the last tenth or so trains the
-# positions that the rows before it lack. mini's shares are about reference_model/'s. A tenth
-# of warm-up for new weights; less for trained ones, which the moments of a new optimizer alone
-# require.
+# Most time is spent on short rows, in which attention costs least. The last tenth or so trains the
+# positions that earlier rows do not reach. mini's shares are about those used for reference_model/.
+# New weights get a tenth of warmup, trained weights less, as only the new optimizer's moments need
+# it.
 SIZES = {
     size.name: size
     for size in (

@@ -1,9 +1,9 @@
-"""The stages of the reference run, in their order, as a table of commands.
+"""Defines the stages of the reference run as an ordered table of commands.
 
 text -> vocabulary -> records -> phases of pre-training -> held-out text -> export -> tasks. A phase
-with longer rows starts from the trained positions, repeated. Each stage is a command of the
+with longer rows starts from the trained positions, repeated. Each stage is a command of one of the
 project's programs, as a user would type it; its results are a line of the ledger. `program.py` runs
-them.
+the stages.
 """
 
 import functools
@@ -20,71 +20,71 @@ from model_formats.model_folder import ModelFolder
 from run_scripts.flags.training import ascending_numbers
 from run_scripts.tools.glue_plan import find_flagfile
 
-# Updates of the trial that measures how long one takes, and between two points of its curve.
+# The updates of the trial that measures the time of an update, and between points of its curve.
 TRIAL_UPDATES, TRIAL_POINTS = 40, 10
 
-# A phase has as many at least, however short its time.
+# The minimum number of updates in a phase, however short its time.
 FEWEST_UPDATES = 20
 
-# Evaluations of a phase on held-out text, for the curves.
+# The number of evaluations of a phase on held-out text, for the curves.
 EVALUATIONS = 20
 
-# Of the pieces of held-out rows, as of training rows: the default of --masked_lm_prob. The default
-# of 20 at most would mask a twentieth of a row of 512, an easier task.
+# The masked share of held-out rows, as of training rows: the default of --masked_lm_prob. The
+# default maximum of 20 predictions would mask only a twentieth of 512 tokens, an easier task.
 MASKED_SHARE = 0.15
 
-# Batches of 64 of such an evaluation: the whole text would take too long.
+# The batches of 64 in such an evaluation, as the whole text would take too long.
 EVALUATION_BATCHES = 30
 
-# How a task's model begins: name -> whether with the weights of the reference model.
+# The starting points of a task's model: name -> whether it is the reference model's weights.
 BEGINNINGS = {"model": True, "random_weights": False}
 
 
 class Work(NamedTuple):
-    """A reference run: what is trained, from what, and where everything lies."""
+    """The flags, model size and phases of a reference run, and the paths of its files."""
 
     flags: object  # `program.FLAGS`
     size: Size
     phases: tuple  # of `Phase`: the size's phases to run, with their shares of the hours
 
     def out(self, *names):
-        """A path in the folder of the run."""
+        """Returns a path in the folder of the run."""
         return os.path.join(self.flags.output_dir, *names)
 
     @property
     def tokenizer_dir(self):
-        """The folder of the vocabulary: of the model to begin with, or one of its own."""
+        """The folder of the vocabulary, which is --begin_with or a new one."""
         return self.flags.begin_with or self.out("vocabulary")
 
     @property
     def model_dir(self):
-        """The folder of the model to measure: of the last phase, if there is one."""
+        """The folder of the model to measure, which is the last phase's or --begin_with."""
         return self.weights_before(len(self.phases))
 
     def weights_before(self, number):
-        """The folder of the weights that there are before a phase; None: there are none."""
+        """Returns the folder of the weights that exist before a phase, or None."""
         if number:
             return self.out("pretraining", str(self.phases[number - 1].length))
         return self.flags.begin_with
 
     def lacks_positions(self, number):
-        """Whether the rows of a phase are longer than all that its weights were trained on."""
+        """Returns True if a phase's rows are longer than all rows its weights were trained on."""
         trained = 0
         if self.flags.begin_with:
             trained = ModelFolder(self.flags.begin_with).trained_positions
-        if number and trained is not None:  # None: not known, so all of them
+        if number and trained is not None:  # None is unknown: assume that all are trained
             trained = max(trained, self.phases[number - 1].length)
         return bool(trained) and trained < self.phases[number].length
 
     def start_of(self, number):
-        """The folder of the weights that a phase starts from; None: from random ones."""
+        """Returns the folder of the weights that a phase starts from; None for random weights."""
         if self.lacks_positions(number):
             return self.out("positions", str(self.phases[number].length))
         return self.weights_before(number)
 
 
 def make_work(flags):
-    """Makes the `Work` of `program.FLAGS`: all phases of the size, or the ones in --lengths."""
+    """Makes the `Work` of `program.FLAGS`, with all phases of the size or those in --lengths."""
     size = SIZES[flags.size]
     lengths = ascending_numbers(flags.lengths) if flags.lengths else [p.length for p in size.phases]
     phases = [p for p in size.phases if flags.hours and p.length in lengths]
@@ -95,26 +95,26 @@ def make_work(flags):
 class Stage(NamedTuple):
     """A command of the reference run."""
 
-    name: str  # of its run in the ledger, below the reference run's own name
-    title: str  # what is printed above it
-    # A list of arguments, or a function that returns one from the scores of the stages before, a
+    name: str  # its run's name in the ledger, after the reference run's name
+    title: str  # the heading of its output
+    # A list of arguments, or a function that returns it, given the scores of the earlier stages, a
     # dict name -> scores.
     command: list | Callable
-    read: Callable  # () -> its scores, {} if it has not come to its end
+    read: Callable  # () -> its scores, {} if it is not finished
     seed: int | None = None
     trained: str | None = None  # the folder whose curves are kept
-    leaves: tuple = ()  # globs: what is removed once it is done
+    leaves: tuple = ()  # globs of files to remove after the stage
 
     def arguments(self, found):
-        """The command, by the scores of the stages before."""
+        """Returns the command, given the scores of the earlier stages."""
         return self.command(found) if callable(self.command) else self.command
 
 
 def make_stages(flags):
-    """The stages of a reference run, a list of `Stage`, by the flags of `program.FLAGS`."""
+    """Returns the list of `Stage`s of a reference run, given the values of `program.FLAGS`."""
     work = make_work(flags)
-    # A phase is measured on rows as long as its own: on longer rows, with positions not yet
-    # trained, another checkpoint would be its best one.
+    # A phase is measured on rows as long as its own. Longer rows, with untrained positions, would
+    # select a different best checkpoint.
     held_out = sorted({phase.length for phase in work.size.phases})
     return [
         _text(work),
@@ -130,12 +130,12 @@ def make_stages(flags):
 
 
 def _program(name, **flags):
-    """The command of a program in the project's folder, a list."""
+    """Returns the command of a program in the project's folder, a list."""
     return ["python", f"{name}.py", *typed(flags)]
 
 
 def _module(name, **flags):
-    """The command of a program of this package, a list."""
+    """Returns the command of a program of this package, a list."""
     return ["python", "-m", f"benchmarks.reference.{name}", *typed(flags)]
 
 
@@ -166,7 +166,7 @@ def _record_file(work, kind, length):
 
 
 def _records(work, kind, length, predictions):
-    """Text of a kind, "train" or "heldout", to records."""
+    """Returns the stage that makes records of a text, "train" or "heldout"."""
     path, held_out = _record_file(work, kind, length), kind == "heldout"
     return Stage(
         f"records/{'heldout-' if held_out else ''}{length}",
@@ -182,7 +182,7 @@ def _records(work, kind, length, predictions):
 
 
 def _train(work, phase, **flags):
-    """The command of a training with rows of a phase."""
+    """Returns the command of a training with a phase's rows."""
     return _program(
         "run_pretraining", flagfile=work.size.flagfile(phase),
         input_file=_record_file(work, "train", phase.length),
@@ -192,7 +192,7 @@ def _train(work, phase, **flags):
 
 
 def _devices(flags):
-    """The flags of `DeviceFlags`, as every program with a model has them."""
+    """Returns the values of `DeviceFlags`, which every program with a model has."""
     names = ("device", "ignore_compute_capability")
     return {name: getattr(flags, name) for name in names}
 
@@ -212,7 +212,7 @@ def _trial(work, phase):
 
 
 def _training(work):
-    """The phases, each after the positions that its weights lack."""
+    """Returns the stages of all phases, with a positions stage before a phase that needs it."""
     stages = []
     for number in range(len(work.phases)):
         if work.lacks_positions(number):
@@ -222,10 +222,10 @@ def _training(work):
 
 
 def _positions(work, number):
-    """The trained positions over and over, in place of random vectors.
+    """Returns the stage that repeats the trained positions, instead of using random vectors.
 
-    Rows of 512 after rows of 128, the size mini: 30.9 % of the masked pieces of held-out text were
-    right after 200 updates with LAMB at 3e-3; from random positions 23.6 % after 2,655 at 1e-3.
+    For mini with rows of 512 after rows of 128, the accuracy on masked tokens of held-out text was
+    30.9 % after 200 updates with LAMB at 3e-3; from random positions 23.6 % after 2,655 at 1e-3.
     """
     phase, folder = work.phases[number], work.start_of(number)
     return Stage(
@@ -291,9 +291,9 @@ def _export(work):
 
 
 def _tasks(work):
-    """A stage for each seed, for each task with data, for each beginning.
+    """Returns one stage per seed, task with data and starting point.
 
-    The seeds come one after the other: whoever stops early has every task, with fewer of them.
+    Seeds are the outer loop, so a run that stops early has results for every task.
     """
     flags = work.flags
     found = find_tasks(flags.tasks_dir) if flags.tasks_dir else {}

@@ -1,4 +1,4 @@
-"""Finds the Korean tasks that have data, with the texts that must not be trained on."""
+"""Finds the Korean tasks that have data, and the texts that must not be trained on."""
 
 import os
 
@@ -9,16 +9,16 @@ from finetuning.question_answering.data import read_questions
 from finetuning.readers import read_split
 from run_scripts.tools.glue_plan import BENCHMARKS, find_task
 
-# Characters, without spaces, that two texts have in common only if one was copied: half a sentence
-# of Wikipedia. Shorter texts, as half of the reviews of NSMC, may be everybody's, such as
-# "재미있어요", and are never taken for copies.
+# The number of common characters, without spaces, from which one of two texts counts as a copy,
+# about half a sentence of Wikipedia. Shorter texts, such as half of NSMC's reviews, may be written
+# by anybody, such as "재미있어요", and never count as copies.
 WINDOW = 24
 
 
 def find_tasks(tasks_dir):
-    """The Korean tasks whose published data are in a folder: a dict name -> `BenchmarkTask`.
+    """Returns the Korean tasks with published data in a folder, a dict name -> `BenchmarkTask`.
 
-    A task without all of its files is left out.
+    Tasks with missing files are omitted.
 
     Raises:
         InputError: there are none.
@@ -39,13 +39,13 @@ def find_tasks(tasks_dir):
 
 
 def has_part(tasks_dir, task, split):
-    """Whether the files of a split of a `BenchmarkTask` are there."""
+    """Returns True if all files of a split of a `BenchmarkTask` exist."""
     folder = os.path.join(tasks_dir, task.folder)
     return all(os.path.isfile(os.path.join(folder, file)) for file in task.files[split])
 
 
 class MeasuredTexts:
-    """The text of the parts of tasks that models are measured on.
+    """The texts of the tasks' splits on which models are measured.
 
     Args:
         texts: an iterable of strings.
@@ -59,10 +59,10 @@ class MeasuredTexts:
             self._windows.update(hash(letters[i : i + WINDOW]) for i in range(last + 1))
 
     def share_text_with(self, line):
-        """Whether a line and one of the texts have a long passage in common.
+        """Returns True if a line and one of the texts have a long passage in common.
 
-        Found is every line of at least `WINDOW` characters that is a part of a text, and every
-        common passage of twice as many; some of the shorter ones.
+        This finds every line of at least `WINDOW` characters that is part of a text, every common
+        passage of twice that length, and some shorter ones.
         """
         letters = without_spaces(line)
         last = len(letters) - WINDOW
@@ -73,14 +73,14 @@ class MeasuredTexts:
 
 
 def without_spaces(text):
-    """A text without any white space, which copies differ in."""
+    """Removes all whitespace, in which copies may differ."""
     return "".join(text.split())
 
 
 def measured_texts(tasks_dir):
-    """Yields the texts of the dev and test parts of tasks in a folder.
+    """Yields the texts of the dev and test splits of tasks in a folder.
 
-    A task counts even without its training part.
+    A task's training split may be missing.
     """
     for name in BENCHMARKS["korean"]:
         task = find_task(name)

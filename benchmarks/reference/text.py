@@ -1,12 +1,12 @@
-"""Divides a corpus into text to train on, text to measure on.
+"""Splits a corpus into training text and held-out text.
 
     python -m benchmarks.reference.text --corpus='data/*.gz' --reviews=data/ratings_train.txt \
       --output_dir=output/text
 
-Writes train.txt, heldout.txt and report.json. Text is one sentence a line, a blank line between
-documents; a review is a document. With --tasks_dir a document is left out if a line of it, of at
-least 24 letters (`tasks.WINDOW`), is a part of a text of a task's dev or test part, or shares a
-passage of 48 letters with it; of shorter common passages some are found.
+Writes train.txt, heldout.txt and report.json. Text has one sentence per line and a blank line
+between documents; a review is a document. With --tasks_dir a document is omitted if one of its
+lines, of at least 24 letters (`tasks.WINDOW`), is part of a text in a task's dev or test split, or
+shares a passage of 48 letters with one. Some shorter common passages are found too.
 """
 
 import json
@@ -23,10 +23,10 @@ from run_scripts.flags.paths import expand_globs
 
 TRAIN, HELD_OUT, REPORT = "train.txt", "heldout.txt", "report.json"
 
-# One document in so many is held out where --held_out names none.
+# One document in this many is held out if --held_out is not given.
 HELD_OUT_EVERY = 100
 
-# The numbers of the report.
+# The counts in the report.
 COUNTED = (
     "documents", "reviews", "held_out_documents", "left_out_documents", "left_out_reviews",
 )  # fmt: skip
@@ -65,7 +65,7 @@ def main(arguments):
     train_path, held_out_path = (os.path.join(arguments.output_dir, n) for n in (TRAIN, HELD_OUT))
     counts = dict.fromkeys(COUNTED, 0)
     with atomic_write(train_path) as train, atomic_write(held_out_path) as kept:
-        known, trained = set(), set()  # held-out documents; of the many others, hashes
+        known, trained = set(), set()  # held-out documents; hashes of the many others
         for document in documents(held_out):
             known.add(document)
             counts["held_out_documents"] += write_document(kept, document)
@@ -84,7 +84,7 @@ def main(arguments):
                     counts["left_out_reviews"] += 1
                 else:
                     counts["reviews"] += write_document(train, (review,))
-        if not (counts["documents"] and counts["held_out_documents"]):  # nothing is replaced then
+        if not (counts["documents"] and counts["held_out_documents"]):  # keeps existing files
             raise InputError(
                 "there must be a document to train on and one to hold out "
                 f"(--held_out names a text, else every {HELD_OUT_EVERY}th document is held out). "
@@ -99,7 +99,7 @@ def main(arguments):
 
 
 def write_document(file, document):
-    """Writes a document and the blank line after it; returns 1, to count it."""
+    """Writes a document followed by a blank line; returns 1, for counting."""
     file.write("".join(f"{line}\n" for line in (*document, "")).encode("utf-8"))
     return 1
 
@@ -120,7 +120,7 @@ def documents(paths):
 
 
 def read_reviews(paths):
-    """Yields the reviews of files, of lines or with NSMC's columns; empty ones are left out."""
+    """Yields the non-empty reviews of files with one review per line or NSMC's columns."""
     for path in paths:
         has_columns = False
         for number, line in enumerate(read_lines(path)):
@@ -139,9 +139,9 @@ def read_reviews(paths):
 
 
 def read_lines(path):
-    """Yields the lines of a text file of any kind, without spaces at their ends.
+    """Yields the lines of a text file of any kind, without surrounding spaces.
 
-    A row of a table is a document, after which a blank line is yielded.
+    Each row of a table is a document, followed by a blank line.
     """
     source = recognise(path, "text")
     with (

@@ -1,1 +1,1 @@
-"""Rows that teach and measure the order of sentences; open lessons first, then lesson_rows."""
+"""Makes rows that teach and measure sentence order; open lessons first, then lesson_rows."""

@@ -1,4 +1,4 @@
-"""Draws the rows of lessons from a tokenized text, with NumPy alone.
+"""Draws the rows of lessons from a tokenized text, using only NumPy.
 
 Shapes: N sequences, R rows, T positions, S slots for sequences in a row.
 """
@@ -18,19 +18,19 @@ from create_pretraining_data.instances.pairs import LengthBalance, PairRules, ma
 from create_pretraining_data.instances.sequences import Sequences, assemble, lengths_and_borders
 from create_pretraining_data.records.record_format import MaskingRules, RecordFormat
 
-# As create_pretraining_data's --short_seq_prob and --masked_lm_prob.
+# The defaults of create_pretraining_data's --short_seq_prob and --masked_lm_prob.
 SHORT_SEQUENCES, MASKED = 0.1, 0.15
 
-# Sequences that are masked at a time; their arrays stay in the processor's cache.
+# The number of sequences masked at a time, whose arrays fit into the processor's cache.
 PART = 512
 
-# More than this share of a block's pieces is drawn, as some rows are not quite full.
+# The tokens drawn for a block exceed the needed tokens by this factor, as some rows are not full.
 SURPLUS = 1.03
 
-# A block has fewer sequences; so keys of different blocks differ.
+# An upper bound of the sequences in a block, so that the keys of different blocks differ.
 MOST_SEQUENCES = 1 << 20
 
-# Passes over a text to measure on, without a row of a kind, after which it has none.
+# The passes over a held-out text without a row of a kind after which it counts as having none.
 FRUITLESS = 10
 
 
@@ -39,11 +39,11 @@ class LessonRows:
 
     Args:
         content: a `TextFile`.
-        length: positions of a row.
-        predictions: places for predictions in a row.
-        slots: places for sequences in a row.
-        vocab_size: of the model.
-        seed: with a block's number it determines the block.
+        length: the number of positions in a row.
+        predictions: the maximum number of predictions in a row.
+        slots: the maximum number of sequences in a row.
+        vocab_size: the model's vocabulary size.
+        seed: determines a block, together with the block's number.
     """
 
     def __init__(self, content, length, predictions, slots, vocab_size, seed):
@@ -76,9 +76,9 @@ class LessonRows:
         """Draws `rows` rows.
 
         Args:
-            number: of the block, from 0 on.
+            number: the number of the block, counting from 0.
             lesson: a `Lesson`.
-            rows: how many.
+            rows: the number of rows.
 
         Returns:
             A dict from feature name to an array [R, values of the feature], as in packed records
@@ -102,12 +102,12 @@ class LessonRows:
             needed *= SURPLUS
 
     def held_out(self, text, beginning, rows):
-        """Rows of one natural pair each, of a text to measure on, the same every time.
+        """Makes rows of one natural pair each from a held-out text, always the same.
 
         Args:
             text: a `TokenizedText`.
-            beginning: whether a segment starts where a document starts, or none does.
-            rows: how many.
+            beginning: whether one segment or no segment starts where a document starts.
+            rows: the number of rows.
         """
         rng, balance = random.Random(0), LengthBalance()
         starts, pairs = {text.sentence_bounds(i)[0] for i in range(text.num_documents)}, []
@@ -135,7 +135,7 @@ class LessonRows:
         return PairRules("sop", self.format.max_seq_length, SHORT_SEQUENCES, cls_id, sep_id)
 
     def _sequences(self, kind, pieces, rng):
-        """Draws pairs of random documents with so many pieces: `Sequences`, and labels' weight."""
+        """Draws pairs of at least `pieces` tokens; returns `Sequences` and their labels' weight."""
         documents, balance, pairs = self.documents[kind], LengthBalance(), []
         while pieces > 0:
             index = int(documents[rng.randrange(len(documents))])
@@ -146,7 +146,7 @@ class LessonRows:
         return assemble(self.text, found, self._rules()), float(kind != "single")
 
     def _rows(self, sequences, weights, number, rng):
-        """Packs and masks sequences: the features of their rows, in random order."""
+        """Packs and masks sequences; returns the features of their rows, in random order."""
         form, lengths = self.format, sequences.lengths
         predictions = prediction_counts(lengths, self.masking)
         rows = pack(
@@ -159,7 +159,7 @@ class LessonRows:
         numbers = number * MOST_SEQUENCES + np.arange(len(rows))  # [N]
         keys = derive_keys(np.uint64(self.seed), numbers)
         parts, first = [], 0
-        while first < len(rows):  # as many complete rows as hold at most PART sequences
+        while first < len(rows):  # each pass takes complete rows with at most PART sequences
             last = ends[np.searchsorted(ends, first + PART, side="right") - 1]
             part, first = by_row[first:last], last
             some = Sequences(*(values[part] for values in sequences))

@@ -4,7 +4,7 @@
         --held_out=work/heldout.txt --tokenizer_dir=reference_model \\
         --output_file=work/text.npz.xz
 
-The result is what `python -m benchmarks.gpu_step train --text` draws its rows from.
+`python -m benchmarks.gpu_step train --text` draws its rows from the result.
 """
 
 import os
@@ -31,7 +31,7 @@ def main(arguments):
     """Writes the file.
 
     Raises:
-        InputError: a text without documents, or a vocabulary that is too large.
+        InputError: a text has no documents, or the vocabulary is too large.
     """
     folder = os.path.dirname(os.path.abspath(arguments.output_file))
     make_writable(folder, "--output_file must be in a directory that can be written")

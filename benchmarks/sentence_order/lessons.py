@@ -1,11 +1,11 @@
-"""Declares lessons: the parts of a training, each with the kinds of its rows."""
+"""Declares lessons, the parts of a training, each with the kinds of its rows."""
 
 import dataclasses
 import json
 
 from bert_common.errors import InputError
 
-# The kinds of sequences of which a lesson has shares.
+# The kinds of sequences that a lesson mixes.
 KINDS = {
     "natural": "pairs of documents with two sentences or more, labelled by their order",
     "single": "documents of one sentence, for their masked words alone: they have no order",
@@ -17,7 +17,7 @@ class Lesson:
     """A part of a training."""
 
     updates: int
-    shares: dict  # of the pieces: a name of KINDS -> its share; the shares add up to 1
+    shares: dict  # a name of KINDS -> its share of the tokens; the shares add up to 1
     rate: float = 1.0  # the factor of the learning rate
 
     def __post_init__(self):
@@ -36,10 +36,10 @@ class Lesson:
 
 
 def read_lessons(path):
-    """Reads a file, a list of objects with the fields of `Lesson`: a list of `Lesson`.
+    """Reads a list of `Lesson`s from a JSON list of objects with their fields.
 
     Raises:
-        InputError: it is not such a list.
+        InputError: the file is not such a list.
     """
     with open(path, encoding="utf-8") as file:
         try:

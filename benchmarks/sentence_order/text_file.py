@@ -1,6 +1,6 @@
-"""Keeps a tokenized text in one small file, which training reads where no tokenizer is.
+"""Keeps a tokenized text in one small file, which training reads without a tokenizer.
 
-The file is an archive of NumPy arrays, compressed by LZMA: about one byte for a piece.
+The file is an LZMA-compressed archive of NumPy arrays, with about one byte per token.
 """
 
 import lzma
@@ -11,7 +11,7 @@ import numpy as np
 from bert_common.atomic_write import atomic_write
 from create_pretraining_data.instances.text import TokenizedText
 
-# The bit of a piece with which a word begins; the others are its id.
+# The bit that marks a token as the start of a word; the other bits are the token's id.
 WORD_START = 1 << 15
 
 # The ids that rows need, in the order in which the file holds them.
@@ -19,7 +19,7 @@ SPECIAL = ("cls_id", "sep_id", "mask_id")
 
 
 class TextFile(NamedTuple):
-    """What a file holds."""
+    """The contents of a file."""
 
     train: TokenizedText
     held_out: TokenizedText

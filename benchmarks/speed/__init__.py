@@ -1,1 +1,1 @@
-"""How fast, and in how much memory; open training first."""
+"""Measures speed and memory; open training first."""

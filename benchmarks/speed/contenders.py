@@ -1,13 +1,13 @@
-"""The process of one contender of the benchmarks: this project's step, a peer's, or its products.
+"""Runs the process of a contender: this project's step, a peer's, or its products.
 
     python -m benchmarks.speed.contenders --serve KIND JSON
 
-is started by `start`. It answers a number of steps by the seconds per step and the peak of memory
-in GiB.
+is started by `start`. It receives a number of steps, and answers with the seconds per step and the
+peak memory in GiB.
 
-A kind is a function of `contender_steps`. It takes the task, a dict, and returns a function of the
-number of steps that returns the seconds per step. A task has "model", "config" (its sizes),
-"batch", "length", "predictions", "precision", and "xla": "auto", "on" or "off".
+A kind is a function of `contender_steps`. It takes the task, a dict, and returns a function from
+the number of steps to the seconds per step. A task has "model", "config" (its sizes), "batch",
+"length", "predictions", "precision", and "xla", which is "auto", "on" or "off".
 """
 
 import functools
@@ -32,26 +32,26 @@ start = functools.partial(Contender, "benchmarks.speed.contenders")
 
 
 def in_turns(contenders, rounds, steps):
-    """Lets contenders run some steps in turn: for each the seconds of one, in every round."""
+    """Lets contenders run steps in turn; returns each one's seconds per step by round."""
     runs = {number: functools.partial(one.run, steps) for number, one in enumerate(contenders)}
     return list(take_turns(runs, rounds).values())
 
 
 def make(kind, task):
-    """The warm contender of a task: a function of a number of steps."""
+    """Warms up the contender of a task; returns its function of a number of steps."""
     run = KINDS[kind](task)
     run(task.get("warm_up", WARM_UP))
     return lambda steps: {"seconds": run(steps), "memory": peak_memory()}
 
 
 def peak_memory():
-    """The peak in GiB: of the GPU's memory if one is used, else of the process."""
+    """Returns the peak memory in GiB of the GPU if one is used, else of the process."""
     tf, torch = sys.modules.get("tensorflow"), sys.modules.get("torch")
     if torch and torch.cuda.is_available():
         return torch.cuda.max_memory_allocated() / 2**30
     if tf and tf.config.list_physical_devices("GPU"):
         return tf.config.experimental.get_memory_info("GPU:0")["peak"] / 2**30
-    # Not getrusage: that begins with the peak of the process that started this one.
+    # Not getrusage, whose peak includes the process that started this one.
     return peak_gib()
 
 

@@ -4,10 +4,10 @@
     python -m benchmarks.speed.memory --estimate --limit-gib=12                    runs nothing
     python -m benchmarks.speed.memory --length=512,2048 --tokens=2048 --attention=full,blockwise
 
-Every measurement runs some steps in a fresh process and reports its peak of memory (of the GPU's if
-there is one) and the seconds per example. The estimate of the largest batch within a limit comes
-from `bert_tf.memory_estimate`, which run_pretraining prints before it trains. Several kinds of
-attention are run in turn, and compared with the first of them.
+Each measurement runs some steps in a new process, and reports the peak memory (the GPU's if there
+is one) and the seconds per example. The estimate of the largest batch within a limit comes from
+`bert_tf.memory_estimate`, which run_pretraining prints before training. Several kinds of attention
+are run in turn, and compared with the first one.
 """
 
 import bisect
@@ -34,13 +34,13 @@ from bert_tf.names import ATTENTION_NAMES
 # The lengths in google-research/bert's README, "Out-of-memory issues".
 GOOGLE_LENGTHS = [64, 128, 256, 320, 384, 512]
 
-# The share of a row's tokens that is predicted: 20 of 128, 77 of 512, as google-research/bert.
+# The share of tokens to predict in a row: 20 of 128, 77 of 512, as in google-research/bert.
 MASKED_SHARE = 0.15
 
-# The upper end of the estimate's search for the largest batch: no device holds this many examples.
+# The upper limit of the search for the largest batch; no device holds this many examples.
 MAX_BATCH = 2**20
 
-# How often the kinds of attention take turns.
+# The number of rounds in which the kinds of attention take turns.
 ROUNDS = 5
 
 HEADINGS = [
@@ -69,8 +69,8 @@ def measure(kinds, length, batch, steps):
 
     Args:
         kinds: kind of attention -> task.
-        length, batch: of a row, and rows of a step.
-        steps: of a round.
+        length, batch: the length of a row, and the rows of a step.
+        steps: the number of steps per round.
 
     Yields:
         The kind, peak memory in GiB, the median of the seconds per example, and both divided by
@@ -104,7 +104,7 @@ def measure(kinds, length, batch, steps):
 
 
 def largest_batch(limit, config, length, predictions, precision="float32", recompute="none"):
-    """The largest batch estimated to fit into `limit` bytes; the rest as for `estimate_bytes`."""
+    """Returns the largest batch whose estimate by `estimate_bytes` fits into `limit` bytes."""
     return bisect.bisect_right(
         range(1, MAX_BATCH),
         limit,
@@ -113,7 +113,7 @@ def largest_batch(limit, config, length, predictions, precision="float32", recom
 
 
 def estimated_rows(lengths, config, limit):
-    """Yields for each length the largest batches that are estimated to fit."""
+    """Yields table rows with each length's largest batches that are estimated to fit."""
     for length in lengths:
         predictions = math.ceil(MASKED_SHARE * length)
         batches = [
@@ -125,7 +125,7 @@ def estimated_rows(lengths, config, limit):
 
 
 def measured_rows(arguments, lengths, task):
-    """Yields the rows of the table."""
+    """Measures and yields the rows of the table."""
     for length in lengths:
         batches = [arguments.tokens // length] if arguments.tokens else arguments.batch
         for precision in arguments.precision:
@@ -139,7 +139,7 @@ def measured_rows(arguments, lengths, task):
 
 
 def main(arguments):
-    """Measures or estimates, prints the table."""
+    """Measures or estimates memory, and prints the table."""
     config = read_config(arguments.model, arguments.config)
     if arguments.estimate:
         print(f"The largest batch in {arguments.limit_gib:g} GiB, estimated:\n")

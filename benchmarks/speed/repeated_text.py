@@ -1,12 +1,12 @@
-"""Measures create_pretraining_data, and what counting and leaving out repeated text costs.
+"""Measures create_pretraining_data and its cost of counting and omitting repeated text.
 
     python -m benchmarks.speed.repeated_text \\
         --input_file='data/*.gz' --tokenizer_dir=reference_model -- --num_workers=2
 
-Runs the whole program for each choice of --drop_duplicates, by turns, with `SETTINGS` and the flags
+Runs the whole program in turn for each choice of --drop_duplicates, with `SETTINGS` and the flags
 after --. Prints a Markdown table with the median and the spread (interquartile range over the
-median) of the seconds, and the largest memory: of all processes (PSS, which counts shared memory
-once), sampled several times a second.
+median) of the seconds, and the peak memory of all processes (PSS, which counts shared memory once),
+sampled several times a second.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from benchmarks.common import (
     take_turns,
 )
 
-INTERVAL = 0.2  # seconds between two samples of the memory, which cost a few milliseconds each
+INTERVAL = 0.2  # seconds between two memory samples, which take a few milliseconds each
 CHOICES = ("none", "documents", "lines")
 HEADINGS = [
     "`--drop_duplicates`", "documents", "examples", "seconds", "spread", "of the first's seconds",
@@ -54,7 +54,7 @@ FLAGS = {
 
 
 class Run(NamedTuple):
-    """What one run of the program cost and said."""
+    """The cost and the output of one run of the program."""
 
     seconds: float
     memory: float  # GiB
@@ -62,7 +62,7 @@ class Run(NamedTuple):
 
 
 def run(arguments, choice):
-    """Runs the program in an empty folder, as finished work is not repeated: a `Run`."""
+    """Runs the program in an empty folder, as it would skip finished work; returns a `Run`."""
     with tempfile.TemporaryDirectory(dir=arguments.work_dir) as folder:
         command = command_of(
             "create_pretraining_data.py", *arguments.flags, input_file=arguments.input_file,
@@ -70,7 +70,7 @@ def run(arguments, choice):
             drop_duplicates=choice, **SETTINGS,
         )  # fmt: skip
         began, peak = time.perf_counter(), 0
-        # In a new process group, by which its workers are found.
+        # In a new process group, which identifies its workers.
         process = subprocess.Popen(
             command, env=child_environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             text=True, process_group=0,
@@ -85,7 +85,7 @@ def run(arguments, choice):
 
 
 def memory_of_group(group):
-    """The memory of a group of processes in bytes (PSS)."""
+    """Returns the memory (PSS) of a process group in bytes."""
     total = 0
     for entry in os.listdir("/proc"):
         # A process may have ended since it was listed.
@@ -97,7 +97,7 @@ def memory_of_group(group):
 
 
 def rows(runs):
-    """A row of the table for each choice."""
+    """Yields a row of the table for each choice."""
     seconds = {choice: [one.seconds for one in done] for choice, done in runs.items()}
     first = statistics.median(seconds[CHOICES[0]])
     for choice, done in runs.items():
@@ -111,7 +111,7 @@ def rows(runs):
 
 
 def main(arguments):
-    """Measures, and prints the table."""
+    """Measures the choices and prints the table."""
     runs = {choice: functools.partial(run, arguments, choice) for choice in CHOICES}
     print_table(HEADINGS, rows(take_turns(runs, arguments.rounds)))
 

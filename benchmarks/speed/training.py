@@ -4,13 +4,13 @@
     python -m benchmarks.speed.training --model=albert --batch=16 --precision=bfloat16
     python -m benchmarks.speed.training --peers=none --config=FILE          this project alone
 
-The peers, KerasHub and transformers, come with `pip install -e '.[bench]'`; one that is not
-installed is left out. All compute the same: forward with dropout, the losses of masked words and
-of sentence pairs, backward, clipping by the global norm, one AdamW update (ALBERT:
-LAMB), on the same batch.
+The peers, KerasHub and transformers, are installed by `pip install -e '.[bench]'`; missing peers
+are omitted. All compute the same on the same batch: forward pass with dropout, masked-word and
+sentence-pair losses, backward pass, clipping by the global norm, one AdamW update (LAMB for
+ALBERT).
 
-The speed of a shared machine drifts, so every contender stays alive in a separate process, they
-take turns, and the median of the ratios within a round is reported.
+The speed of a shared machine drifts, so all contenders stay alive in separate processes and take
+turns, and the median of the ratios within a round is reported.
 """
 
 import dataclasses
@@ -33,13 +33,13 @@ from benchmarks.contender import ContenderFailed
 from benchmarks.speed import contenders
 from benchmarks.speed.contender_steps.matrix_products import MATRIX
 
-PEERS = {"kerashub": "keras_hub", "transformers": "transformers"}  # with their modules
+PEERS = {"kerashub": "keras_hub", "transformers": "transformers"}  # name -> module
 SETTINGS = {
     "project": "this project, XLA {xla}",
     "kerashub": "KerasHub, fit, XLA {xla}",
     "transformers": "transformers, eager",
 }
-TRIAL_ROUNDS = 3  # to choose the faster of two settings
+TRIAL_ROUNDS = 3  # rounds to choose the fastest setting
 HEADINGS = [
     "contender", "precision", "s/step", "spread", "examples/s", "its time / this project's",
     "spread", "peak memory GiB",
@@ -64,10 +64,10 @@ FLAGS = {
 
 
 def best_of(kind, tasks, rounds, steps):
-    """Lets the settings of one contender take turns; only the fastest is kept alive.
+    """Lets the settings of one contender take turns, and keeps only the fastest alive.
 
     Returns:
-        The fastest, and pairs of each of the others, closed, with the ratios of its times to the
+        The fastest, and a list of pairs of a closed contender and the ratios of its times to the
         fastest's.
     """
     running = [contenders.start(kind, task) for task in tasks]
@@ -80,7 +80,7 @@ def best_of(kind, tasks, rounds, steps):
 
 
 def describe(contender, relative):
-    """A row of the table."""
+    """Returns a row of the table."""
     task = contender.task
     seconds = contender.seconds[-len(relative) :]
     return [
@@ -98,8 +98,8 @@ def compare(task, peers, settings, rounds, steps):
     Args:
         task: see `contenders`, without "xla".
         peers: keys of `PEERS`.
-        settings: of this project's --xla.
-        rounds, steps: how often each runs how many steps.
+        settings: the values of --xla to compare for this project.
+        rounds, steps: the number of rounds, and of each contender's steps in a round.
 
     Returns:
         Rows of the table, and notes to print under it.
@@ -109,7 +109,7 @@ def compare(task, peers, settings, rounds, steps):
     rows = [describe(*pair) for pair in others]
     notes, rivals = [], []
     for peer in peers:
-        # transformers has no such setting.
+        # transformers has no XLA setting.
         tasks = variants if peer == "kerashub" else variants[-1:]
         try:
             rival, slower = best_of(peer, tasks, TRIAL_ROUNDS, steps)
@@ -136,7 +136,7 @@ def compare(task, peers, settings, rounds, steps):
 
 
 def share_of_products(task, project, variants, rounds, steps):
-    """A note: which share of the step its matrix products and its update take alone."""
+    """Returns a note on the share of the step that its matrix products and its update take."""
     products, _ = best_of("products", variants, TRIAL_ROUNDS, steps)
     update, _ = best_of("update", variants, TRIAL_ROUNDS, steps)
     kinds = ("float32", "bfloat16")
@@ -157,7 +157,7 @@ def share_of_products(task, project, variants, rounds, steps):
 
 
 def main(arguments):
-    """Measures, prints the table and the notes under it."""
+    """Measures all contenders, and prints the table and the notes below it."""
     config = read_config(arguments.model, arguments.config)
     task = {
         "model": arguments.model,

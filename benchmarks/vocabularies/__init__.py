@@ -1,1 +1,1 @@
-"""How vocabularies compare; open bits first."""
+"""Compares vocabularies; open bits first."""

@@ -3,20 +3,20 @@
     python -m benchmarks.vocabularies.bits --held_out=text.txt --output_dir=work/bits \\
         --models=NAME:CONFIG:CHECKPOINT_FOLDER:TOKENIZER_FOLDER,NAME:...
 
-All models see the same passages of held-out text with the same spans of characters masked: a span
-is the smallest part of an eojeol (word between spaces) both of whose ends are borders of pieces in
-every vocabulary. For each model, as NAME_...: "bits_at_once", all pieces of a span predicted
-independently, as in training; "bits_in_turn", one piece after another, by the chain rule;
-"bits_count", what the number of a span's pieces costs by its frequencies in other passages, because
-the [MASK]s reveal it; "bits", the last two together.
+All models see the same passages of held-out text with the same spans of characters masked. A span
+is the smallest part of an eojeol (a word between spaces) whose ends are token boundaries in every
+vocabulary. Results are named NAME_... for each model: "bits_at_once" predicts all tokens of a span
+independently, as in training; "bits_in_turn" predicts one token after another, by the chain rule;
+"bits_count" is the cost of the number of tokens in a span, which the [MASK]s reveal, by its
+frequencies in other passages; "bits" is the sum of the last two.
 
-Limits: "bits" is independent of the vocabulary as a measure, but the models were not trained to
-predict pieces in turn; spans are independent of each other; the spans follow the borders that the
-vocabularies share, so only numbers of one run compare; eojeols with [UNK] in any vocabulary are
-never masked (their share is "unknown_share"). Whole spans are masked, which a model that was
-trained with single pieces masked has seldom seen.
+Limits: "bits" as a measure is independent of the vocabulary, but the models were not trained to
+predict tokens in turn. Spans are predicted independently of each other. Spans depend on the
+boundaries that the vocabularies share, so only numbers of the same run are comparable. Eojeols with
+[UNK] in any vocabulary are never masked (their share is "unknown_share"). Whole spans are masked,
+which models trained with single masked tokens have seldom seen.
 
-Shapes: B batch, T pieces of a row, P predictions.
+Shapes: B batch, T tokens of a row, P predictions.
 """
 
 import collections
@@ -45,7 +45,7 @@ from bert_tf.config import BertConfig
 from model_formats.weights import find_weights
 from tokenization import load_tokenizer
 
-SEED = 12345  # of the passages and their spans
+SEED = 12345  # determines the passages and their spans
 BATCH = 64
 
 
@@ -59,7 +59,7 @@ class Model(NamedTuple):
 
 
 def parse_models(text):
-    """The `Model`s of --models."""
+    """Parses --models to a list of `Model`s."""
     parts = [part.split(":") for part in text.split(",")]
     if any(len(part) != len(Model._fields) for part in parts):
         raise InputError(
@@ -70,13 +70,13 @@ def parse_models(text):
 
 
 def measure(models, held_out, characters, count):
-    """The bits of each model; a dict of NAME_... -> number.
+    """Measures the bits of each model; returns a dict of NAME_... -> number.
 
     Args:
         models: `Model`s.
-        held_out: the path of a text, a sentence a line, a blank line between documents.
-        characters: the most in a passage, spaces included.
-        count: passages to measure on; the others say how frequent numbers of pieces are.
+        held_out: the path of a text with one sentence per line and a blank line between documents.
+        characters: the maximum length of a passage, including spaces.
+        count: the number of passages to measure on; the others give frequencies of token counts.
     """
     all_cuts = [Cuts(load_tokenizer(model.tokenizer)) for model in models]
     spans, documents = SharedSpans(all_cuts), read_eojeols(held_out)
@@ -96,7 +96,7 @@ def measure(models, held_out, characters, count):
 
 
 def bits_of(model, cuts, measured, others):
-    """The bits per character of a model, on examples of which `others` give frequencies."""
+    """Returns a model's bits per character on `measured`; `others` give frequencies."""
     config, limit = BertConfig.from_json_file(model.config), limits_of(measured, cuts)
     if limit.length > config.max_position_embeddings:
         raise InputError(
@@ -127,11 +127,11 @@ class Bits(NamedTuple):
 
 
 def measure_bits(loss_of, examples, cuts, limit):
-    """Computes the `Bits` of examples, all pieces at once and one after another.
+    """Computes the `Bits` of examples, predicting all tokens at once and one after another.
 
     `loss_of` takes a list of `text.row`s and returns the sum of -ln p over their predictions.
     """
-    most = [  # pieces in a masked span
+    most = [  # the tokens in the longest masked span of each example
         max((len(cuts.pieces(example.eojeols, span)) for span in example.masked), default=0)
         for example in examples
     ]
@@ -148,16 +148,16 @@ def measure_bits(loss_of, examples, cuts, limit):
 
 
 def frequency_bits(counts, symbols, kinds):
-    """The bits that symbols cost by their frequencies in the Counter `counts`.
+    """Returns the cost of symbols in bits by their frequencies in the Counter `counts`.
 
-    Each count of the `kinds` of symbols is raised by one, so that none is impossible.
+    Each count of the `kinds` different symbols is increased by one, so that none is impossible.
     """
     total = counts.total() + kinds
     return sum(math.log2(total / (counts[symbol] + 1)) for symbol in symbols)
 
 
 def checkpoint_loss(config, checkpoint, batch_size):
-    """The `loss_of` of a pre-trained model, computed by the project's evaluation step."""
+    """Returns the `loss_of` of a pre-trained model, which uses the project's evaluation step."""
     tf = import_tensorflow()
     from bert_tf import BertModel, PretrainingModel, load_google_checkpoint
     from bert_tf.training.evaluation import EvaluationStep
@@ -174,7 +174,7 @@ def checkpoint_loss(config, checkpoint, batch_size):
         starts = range(0, len(rows), batch_size)
         for start in with_progress(starts, "held-out text", "batches"):
             part = rows[start : start + batch_size]
-            missing = batch_size - len(part)  # batches have one shape: filled up with weight 0
+            missing = batch_size - len(part)  # padded to a fixed shape with rows of weight 0
             filler = {**part[0], "masked_lm_weights": bytes(len(part[0]["masked_lm_weights"]))}
             batch = stack([*part, *[filler] * missing])
             total += float(step(batch)["masked_lm_loss"])
@@ -184,7 +184,7 @@ def checkpoint_loss(config, checkpoint, batch_size):
 
 
 def stack(rows):
-    """Stacks rows into a batch: a dict of [B, T] and [B, P]."""
+    """Stacks rows into a batch, a dict of [B, T] and [B, P]."""
     kinds = {name: np.int32 for name in rows[0]} | {"masked_lm_weights": np.float32}
     return {
         name: np.array([list(features[name]) for features in rows], kind)
@@ -193,7 +193,7 @@ def stack(rows):
 
 
 def main(arguments):
-    """Writes eval_results.txt, and prints it."""
+    """Measures the models, writes eval_results.txt and prints it."""
     models = parse_models(arguments.models)
     results = measure(models, arguments.held_out, arguments.characters, arguments.passages)
     write_results(arguments.output_dir, results)

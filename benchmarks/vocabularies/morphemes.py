@@ -1,14 +1,14 @@
-"""Measures how well the pieces of vocabularies agree with morphemes.
+"""Measures how well the tokens of vocabularies agree with morphemes.
 
     python -m benchmarks.vocabularies.morphemes \\
         --conllu=ko_kaist-ud-dev.conllu --vocabs=VOCAB,VOCAB,...
 
 A VOCAB is anything that `build_vocab.py --compare` takes. The treebank has each word's morphemes
-(in the lemma column, joined by +; or as OrigLemma in the last column). Prints a Markdown table:
-precision, recall and F1 of the boundaries between pieces against those between morphemes, over the
-words that are spelled as their morphemes (not 했다 = 하 + 었 + 다); pieces per word and words with
-[UNK], over all words. Words without a letter or digit are left out. Each word is tokenized by
-itself.
+in the lemma column, joined by +, or as OrigLemma in the last column. Prints a Markdown table with
+precision, recall and F1 of token boundaries against morpheme boundaries, over all words whose
+spelling is the sequence of their morphemes (not 했다 = 하 + 었 + 다), and tokens per word and words
+with [UNK], over all words. Words without a letter or digit are omitted. Each word is tokenized
+separately.
 """
 
 import unicodedata
@@ -26,14 +26,14 @@ HEADINGS = [
 
 
 class Word(NamedTuple):
-    """A word of the treebank, composed (NFC)."""
+    """A word of the treebank, in NFC."""
 
     form: str
     morphemes: list[str]
 
 
 def read_conllu(path):
-    """The `Word`s of a treebank.
+    """Reads the `Word`s of a treebank.
 
     Raises:
         InputError: the file is not CoNLL-U.
@@ -51,14 +51,14 @@ def read_conllu(path):
         form, lemma = unicodedata.normalize("NFC", fields[1]), fields[2]
         for item in fields[9].split("|"):
             lemma = item.removeprefix("OrigLemma=") if item.startswith("OrigLemma=") else lemma
-        # Not a range, not an empty node.
+        # Skip ranges and empty nodes, whose number is no integer.
         if fields[0].isdigit() and any(map(str.isalnum, form)):
             words.append(Word(form, lemma.split("+")))
     return words
 
 
 def scores(vocabulary, words):
-    """Tokenizes every word with an `OpenedVocabulary`: the numbers of a row of the table."""
+    """Tokenizes all words with an `OpenedVocabulary`; returns the numbers of a table row."""
     hits = found = wanted = pieces = unknown = 0
     for word in words:
         cut = vocabulary.pieces(word.form)
@@ -66,7 +66,7 @@ def scores(vocabulary, words):
         places = boundaries(word.form, [vocabulary.plain(piece) for piece in cut])
         unknown += places is None
         gold = boundaries(word.form, word.morphemes)
-        if gold is not None:  # it is spelled as its morphemes
+        if gold is not None:  # the word is the sequence of its morphemes
             hits += len(set(places or ()) & set(gold))
             found += len(places or ())
             wanted += len(gold)
@@ -76,7 +76,7 @@ def scores(vocabulary, words):
 
 
 def rows(vocabularies, words):
-    """Yields a row of the table for each vocabulary."""
+    """Yields the table row of each vocabulary."""
     for vocabulary in vocabularies:
         *shares, per_word, unknown = scores(vocabulary, words)
         yield [
@@ -86,7 +86,7 @@ def rows(vocabularies, words):
 
 
 def main(arguments):
-    """Measures, and prints the table."""
+    """Measures the vocabularies and prints the table."""
     vocabularies = [open_vocabulary(path) for path in arguments.vocabs.split(",")]
     print_table(HEADINGS, rows(vocabularies, read_conllu(arguments.conllu)))
 

@@ -1,10 +1,10 @@
-"""Makes examples of which all vocabularies see the same text with the same spans masked.
+"""Makes examples with the same text and the same masked spans for all vocabularies.
 
-Examples are defined by characters: an example is a passage of whole eojeols (the words between
-spaces), and spans of characters in it are masked, the smallest ones that all vocabularies write in
-whole pieces. Only the ends of spans depend on pieces, of all vocabularies.
+Examples are defined by characters. An example is a passage of whole eojeols (the words between
+spaces) in which spans of characters are masked, the smallest spans that all vocabularies write as
+whole tokens. Only the ends of spans depend on the tokens, of all vocabularies together.
 
-Shapes: T pieces of a row, P predictions.
+Shapes: T tokens of a row, P predictions.
 """
 
 import functools
@@ -12,19 +12,19 @@ import unicodedata
 from pathlib import Path
 from typing import NamedTuple
 
-MASKED = 0.15  # of an example's characters at least, as BERT masks pieces
+MASKED = 0.15  # the minimum share of an example's characters, as BERT masks tokens
 
 
 class Span(NamedTuple):
     """Characters of one eojeol of an example."""
 
-    eojeol: int  # its number
+    eojeol: int  # the eojeol's number
     start: int
     end: int
 
 
 class Cuts(dict):
-    """The piece ids of each eojeol in one vocabulary; an eojeol is tokenized when first needed.
+    """The token ids of each eojeol in one vocabulary; eojeols are tokenized when first needed.
 
     Attributes:
         places: eojeol -> its `clean_places`.
@@ -41,48 +41,48 @@ class Cuts(dict):
         return ids
 
     def knows(self, eojeol):
-        """Whether an eojeol is tokenized without [UNK]."""
+        """Returns True if an eojeol is tokenized without [UNK]."""
         return self.tokenizer.unk_id not in self[eojeol]
 
     def between(self, eojeol, start, end):
-        """The index of a span's first piece, and of the one after its last."""
+        """Returns the index of a span's first token, and the index after its last token."""
         return self.places[eojeol][start], self.places[eojeol][end]
 
     def pieces(self, eojeols, span):
-        """The ids of a `Span` of an example."""
+        """Returns the token ids of a `Span` of an example."""
         eojeol = eojeols[span.eojeol]
         return self[eojeol][slice(*self.between(eojeol, span.start, span.end))]
 
 
 @functools.cache  # many eojeols have the same offsets
 def clean_places(offsets, length):
-    """Finds where an eojeol can be split so that no piece is split.
+    """Finds where an eojeol can be split without splitting a token.
 
     Args:
-        offsets: first character and end of each piece. The jamo of a syllable share its span; a
-            piece may have an empty one.
-        length: of the eojeol.
+        offsets: the start and end of each token in characters. The jamo of a syllable share its
+            span, and spans may be empty.
+        length: the length of the eojeol.
 
     Returns:
-        A dict: number of characters before the split -> number of pieces before it; 0 and `length`
-        included. A position with an empty span is excluded, as its piece could be on either side.
+        A dict: characters before the split -> tokens before it, including 0 and `length`. Positions
+        with an empty span are excluded, as its token could be on either side.
     """
     places = {0: 0}
     for place in range(1, length):
         sides = [(end <= place) - (place <= start) for start, end in offsets]
-        if all(sides):  # 0: across the place, or empty and there
+        if all(sides):  # 0 means that a token crosses the place, or is empty and there
             places[place] = sides.count(1)
     return {**places, length: len(offsets)}
 
 
 class SharedSpans(dict):
-    """The spans of each eojeol: the smallest ones whose ends are clean places in all vocabularies.
+    """The smallest spans of each eojeol whose ends are clean places in all vocabularies.
 
-    Each has at least one piece in every vocabulary, and together they are the eojeol. They are
-    pairs of first character and end, computed when first needed.
+    Each span has at least one token in every vocabulary, and together they cover the eojeol. They
+    are pairs of start and end characters, computed when first needed.
 
     Args:
-        all_cuts: a `Cuts` for every vocabulary; each has a piece for every eojeol in question.
+        all_cuts: a `Cuts` for every vocabulary; each must have a token for every requested eojeol.
     """
 
     def __init__(self, all_cuts):
@@ -98,17 +98,17 @@ class SharedSpans(dict):
             if all(place in clean and clean[start] < clean[place] for clean in places):
                 spans.append((start, place))
                 start = place
-        if start < len(eojeol):  # the end has no piece in some vocabulary
+        if start < len(eojeol):  # the end has no token in some vocabulary
             spans[-1:] = [(spans[-1][0] if spans else 0, len(eojeol))]
         self[eojeol] = spans = tuple(spans)
         return spans
 
 
 class Limits(NamedTuple):
-    """What the longest of some examples needs in one vocabulary."""
+    """The maximum sizes of some examples in one vocabulary."""
 
-    length: int  # pieces, [CLS] and [SEP] included
-    predictions: int  # masked pieces
+    length: int  # tokens, including [CLS] and [SEP]
+    predictions: int  # masked tokens
 
 
 class Example(NamedTuple):
@@ -119,12 +119,12 @@ class Example(NamedTuple):
 
 
 def masked_characters(examples):
-    """How many characters are to be predicted in examples."""
+    """Returns the number of characters to predict in examples."""
     return sum(span.end - span.start for example in examples for span in example.masked)
 
 
 def read_eojeols(path):
-    """The documents of a UTF-8 text, a sentence a line: lists of eojeols, composed (NFC)."""
+    """Reads documents of a UTF-8 text with one sentence per line, as lists of NFC eojeols."""
     documents = [[]]
     for line in Path(path).read_text(encoding="utf-8").split("\n"):
         if not line.strip():
@@ -135,16 +135,16 @@ def read_eojeols(path):
 
 
 def passages(documents, all_cuts, characters):
-    """Cuts documents into runs of whole eojeols.
+    """Splits documents into passages of whole eojeols.
 
     Args:
         documents: lists of eojeols.
         all_cuts: a `Cuts` for every vocabulary.
-        characters: the most in a run, counting a space before each eojeol.
+        characters: the maximum length of a passage, counting a space before each eojeol.
 
     Yields:
-        Lists of eojeols. An eojeol that is too long by itself, or has no piece in some vocabulary
-        (an invisible character), is left out.
+        Lists of eojeols. Eojeols that are longer than a passage, or have no token in some
+        vocabulary (an invisible character), are omitted.
     """
     for document in documents:
         passage, used = [], 0
@@ -162,14 +162,14 @@ def passages(documents, all_cuts, characters):
 
 
 def choose_masked(eojeols, spans, rng):
-    """Chooses the spans of a passage that are to be predicted.
+    """Chooses the spans of a passage to predict.
 
-    They are drawn in random order until they have enough characters, so the length of a span does
+    Spans are drawn in random order until they have enough characters, so the length of a span does
     not affect whether it is chosen.
 
     Args:
         eojeols: the passage.
-        spans: `SharedSpans`; spans of an eojeol that is [UNK] in some vocabulary are not chosen.
+        spans: `SharedSpans`; spans of an eojeol with [UNK] in some vocabulary are not chosen.
         rng: a `random.Random`.
 
     Returns:
@@ -192,7 +192,7 @@ def choose_masked(eojeols, spans, rng):
 
 
 def limits_of(examples, cuts):
-    """The `Limits` of examples in a vocabulary."""
+    """Returns the `Limits` of examples in a vocabulary."""
     return Limits(
         2 + max(sum(len(cuts[eojeol]) for eojeol in example.eojeols) for example in examples),
         max(sum(len(cuts.pieces(e.eojeols, span)) for span in e.masked) for e in examples),
@@ -200,20 +200,20 @@ def limits_of(examples, cuts):
 
 
 def row(example, cuts, limit, asked=None):
-    """The features of an example in one vocabulary.
+    """Returns the features of an example in one vocabulary.
 
     Args:
         example: an `Example`.
         cuts, limit: the vocabulary's `Cuts` and `Limits`.
-        asked: None to predict all pieces of the masked spans at once; a number k to predict only
-            piece k of each, with those before it shown.
+        asked: None to predict all tokens of the masked spans at once; a number k to predict only
+            token k of each span, showing the tokens before it.
 
     Returns:
         A dict of lists: [T] input_ids, input_mask, segment_ids; [P] masked_lm_positions,
         masked_lm_ids, masked_lm_weights.
     """
     tokenizer = cuts.tokenizer
-    starts, ids = [], [tokenizer.cls_id]  # where each eojeol's pieces begin
+    starts, ids = [], [tokenizer.cls_id]  # the position of each eojeol's first token
     for eojeol in example.eojeols:
         starts.append(len(ids))
         ids += cuts[eojeol]
@@ -240,6 +240,6 @@ def row(example, cuts, limit, asked=None):
 
 
 def unknown_share(documents, cuts):
-    """The share of a text's eojeols that hold [UNK]."""
+    """Returns the share of eojeols with [UNK] in a text."""
     eojeols = [eojeol for document in documents for eojeol in document]
     return sum(not cuts.knows(eojeol) for eojeol in eojeols) / len(eojeols)

@@ -1,1 +1,1 @@
-"""Carries a model over to another vocabulary or more positions; open new_rows first."""
+"""Adapts a model to a different vocabulary or more positions; open new_rows first."""

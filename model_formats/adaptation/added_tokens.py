@@ -1,4 +1,4 @@
-"""Adds pieces to a WordPiece vocabulary: first in its unused lines, then at its end."""
+"""Adds tokens to a WordPiece vocabulary, first in its unused lines, then at its end."""
 
 import dataclasses
 import os
@@ -22,13 +22,13 @@ class AddedTokens:
 
     tokenizer: Tokenizer  # the new tokenizer
     filled: tuple[str, ...]  # the added tokens that took an unused line, in order
-    appended: tuple[str, ...]  # those after the last line
-    known: tuple[str, ...]  # tokens of the list that the vocabulary had already
-    impossible: tuple[str, ...]  # those that no text can be cut into, which are not added
+    appended: tuple[str, ...]  # the added tokens after the last line
+    known: tuple[str, ...]  # tokens of the list that were already in the vocabulary
+    impossible: tuple[str, ...]  # tokens that no text can produce, which are not added
 
 
 def read_tokens(path: str) -> list[str]:
-    """Reads a list of tokens, one a line; blank lines and repeats are passed over."""
+    """Reads a list of tokens, one per line; blank lines and repeats are skipped."""
     lines = decode_text(read_bytes(path), path).split("\n")
     tokens = dict.fromkeys(token for line in lines if (token := line.strip()))
     if not tokens:
@@ -37,13 +37,13 @@ def read_tokens(path: str) -> list[str]:
 
 
 def add_tokens(tokenizer: Tokenizer, tokens: Sequence[str]) -> AddedTokens:
-    """Adds pieces to the vocabulary of a tokenizer that applies WordPiece.
+    """Adds tokens to the vocabulary of a WordPiece tokenizer.
 
-    They are spelled as in the vocabulary ("##는" inside words, "는_" at their ends) and added as
-    the tokenizer normalizes them. A single character or an emoji is added inside words too if the
-    vocabulary cannot spell it there: it usually follows a word. The longest match wins, so no text
-    that contains a piece at its place is cut as before. A token of which normalization leaves
-    nothing is refused.
+    Tokens are spelled as in the vocabulary ("##는" inside words, "는_" at their ends) and are
+    normalized by the tokenizer first. A single character or an emoji is also added in its
+    word-internal form if the vocabulary cannot spell it there, because it usually follows a word.
+    The longest match wins, so any text that contains an added token in its position is tokenized
+    differently from before. Raises an `InputError` for a token that normalization empties.
     """
     if tokenizer.kind == "sentencepiece":
         raise InputError(
@@ -74,13 +74,13 @@ def add_tokens(tokenizer: Tokenizer, tokens: Sequence[str]) -> AddedTokens:
 
 
 def plan_added_rows(old: Tokenizer, added: AddedTokens, size: int) -> list[NewRow]:
-    """Finds where each row of a table with added tokens comes from.
+    """Finds the source of each row of an embedding table with added tokens.
 
     Args:
-        size: how many rows the old table has; more than the vocabulary where some are spare.
+        size: the number of rows of the old table; larger than the vocabulary if it has spare rows.
 
     Returns:
-        The old table's rows, and those that are appended after its end.
+        The old table's rows, followed by the rows appended to it.
     """
     new, tokens = added.tokenizer, {*added.filled, *added.appended}
     spellings = spelling_of(old), spelling_of(new)
@@ -95,7 +95,7 @@ def plan_added_rows(old: Tokenizer, added: AddedTokens, size: int) -> list[NewRo
 
 
 def _sort_out(tokenizer, tokens):
-    """Splits tokens into those to add, as the tokenizer spells them, known and impossible ones."""
+    """Sorts tokens into new ones (as the tokenizer spells them), known and impossible ones."""
     wanted, known, impossible = {}, [], []
     for token in tokens:
         spelled = _spelled(tokenizer, token)
@@ -109,7 +109,7 @@ def _sort_out(tokenizer, tokens):
 
 
 def _spelled(tokenizer, token):
-    """The piece as the vocabulary spells it; None for a text of several words."""
+    """Returns the token as the vocabulary spells it, or None for a text of several words."""
     prefix, text, marker = _parts(tokenizer, token)
     words = tokenizer.basic_tokens(text)
     if not words:
@@ -121,7 +121,7 @@ def _spelled(tokenizer, token):
 
 
 def _parts(tokenizer, token):
-    """The prefix that marks a piece inside words, the text, the marker of a word's end."""
+    """Splits a token into its continuation prefix, its text and its word-end marker."""
     prefix = tokenizer.wordpiece.continuation_prefix
     marker = getattr(tokenizer.options, "word_end_marker", "")
     prefix = prefix if token.startswith(prefix) and token != prefix else ""
@@ -131,7 +131,7 @@ def _parts(tokenizer, token):
 
 
 def _needed_inside(tokenizer, tokens):
-    """The pieces inside words of characters and emoji that the vocabulary cannot spell there."""
+    """Returns word-internal forms of characters and emoji that the vocabulary cannot spell."""
     sign, needed = tokenizer.wordpiece.continuation_prefix, []
     for token in tokens:
         prefix, text, marker = _parts(tokenizer, token)
@@ -149,24 +149,24 @@ def _needed_inside(tokenizer, tokens):
 
 
 def _continues(tokenizer, text):
-    """Whether a text can stand inside a word, as punctuation and Hanja usually cannot."""
+    """Returns True if a text can continue a word; punctuation and Hanja usually cannot."""
     return len(tokenizer.basic_tokens("0" + text)) == 1
 
 
 def _occurs(tokenizer, token):
-    """Whether a text is cut into the token; not every word has a marker at its end."""
+    """Returns True if some text produces the token; not every word ends in a marker."""
     prefix, text, marker = _parts(tokenizer, token)
     wordpiece, word = tokenizer.wordpiece, text + _rest_of_word(tokenizer, token)
     if not prefix:
         return token in tokenizer.tokenize(f"{word} {word}")
     if not _continues(tokenizer, text) or token not in wordpiece.continuation_pieces(text + marker):
         return False
-    # After which piece, does not matter, unless a longer one is made of both.
+    # The preceding token does not matter, unless it and this one form a longer token.
     return any(token in tokenizer.tokenize(f"{b}{word} {b}{word}") for b in wordpiece.begin)
 
 
 def _rest_of_word(tokenizer, token):
-    """What follows a token without a marker, where its text with a marker is another token."""
+    """Returns the text that must follow an unmarked token for a word to contain it, or ""."""
     prefix, text, marker = _parts(tokenizer, token)
     wordpiece, end = tokenizer.wordpiece, getattr(tokenizer.options, "word_end_marker", "")
     if marker or not end:
@@ -178,7 +178,7 @@ def _rest_of_word(tokenizer, token):
 
 
 def _with_tokens(tokenizer, tokens):
-    """The tokenizer with the tokens in unused lines of its vocabulary, then after its last."""
+    """Returns the tokenizer with tokens in its unused vocabulary lines, then after the last."""
     lines = tokenizer.vocabulary_bytes.decode("utf-8").split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -193,6 +193,6 @@ def _with_tokens(tokenizer, tokens):
         save_tokenizer(tokenizer, folder)
         with open(os.path.join(folder, "vocab.txt"), "w", encoding="utf-8", newline="") as file:
             file.write("\n".join(lines) + "\n")
-        with warnings.catch_warnings():  # of the vocabulary, which were shown when it was opened
+        with warnings.catch_warnings():  # already shown when the old vocabulary was opened
             warnings.simplefilter("ignore")
             return load_tokenizer(folder)

@@ -16,8 +16,8 @@ from bert_tf.optimization import OPTIMIZERS
 from model_formats.adaptation.new_rows import NewRow, new_embeddings, new_output_bias
 from model_formats.adaptation.positions import METHODS
 
-# What is changed, by our names in a model's tables of Google's; not every encoder has the second,
-# nor every model the third, in its head for masked words.
+# The changed weights, by our names, which are the keys of a model's table of Google's names. Not
+# every encoder has position embeddings, and only a masked-word head has an output bias.
 WORDS, POSITIONS = "embeddings/word_embeddings", "embeddings/position_embeddings"
 OUTPUT_BIAS = "masked_lm/output_bias"
 
@@ -26,10 +26,10 @@ OUTPUT_BIAS = "masked_lm/output_bias"
 class Changes:
     """The changes to a model."""
 
-    rows: list[NewRow] | None = None  # the `NewRow`s of its vocabulary; None to leave that alone
-    typical: list[int] | None = None  # the ids of the old rows that random ones resemble
-    positions: int | None = None  # how many the model will have; None to leave them alone
-    trained: int | None = None  # how many of the old ones were trained
+    rows: list[NewRow] | None = None  # the new vocabulary's rows; None keeps the vocabulary
+    typical: list[int] | None = None  # the ids of the old rows that random rows resemble
+    positions: int | None = None  # the new number of positions; None keeps them
+    trained: int | None = None  # the number of old positions that were trained
     method: str = "repeat"  # a key of `METHODS`
     seed: int = 0  # determines the random rows
 
@@ -39,11 +39,11 @@ def adapted_arrays(
 ) -> dict[str, np.ndarray]:
     """Reads a checkpoint that fits the configuration, and changes its vocabulary and positions.
 
-    `names` is the table of Google's names of the weights of encoder and heads.
+    `names` maps our names of the encoder's and the heads' weights to Google's.
 
     Returns:
-        Arrays for `bert_tf.checkpoint.write_arrays`: all of the checkpoint but moments and counters
-        of training, bit-equal where nothing is changed.
+        Arrays for `bert_tf.checkpoint.write_arrays`: all arrays of the checkpoint except the
+        training's moments and counters. Unchanged arrays are bit-equal.
     """
     if changes.positions is not None and POSITIONS not in names:
         raise InputError(
@@ -53,7 +53,7 @@ def adapted_arrays(
     adapted = {name: arrays.read(name) for name in weight_names(arrays)}
     if changes.rows is not None:
         rows, typical = changes.rows, changes.typical
-        assert typical is not None  # they belong together
+        assert typical is not None  # always set together with `rows`
         table, bias = names[WORDS], names.get(OUTPUT_BIAS)
         rng = np.random.default_rng(changes.seed)
         adapted[table] = new_embeddings(adapted[table], rows, typical, rng)  # [V, E] -> [W, E]
@@ -67,15 +67,15 @@ def adapted_arrays(
 
 
 def weight_names(arrays: CheckpointArrays) -> list[str]:
-    """The names of a checkpoint's arrays but moments and counters of training."""
+    """Returns the names of a checkpoint's arrays, without the training's moments and counters."""
     slots = {s.suffix for optimizer in OPTIMIZERS.values() for s in optimizer.slots.values()}
     left_out = re.compile("|".join([COUNTER_NAMES, *(f"/{re.escape(slot)}$" for slot in slots)]))
     return [name for name in arrays.shapes if not left_out.search(name)]
 
 
 def _check_shapes(arrays, config, names):
-    """Refuses a checkpoint whose tables or names do not fit the configuration."""
-    # Google's names have no dots; a format keeps its own for what no table of it has.
+    """Raises an `InputError` if the tables or names do not fit the configuration."""
+    # Google's names have no dots. A weight that a format's table lacks keeps its original name.
     if odd := [name for name in arrays.shapes if "." in name]:
         raise InputError(
             f"the checkpoint {arrays.source} must hold the weights of a model that this project "

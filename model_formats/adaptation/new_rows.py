@@ -1,8 +1,8 @@
 """Makes the rows of a new vocabulary from the rows of the old one.
 
-A piece that both vocabularies have keeps its row. Another one begins as the mean of the rows of the
-pieces into which the old tokenizer cuts its text, at the same place in a word. Where that has
-nothing but [UNK], the row is drawn at random, like a typical row of the old table.
+A token that both vocabularies have keeps its row. Any other row starts as the mean of the rows of
+the tokens that the old tokenizer produces for its text at the same place in a word. If the old
+tokenizer produces only [UNK], the row is drawn at random, like a typical row of the old table.
 
 Shapes: V rows of the old table, W rows of the new one, E embedding.
 """
@@ -16,21 +16,21 @@ import numpy as np
 from model_formats.adaptation.spelling import Spelling, spelling_of
 from tokenization.loading import Tokenizer
 
-# The special tokens by their part: <pad> of one vocabulary is [PAD] of another.
+# Special tokens are matched by role, as one vocabulary's <pad> is another's [PAD].
 ROLES = ("pad_id", "unk_id", "cls_id", "sep_id", "mask_id")
 
 
 @dataclasses.dataclass(frozen=True)
 class NewRow:
-    """Where a row of the new table comes from."""
+    """Describes the source of one row of the new table."""
 
-    token: str | None  # its piece; None for a row that no piece has
-    sources: tuple[int, ...]  # the old rows whose mean it is; empty for a random row
-    kept: bool = False  # whether it is the old row of the same piece
+    token: str | None  # its token; None for a row without a token
+    sources: tuple[int, ...]  # the old rows that are averaged; empty for a random row
+    kept: bool = False  # whether it is the old row of the same token
 
     @property
     def kind(self) -> str:
-        """The row's name in the report."""
+        """The kind of row in the report, one of `KINDS`."""
         if self.kept:
             return "kept"
         return "averaged" if self.sources else "random"
@@ -40,7 +40,7 @@ KINDS = ("kept", "averaged", "random")
 
 
 def plan_rows(old: Tokenizer, new: Tokenizer) -> list[NewRow]:
-    """Finds where each row of a new vocabulary comes from."""
+    """Finds the source of each row of a new vocabulary."""
     old_spelling, new_spelling = spelling_of(old), spelling_of(new)
     roles = {getattr(new, name): getattr(old, name) for name in ROLES}
     rows = []
@@ -56,7 +56,7 @@ def plan_rows(old: Tokenizer, new: Tokenizer) -> list[NewRow]:
 
 
 def plan_row(token: str, old_spelling: Spelling, new_spelling: Spelling) -> NewRow:
-    """Plans the row of a token that is not special: a `NewRow`."""
+    """Plans the row of a token that is not special."""
     vocab = old_spelling.tokenizer.vocab
     piece = new_spelling.read(token)
     if piece is None or old_spelling.scheme == new_spelling.scheme:
@@ -71,19 +71,19 @@ def plan_row(token: str, old_spelling: Spelling, new_spelling: Spelling) -> NewR
 
 
 def draw_all_new(rows: Sequence[NewRow]) -> list[NewRow]:
-    """Draws the rows that are not kept at random, to compare averaging with."""
+    """Makes all rows that are not kept random, as a baseline for averaging."""
     return [row if row.kept else dataclasses.replace(row, sources=()) for row in rows]
 
 
 def new_embeddings(
     table: np.ndarray, rows: Sequence[NewRow], typical: Sequence[int], rng: np.random.Generator
 ) -> np.ndarray:
-    """The embeddings of a new vocabulary.
+    """Computes the embeddings of a new vocabulary.
 
     Args:
-        table: [V, E], the old ones.
-        typical: the ids of the old rows that a random row resembles: it is drawn from a normal
-            distribution with their mean and standard deviation, column by column.
+        table: [V, E], the old embeddings.
+        typical: the ids of the old rows that random rows resemble. Random rows are drawn from a
+            normal distribution with the mean and standard deviation of each column of these rows.
 
     Returns:
         [W, E], of the table's type; kept rows are bit-equal.
@@ -94,12 +94,12 @@ def new_embeddings(
 
 
 def new_output_bias(bias: np.ndarray, rows: Sequence[NewRow], typical: Sequence[int]) -> np.ndarray:
-    """The output biases of a new vocabulary; a random row has the mean of the typical ones.
+    """Computes the output biases of a new vocabulary; random rows get the mean of typical rows.
 
-    An averaged row has the mean of its sources' biases, each less the logarithm of the number of
-    rows that it is a source of: the new pieces share the probability of the old one. Otherwise
-    thousands of rare words would each be as probable as the frequent syllables in them. Kept rows
-    are bit-equal.
+    An averaged row gets the mean of its sources' biases, each reduced by the logarithm of the
+    number of rows that use the source, so that new tokens share the old token's probability.
+    Otherwise thousands of rare words would each be as probable as the frequent syllables in them.
+    Kept rows are bit-equal.
     """
     mean = bias[typical].astype(np.float64).mean()
     new = _fill(bias, rows, np.full(len(rows), mean))  # [W]
@@ -111,7 +111,7 @@ def new_output_bias(bias: np.ndarray, rows: Sequence[NewRow], typical: Sequence[
 
 
 def _fill(old, rows, drawn):
-    """Puts the kept and the averaged rows over the drawn ones; averages in float64."""
+    """Overwrites the drawn rows with the kept and averaged ones; averages in float64."""
     new = drawn.astype(old.dtype)
     for index, row in enumerate(rows):
         if row.kept:
@@ -122,7 +122,7 @@ def _fill(old, rows, drawn):
 
 
 def typical_rows(tokenizer: Tokenizer) -> list[int]:
-    """The ids of the pieces that texts are cut into: no special, no reserved token."""
+    """Returns the ids of all tokens that text can produce, without special and reserved ones."""
     spelling = spelling_of(tokenizer)
     special = {getattr(tokenizer, name) for name in ROLES}
     pieces = sorted((index, token) for token, index in tokenizer.vocab.items())

@@ -1,4 +1,4 @@
-"""Says what an adaptation did to a model: counts of each kind of row, with examples."""
+"""Reports what an adaptation did to a model, with counts and examples of each kind of row."""
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from model_formats.adaptation.added_tokens import AddedTokens
 from model_formats.adaptation.new_rows import KINDS, NewRow
 from tokenization.loading import Tokenizer
 
-# Of each kind of row: enough to judge it.
+# Enough examples to judge a kind of row.
 EXAMPLES = 8
 
 REPORT_FILE = "adaptation.json"
@@ -29,7 +29,7 @@ def vocabulary_report(rows: Sequence[NewRow], old: Tokenizer, new: Tokenizer) ->
 
 
 def added_report(rows: Sequence[NewRow], old: Tokenizer, added: AddedTokens) -> dict[str, Any]:
-    """Describes added tokens, and those that cannot be produced, for a JSON file and `as_lines`."""
+    """Describes added and impossible tokens, for a JSON file and `as_lines`."""
     report = vocabulary_report(rows, old, added.tokenizer)
     by_token = {row.token: row for row in rows}
     for name in ("filled", "appended"):
@@ -40,7 +40,7 @@ def added_report(rows: Sequence[NewRow], old: Tokenizer, added: AddedTokens) -> 
     return report
 
 
-# Key of a report -> what the line says.
+# Key of a report -> its description in the printed line.
 MEANINGS = {
     "kept": "rows of the same token",
     "averaged": "means of the old tokenizer's tokens",
@@ -54,7 +54,7 @@ MEANINGS = {
 
 
 def as_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """The lines to print of a `vocabulary_report` or an `added_report`."""
+    """Yields the lines to print for a `vocabulary_report` or an `added_report`."""
     yield f"vocabulary: {report['old_pieces']:,} tokens -> {report['new_pieces']:,}"
     for name, meaning in MEANINGS.items():
         if name not in report or not report[name]["count"]:
@@ -70,7 +70,7 @@ def _counted(rows, old):
 
 
 def _describe(row, old):
-    """Describes a piece with the old pieces whose mean it is."""
+    """Describes a token together with the old tokens that its row averages."""
     if row.token is None:
         return "(no token)"
     sources = [old.inv_vocab.get(index) for index in row.sources]
@@ -80,5 +80,5 @@ def _describe(row, old):
 
 
 def _readable(token):
-    """Writes a token as people do: a vocabulary of jamo spells syllables decomposed."""
+    """Composes a token's syllables, as a vocabulary of jamo spells them decomposed."""
     return unicodedata.normalize("NFC", token)

@@ -1,6 +1,6 @@
-"""Spells one piece as each tokenizer does, whatever marks the beginning or the end of its words.
+"""Translates tokens between tokenizers that mark the beginning or end of words differently.
 
-"##는" of WordPiece and "는" of SentencePiece are one piece: the text "는", inside a word.
+WordPiece's "##는" and SentencePiece's "는" are the same `Piece`: the text "는" inside a word.
 """
 
 import re
@@ -12,22 +12,22 @@ from tokenization.decoding import UNKNOWN_TOKEN
 from tokenization.loading import Tokenizer
 from tokenization.sentencepiece import WORD_START, SentencePieceTokenizer
 
-# The lines that google-research/bert reserves; no text is cut into them.
+# The vocabulary lines that google-research/bert reserves; no text produces them.
 UNUSED = re.compile(r"\[unused\d+\]")
 
 
 class Piece(NamedTuple):
-    """A piece apart from its tokenizer."""
+    """A token's meaning, independent of its tokenizer."""
 
     text: str  # its characters
     begins: bool | None  # whether it begins a word; None if the tokenizer does not distinguish that
-    ends: bool | None  # whether it ends one, likewise
+    ends: bool | None  # whether it ends a word; None likewise
 
 
 class WordPieceSpelling:
-    """The pieces of a tokenizer that applies WordPiece.
+    """Spells the tokens of a WordPiece tokenizer.
 
-    `scheme` is equal for tokenizers that mean the same piece by the same token.
+    Tokenizers for which the same token means the same `Piece` have equal `scheme`s.
     """
 
     def __init__(self, tokenizer: FullTokenizer | KoreanTokenizer | HuggingFaceTokenizer) -> None:
@@ -35,12 +35,12 @@ class WordPieceSpelling:
         self.wordpiece = tokenizer.wordpiece
         self.prefix = tokenizer.wordpiece.continuation_prefix
         self.marker = getattr(tokenizer.options, "word_end_marker", "")
-        # Punctuation, symbols that only Google counts as such, Hanja.
+        # Punctuation, symbols that only Google counts as punctuation, Hanja.
         isolated = tuple(map(self._is_isolated, (",", "$", "\u4e2d")))
         self.scheme = (self.prefix, self.marker, *isolated)
 
     def read(self, token: str) -> Piece | None:
-        """The `Piece` of a token; None for one that no text is cut into, or a single byte."""
+        """Returns the `Piece` of a token, or None for a single byte or if no text produces it."""
         if not token or UNUSED.fullmatch(token):
             return None
         if self.wordpiece.unknown == "bytes" and byte_of(token, self.prefix) is not None:
@@ -57,23 +57,23 @@ class WordPieceSpelling:
         return Piece(text, begins, ends)
 
     def spell(self, piece: Piece) -> list[str]:
-        """The tokens that may spell a piece: several if it leaves open what they distinguish."""
+        """Returns all tokens that can spell a piece, several if its place in a word is open."""
         prefixes = {True: ("",), False: (self.prefix,), None: ("", self.prefix)}[piece.begins]
         if not self.prefix or self._is_isolated(piece.text):
             prefixes = ("",)
         markers = {True: (self.marker,), False: ("",), None: ("", self.marker)}[piece.ends]
-        # A text without characters is the marker alone, or nothing.
+        # A piece without text is spelled by the marker alone, or not at all.
         texts = [text for text in (piece.text + marker for marker in markers) if text]
         return list(dict.fromkeys(prefix + text for prefix in prefixes for text in texts))
 
     def cut(self, piece: Piece) -> list[str]:
-        """Cuts the text of a piece, at its place in a word, into the tokenizer's own pieces.
+        """Tokenizes the text of a piece at its place in a word.
 
-        A piece that leaves open whether it begins a word is cut both ways, which gives the pieces
-        of both; one that leaves open whether it ends a word is cut as if it did not.
+        If `begins` is None, the text is tokenized both ways, and the tokens of both are returned.
+        If `ends` is None, the piece is treated as if it did not end a word.
 
         Returns:
-            Tokens without [UNK]; none if the tokenizer has no others for the text.
+            Tokens without [UNK]; empty if the text yields nothing else.
         """
         words = self.tokenizer.basic_tokens(piece.text)
         if words and piece.ends:
@@ -90,12 +90,12 @@ class WordPieceSpelling:
         return [*pieces, *(part for word in rest for part in _known(self.wordpiece.pieces(word)))]
 
     def _is_isolated(self, text):
-        """Whether the tokenizer makes a word of the text wherever it is: "." or a Hanja."""
+        """Returns True if the text is always a word of its own, such as "." or a Hanja."""
         return len(text) == 1 and self.tokenizer.basic_tokens(f"a{text}a") == ["a", text, "a"]
 
 
 class SentencePieceSpelling:
-    """The pieces of a SentencePieceTokenizer; a word is what follows a space."""
+    """Spells the tokens of a SentencePieceTokenizer, for which a space starts a word."""
 
     scheme = "sentencepiece"
 
@@ -104,7 +104,7 @@ class SentencePieceSpelling:
         self.model = tokenizer.sp_model
 
     def read(self, token: str) -> Piece | None:
-        """The `Piece` of a token; None for one that no text is cut into, or a single byte."""
+        """Returns the `Piece` of a token, or None for a single byte or if no text produces it."""
         index = self.tokenizer.vocab[token]
         if self.model.is_control(index) or self.model.is_unknown(index):
             return None
@@ -113,14 +113,14 @@ class SentencePieceSpelling:
         return Piece(token.removeprefix(WORD_START), token.startswith(WORD_START), None)
 
     def spell(self, piece: Piece) -> list[str]:
-        """The tokens that may spell a piece: at a word's beginning, inside a word, or both."""
+        """Returns the tokens that can spell a piece, at a word's beginning, inside it, or both."""
         starts = {True: (WORD_START,), False: ("",), None: ("", WORD_START)}[piece.begins]
         return [start + piece.text for start in starts]
 
     def cut(self, piece: Piece) -> list[str]:
-        """Cuts the text of a piece as `WordPieceSpelling.cut` does."""
+        """Tokenizes the text of a piece as `WordPieceSpelling.cut` does."""
         begun = self._known(self.tokenizer.tokenize(piece.text))
-        # After an unknown character, which is a piece by itself, the text continues a word.
+        # An unknown character is a token of its own, and the text after it continues a word.
         before = self.tokenizer.written_unknown
         pieces = self.tokenizer.tokenize(before + piece.text)
         place = next((i for i, token in enumerate(pieces) if before in token), len(pieces))
@@ -130,7 +130,7 @@ class SentencePieceSpelling:
         return (inside or begun) if piece.begins is False else (begun or inside)
 
     def _known(self, tokens):
-        """The tokens without [UNK], which the library writes as the text it stands for."""
+        """Returns the tokens without [UNK], which the library writes as the original text."""
         unknown, vocab = self.tokenizer.unk_id, self.tokenizer.vocab
         known = [token for token in tokens if vocab.get(token, unknown) != unknown]
         return known if known != [WORD_START] else []
@@ -144,7 +144,7 @@ def _known(tokens):
 
 
 def spelling_of(tokenizer: Tokenizer) -> Spelling:
-    """Finds a tokenizer's spelling: a `WordPieceSpelling` or a `SentencePieceSpelling`."""
+    """Returns the spelling of a tokenizer, a `WordPieceSpelling` or a `SentencePieceSpelling`."""
     if isinstance(tokenizer, SentencePieceTokenizer):
         return SentencePieceSpelling(tokenizer)
     return WordPieceSpelling(tokenizer)

@@ -1,4 +1,4 @@
-"""The classes of transformers that our models become, with the part of config.json about labels.
+"""Chooses the transformers class of a model, with the part of config.json about labels.
 
 Source: modeling_bert.py and modeling_albert.py of transformers, version 5.
 """
@@ -11,7 +11,7 @@ from finetuning.tasks import ENCODER, TASKS, TransformersClass
 from model_formats.encoders import ENCODERS
 from model_formats.loaded_model import LoadedModel
 
-# What a pre-trained model's heads compute -> its class: the first that needs nothing else.
+# Outputs of a pre-trained model's heads -> its class. The first row whose outputs exist is chosen.
 ARCHITECTURES = {
     ("discriminator_logits",): TransformersClass(
         "ForPreTraining", None, ("generator", "masked_lm")
@@ -23,15 +23,15 @@ ARCHITECTURES = {
     (): ENCODER,
 }
 
-# The way out where transformers has no such model.
+# The alternative if transformers has no such model.
 OTHER_FORMATS = "--format=saved_model, onnx or keras can hold it"
 
 
 def choose_architecture(loaded: LoadedModel) -> TransformersClass:
-    """The class of transformers for a model; refuses a head, or a wiring, that it has none for.
+    """Returns the transformers class for a model; raises an `InputError` if there is none.
 
-    A pre-trained model without the sentence head, or without the pooler that it reads, is
-    ForMaskedLM; one without the head for masked words is the encoder alone, or an ELECTRA's
+    A pre-trained model without the sentence head, or without the pooler that this head reads, is
+    ForMaskedLM. A model without the masked-word head is the encoder alone, or an ELECTRA's
     discriminator.
     """
     _check_wiring(loaded)
@@ -42,7 +42,7 @@ def choose_architecture(loaded: LoadedModel) -> TransformersClass:
 
 
 def _check_wiring(loaded):
-    """Refuses what transformers computes otherwise, or not at all."""
+    """Raises an `InputError` if transformers computes the model differently, or not at all."""
     model, config = loaded.model, loaded.config
     if isinstance(model, BeamSpanModel):
         raise InputError(
@@ -76,18 +76,18 @@ def _check_wiring(loaded):
 
 
 def class_name(loaded: LoadedModel, architecture: TransformersClass) -> str:
-    """The name of the class in transformers, such as "BertForMaskedLM"."""
+    """Returns the name of the class in transformers, such as "BertForMaskedLM"."""
     return ENCODERS[loaded.model_type].prefix + architecture.suffix
 
 
 def predicts_scores(loaded: LoadedModel) -> bool:
-    """Whether a `LoadedModel` predicts a number for a text instead of classes."""
+    """Returns True if a model predicts a number for a text instead of classes."""
     has_classes = loaded.task in TASKS and TASKS[loaded.task].labels == "classes"
     return has_classes and not loaded.labels
 
 
 def label_keys(loaded: LoadedModel) -> dict[str, Any]:
-    """The keys of config.json that name the classes, and say how their logits are meant."""
+    """Returns the keys of config.json for the classes' names and the meaning of their logits."""
     if predicts_scores(loaded):
         return {"id2label": {"0": "score"}, "label2id": {"score": 0}, "problem_type": "regression"}
     if not loaded.labels:

@@ -1,6 +1,6 @@
-"""The model card of an export: README.md with what the model's folder records of it.
+"""Writes the model card of an export, README.md, from the records in the model's folder.
 
-What is not recorded is left out: nothing here is guessed.
+Information that is not recorded is omitted rather than guessed.
 """
 
 import json
@@ -20,19 +20,19 @@ from model_formats.training_record import POSITIONS_KEY
 from model_formats.transformers_files.config import to_huggingface
 from tokenization.base import TokenizerInterface
 
-# Name of a number in the folder's record -> what the card calls it.
+# Name of a number in the folder's record -> its name in the card.
 TITLES = {"pieces": "tokens"}
 
 
 def make_card(
     loaded: LoadedModel, architecture: TransformersClass, tokenization: str, card_text: str = ""
 ) -> str:
-    """The text of the card.
+    """Returns the text of the card.
 
     Args:
-        tokenization: a sentence about the tokenizer, without its full stop.
-        card_text: Markdown that takes the place of the title; lines between two "---" at its top
-            go to those that the Hub reads.
+        tokenization: a sentence about the tokenizer, without its period.
+        card_text: Markdown that replaces the title; lines between two "---" at its top are added
+            to the header that the Hub reads.
     """
     name = class_name(loaded, architecture)
     metadata, body = split_metadata(card_text)
@@ -58,7 +58,7 @@ def _purpose(loaded):
 
 
 def loading_lines(name: str, tokenizer: TokenizerInterface | None) -> list[str]:
-    """The Python lines that load the model by a class's name, and the tokenizer unless None."""
+    """Returns Python lines that load the model by its class, and the tokenizer unless None."""
     names, more = [name], []
     if tokenizer is not None:
         names.append("AutoTokenizer")
@@ -73,7 +73,7 @@ def loading_lines(name: str, tokenizer: TokenizerInterface | None) -> list[str]:
 
 
 def sentence_lines(tokenizer: TokenizerInterface | None) -> list[str]:
-    """The Python lines that load the model, and make vectors of texts as it was trained to."""
+    """Returns Python lines that load the model and encode texts as vectors."""
     return [
         "from sentence_transformers import SentenceTransformer",
         "",
@@ -83,9 +83,9 @@ def sentence_lines(tokenizer: TokenizerInterface | None) -> list[str]:
 
 
 def tables(loaded: LoadedModel) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Pairs of a heading and the columns of its table: of the trainings, then of the model itself.
+    """Yields the headings and columns of tables about the training, then about the model itself.
 
-    The trainings of one program, the earliest first, are the columns of one table.
+    The stages of one program, the earliest first, are the columns of one table.
     """
     programs: dict[str, list[Mapping[str, Any]]] = {}
     for stage in loaded.folder.stages:
@@ -96,7 +96,7 @@ def tables(loaded: LoadedModel) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             columns = [known(values) if isinstance(values, dict) else {} for values in found]
             yield f"{program.capitalize()}: {part}", columns
     yield "Task", [known(loaded.settings)]
-    # The activation is named as in config.json beside the card: transformers' "gelu" is another.
+    # The activation is named as in config.json, as transformers' "gelu" differs from ours.
     activation = to_huggingface(loaded.config, loaded.model_type)["hidden_act"]
     positions = known({POSITIONS_KEY: loaded.trained_positions})
     yield "Network", [loaded.config.to_dict() | {"hidden_act": activation} | positions]
@@ -108,7 +108,7 @@ def known(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def split_metadata(text: str) -> tuple[list[str], str]:
-    """Divides Markdown into the list of lines between two "---" at its top, and the rest."""
+    """Splits Markdown into the lines between two "---" at its top, and the rest."""
     first, *lines = text.strip().splitlines() or [""]
     if first != "---" or "---" not in lines:
         return [], text.strip()
@@ -117,9 +117,9 @@ def split_metadata(text: str) -> tuple[list[str], str]:
 
 
 def header(architecture: TransformersClass, metadata: Sequence[str] = ()) -> str:
-    """The lines at the top that the Hub reads, with more such as "license: apache-2.0".
+    """Returns the header that the Hub reads, with extra lines such as "license: apache-2.0".
 
-    A key that the user's lines give has their value: the Hub refuses one that stands there twice.
+    The extra lines override keys of the same name, as the Hub rejects duplicate keys.
     """
     own = {"library_name": "transformers", "pipeline_tag": architecture.pipeline}
     given = {line.partition(":")[0] for line in metadata}
@@ -128,7 +128,7 @@ def header(architecture: TransformersClass, metadata: Sequence[str] = ()) -> str
 
 
 def table(columns: Sequence[Mapping[str, Any]]) -> str:
-    """Dicts as a table in Markdown, a column for each; several are numbered from 1."""
+    """Formats dicts as the columns of a Markdown table, numbered from 1 if there are several."""
     numbers = [str(number) if len(columns) > 1 else "" for number in range(1, len(columns) + 1)]
     names = dict.fromkeys(name for values in columns for name in values)
     rows = [["", *numbers]]
@@ -142,13 +142,13 @@ def table(columns: Sequence[Mapping[str, Any]]) -> str:
 
 
 def as_cell(value: Any) -> str:
-    """A value as text that ends no cell of a table."""
+    """Formats a value as text without line breaks or characters that end a table's cell."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return " ".join(text.split()).replace("|", "\\|")
 
 
 def evaluation(loaded: LoadedModel) -> dict[str, str]:
-    """The results in the folder, if they are of this checkpoint: name -> number as text."""
+    """Returns the folder's results by name, as text; empty if they are not this checkpoint's."""
     results = read_results(loaded.folder.path)
     if results.get("global_step") != step_of(loaded.source):
         return {}

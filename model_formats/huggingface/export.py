@@ -51,13 +51,13 @@ def export(
     """Writes weights, configuration, tokenizer, model card and the records of the training.
 
     Args:
-        max_shard_size: the most bytes of a file of weights; None for one file.
-        precision: of the weights in the files: "float32"; or "float16", which halves them. Whoever
-            loads the folder computes in float32 all the same.
+        max_shard_size: the maximum size of a weight file in bytes; None for one file.
+        precision: the precision of the stored weights: "float32", or "float16", which halves the
+            files. The loaded model computes in float32 either way.
         card_text: Markdown for the model card; see `make_card`.
 
     Raises:
-        InputError: transformers has no class for the model, or float16 does not suffice for it.
+        InputError: transformers has no class for the model, or float16 is not precise enough.
         OSError: a file on disk differs from the weights in memory.
     """
     architecture = choose_architecture(loaded)
@@ -89,7 +89,7 @@ def export(
 
 
 def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[str, np.ndarray]:
-    """The weights as transformers saves them, tied ones once."""
+    """Returns the weights as transformers saves them, with tied weights only once."""
     encoder, arrays = ENCODERS[loaded.model_type], {}
     table, left_out = encoder.names, part_names(loaded.model, *architecture.without)
     prefix = f"{encoder.prefix.lower()}." if architecture.suffix == ENCODER.suffix else ""
@@ -104,16 +104,16 @@ def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[s
             )
         array = np.asarray(variable.value)
         if google_name.endswith("/token_type_embeddings") and len(array) == 1:
-            array = np.concatenate([array, np.zeros_like(array)])  # as `to_huggingface` says
+            array = np.concatenate([array, np.zeros_like(array)])  # see `to_huggingface`
         arrays[name.removeprefix(prefix)] = np.ascontiguousarray(array.T if transposed else array)
     config = loaded.config
     if encoder.always_projects and config.embedding_size == config.hidden_size:
-        # Google's code has no projection where the widths are equal.
+        # Google's code has no projection if the widths are equal.
         size, google_names = config.hidden_size, encoder.model_class.google_names
         for word, array in (("kernel", np.eye(size)), ("bias", np.zeros(size))):
             ours = google_names["embedding_projection/{w}"].format(w=word)
             name, _ = translate_back(ours, table)
-            assert name is not None  # the table has it, as always_projects says
+            assert name is not None  # always_projects implies a row in the table
             arrays[name.removeprefix(prefix)] = array.astype(np.float32)
     if encoder.two_layers and architecture.suffix == "ForSequenceClassification":
         arrays |= as_two_layers(arrays.pop("classifier.weight"), arrays.pop("classifier.bias"))
@@ -123,7 +123,7 @@ def named_arrays(loaded: LoadedModel, architecture: TransformersClass) -> dict[s
 def check_reloaded(loaded: LoadedModel, directory: str) -> None:
     """Loads the folder and compares its outputs with the model's, on random ids.
 
-    They may differ by what `model_formats.runtimes.check.TOLERANCES` allows.
+    The tolerances are `model_formats.runtimes.check.TOLERANCES`.
     """
     reloaded, graph = load_folder(directory), make_graph(loaded, "int32")
 
@@ -131,17 +131,17 @@ def check_reloaded(loaded: LoadedModel, directory: str) -> None:
         outputs = graph(*(inputs[name] for name in input_names(loaded)))
         return {name: np.asarray(value) for name, value in outputs.items()}
 
-    # In this order, as the folder may lack outputs that its class of transformers does not have.
+    # In this order, as the folder may lack outputs that its transformers class does not have.
     check_file(reloaded, make_graph(reloaded, "int32"), run, "float16")
 
 
 def config_of(loaded: LoadedModel, architecture: TransformersClass) -> dict[str, Any]:
-    """Makes the contents of config.json.
+    """Returns the contents of config.json.
 
-    "dtype" is the type that transformers computes in, whatever type the stored weights have.
+    "dtype" is the type in which transformers computes, not the type of the stored weights.
     """
     tokenizer, special = loaded.tokenizer, {}
-    # Of vectors that were trained to be cut to several sizes.
+    # Whether vectors were trained to be truncated to several sizes.
     has_sizes = architecture.makes_vectors and len(loaded.model.sizes) > 1
     if tokenizer is not None:
         ids = ENCODERS[loaded.model_type].special_ids
@@ -161,9 +161,9 @@ def config_of(loaded: LoadedModel, architecture: TransformersClass) -> dict[str,
 def split_into_shards(
     arrays: Mapping[str, np.ndarray], largest: int | None
 ) -> list[dict[str, np.ndarray]]:
-    """Divides a dict of arrays, in its order, into dicts of at most `largest` bytes.
+    """Splits a dict of arrays, in its order, into dicts of at most `largest` bytes.
 
-    An array that alone is larger has a shard of its own. None: everything in one.
+    A larger array gets a shard of its own. None for a single shard.
     """
     shards: list[dict[str, np.ndarray]] = [{}]
     size = 0
@@ -179,10 +179,10 @@ def split_into_shards(
 def write_weights(
     directory: str, arrays: Mapping[str, np.ndarray], max_shard_size: int | None = None
 ) -> None:
-    """Writes model.safetensors, or shards of it with an index, and reads every array back.
+    """Writes model.safetensors, or shards with an index, and reads every array back.
 
-    `max_shard_size` are the most bytes of a file, more where one array is larger; None for one
-    file. A file on disk that differs from the arrays in memory is an OSError.
+    `max_shard_size` is the maximum size of a file in bytes, which a single array may exceed; None
+    for one file. Raises an OSError if a file on disk differs from the arrays in memory.
     """
     shards = split_into_shards(arrays, max_shard_size)
     total = sum(array.nbytes for array in arrays.values())
@@ -204,7 +204,7 @@ def write_weights(
 
 def _write_file(path, arrays):
     try:
-        # Without this metadata transformers refuses a file.
+        # transformers rejects files without this metadata.
         save_file(arrays, path, metadata={"format": "pt"})
         with safe_open(path, framework="numpy") as file:
             for name, array in arrays.items():

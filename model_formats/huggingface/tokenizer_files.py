@@ -1,8 +1,8 @@
-"""Writes a tokenizer so that `transformers` gives the same ids, in whichever way is exact.
+"""Writes a tokenizer so that `transformers` produces exactly the same ids.
 
-A HuggingFaceTokenizer becomes BertTokenizer. What Hugging Face's library can express otherwise
-becomes a tokenizer.json; the rest, Python files beside the vocabulary. All of them keep our own
-configuration in tokenizer_config.json, from which `load_tokenizer` reads the folder again.
+A HuggingFaceTokenizer becomes BertTokenizer. Other tokenizers that Hugging Face's library can
+express become a tokenizer.json, and the rest become Python files next to the vocabulary. All keep
+our configuration in tokenizer_config.json, so that `load_tokenizer` can read the folder.
 """
 
 import json
@@ -24,10 +24,10 @@ from tokenization.huggingface.folder import (
 )
 from tokenization.loading import KINDS, SOURCE_KEY
 
-# The class of transformers that takes everything from tokenizer.json.
+# The transformers class that takes everything from tokenizer.json.
 GENERIC_CLASS = "PreTrainedTokenizerFast"
 
-# Kind -> the Python files beside the vocabulary, the first with the class, and that class.
+# Kind -> the Python files next to the vocabulary, the first with the class, and the class's name.
 REMOTE_CODE = {
     "korean": (("tokenization_korean.py", "korean_wordpiece.py"), "KoreanWordPieceTokenizer"),
     "sentencepiece": (("tokenization_sentencepiece.py",), "SentencePieceTokenizer"),
@@ -39,16 +39,16 @@ def write_tokenizer(
 ) -> str:
     """Writes the files of a tokenizer of any kind into a Hugging Face folder.
 
-    A text that spells a special token, such as "[MASK]", has that token when `transformers` reads
-    it, and has punctuation marks here; `split_special_tokens=True` makes both the same.
+    A text that spells a special token, such as "[MASK]", yields that token in `transformers`, but
+    punctuation marks and words here; `split_special_tokens=True` makes both the same.
 
     Args:
-        directory: created if missing; each file is replaced atomically, one that an earlier
-            tokenizer left is removed.
-        max_length: the longest input, with special tokens: the model's number of positions.
+        directory: created if missing. Each file is replaced atomically, and files of an earlier
+            tokenizer are removed.
+        max_length: the longest input with special tokens, which is the model's number of positions.
 
     Returns:
-        What was chosen, one sentence for the user.
+        A sentence that tells the user which form was chosen.
 
     Raises:
         InputError: the vocabulary lacks [UNK], [CLS], [SEP] or [MASK].
@@ -78,19 +78,19 @@ def write_tokenizer(
 
 
 def needs_own_code(tokenizer: TokenizerInterface) -> bool:
-    """Whether Python files are written for a tokenizer, as transformers has nothing that fits."""
+    """Returns True if a tokenizer needs Python files, as transformers cannot express it."""
     return tokenizer.kind != "huggingface" and not is_expressible(tokenizer)
 
 
 def trust_argument(tokenizer: TokenizerInterface | None) -> str:
-    """What a call that loads the folder says after its path, so that such files may run."""
+    """Returns the argument of loading calls, after the path, that allows such files to run."""
     return ", trust_remote_code=True" if tokenizer and needs_own_code(tokenizer) else ""
 
 
 def _as_bert(tokenizer, special):
-    """The configuration, the files and the sentence for a HuggingFaceTokenizer."""
+    """Returns the configuration, the files and the sentence for a HuggingFaceTokenizer."""
     options = tokenizer.options
-    # What BertTokenizer cannot be told; it would take these instead.
+    # BertTokenizer has no arguments for these options, and always uses these values.
     usual = (options.max_input_chars_per_word, options.continuing_subword_prefix) == (100, "##")
     name = "BertTokenizer" if usual else GENERIC_CLASS
     config = {
@@ -105,7 +105,7 @@ def _as_bert(tokenizer, special):
 
 
 def _as_tokenizer_json(tokenizer, special):
-    """The same for a tokenizer that Hugging Face's library expresses step by step."""
+    """Returns the same as `_as_bert` for a tokenizer that a tokenizer.json can express."""
     parts = describe(tokenizer)
     files = {TOKENIZER_FILE: _json(_whole(tokenizer, special, parts), indent=None)}
     chosen = f"the tokenizer is a {TOKENIZER_FILE} ({GENERIC_CLASS}) that gives the same ids"
@@ -113,7 +113,7 @@ def _as_tokenizer_json(tokenizer, special):
 
 
 def _as_python(tokenizer):
-    """The same for a tokenizer whose code comes along."""
+    """Returns the same as `_as_bert` for a tokenizer that is exported as Python code."""
     names, class_name = REMOTE_CODE[tokenizer.kind]
     module = names[0].removesuffix(".py")
     config = {
@@ -149,7 +149,7 @@ def _special_tokens(tokenizer: TokenizerInterface) -> dict[str, str | None]:
 def _whole(
     tokenizer: TokenizerInterface, special: dict[str, str | None], parts: dict[str, Any]
 ) -> dict[str, Any]:
-    """A whole tokenizer.json from the parts that describe the tokenization."""
+    """Returns a complete tokenizer.json with the given parts."""
     ids = {token: tokenizer.vocab[token] for token in special.values() if token}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     added = [

@@ -1,9 +1,9 @@
 """Describes a FullTokenizer or KoreanTokenizer as a tokenizer.json of Hugging Face `tokenizers`.
 
-BertNormalizer and BertPreTokenizer differ from ours in rare characters, as
-`tokenization.huggingface.tokenizer` says, so each class of characters is written out, from Python's
-`unicodedata`. A character that is unassigned there is replaced by one that no vocabulary holds, if
-the vocabulary lacks it: the library knows a later Unicode.
+BertNormalizer and BertPreTokenizer differ from ours in rare characters (see
+`tokenization.huggingface.tokenizer`), so each class of characters is written out from Python's
+`unicodedata`. Characters that are unassigned there and missing from the vocabulary are replaced by
+a character that no vocabulary holds, as the library knows a later Unicode version.
 """
 
 import functools
@@ -18,21 +18,21 @@ from tokenization.decoding import UNKNOWN_TOKEN, unknown_character
 from tokenization.normalization import CLEAN
 from tokenization.options import HuggingFaceTokenizerOptions, KoreanTokenizerOptions
 
-# Which every version of Python here decomposes, and tokenizers 0.23 does not.
+# Every supported version of Python decomposes this character, but tokenizers 0.23 does not.
 COMPOSED, DECOMPOSED = "\U00011938", "\U00011935\U00011930"
 
-# Google's ideographs, of which some are unassigned.
+# The code points that Google treats as ideographs, some of which are unassigned.
 _CHINESE = {code for first, last in CHINESE_BLOCKS for code in range(first, last + 1)}
 
 FINAL_SIGMA = "\u03c2"
 
 
 def is_expressible(tokenizer: TokenizerInterface) -> bool:
-    """Whether `describe` can reproduce a tokenizer exactly.
+    """Returns True if `describe` can reproduce a tokenizer exactly.
 
-    Its WordPiece knows no [UNK] and no bytes for a single character, no jamo for a syllable, no
-    marker at a word's end. A text that spells the prefix would begin a word with a continuation
-    piece, unless punctuation is split off.
+    The library's WordPiece cannot replace a single character by [UNK] or bytes, or a syllable by
+    jamo, and has no word-end marker. A text that spells the continuation prefix would start a word
+    with a continuation token, unless punctuation is split off.
     """
     if tokenizer.kind == "full":
         return True
@@ -44,7 +44,7 @@ def is_expressible(tokenizer: TokenizerInterface) -> bool:
     )
     return (
         options.unknown == "word"
-        and options.normalization != "NFKC"  # the library's takes ㅋㅋ for conjoining jamo
+        and options.normalization != "NFKC"  # the library's NFKC turns ㅋㅋ into conjoining jamo
         and not (options.jamo_fallback or options.word_end_marker or options.fold_width)
         and not options.shorten_runs
         and unspellable
@@ -52,7 +52,7 @@ def is_expressible(tokenizer: TokenizerInterface) -> bool:
 
 
 def describe(tokenizer: TokenizerInterface) -> dict[str, Any]:
-    """The normalizer, the pre-tokenizer and the model of an `is_expressible` tokenizer."""
+    """Returns normalizer, pre-tokenizer, decoder and model of an `is_expressible` tokenizer."""
     options = tokenizer.options
     punctuation, chinese, invisible = True, True, False
     if isinstance(options, KoreanTokenizerOptions):
@@ -73,7 +73,7 @@ def describe(tokenizer: TokenizerInterface) -> dict[str, Any]:
 
 
 def describe_bert(options: HuggingFaceTokenizerOptions, vocab: dict[str, int]) -> dict[str, Any]:
-    """The same parts for a HuggingFaceTokenizer, whose library this is."""
+    """Returns the same parts for a HuggingFaceTokenizer, which uses the library itself."""
     prefix = options.continuing_subword_prefix
     return {
         "normalizer": {
@@ -100,7 +100,7 @@ def _wordpiece(prefix: str, longest: int, vocab: dict[str, int]) -> dict[str, An
 
 
 def _normalizers(tokenizer: TokenizerInterface, drop_invisible: bool) -> list[dict[str, Any]]:
-    """The steps of a tokenizer before it splits words, in its order."""
+    """Returns the steps of a tokenizer before it splits words, in order."""
     form = "NFD" if tokenizer.do_lower_case else None
     if isinstance(tokenizer.options, KoreanTokenizerOptions):
         form = tokenizer.options.normalization
@@ -125,7 +125,7 @@ def _replace(pattern: str, content: str) -> dict[str, Any]:
 
 
 def _class_of(characters: Iterable[str]) -> str:
-    """A regular expression for one of some characters, in ascending order."""
+    """Returns a regular expression for one of `characters`, which are in ascending order."""
     ranges: list[list[int]] = []
     for code in map(ord, characters):
         if ranges and ranges[-1][1] == code - 1:
@@ -137,7 +137,7 @@ def _class_of(characters: Iterable[str]) -> str:
 
 @functools.cache
 def _assigned() -> tuple[str, ...]:
-    """The characters that have properties, by Unicode or Google's list, in ascending order."""
+    """Returns all characters assigned by Unicode or in Google's list, in ascending order."""
     every = map(chr, range(sys.maxunicode + 1))
     return tuple(
         c for c in every if unicodedata.category(c) not in ("Cn", "Co", "Cs") or ord(c) in _CHINESE
@@ -165,17 +165,17 @@ def _spaces() -> tuple[str, ...]:
 
 @functools.cache
 def _unassigned() -> tuple[str, ...]:
-    """The unassigned characters, less those that Google's list of ideographs includes."""
+    """Returns the unassigned characters that are not in Google's list of ideographs."""
     every = map(chr, range(sys.maxunicode + 1))
     return tuple(c for c in every if unicodedata.category(c) == "Cn" and ord(c) not in _CHINESE)
 
 
 @functools.cache
 def _final_sigma() -> str:
-    r"""A regular expression for the capital sigma that `str.lower` makes a final one.
+    r"""Returns a regular expression for capital sigmas that `str.lower` turns into final ones.
 
-    It follows a letter that has case and no such letter follows it, whatever characters without
-    one are between. \K leaves what is before it out of the match.
+    Such a sigma follows a cased letter and no cased letter follows it, skipping case-ignorable
+    characters in between. \K excludes everything before it from the match.
     """
     cased = _class_of(c for c in _assigned() if f"1{c}\u03a3".lower()[-1] == FINAL_SIGMA)
     either = (c for c in _assigned() if f"A{c}\u03a3".lower()[-1] == FINAL_SIGMA)

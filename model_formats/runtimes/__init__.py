@@ -1,1 +1,1 @@
-"""Models as files of ONNX Runtime and LiteRT; open ids_graph first."""
+"""Exports models as files for ONNX Runtime and LiteRT; open ids_graph first."""

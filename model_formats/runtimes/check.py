@@ -1,6 +1,6 @@
-"""Compares what an exported file computes with what the model computes.
+"""Compares the outputs of an exported file with the model's.
 
-Shapes: B rows, T pieces of a row.
+Shapes: B rows, T tokens of a row, C options.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,30 +14,29 @@ from finetuning.inputs import Batch
 from model_formats.loaded_model import LoadedModel
 from model_formats.runtimes.ids_graph import input_axes, input_names
 
-# The largest difference, of a tensor's largest value or of 1: the file of float32 sums up in
-# another order, a float16 has 11 significant bits, and an int8 7 of them in each of two factors.
+# The largest difference, relative to a tensor's largest value or to 1. A float32 file sums in a
+# different order, float16 has 11 significant bits, and int8 has 7 in each of two factors.
 TOLERANCES = {"float32": 1e-4, "float16": 1e-2, "int8": 0.5}
 
-# Larger values are masked: ALBERT's head for SQuAD 2.0 takes 1e30 from them.
+# Values above this are masked. ALBERT's head for SQuAD 2.0 subtracts 1e30 from masked values.
 MASKED = 1e20
 
-# B and the most pieces of a row, of two batches: both sizes must be open in the file.
+# The rows and the tokens of the longest row of two batches, as the file must leave both sizes open.
 BATCHES = ((1, 64), (3, 24))
 
 OPTIONS = 4
 
-# What runs a file: inputs by name -> outputs by name.
+# A function that runs a file: inputs by name -> outputs by name.
 Run = Callable[[Batch], Mapping[str, np.ndarray]]
 
 
 def check_file(loaded: LoadedModel, graph: Any, run: Run, precision: str) -> None:
-    """Refuses an exported file that computes something else than the model, on random ids.
+    """Raises an `InputError` if a file's outputs differ from the graph's on random ids.
 
-    `run` runs the file of the graph: inputs -> outputs, arrays by name; the precision is a key of
-    `TOLERANCES`.
+    `run` runs the exported file, and `precision` is a key of `TOLERANCES`.
     """
     for seed, (batch, longest) in enumerate(BATCHES):
-        # A beam keeps as many places, so a row must have them.
+        # Rows must have at least as many tokens as the beams keep positions.
         widest = (getattr(loaded.model, name, 1) for name in ("start_n_top", "end_n_top"))
         length = min(max(longest, *widest), loaded.config.max_position_embeddings)
         inputs = sample_inputs(loaded, batch, length, graph.input_signature[0].dtype, seed)
@@ -55,7 +54,7 @@ def check_file(loaded: LoadedModel, graph: Any, run: Run, precision: str) -> Non
 def sample_inputs(
     loaded: LoadedModel, batch: int, length: int, dtype: tf.DType, seed: int
 ) -> Batch:
-    """Random rows, a dict of [B, T], or [B, C, T] for multiple choice; some have padding."""
+    """Returns random rows by name, [B, T] or, for multiple choice, [B, C, T]; some are padded."""
     rng = np.random.default_rng(seed)
     shape = (batch, length) if len(input_axes(loaded)) == 2 else (batch, OPTIONS, length)
     lengths = rng.integers(length // 2, length + 1, shape[:-1])  # [B]
@@ -75,10 +74,10 @@ def sample_inputs(
 def largest_differences(
     found: Mapping[str, np.ndarray], wanted: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Name of each output -> its largest difference, as a share of its largest value or of 1.
+    """Returns each output's largest difference, relative to its largest value or to 1.
 
-    Masked values, which are huge, must be masked in both, and do not count as the largest. Indices,
-    which a search returns, are not compared: of two equal values either may come first.
+    Masked values, which are huge, must be masked in both, and are otherwise ignored. The indices
+    that a search returns are not compared, as two equal values can come in any order.
     """
     differences = {}
     for name, value in wanted.items():

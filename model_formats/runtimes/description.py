@@ -1,4 +1,4 @@
-"""Writes what travels with an exported file: inputs, outputs, labels, sizes, the tokenizer."""
+"""Describes an exported file for its users, with inputs, outputs, labels, sizes and tokenizer."""
 
 import dataclasses
 import os
@@ -16,9 +16,9 @@ DESCRIPTION_FILE = "model.json"
 
 
 def describe(loaded: LoadedModel, graph: Any, precision: str) -> dict[str, Any]:
-    """Describes for JSON what somebody must know who has only the file of a graph.
+    """Returns, for JSON, what users of an exported graph need to know.
 
-    A size that the file leaves open has its name among the axes.
+    Open sizes are given by the names of their axes.
     """
     outputs = graph.get_concrete_function().structured_outputs
     axes = input_axes(loaded)
@@ -46,19 +46,19 @@ def write_description(
 
 
 def _settings(loaded):
-    """What the folder records of the task; of a classifier also what its logits mean."""
+    """Returns the recorded settings of the task, and for a classifier its task_type."""
     if loaded.task not in TASKS:
         return {}
     task = TASKS[loaded.task]
     recorded = {name: loaded.settings.get(name) for name in task.settings}
     if task.labels == "classes":
-        # From the model, as a folder may record none: a built-in data set's, and the default.
+        # The folder omits it for a built-in data set and for the default, so it is the model's.
         kind = "multi_label" if loaded.model.multi_label else "single_label"
         recorded["task_type"] = kind if loaded.labels else "regression"
     return {name: value for name, value in recorded.items() if value is not None}
 
 
 def _tensor(value, axes):
-    """The type and shape of a tensor, whose open sizes are called as the inputs' are."""
+    """Describes a tensor's type and shape; open sizes have the names of the inputs' axes."""
     shape = [axes[i] if size is None else size for i, size in enumerate(value.shape)]
     return {"dtype": value.dtype.name, "shape": shape}

@@ -1,6 +1,6 @@
-"""The graph from ids to a model's outputs, for any number of rows of any length.
+"""Builds the graph from ids to a model's outputs, for any number of rows of any length.
 
-Shapes: B rows, T pieces of a row, H hidden, V vocabulary, C classes or options.
+Shapes: B rows, T tokens of a row, H hidden, C options.
 """
 
 from typing import Any
@@ -15,21 +15,21 @@ from finetuning.question_answering.beam_head import BeamSpanModel
 from finetuning.tasks import TASKS
 from model_formats.loaded_model import LoadedModel
 
-# What a file calls the sizes that it leaves open, in the order of the inputs' axes.
+# The names of a file's open sizes, in the order of the inputs' axes.
 AXES = ("batch", "sequence")
 OPTION_AXES = ("batch", "options", "sequence")
 
-# The size of a file in both formats, whose offsets are signed numbers of 32 bits.
+# The largest file in both formats, whose offsets are signed 32-bit numbers.
 LARGEST_FILE = 2**31 - 1
 
 
 def input_names(loaded: LoadedModel) -> tuple[str, ...]:
-    """The names of the graph's inputs."""
+    """Returns the names of the graph's inputs."""
     return (*ROW_INPUTS, "p_mask") if isinstance(loaded.model, BeamSpanModel) else ROW_INPUTS
 
 
 def input_axes(loaded: LoadedModel) -> tuple[str, ...]:
-    """The names of the axes of every input."""
+    """Returns the names of the axes, which all inputs share."""
     task = TASKS.get(loaded.task)
     return OPTION_AXES if task and "options" in task.fields else AXES
 
@@ -38,13 +38,13 @@ def make_graph(loaded: LoadedModel, dtype: str) -> Any:
     """Makes the function that is exported.
 
     Args:
-        dtype: of the inputs, "int32" or "int64".
+        dtype: the type of the inputs, "int32" or "int64".
 
     Returns:
-        A `tf.function` with a signature: it takes the inputs in the order of `input_names`, each
-        [B, T], or [B, C, T] for multiple choice. It returns a dict: of a fine-tuned model what the
-        model returns; of a pre-trained model "sequence_output" [B, T, H], "pooled_output" [B, H]
-        and its `head_outputs`, without those whose weights the folder lacks.
+        A `tf.function` with a signature. It takes the inputs in the order of `input_names`, each
+        [B, T], or [B, C, T] for multiple choice. A fine-tuned model's function returns the dict of
+        the model. A pre-trained model's returns "sequence_output" [B, T, H], "pooled_output"
+        [B, H] and the `head_outputs`, without outputs whose weights the folder lacks.
     """
     names = input_names(loaded)
 
@@ -57,7 +57,7 @@ def make_graph(loaded: LoadedModel, dtype: str) -> Any:
 
 
 def check_size(loaded: LoadedModel) -> None:
-    """Refuses a model whose weights do not fit into one file of either format."""
+    """Raises an `InputError` if the weights do not fit into one file of either format."""
     size = sum(4 * int(np.prod(weight.shape)) for weight in loaded.model.weights)
     if size > LARGEST_FILE:
         raise InputError(
@@ -69,15 +69,15 @@ def check_size(loaded: LoadedModel) -> None:
 def make_graph_of_weights(loaded: LoadedModel, dtype: str) -> tuple[Any, dict[str, keras.Variable]]:
     """Makes a graph as `make_graph` does, with the weights as further inputs.
 
-    A converter that folds constants holds many copies of them: tf2onnx would need more than 20 GB
-    for BERT-base.
+    A converter that folds constants keeps many copies of the weights; tf2onnx would need more than
+    20 GB for BERT-base.
 
     Returns:
-        The `tf.function`, and a dict: the input's name -> the variable that it stands for.
+        The `tf.function`, and a dict from an input's name to the variable that it stands for.
     """
     names = input_names(loaded)
     weights = {variable.path.replace("/", "_"): variable for variable in loaded.model.weights}
-    weights = {name: v for name, v in weights.items() if v.trainable}  # no seeds of dropout
+    weights = {name: v for name, v in weights.items() if v.trainable}  # excludes dropout's seeds
     specs = [tf.TensorSpec(v.shape, v.dtype, name) for name, v in weights.items()]
 
     @tf.function(input_signature=[*_signature(loaded, dtype), *specs], autograph=False)

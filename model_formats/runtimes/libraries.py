@@ -1,4 +1,4 @@
-"""Imports the libraries of an export, which are optional, and reports what they refuse."""
+"""Imports the optional libraries of an export, and reports their errors."""
 
 import contextlib
 import importlib
@@ -9,7 +9,7 @@ from bert_common.errors import InputError
 
 
 def import_libraries(modules: Iterable[str], extra: str) -> list[ModuleType]:
-    """Imports modules of libraries that an extra, which has the name of the format, installs."""
+    """Imports modules that an optional extra installs; the extra has the name of the format."""
     try:
         return [importlib.import_module(name) for name in modules]
     except ImportError as error:
@@ -21,14 +21,14 @@ def import_libraries(modules: Iterable[str], extra: str) -> list[ModuleType]:
 
 @contextlib.contextmanager
 def report_refusals(library: str) -> Iterator[None]:
-    """Turns whatever a library raises into an `InputError` of one line.
+    """Turns any exception of a library into an `InputError` of one line.
 
-    Converters and checkers raise classes of their own, with messages of many lines.
+    Converters and checkers raise exceptions of their own classes, with multi-line messages.
     """
     try:
         yield
     except (InputError, OSError, MemoryError):
-        raise  # a full disk is no fault of the model
+        raise  # another --format would not help, for example if the disk is full
     except Exception as error:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
         raise InputError(

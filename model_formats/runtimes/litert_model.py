@@ -23,14 +23,14 @@ LIBRARY = "ai_edge_litert.interpreter"
 def export(loaded: LoadedModel, directory: str, precision: str) -> str:
     """Writes the graph from ids to outputs as `MODEL_FILE`, with its description and tokenizer.
 
-    The inputs are int32; the number of rows and their length are open: the signature's runner, or
-    `resize_tensor_input`, sets them.
+    The inputs are int32. The number of rows and their length are open, and are set by the
+    signature's runner or `resize_tensor_input`.
 
     Args:
-        precision: of the matrices, as `onnx_model.export` has it.
+        precision: the precision of the matrices, as in `onnx_model.export`.
 
     Raises:
-        InputError: a library is missing, or the file does not compute what the model computes.
+        InputError: a library is missing, or the file's outputs differ from the model's.
     """
     import_libraries([LIBRARY], "litert")
     check_size(loaded)
@@ -41,7 +41,7 @@ def export(loaded: LoadedModel, directory: str, precision: str) -> str:
         converted = convert(loaded, graph, precision)
     with atomic_write(path) as file:
         file.write(converted)
-    # As files of TensorFlow Lite keep theirs: an archive after the model, which unzip opens.
+    # TensorFlow Lite's convention for metadata is a zip archive appended to the model.
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(DESCRIPTION_FILE, json.dumps(description, ensure_ascii=False))
     with report_refusals("LiteRT"):
@@ -51,7 +51,7 @@ def export(loaded: LoadedModel, directory: str, precision: str) -> str:
 
 
 def open_file(path: str) -> Run:
-    """A function that runs a file: a dict of inputs -> a dict of outputs, of arrays."""
+    """Returns a function that runs a file on a dict of input arrays and returns output arrays."""
     from ai_edge_litert.interpreter import Interpreter
 
     runner = Interpreter(path).get_signature_runner()
@@ -59,9 +59,9 @@ def open_file(path: str) -> Run:
 
 
 def convert(loaded: LoadedModel, graph: Any, precision: str) -> bytes:
-    """The file's bytes, for what `make_graph` returned."""
+    """Converts the graph that `make_graph` returned to the bytes of the file."""
     module = tf.Module()
-    # The converter freezes only variables that it finds here.
+    # The converter freezes only variables that are attributes of this module.
     module.weights = [weight.value for weight in loaded.model.weights]
     functions = [graph.get_concrete_function()]
     converter = tf.lite.TFLiteConverter.from_concrete_functions(functions, module)

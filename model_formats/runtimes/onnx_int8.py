@@ -1,10 +1,10 @@
-"""Dynamic-range quantization of an ONNX graph: integer matrices, other factors quantized in use.
+"""Quantizes an ONNX graph with integer matrices, and activations quantized at run time.
 
-ONNX Runtime's quantizer does it for the matrices of the layers, with a scale for every column. It
-would keep the word embeddings twice, with one scale for all pieces: here every piece has a scale,
-and the embedding and the output projection share one table.
+ONNX Runtime's quantizer handles the matrices of the layers, with one scale per column. It would
+store the word embeddings twice, with one scale for all tokens. Here each token has a scale, and
+the embedding and the output projection share one table.
 
-Shapes: B rows, T pieces of a row, V vocabulary, E embedding.
+Shapes: B rows, T tokens of a row, V vocabulary, E embedding.
 """
 
 import numpy as np
@@ -13,18 +13,18 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.quantization.quant_utils import add_pre_process_metadata
 
-# Of the table's uint8: the largest distance from what stands for zero.
+# The largest distance of the table's uint8 values from zero, and the value that stands for zero.
 LARGEST, ZERO = 127, 128
 
 
 def quantize(proto: onnx.ModelProto, table: str, path: str) -> onnx.ModelProto:
-    """Quantizes matrices and the word embeddings, named `table`, of a float32 graph, in place.
+    """Quantizes a float32 graph's matrices and word embeddings, named `table`, in place.
 
-    The other embeddings and all vectors stay: they are a hundredth of a model. The quantizer writes
+    The other embeddings and all vectors, a hundredth of a model, stay float32. The quantizer writes
     to `path`.
     """
     quantize_table(proto.graph, table)
-    add_pre_process_metadata(proto)  # else the quantizer logs that it would like another graph
+    add_pre_process_metadata(proto)  # else the quantizer logs a request to preprocess the graph
     quantize_dynamic(
         proto,
         path,
@@ -32,17 +32,17 @@ def quantize(proto: onnx.ModelProto, table: str, path: str) -> onnx.ModelProto:
         nodes_to_exclude=[node.name for node in proto.graph.node if "embeddings_" in node.name],
         per_channel=True,
         weight_type=QuantType.QInt8,
-        # 7 bits: processors without VNNI add two products of uint8 and int8 in 16 bits, which 8
-        # bits overflow (onnxruntime, "Quantize ONNX models").
+        # 7 bits: processors without VNNI add two products of uint8 and int8 in 16 bits, which would
+        # overflow with 8 bits (onnxruntime, "Quantize ONNX models").
         reduce_range=True,
     )
     return onnx.load(path)
 
 
 def quantize_table(graph: onnx.GraphProto, name: str) -> None:
-    """Replaces the word embeddings [V, E] by integers with a scale for every row, wherever read.
+    """Replaces all uses of the word embeddings [V, E] by integers with one scale per row.
 
-    The products of two uint8 overflow nowhere.
+    Products of two uint8 values do not overflow on any processor.
     """
     (initializer,) = (tensor for tensor in graph.initializer if tensor.name == name)
     table = numpy_helper.to_array(initializer)  # [V, E]
@@ -73,7 +73,7 @@ def quantize_table(graph: onnx.GraphProto, name: str) -> None:
 
 
 def _embedding(name, node):
-    """Nodes that look rows of the table up: ids [B, T] -> [B, T, E]."""
+    """Returns nodes that look up rows of the table: ids [B, T] -> [B, T, E]."""
     make, ids, out = helper.make_node, node.input[1], node.output[0]
     stored = [f"{out}_stored", f"{name}_one", f"{name}_zero"]
     return [
@@ -86,7 +86,7 @@ def _embedding(name, node):
 
 
 def _projection(name, node):
-    """Nodes that multiply by the transposed table: [B * T, E] -> [B * T, V]."""
+    """Returns nodes that multiply by the transposed table: [B * T, E] -> [B * T, V]."""
     make, (x, table), out = helper.make_node, node.input, node.output[0]
     stored = [f"{x}_stored", table, f"{x}_zero", f"{name}_zero"]
     return [

@@ -22,7 +22,7 @@ MODEL_FILE = "model.onnx"
 # The libraries of the extra "onnx".
 LIBRARIES = ("onnx", "tf2onnx", "onnxruntime")
 
-# Of the operators; onnxruntime has read this one since 1.12.
+# The version of the operators, which onnxruntime supports since 1.12.
 OPSET = 17
 
 
@@ -32,12 +32,12 @@ def export(loaded: LoadedModel, directory: str, precision: str) -> str:
     The inputs are int64, as tokenizers return them; the number of rows and their length are open.
 
     Args:
-        precision: of the matrices: "float32"; "float16", which halves the file and computes in
-            float32; or "int8", which computes in integers: the other factor of a product is
-            quantized when it is known.
+        precision: the precision of the matrices: "float32"; "float16", which halves the file and
+            computes in float32; or "int8", which computes in integers and quantizes the other
+            factor of a product at run time.
 
     Raises:
-        InputError: a library is missing, or the file does not compute what the model computes.
+        InputError: a library is missing, or the file's outputs differ from the model's.
     """
     onnx, tf2onnx, _ = import_libraries(LIBRARIES, "onnx")
     check_size(loaded)
@@ -70,7 +70,7 @@ def export(loaded: LoadedModel, directory: str, precision: str) -> str:
 def convert(
     tf2onnx: ModuleType, loaded: LoadedModel, description: Mapping[str, Any]
 ) -> "onnx.ModelProto":
-    """The `ModelProto` of a model's graph in float32, with its weights and named axes."""
+    """Converts a model's graph to a float32 `ModelProto` with weights and named axes."""
     of_weights, weights = make_graph_of_weights(loaded, "int64")
     proto, _ = tf2onnx.convert.from_function(of_weights, of_weights.input_signature, opset=OPSET)
     add_weights(proto.graph, weights)
@@ -79,7 +79,7 @@ def convert(
 
 
 def open_file(path: str) -> Run:
-    """A function that runs a file: a dict of inputs -> a dict of outputs, of arrays."""
+    """Returns a function that runs a file on a dict of input arrays and returns output arrays."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
@@ -98,7 +98,7 @@ def name_axes(graph: "onnx.GraphProto", description: Mapping[str, Any]) -> None:
 
 
 def add_weights(graph: "onnx.GraphProto", weights: "Mapping[str, keras.Variable]") -> None:
-    """Makes initializers of the inputs that stand for weights; drops those that nothing reads."""
+    """Turns the inputs that stand for weights into initializers; drops unused ones."""
     from onnx import numpy_helper
 
     read = {name for node in graph.node for name in node.input}
@@ -112,10 +112,10 @@ def add_weights(graph: "onnx.GraphProto", weights: "Mapping[str, keras.Variable]
 
 
 def to_float16(graph: "onnx.GraphProto") -> None:
-    """Keeps the matrices of a graph in float16, with a cast before they are read.
+    """Stores the matrices of a graph in float16, followed by a cast to float32.
 
-    The runtime computes in float32, and casts each matrix once, when it opens the file: numbers
-    between the layers need more than 11 bits, and processors have few operators of float16.
+    The runtime computes in float32, and casts each matrix once, when it opens the file, because
+    values between layers need more than 11 bits, and processors have few float16 operators.
     """
     from onnx import TensorProto, helper, numpy_helper
 

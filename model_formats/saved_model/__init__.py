@@ -1,1 +1,1 @@
-"""Models as TensorFlow SavedModels; open export first."""
+"""Exports models as TensorFlow SavedModels; open export first."""

@@ -1,6 +1,6 @@
 """Writes a model as a TensorFlow SavedModel that takes ids or text.
 
-It needs nothing of this project to be loaded: TensorFlow, and tensorflow-text, whose operations
+Loading it does not need this project, only TensorFlow and tensorflow-text, whose operations
 tokenize. docs/serving.md lists the inputs and outputs.
 """
 
@@ -19,7 +19,7 @@ from model_formats.loaded_model import LoadedModel
 from model_formats.runtimes.check import TOLERANCES, largest_differences, sample_inputs
 from model_formats.saved_model import pretraining
 
-# How the folder is loaded.
+# The code that loads the folder.
 HOW = (
     "import tensorflow_text, tensorflow as tf; "
     "tf.saved_model.load('{folder}').signatures['serving_default']"
@@ -30,8 +30,8 @@ def export(loaded: LoadedModel, directory: str) -> str:
     """Writes a SavedModel into an empty folder, loads it and compares it with the model.
 
     Raises:
-        InputError: the tokenizer has no graph form, or a fine-tuned model has none.
-        OSError: the saved graph's outputs are not the model's.
+        InputError: the tokenizer has no graph form, or a fine-tuned model has no tokenizer.
+        OSError: the saved graph's outputs differ from the model's.
     """
     if loaded.tokenizer is None and loaded.task != "pretraining":
         raise InputError(
@@ -54,20 +54,20 @@ def export(loaded: LoadedModel, directory: str) -> str:
 
 
 def make_signatures(loaded: LoadedModel) -> Signatures:
-    """The `finetuning.serving.signatures.Signatures` of a `LoadedModel`."""
+    """Makes the `finetuning.serving.signatures.Signatures` of a `LoadedModel`."""
     task = TASKS.get(loaded.task)
     return task.module("serving").signatures(loaded) if task else pretraining.signatures(loaded)
 
 
 def check(directory: str, made: Signatures, loaded: LoadedModel) -> None:
-    """Loads a SavedModel, and compares its outputs for ids with the model's own."""
+    """Loads a SavedModel and compares its outputs for ids with the model's."""
     directory = os.path.abspath(directory)
     saved = tf.saved_model.load(link_to(directory) if is_pattern(directory) else directory)
     length = min(4, loaded.config.max_position_embeddings)
     inputs = sample_inputs(loaded, 2, length, tf.int32, seed=0)
     batch = {name: tf.constant(inputs[name]) for name in ROW_INPUTS}
     expected = (made.compute or made.served.compute)(batch)
-    # Not the names of classes: of two equal probabilities either may be the larger one.
+    # Class names are not compared, as rounding can decide between two equal probabilities.
     for name, difference in largest_differences(saved.signatures["ids"](**batch), expected).items():
         if not difference <= TOLERANCES["float32"]:
             reason = f"cannot write the model (the SavedModel's {name} differ from the model's)"

@@ -1,6 +1,6 @@
-"""Signatures of a pre-trained model: vectors of texts, logits at masked positions.
+"""Makes a pre-trained model's signatures, for text vectors and logits at masked positions.
 
-Shapes: B texts, T pieces of a row, H hidden, P positions, V vocabulary.
+Shapes: B texts, T tokens of a row, H hidden, P positions, V vocabulary.
 """
 
 import tensorflow as tf
@@ -14,7 +14,7 @@ from model_formats.loaded_model import LoadedModel
 
 
 def signatures(loaded: LoadedModel) -> Signatures:
-    """The `Signatures` of a `LoadedModel` whose task is "pretraining"."""
+    """Makes the `Signatures` of a `LoadedModel` whose task is "pretraining"."""
     model, max_length = loaded.model, longest_row(loaded)
 
     def compute(batch):
@@ -39,7 +39,7 @@ def signatures(loaded: LoadedModel) -> Signatures:
 
 
 def pooled(x: tf.Tensor, mask: tf.Tensor) -> dict[str, tf.Tensor]:
-    """The "mean" over the pieces of each row, [CLS] and [SEP] included, and "cls", float32 [B, H].
+    """Returns "cls" and the "mean" over each row's tokens with [CLS] and [SEP], float32 [B, H].
 
     Takes x [B, T, H] and the mask, int32 [B, T].
     """
@@ -50,7 +50,7 @@ def pooled(x: tf.Tensor, mask: tf.Tensor) -> dict[str, tf.Tensor]:
 
 
 def _masked_words(model, served, compute):
-    """Logits over the vocabulary at positions: what [MASK] stands for."""
+    """Returns the signature that predicts the logits over the vocabulary at masked positions."""
 
     names = (*ROW_INPUTS, "masked_lm_positions")
 

@@ -1,4 +1,4 @@
-"""Converts the config.json of Hugging Face's transformers to our configurations, or back.
+"""Converts the config.json of Hugging Face's transformers to our configurations and back.
 
 Sources: the configuration classes and `ACT2FN` (activations.py) of transformers, version 5.
 """
@@ -19,7 +19,7 @@ from model_formats.transformers_files import names
 CONFIG_FILE = "config.json"
 
 # transformers' hidden_act -> ours. Its "gelu" is the erf form; ours and Google's is the tanh form,
-# which transformers has under several names that differ in speed alone.
+# which transformers has under several names that differ only in speed.
 ACTIVATIONS = {
     "gelu": "gelu_erf",
     "gelu_python": "gelu_erf",
@@ -57,7 +57,7 @@ _COMMON_DEFAULTS = {
     "layer_norm_eps": 1e-12,
     "pad_token_id": 0,
 }
-# transformers' model_type -> the values of the keys that a file of it lacks.
+# transformers' model_type -> the default values of keys that a file lacks.
 DEFAULTS = {
     "bert": _COMMON_DEFAULTS,
     "albert": {
@@ -82,7 +82,7 @@ DEFAULTS = {
     "roberta": {**_COMMON_DEFAULTS, "pad_token_id": 1},
 }
 
-# transformers' model_type -> ours, a key of `ENCODERS`, the class of configurations, the table of
+# transformers' model_type -> ours (a key of `ENCODERS`), the class of configurations, the table of
 # weights.
 KINDS: dict[str, tuple[str, type[EncoderConfig], dict[str, str]]] = {
     "bert": ("bert", BertConfig, names.BERT_NAMES),
@@ -91,7 +91,7 @@ KINDS: dict[str, tuple[str, type[EncoderConfig], dict[str, str]]] = {
     "roberta": ("bert", BertConfig, names.ROBERTA_NAMES),
 }
 
-# Keys whose other values mean a network that this project does not have.
+# The only values of some keys that this project supports; other values mean different networks.
 SUPPORTED_VALUES = {
     **{key: value for key, value in {**COMMON_KEYS, **ALBERT_KEYS}.items() if value is not ANY},
     "add_cross_attention": False,
@@ -103,12 +103,12 @@ SUPPORTED_VALUES = {
 
 @dataclasses.dataclass(frozen=True)
 class HuggingFaceModel:
-    """What a config.json says of the weights beside it."""
+    """Describes the weights that belong to a config.json."""
 
     kind: str  # transformers' model_type: "bert", "albert", "electra" or "roberta"
     model_type: str  # ours, a key of `model_formats.encoders.ENCODERS`
     config: EncoderConfig  # the configuration
-    names: dict[str, str]  # the table of `model_formats.transformers_files.names` that fits
+    names: dict[str, str]  # its table of `model_formats.transformers_files.names`
     skipped_positions: int = 0  # the rows of the position table before the first position
 
 
@@ -123,14 +123,13 @@ def read_config(path: str, expected: str | None = None) -> HuggingFaceModel:
 def from_huggingface(
     values: Mapping[str, Any], source: str, expected: str | None = None
 ) -> HuggingFaceModel:
-    """The model of a config.json; keys that do not change the network are ignored.
+    """Converts the values of a config.json; keys that do not change the network are ignored.
 
     Args:
-        expected: the model_type of a file that names neither it nor its architecture.
+        expected: the model_type of a file without model_type and architectures.
 
     Raises:
-        InputError: a model of another kind, a value that means another network, or sizes that
-            are no sizes.
+        InputError: the kind of model or a value is not supported, or a size is invalid.
     """
     kind = _kind_of(values) or expected
     if not isinstance(kind, str) or kind not in DEFAULTS:
@@ -165,22 +164,22 @@ def from_huggingface(
 
 
 def _kind_of(values):
-    """transformers' model_type; None where neither it nor the architecture is named."""
+    """Returns transformers' model_type, or None if neither it nor an architecture is given."""
     if "model_type" in values:
         return values["model_type"]
     architectures = values.get("architectures")
     if isinstance(architectures, list) and architectures:
-        name = str(architectures[0]).lower()  # "BertForMaskedLM", of the files of 2019
+        name = str(architectures[0]).lower()  # such as "BertForMaskedLM" in files of 2019
         return next((kind for kind in DEFAULTS if name.startswith(kind)), name)
     return None
 
 
 def _fields(cls, values):
-    """A `cls` of those values that are its fields; one token type stands for both segments."""
+    """Builds a `cls` from the values of its fields; one token type stands for both segments."""
     if values["type_vocab_size"] == 1:
         values = {**values, "type_vocab_size": 2}
     known = {field.name for field in dataclasses.fields(cls)} & values.keys()
-    known.discard("generator_size")  # of another network, which config.json does not describe
+    known.discard("generator_size")  # config.json does not describe the generator
     sizes = {name: values[name] for name in known}
     try:
         return cls(**sizes)
@@ -188,12 +187,12 @@ def _fields(cls, values):
         width = sizes["hidden_size"]
         if cls is not ElectraConfig or type(width) is not int or width < GENERATOR_HEAD_SIZE:
             raise
-        # The usual share may be a width that the generator's heads do not divide.
+        # The default share may give a width that the generator's heads do not divide.
         return cls(**sizes, generator_size=GENERATOR_HEAD_SIZE / width)
 
 
 def _after_padding(config, pad):
-    """A RoBERTa's configuration, and the rows of its table before the first position's."""
+    """Returns a RoBERTa's configuration, and the number of table rows before its first position."""
     if type(pad) is not int or not 0 <= pad < config.max_position_embeddings - 1:
         raise InputError(
             "pad_token_id must be an integer from 0, below max_position_embeddings - 1. "
@@ -204,10 +203,10 @@ def _after_padding(config, pad):
 
 
 def to_huggingface(config: EncoderConfig, model_type: str) -> dict[str, Any]:
-    """The keys of a config.json, model_type included, for one of our configurations."""
+    """Returns a config.json's contents, including model_type, for one of our configurations."""
     activation = ACTIVATIONS_BACK[(config.hidden_act or "linear").lower()]
     sizes = dataclasses.asdict(config)
-    sizes.pop("generator_size", None)  # of another network, which has a folder of its own
-    # Here a segment whose type has no row adds nothing; there it is an error.
+    sizes.pop("generator_size", None)  # the generator has a folder of its own
+    # Here a segment whose type has no row adds nothing; in transformers it is an error.
     sizes["type_vocab_size"] = max(2, config.type_vocab_size)
     return {"model_type": model_type, **sizes, "hidden_act": activation}

@@ -1,8 +1,8 @@
-"""A linear head for whole texts in the two layers that transformers' ELECTRA has for it.
+"""Expresses a linear sequence head exactly as the two-layer head of transformers' ELECTRA.
 
-transformers computes out_proj(gelu(dense(x))) with the gelu of the error function, for which
-gelu(y) - gelu(-y) = y: with the weights W and -W in `dense`, and 1 and -1 in `out_proj`, that is
-W x, exactly.
+transformers computes out_proj(gelu(dense(x))). Its gelu uses the error function, for which
+gelu(y) - gelu(-y) = y. With the weights W and -W in `dense`, and 1 and -1 in `out_proj`, the
+result is exactly W x.
 
 Source: ElectraClassificationHead in modeling_electra.py of transformers, version 5.
 
@@ -20,9 +20,9 @@ NAMES = (DENSE + "weight", DENSE + "bias", OUT + "weight", OUT + "bias")
 
 
 def as_two_layers(weights: np.ndarray, bias: np.ndarray) -> dict[str, np.ndarray]:
-    """The arrays of transformers' head, by its names, of weights [C, H] and bias [C].
+    """Returns the arrays of transformers' head, by its names, for weights [C, H] and bias [C].
 
-    More classes than half of H are refused.
+    Raises an `InputError` if there are more classes than half of H.
     """
     classes, hidden = weights.shape
     if 2 * classes > hidden:
@@ -37,7 +37,7 @@ def as_two_layers(weights: np.ndarray, bias: np.ndarray) -> dict[str, np.ndarray
 
 
 def is_linear(arrays: Mapping[str, np.ndarray]) -> bool:
-    """Whether the two layers compute what `as_two_layers` says; a dict by its names."""
+    """Returns True if the arrays, by transformers' names, have the form of `as_two_layers`."""
     dense, between, out, _ = (arrays[name] for name in NAMES)
     classes = len(out)
     if out.ndim != 2 or 2 * classes > out.shape[1] or dense.shape != (out.shape[1],) * 2:

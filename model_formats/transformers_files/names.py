@@ -1,12 +1,12 @@
-"""The names of weights in Hugging Face's files, as tables from their names to Google's.
+"""Maps the names of weights in Hugging Face's files to Google's.
 
-torch keeps the kernel of a projection transposed, [out, in] instead of [in, out]; a table's name
-{w} stands for such a layer's weight or bias, {n} for a layer norm's, and a name without either is
-an array that both keep alike.
+torch stores the kernel of a projection transposed, [out, in] instead of [in, out]. In a table, {w}
+stands for such a layer's weight or bias and {n} for a layer norm's; an array whose name has neither
+is stored identically in both.
 
-A folder holds BERT, ALBERT, ELECTRA or RoBERTa. The last is BERT's network, so it loads into that
-model; its tables of positions and of token types have other rows, which
-`model_formats.transformers_files.weights` converts.
+A folder holds BERT, ALBERT, ELECTRA or RoBERTa. RoBERTa has BERT's network and loads into BERT's
+model. The rows of its tables of positions and token types differ, and are converted by
+`model_formats.transformers_files.weights`.
 
 Source: the `state_dict` of transformers' classes, version 5.
 """
@@ -14,7 +14,7 @@ Source: the `state_dict` of transformers' classes, version 5.
 import re
 from collections.abc import Mapping
 
-# Hugging Face's last word of a name -> Google's. gamma and beta: files from before 2019.
+# Hugging Face's last word of a name -> Google's. Files from before 2019 have gamma and beta.
 PROJECTION = {"weight": "kernel", "bias": "bias"}
 LAYER_NORM = {"weight": "gamma", "bias": "beta", "gamma": "gamma", "beta": "beta"}
 
@@ -26,7 +26,7 @@ _EMBEDDINGS = {
 }
 
 _LAYER, _GOOGLES_LAYER = "encoder.layer.{i}", "bert/encoder/layer_{i}"
-# Of BertModel, and of the classes made after it.
+# The names of BertModel, and of classes modeled on it.
 _BERT_ENCODER = {
     **_EMBEDDINGS,
     f"{_LAYER}.attention.self.query.{{w}}": f"{_GOOGLES_LAYER}/attention/self/query/{{w}}",
@@ -58,7 +58,7 @@ _ALBERT_ENCODER = {
     "pooler.{w}": "bert/pooler/dense/{w}",
 }
 
-# Of ElectraModel: BERT's, and the projection of its embeddings; without a pooler.
+# ElectraModel has BERT's names and the projection of its embeddings, but no pooler.
 _ELECTRA_ENCODER = {
     **{
         name: google.replace("bert/", "electra/", 1)
@@ -104,7 +104,7 @@ ELECTRA_NAMES = {
     **_with_prefix("electra", _ELECTRA_ENCODER),
     "discriminator_predictions.dense.{w}": "discriminator_predictions/dense/{w}",
     "discriminator_predictions.dense_prediction.{w}": "discriminator_predictions/dense_1/{w}",
-    # A generator alone is a model for masked words, whose head computes what BERT's does.
+    # A generator alone is a masked-word model, whose head computes the same as BERT's.
     "generator_predictions.dense.{w}": "cls/predictions/transform/dense/{w}",
     "generator_predictions.LayerNorm.{n}": "cls/predictions/transform/LayerNorm/{n}",
     "generator_lm_head.bias": "cls/predictions/output_bias",
@@ -116,14 +116,14 @@ ROBERTA_NAMES = {
     "lm_head.dense.{w}": "cls/predictions/transform/dense/{w}",
     "lm_head.layer_norm.{n}": "cls/predictions/transform/LayerNorm/{n}",
     "lm_head.bias": "cls/predictions/output_bias",
-    # Its head for sequences is BERT's pooler, [CLS] through a tanh layer, then BERT's head.
+    # Its sequence head is BERT's pooler ([CLS] through a tanh layer) followed by BERT's head.
     "classifier.dense.{w}": "bert/pooler/dense/{w}",
     "classifier.out_proj.weight": "output_weights",
     "classifier.out_proj.bias": "output_bias",
     **_TASK_HEADS,
 }
 
-# Weights that repeat another one, which transformers ties to them; equal, or the file is refused.
+# Copy -> the weight to which transformers ties it; they must be equal.
 TIED_NAMES = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
@@ -134,19 +134,19 @@ TIED_NAMES = {
     "lm_head.decoder.bias": "lm_head.bias",
 }
 
-# Weights that no model here has, as regular expressions: they are ignored.
+# Regular expressions for weights that no model here has, which are ignored.
 IGNORED_NAMES = (
     r"(\w+\.)?embeddings\.(position_ids|token_type_ids)",  # counters, saved until 2023
 )
 
-# The parts, as of `bert_tf.checkpoint.part_names`, that some of transformers' classes leave out:
-# whichever model needs them and finds none keeps new weights. The pair head reads the pooler, so it
-# is new where that is.
+# The parts (see `bert_tf.checkpoint.part_names`) that some transformers classes lack. A model that
+# needs a missing part gets new weights. The pair head reads the pooler, so if the pooler is new,
+# the pair head is too.
 OPTIONAL_PARTS = ("pooler", "next_sentence")
 
 
 def translate_back(name: str, table: Mapping[str, str]) -> tuple[str | None, bool]:
-    """Hugging Face's name of one of Google's weights, and whether the array is transposed."""
+    """Returns Hugging Face's name of one of Google's weights, and whether it is transposed."""
     inverse = {google: ours for ours, google in table.items()}
     norms = {"gamma": "weight", "beta": "bias"}
     return translate(name, inverse, {"kernel": "weight", "bias": "bias"}, norms)
@@ -158,7 +158,7 @@ def translate(
     projection: Mapping[str, str] = PROJECTION,
     layer_norm: Mapping[str, str] = LAYER_NORM,
 ) -> tuple[str | None, bool]:
-    """Google's name of a Hugging Face weight such as "bert.encoder.layer.0.output.dense.weight".
+    """Translates a Hugging Face name such as "bert.encoder.layer.0.output.dense.weight".
 
     Returns:
         Google's name, and whether the array is transposed between the two; (None, False) if no

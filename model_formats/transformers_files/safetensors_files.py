@@ -1,4 +1,4 @@
-"""Reads the safetensors files of a folder as float32 arrays by the names in them; writes one."""
+"""Reads safetensors files as float32 arrays by name, and writes one."""
 
 import contextlib
 import dataclasses
@@ -15,10 +15,10 @@ from bert_common.json_text import read_json
 
 WEIGHTS_FILE, INDEX_FILE = "model.safetensors", "model.safetensors.index.json"
 
-# Endings of files that torch wrote with pickle.
+# The suffixes of files that torch wrote with pickle.
 PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
 
-# What is read, by safetensors' names: every value of these is a float32.
+# The supported types, by safetensors' names; float32 can represent all their values.
 DTYPES = ("F32", "F16", "BF16")
 
 _CONVERSION = (
@@ -51,7 +51,7 @@ class StoredTensors:
 def save_file(
     arrays: dict[str, np.ndarray], path: str, metadata: dict[str, str] | None = None
 ) -> None:
-    """Writes arrays with the permissions of a new file; the library's are for its owner alone."""
+    """Writes arrays with a new file's usual permissions; the library's are for the owner only."""
     with open(path, "wb") as file:
         mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
     safetensors.numpy.save_file(arrays, path, metadata)
@@ -60,13 +60,13 @@ def save_file(
 
 
 def find_safetensors(folder: str) -> str | None:
-    """The safetensors file or the index of shards that a folder holds, or None."""
+    """Returns the safetensors file or the index of shards in a folder, or None."""
     paths = (os.path.join(folder, name) for name in (WEIGHTS_FILE, INDEX_FILE))
     return next(filter(os.path.isfile, paths), None)
 
 
 def refuse_pickles(path: str) -> None:
-    """Refuses a file that torch wrote with pickle, or a folder that holds only such a file.
+    """Raises an `InputError` for a pickle of torch, or a folder whose only weights are such files.
 
     The message has the command that converts the weights.
     """
@@ -89,10 +89,7 @@ def refuse_pickles(path: str) -> None:
 
 
 def open_tensors(path: str) -> StoredTensors:
-    """Reads the names and shapes in a safetensors file, or in all shards that an index names.
-
-    No array is read yet.
-    """
+    """Reads the names and shapes, but no array, of a safetensors file or an index's shards."""
     if not path.endswith(".json"):
         shapes = _read_header(path)
         return StoredTensors(path, shapes, dict.fromkeys(shapes, path))
@@ -116,7 +113,7 @@ def open_tensors(path: str) -> StoredTensors:
 
 
 def _read_index(path):
-    """The shards that an index names: path -> the set of its tensors' names."""
+    """Returns the shards in an index, a dict from their paths to sets of tensor names."""
     index = read_json(read_bytes(path), path)
     places = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(places, dict) or not all(isinstance(p, str) for p in places.values()):
@@ -131,11 +128,11 @@ def _read_index(path):
 
 @contextlib.contextmanager
 def _one_line_errors(path):
-    """Turns what reading a file raises into an InputError."""
+    """Turns any error while reading a file into an `InputError` of one line."""
     try:
         yield
         return
-    except InputError:  # a ValueError too, with a message of its own
+    except InputError:  # also a ValueError, but its message is already right
         raise
     except OSError as error:
         reason = error.strerror or str(error)
@@ -145,6 +142,6 @@ def _one_line_errors(path):
 
 
 def _read_header(path):
-    # The library maps the file, and compares the header's lengths with its size before it reads.
+    # The library maps the file, and checks the header's lengths against its size before reading.
     with _one_line_errors(path), safe_open(path, framework="np") as file:
         return {name: list(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118

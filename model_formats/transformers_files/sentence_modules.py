@@ -1,4 +1,4 @@
-"""Says how a folder of sentence-transformers makes one vector of a text, read or written."""
+"""Reads and writes how a sentence-transformers folder computes the vector of a text."""
 
 import os
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ LENGTH_FILE = "sentence_bert_config.json"
 TOKENIZER_FILE = "tokenizer_config.json"
 PROMPTS_FILE = "config_sentence_transformers.json"
 
-# A key of PROMPTS_FILE that would give other vectors -> what to do instead.
+# A key of PROMPTS_FILE that would change the vectors -> what to do instead.
 REMEDIES = {
     "default_prompt_name": "put the prompt before your texts",
     "truncate_dim": "cut the vectors",
@@ -30,25 +30,25 @@ POOLINGS = {
     "pooling_mode_max_tokens": "max",
 }
 
-# The last words of the types of the modules that are computed here.
+# The class names of the supported modules.
 KNOWN = ("Transformer", "Pooling", "Normalize")
 
-# Before the name of a module in its type: as versions 1 to 6 read it.
+# The prefix of a module's type, in the form that versions 1 to 6 read.
 TYPES = "sentence_transformers.models."
 
 
 class SentenceModules(NamedTuple):
-    """What follows the encoder."""
+    """The modules after the encoder."""
 
     pooling: str  # "mean", "cls" or "max"
     normalize: bool = False  # whether vectors have length 1
-    max_seq_length: int | None = None  # the most pieces of a text; None: the model's positions
+    max_seq_length: int | None = None  # the most tokens of a text; None for the model's positions
 
 
 def read_sentence_modules(folder: str) -> SentenceModules | None:
-    """The modules of a folder; None if it lists none, or no pooling.
+    """Reads the modules of a folder; returns None if it lists none, or no pooling.
 
-    It is the folder with modules.json, or the one in it with the weights.
+    `folder` is the folder with modules.json, or its subfolder with the weights.
     """
     modules, path = _read_list(folder)
     if modules is None:
@@ -76,9 +76,9 @@ def read_sentence_modules(folder: str) -> SentenceModules | None:
 
 
 def pooling_of(settings: Mapping[str, Any], folder: str) -> str:
-    """How a model makes one vector of a text: "mean", "cls" or "max".
+    """Returns a model's pooling of a text into one vector, "mean", "cls" or "max".
 
-    It is "mean", unless its folder records vectors that were trained with another one.
+    It is "mean", unless the folder records that vectors were trained with a different pooling.
     """
     if pooling := settings.get("pooling"):
         return str(pooling)
@@ -87,7 +87,7 @@ def pooling_of(settings: Mapping[str, Any], folder: str) -> str:
 
 
 def write_sentence_modules(directory: str, modules: SentenceModules, size: int) -> None:
-    """Writes what `SentenceTransformer(directory)` reads beside the encoder's files.
+    """Writes the files that `SentenceTransformer(directory)` reads besides the encoder's.
 
     `size` is H, the size of the encoder's vectors.
     """
@@ -112,7 +112,7 @@ def write_sentence_modules(directory: str, modules: SentenceModules, size: int) 
 
 
 def _read_list(folder):
-    """The modules of a folder, None if it lists none, and the file."""
+    """Returns the modules of a folder, None if it lists none, and the file's path."""
     path = os.path.join(folder, MODULES_FILE)
     if not os.path.isfile(path):
         return None, path
@@ -131,7 +131,7 @@ def _read_object(path):
 
 def _pooling_of(values, path):
     mode = values.get("pooling_mode")
-    if mode is not None:  # files of version 5 on
+    if mode is not None:  # written since version 5
         chosen: list[Any] = mode if isinstance(mode, list) else [mode]
     else:
         chosen = [
@@ -148,7 +148,7 @@ def _pooling_of(values, path):
 
 
 def _check_options(path):
-    """Refuses words that are put before every text, and vectors that are cut."""
+    """Raises an `InputError` if texts get a default prompt or vectors are truncated."""
     values = _read_object(path) if os.path.isfile(path) else {}
     for key, remedy in REMEDIES.items():
         if values.get(key) is not None:
@@ -159,7 +159,7 @@ def _check_options(path):
 
 
 def _check_case(folder):
-    """Refuses that texts are lower-cased for a tokenizer that keeps capitals."""
+    """Raises an `InputError` if texts are lower-cased for a tokenizer that keeps capitals."""
     path = os.path.join(folder, LENGTH_FILE)
     lowers = _read_object(path).get("do_lower_case") if os.path.isfile(path) else None
     if lowers and not load_tokenizer(folder).do_lower_case:
@@ -171,13 +171,13 @@ def _check_case(folder):
 
 
 def _length_of(folder):
-    """What sentence-transformers says of the encoder, else the tokenizer, as version 6 has it."""
+    """Returns sentence-transformers' maximum length, else the tokenizer's, as version 6 does."""
     for name, key in ((LENGTH_FILE, "max_seq_length"), (TOKENIZER_FILE, "model_max_length")):
         path = os.path.join(folder, name)
         length = _read_object(path).get(key) if os.path.isfile(path) else None
         if length is None:
             continue
-        # At least [CLS], a piece and [SEP].
+        # At least [CLS], a token and [SEP].
         if type(length) not in (int, float) or not 3 <= length < float("inf"):
             raise InputError(f"{path}: {key} must be a number from 3 on. Received: {length!r:.60}")
         return int(length)

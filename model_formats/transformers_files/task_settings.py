@@ -1,7 +1,7 @@
-"""The task of a fine-tuned folder of transformers, as a folder of this project records it.
+"""Derives the task settings of a fine-tuned transformers folder from its config.json.
 
-The settings are named as the fine-tuning programs' flags. config.json names head and labels;
-how texts are cut is not in it: those settings have the programs' own defaults.
+Settings have the names of the fine-tuning programs' flags. config.json gives head and labels; it
+does not say how texts are truncated, so those settings have the programs' defaults.
 """
 
 from collections.abc import Mapping
@@ -21,29 +21,29 @@ TYPES = {
     None: "single_label",
 }
 
-# As many labels as run_classifier takes.
+# The maximum number of labels in run_classifier.
 MOST_LABELS = 10_000
 
-# The key of config.json with the sizes to which vectors may be cut, H among them: vLLM's. What
-# sentence-transformers keeps, truncate_dim, is one size, to which it then cuts every vector.
+# vLLM's key of config.json for the sizes to which vectors may be cut, including H.
+# sentence-transformers has truncate_dim instead, one size to which it cuts every vector.
 SIZES_KEY = "matryoshka_dimensions"
 
-# Keys of an ELECTRA for multiple choice -> what a head here computes, and what transformers takes
-# where a file lacks them.
+# Keys of an ELECTRA for multiple choice -> the values that our head supports, and transformers'
+# default for files without the key.
 SUMMARY = {"summary_type": (("first",), "first"), "summary_activation": (("", None), "gelu")}
 
 
 def task_of(values: Mapping[str, Any]) -> Task | None:
-    """The task of the class that a config.json names; None of an encoder or a pre-trained model."""
+    """Returns the task of a config.json's class, or None for an encoder or a pre-trained model."""
     name = _class_of(values)
     with_heads = [t for t in TASKS.values() if t.transformers.suffix != ENCODER.suffix]
     return next((t for t in with_heads if name.endswith(t.transformers.suffix)), None)
 
 
 def check_head(values: Mapping[str, Any], source: str) -> None:
-    """Refuses to use the head of an ELECTRA for multiple choice that is more than one layer.
+    """Raises an `InputError` for an ELECTRA's multiple-choice head of more than one layer.
 
-    Of a projection the names of its weights tell, of an activation or another pooling none does.
+    A projection is recognized by its weights' names; an activation or different pooling is not.
     """
     if _class_of(values) != "ElectraForMultipleChoice" or values.get("summary_use_proj", True):
         return
@@ -56,7 +56,7 @@ def check_head(values: Mapping[str, Any], source: str) -> None:
 
 
 def type_of(values: Mapping[str, Any], source: str) -> str:
-    """The task_type of a classifier; one label alone is a score, unless it is of multi_label."""
+    """Returns the task_type of a classifier; a single label is a score, unless multi_label."""
     problem, count = values.get("problem_type"), _count_labels(values, source)
     if not isinstance(problem, str | None) or problem not in TYPES:
         raise InputError(
@@ -78,9 +78,9 @@ def settings_of(
     source: str,
     modules: SentenceModules | None = None,
 ) -> dict[str, Any]:
-    """The settings of a fine-tuned model; empty for a pre-trained one.
+    """Returns the settings of a fine-tuned model; empty for a pre-trained one.
 
-    `values` are what config.json holds, `modules` what follows an encoder of sentence-transformers.
+    `values` are the contents of config.json; `modules` are from sentence-transformers' files.
     """
     task = task_of(values)
     if task is None and modules:
@@ -108,13 +108,13 @@ def settings_of(
 
 
 def _class_of(values):
-    """The class of transformers; "" where no list names one."""
+    """Returns the name of the transformers class, or "" if no list gives one."""
     architectures = values.get("architectures")
     return str(architectures[0]) if isinstance(architectures, list) and architectures else ""
 
 
 def _sizes(values, hidden_size, source):
-    """The sizes of a vector beside H, as --embedding_sizes has them; None where there are none."""
+    """Returns the vector sizes below H in the form of --embedding_sizes, or None if none."""
     found = values.get(SIZES_KEY)
     sizes = [] if found is None else found
     if not isinstance(sizes, list) or not all(
@@ -129,7 +129,7 @@ def _sizes(values, hidden_size, source):
 
 
 def _labels(values, source):
-    """The names of the classes in order; transformers' own where only their number is given."""
+    """Returns the class names in order, transformers' default names if only the number is given."""
     id2label, count = values.get("id2label"), _count_labels(values, source)
     if id2label is None:
         return [f"LABEL_{number}" for number in range(count)]
@@ -145,7 +145,7 @@ def _labels(values, source):
 
 
 def _count_labels(values, source):
-    """How many classes there are."""
+    """Returns the number of classes."""
     id2label = values.get("id2label")
     count = len(id2label) if isinstance(id2label, dict) else values.get("num_labels", 2)
     if id2label is None and (type(count) is not int or not 1 <= count <= MOST_LABELS):

@@ -25,30 +25,30 @@ from model_formats.transformers_files.names import (
 )
 from model_formats.transformers_files.safetensors_files import open_tensors
 
-# How the names of an encoder that was saved alone begin, without its model's name.
+# The first words of names in an encoder that was saved alone, without the model's prefix.
 ENCODER_PARTS = ("embeddings.", "embeddings_project.", "encoder.", "pooler.")
 
-# The end of the name of its table of pieces.
+# The suffix of the name of the word embeddings.
 TABLE = "embeddings.word_embeddings.weight"
 
 PROJECTION = "albert.encoder.embedding_hidden_mapping_in."
 
-# From an array as transformers has it to Google's.
+# A function that converts an array of transformers to Google's layout.
 Convert = Callable[[np.ndarray], np.ndarray]
 
 
 def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> CheckpointArrays:
     """Opens the weights of a model that transformers saved.
 
-    Names that no table has keep their own, so that loading refuses them.
+    Weights that are in no table keep their names, so that loading rejects them.
 
     Args:
-        path: its model.safetensors, or the index of its shards; config.json is beside it.
-        model: of that config.json, if it has been read.
+        path: model.safetensors, or the index of its shards, in the folder with config.json.
+        model: the contents of that config.json, if it has been read.
 
     Raises:
-        InputError: a file is missing or damaged, the configuration is of another kind of model,
-            two tensors are one variable, or weights that must be equal differ.
+        InputError: a file is missing or damaged, the configuration is for an unsupported model,
+            two tensors are the same variable, or weights that must be equal differ.
     """
     config_path = os.path.join(os.path.dirname(path), CONFIG_FILE)
     if not os.path.isfile(config_path):
@@ -72,7 +72,7 @@ def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> Checkp
                 f"{path} must hold {google} once. Received: {readers[google][0]}, {name}"
             )
         convert = _conversion(google, transposed, model)
-        # A view without memory, which is transposed or cut as the array will be.
+        # A view without memory, which shows the array's shape after conversion.
         view = np.broadcast_to(np.float32(0), tensors.shapes[name])
         shapes[google] = list(convert(view).shape)
         readers[google] = (name, convert)
@@ -93,14 +93,14 @@ def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> Checkp
 
 
 def _kind_of_names(names):
-    """transformers' model_type, for files of 2019 that do not say it; None if names do not."""
+    """Returns model_type by the prefix of names, for files of 2019 that lack it, or None."""
     return next((kind for kind in KINDS for name in names if name.startswith(f"{kind}.")), None)
 
 
 def _full_names(tensors, kind):
     """Maps each name with the model's prefix to its name in the file, which may lack the prefix.
 
-    A prefix before all of them is left out, such as "module." of PyTorch's DataParallel.
+    A prefix of all names is removed, such as "module." of PyTorch's DataParallel.
     """
     outer = _outer_prefix(tensors.shapes, kind)
     if outer:
@@ -117,7 +117,7 @@ def _full_names(tensors, kind):
 
 
 def _outer_prefix(names, kind):
-    """What stands before the names of a model and of its heads; "" where nothing does."""
+    """Returns the prefix before the names of a model and of its heads, or ""."""
     stems = [name.removesuffix(TABLE) for name in names if name.endswith(TABLE)]
     if len(stems) != 1:
         return ""
@@ -127,9 +127,9 @@ def _outer_prefix(names, kind):
 
 
 def _take_tied(stored, tensors):
-    """Removes weights that repeat others, and must equal them; returns their names in the file.
+    """Removes copies of tied weights, which must be equal; returns their names in the file.
 
-    Where a file holds only the copy, that is the weight.
+    If a file holds only the copy, the copy is used as the weight.
     """
     taken = []
     for copy, original in TIED_NAMES.items():
@@ -149,32 +149,32 @@ def _take_tied(stored, tensors):
 
 
 def _is_ignored(name, stored):
-    # A RoBERTa with a head for sequences saved the pooler too, which the head is used without.
+    # A RoBERTa with a sequence head may also have a pooler, which the head does not use.
     unused_pooler = name.startswith("roberta.pooler.") and "classifier.dense.weight" in stored
     return unused_pooler or any(re.fullmatch(pattern, name) for pattern in IGNORED_NAMES)
 
 
 def _take_identity(stored, tensors):
-    """Removes ALBERT's projection of equally wide embeddings where it changes nothing."""
+    """Removes ALBERT's projection of equally wide embeddings if it is the identity."""
     names = [name for name in (PROJECTION + "weight", PROJECTION + "bias") if name in stored]
     kernel = tensors.read(stored[names[0]])  # [H, E]
     identity = kernel.ndim == 2 and np.array_equal(kernel, np.eye(*kernel.shape))
     if not identity or any(tensors.read(stored[name]).any() for name in names[1:]):
-        return []  # Google's ALBERT has no such layer: loading refuses the name
+        return []  # loading rejects the names, as Google's ALBERT has no such layer
     return [stored.pop(name) for name in names]
 
 
 def _take_linear_head(stored, tensors, kind):
-    """Removes the layers of an ELECTRA's head for whole texts if they are one linear layer."""
+    """Removes the two layers of an ELECTRA's sequence head if they equal one linear layer."""
     if kind != "electra" or not all(name in stored for name in NAMES):
         return []
     if not is_linear({name: tensors.read(stored[name]) for name in NAMES}):
-        return []  # a head that no model here has: loading refuses the names
+        return []  # loading rejects the names, as no model here has such a head
     return [stored.pop(name) for name in NAMES]
 
 
 def _conversion(google, transposed, model):
-    """The function that turns an array of transformers into Google's."""
+    """Returns the function that converts an array of transformers to Google's layout."""
     if transposed:
         return np.transpose  # [out, in] -> [in, out]
     if google.endswith("/embeddings/position_embeddings"):
@@ -186,7 +186,7 @@ def _conversion(google, transposed, model):
 
 
 def _check_head(shapes, model, path):
-    """RoBERTa's and ELECTRA's heads for masked words use the erf form whatever hidden_act is."""
+    """Requires gelu's erf form, which RoBERTa's and ELECTRA's masked-word heads always use."""
     has_head = any(name.startswith("cls/predictions/") for name in shapes)
     if model.kind in ("roberta", "electra") and has_head and model.config.hidden_act != "gelu_erf":
         raise InputError(

@@ -1,1 +1,1 @@
-"""The training steps of the contenders of speed/training.py; open project first."""
+"""Defines the training steps of the contenders in speed/training.py; open project first."""

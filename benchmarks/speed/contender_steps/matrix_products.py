@@ -1,4 +1,4 @@
-"""The matrix products of a training step alone, and one bare product.
+"""Computes only the matrix products of a training step, or one bare product.
 
 Shapes: B batch, T tokens, N heads, D head size, H hidden, E embedding, I intermediate, Q queries,
 V vocabulary, P predictions.
@@ -12,23 +12,23 @@ MATRIX = 2048  # large enough for the product to run at the machine's full speed
 
 
 def products(task):
-    """The matrix products of one step, forward and backward, and nothing else."""
+    """Prepares only the matrix products of one step, forward and backward, for timing."""
     compute, *arguments = products_function(task)
     return timed(lambda: compute(*arguments), lambda results: float(results[0][0, 0]))
 
 
 def products_function(task):
-    """A function that computes the step's matrix products, with random arguments for it.
+    """Returns a function that computes the step's matrix products, and its random arguments.
 
-    It is the model without everything but its products; a product's gradient is two more. Heads
-    are split by a reshape alone, which moves no data, and the last block runs at the first
-    positions instead of the masked ones. All results are returned, so that XLA can omit none.
+    The function contains only the model's products; a product's gradient is two more. Heads are
+    split only by a reshape, which moves no data, and the last block runs at the first positions
+    instead of the masked ones. All results are returned, so that XLA cannot omit any.
     """
     import tensorflow as tf
 
     config, _ = task_config(task)
     operands = random_operands(task, config)
-    gradients = (  # of the outputs
+    gradients = (  # with respect to the outputs
         random(task, task["batch"], 2),
         random(task, task["batch"] * task["predictions"], config.vocab_size),
     )
@@ -45,25 +45,25 @@ def products_function(task):
 
 
 def random(task, *shape, scale=1.0):
-    """A random tensor in the task's precision."""
+    """Returns a random tensor in the task's precision."""
     import tensorflow as tf
 
     return tf.cast(tf.random.normal(shape) * scale, tf.as_dtype(task["precision"]))
 
 
 def random_operands(task, config):
-    """The operands of the step's products: the input, and one weight for each product."""
+    """Returns the operands of the step's products, the input and one weight per product."""
     h, e, i = config.hidden_size, config.embedding_size, config.intermediate_size
     t, d = task["length"], h // config.num_attention_heads
 
-    def weight(rows, columns, scale=1.0):  # a product with it keeps the scale of its input
+    def weight(rows, columns, scale=1.0):  # multiplying by it keeps the scale of the input
         return random(task, rows, columns, scale=scale / math.sqrt(rows))
 
     def block():
         return {
             "query": weight(h, h),
             "key": weight(h, h),
-            # Compensates for the two products without a softmax between them.
+            # Compensates for the missing softmax between two products.
             "value": weight(h, h, scale=1 / math.sqrt(t * d)),
             "attention_output": weight(h, h),
             "intermediate": weight(h, i),
@@ -88,14 +88,14 @@ def random_operands(task, config):
 
 
 def forward(operands, task, config):
-    """The forward products: sentence logits [B, 2] and word logits [B * P, V]."""
+    """Computes the forward products, sentence logits [B, 2] and word logits [B * P, V]."""
     import tensorflow as tf
 
     b, t, p = task["batch"], task["length"], task["predictions"]
     h, n = config.hidden_size, config.num_attention_heads
 
     def run_block(weights, queries, x):
-        """[B * Q, H] and [B * T, H] -> [B * Q, H]."""
+        """Computes a block's products: [B * Q, H] and [B * T, H] -> [B * Q, H]."""
         inputs = {"query": queries, "key": x, "value": x}
         query, key, value = (
             tf.reshape(y @ weights[name], (b, n, -1, h // n))  # [B, N, Q or T, D]
@@ -121,7 +121,7 @@ def forward(operands, task, config):
 
 
 def matrix(task):
-    """One product of two square matrices; a task may have "size", of their side."""
+    """Prepares one product of square matrices for timing; a task may have "size", their side."""
     import tensorflow as tf
 
     dtype = tf.as_dtype(task["precision"])

@@ -1,4 +1,4 @@
-"""The training steps of the peers: KerasHub and transformers."""
+"""Defines the training steps of the peers, KerasHub and transformers."""
 
 import time
 
@@ -7,7 +7,7 @@ from bert_common.cpu import available_cores
 
 
 def kerashub(task):
-    """KerasHub's backbone and masked-LM head, a sentence head, driven by `fit`."""
+    """Prepares KerasHub's backbone with masked-LM and sentence heads for timing, using `fit`."""
     import keras
     import tensorflow as tf
 
@@ -23,7 +23,7 @@ def kerashub(task):
     dataset = tf.data.Dataset.from_tensors((inputs, labels)).repeat().prefetch(2)
 
     class Clock(keras.callbacks.Callback):
-        """When each step ended."""
+        """Records the end times of the steps."""
 
         def on_train_begin(self, logs=None):
             self.times = []
@@ -34,7 +34,7 @@ def kerashub(task):
     clock = Clock()
 
     def run(steps):
-        # One more step, which is not timed: this excludes the cost of starting `fit`.
+        # One extra step that is not timed, to exclude the cost of starting `fit`.
         model.fit(dataset, steps_per_epoch=steps + 1, verbose=0, callbacks=[clock])
         return (clock.times[-1] - clock.times[0]) / steps
 
@@ -42,7 +42,7 @@ def kerashub(task):
 
 
 def kerashub_model(task, config):
-    """KerasHub's model with its optimizer, compiled."""
+    """Builds and compiles KerasHub's model with its optimizer."""
     import keras
     import keras_hub
 
@@ -71,7 +71,7 @@ def kerashub_model(task, config):
         head = keras_hub.models.AlbertMaskedLM(backbone)
         optimizer = keras.optimizers.Lamb(RATE, weight_decay=DECAY, global_clipnorm=CLIP)
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
-    # One encoder under both heads: the masked-LM head's layer reads the backbone's output.
+    # Both heads share one encoder; the masked-LM head's layer reads the backbone's output.
     encoded = backbone(backbone.input)
     positions = keras.Input((None,), dtype="int32", name="mask_positions")
     model = keras.Model(
@@ -90,7 +90,7 @@ def kerashub_model(task, config):
 
 
 def transformers(task):
-    """transformers' pre-training model, torch's AdamW, eager, autocast for bfloat16."""
+    """Prepares transformers' model, eager, with torch's AdamW and autocast for bfloat16."""
     import numpy as np
     import torch
     from transformers import AlbertConfig, AlbertForPreTraining, BertConfig, BertForPreTraining
@@ -98,7 +98,7 @@ def transformers(task):
     torch.set_num_threads(available_cores())  # as TensorFlow does
     device = "cuda" if torch.cuda.is_available() else "cpu"
     _, batch = task_config(task)
-    # As Google's gelu, in the form that torch computes fastest.
+    # Google's gelu, in the form that torch computes fastest.
     sizes = {**task["config"], "hidden_act": "gelu_pytorch_tanh"}
     if task["model"] == "bert":
         model, sentence = BertForPreTraining(BertConfig(**sizes)), "next_sentence_label"
@@ -110,7 +110,7 @@ def transformers(task):
     groups = [{"params": decayed, "weight_decay": DECAY}, {"params": rest, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=RATE, fused=True)
 
-    words = np.full(batch["input_ids"].shape, -100)  # which the loss ignores
+    words = np.full(batch["input_ids"].shape, -100)  # the loss ignores -100
     np.put_along_axis(words, batch["masked_lm_positions"], batch["masked_lm_ids"], axis=1)
     inputs = {
         "input_ids": batch["input_ids"],

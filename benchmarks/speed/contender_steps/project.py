@@ -1,10 +1,10 @@
-"""This project's training step, and its optimizer's update alone."""
+"""Defines this project's training step, and its optimizer's update alone."""
 
 from benchmarks.speed.contender_steps.shared import DECAY, RATE, policy, task_config, timed
 
 
 def project_model(task, config):
-    """This project's model and optimizer."""
+    """Builds this project's model and optimizer."""
     from bert_tf import WarmupPolynomialDecay
     from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS
     from bert_tf.optimization import OPTIMIZERS
@@ -24,7 +24,7 @@ def project_model(task, config):
 
 
 def project(task):
-    """This project's training step; a task may also have "recompute" and "attention"."""
+    """Prepares this project's step for timing; a task may also have "recompute" and "attention"."""
     import tensorflow as tf
 
     from bert_common.import_tensorflow import CLUSTERING_FLAGS, add_flags
@@ -32,7 +32,7 @@ def project(task):
     from bert_tf.training.step import StepConfig, TrainingStep
     from bert_tf.training.xla import choose_compilation, enable_auto_clustering
 
-    add_flags("TF_XLA_FLAGS", CLUSTERING_FLAGS)  # before devices are listed, which reads them
+    add_flags("TF_XLA_FLAGS", CLUSTERING_FLAGS)  # listing the devices reads these flags
     compiled = choose_compilation(task["xla"], task["precision"])
     if compiled.auto_clustering:
         enable_auto_clustering()
@@ -49,7 +49,7 @@ def project(task):
 
 
 def update(task):
-    """This project's clipping and update alone, as one function."""
+    """Prepares only this project's clipping and update, as one function, for timing."""
     import tensorflow as tf
 
     from bert_tf.optimization import clip_factor

@@ -1,4 +1,4 @@
-"""Shared by the contenders: hyper-parameters, the task's configuration and batch, timing."""
+"""Provides the contenders' shared hyper-parameters, configuration, batch and timing."""
 
 import time
 
@@ -11,18 +11,18 @@ CLIP = 1.0
 
 
 def task_config(task):
-    """The configuration of a task's model, and its batch as arrays."""
+    """Returns the configuration of a task's model, and its batch as arrays."""
     config = ENCODERS[task["model"]].config(**task["config"])
     return config, random_batch(config, task["batch"], task["length"], task["predictions"])
 
 
 def policy(task):
-    """The name of the Keras policy for a task's precision."""
+    """Returns the name of the Keras policy for a task's precision."""
     return "mixed_bfloat16" if task["precision"] == "bfloat16" else "float32"
 
 
 def timed(step, wait):
-    """A function that times `steps` calls of `step`; `wait` is called on the last result."""
+    """Returns a function that times `steps` calls of `step`; `wait` gets the last result."""
 
     def run(steps):
         start = time.perf_counter()

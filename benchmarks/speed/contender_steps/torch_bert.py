@@ -1,7 +1,7 @@
-"""The same model and step in torch alone: fused attention, torch.compile, fused AdamW.
+"""Defines the same model and step in pure torch, with fused attention, torch.compile and AdamW.
 
-Two differences spare it work: all rows are full, so attention needs no mask, and ALBERT is updated
-by AdamW too. The last block computes all positions, as torch users write it.
+It has less work in two respects: all rows are full, so attention needs no mask, and ALBERT is also
+updated by AdamW. The last block computes all positions, as torch users usually write it.
 
 Shapes: B rows, T tokens, P predictions, N heads, D head size, H hidden, E embedding, V vocabulary.
 """
@@ -12,7 +12,7 @@ EPSILON = 1e-12  # of layer norm
 
 
 def torch_bert(task):
-    """The training step; on a GPU if torch sees one."""
+    """Prepares the training step for timing, on a GPU if torch sees one."""
     import torch
 
     config, batch = task_config(task)
@@ -41,7 +41,7 @@ def torch_bert(task):
 
 
 def make_model(config):
-    """BERT or ALBERT with both heads, a torch module that returns the loss."""
+    """Builds BERT or ALBERT with both heads as a torch module that returns the loss."""
     import torch
     from torch import nn
     from torch.nn import functional

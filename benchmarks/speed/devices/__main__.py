@@ -3,12 +3,12 @@
     python -m benchmarks.speed.devices --report=speeds.json
     python -m benchmarks.speed.devices --models=base,large
 
-First run_scripts.tools.check_devices, which says whether the devices compute what they should;
---xla=off where only its checks with XLA fail. Measured are matrix products; BERT of the sizes
---models at the largest batch that fits, with its utilisation, memory, the parts of a step and the
-seconds of a checkpoint; the same on more and more GPUs; the input pipeline. On a CPU models are
-trained only if --models names them. Everything runs in separate processes. --report writes all of
-it to one JSON file: for what could not be measured here, null with the reason.
+First run run_scripts.tools.check_devices, which checks that the devices compute correctly; use
+--xla=off if only its checks with XLA fail. This measures matrix products; BERT of the sizes
+--models at the largest batch that fits, with utilisation, memory, the parts of a step and the
+seconds of a checkpoint; the same on more and more GPUs; and the input pipeline. On a CPU models are
+trained only if --models is given. Everything runs in separate processes. --report writes all
+results to one JSON file, with null and the reason for anything that could not be measured.
 """
 
 import sys
@@ -41,7 +41,7 @@ ON_CPU = "skipped on a CPU: --models=base trains BERT-base there too, for minute
 
 
 def main(argv=None):
-    """The program; returns the exit status: 0 if everything could be measured, otherwise 1."""
+    """Runs the program; returns exit status 0 if everything could be measured, otherwise 1."""
     parser = argument_parser(__doc__)
     parser.add_argument(
         "--models",
@@ -67,9 +67,9 @@ def run_speeds(gpus, sizes, xla, machine):
 
     Args:
         gpus: the number of GPUs.
-        sizes: of BERT to train; none on a CPU, unless some are asked for.
+        sizes: the sizes of BERT to train; empty on a CPU by default.
         xla: "auto" or "off".
-        machine: what `describe_machine` returned.
+        machine: the result of `describe_machine`.
 
     Returns:
         A dict of sections: "products", "models", "scaling", "pipeline".
@@ -87,7 +87,7 @@ def run_speeds(gpus, sizes, xla, machine):
         }  # fmt: skip
     precision = tasks.fastest_precision(gpus, products)
     memory = gpu_memory(machine)
-    # Each in a process of its own, as memory is measured for a process.
+    # Each in a separate process, as memory is measured per process.
     trained = run_alone(tasks.model_tasks(gpus, sizes, precision, xla, memory), "models")
     scaled = run_scaling(gpus, trained)
     piped = run_groups([(tasks.pipeline_tasks(gpus), lambda: [{}])], "input pipeline")
@@ -101,7 +101,7 @@ def run_speeds(gpus, sizes, xla, machine):
 
 
 def run_alone(listed, title):
-    """Runs each task in a process of its own: a list of (task, answer)."""
+    """Runs each task in a separate process; returns a list of (task, answer)."""
     pairs = []
     for task in listed:
         name = f"{title}: {model_name(task)}"
@@ -110,7 +110,7 @@ def run_alone(listed, title):
 
 
 def run_scaling(gpus, trained):
-    """Trains the first model that worked on several devices: a section."""
+    """Trains the first model that worked on several devices; returns a section."""
     worked = [pair for pair in trained if "rows" in pair[1]]
     if not worked:
         return section(None, "no model could be trained")
@@ -138,7 +138,7 @@ def print_models(trained, scaled, piped):
 
 
 def product_row(pair):
-    """A row about a matrix product from (task, answer)."""
+    """Returns the table row of a matrix product, a pair (task, answer)."""
     task, answer = pair
     size = PRODUCT_SIZES[task["device"][:3]]
     speed = f"{answer['speed'] / 1e12:.3g} TFLOP/s" if "speed" in answer else ""
@@ -147,7 +147,7 @@ def product_row(pair):
 
 
 def model_row(pair):
-    """A row about the training of a model from (task, answer)."""
+    """Returns the table row of a model's training, a pair (task, answer)."""
     task, answer = pair
     name = model_name(task)
     if "rows" not in answer:
@@ -169,7 +169,7 @@ def model_row(pair):
 
 
 def part_row(pair):
-    """A row about the parts of a step and a checkpoint from (task, answer)."""
+    """Returns the row of a step's parts and a checkpoint for (task, answer); None without them."""
     task, answer = pair
     if not answer.get("parts"):
         return None
@@ -185,11 +185,11 @@ def part_row(pair):
 
 
 def pipeline_row(pair, demands):
-    """A row about the input pipeline from (task, answer).
+    """Returns the table row of the input pipeline.
 
     Args:
-        pair: as for the others.
-        demands: length -> a list of (model, rows a second that it trains).
+        pair: a pair (task, answer).
+        demands: length -> a list of (model, rows that it trains per second).
     """
     task, answer = pair
     speed = f"{answer['rows_per_second']:,.0f} rows/s" if "rows_per_second" in answer else ""
@@ -199,12 +199,12 @@ def pipeline_row(pair, demands):
 
 
 def model_name(task):
-    """For example "BERT-base, 128"."""
+    """Returns a model's name in the tables, such as "BERT-base, 128"."""
     return f"BERT-{task['size']}, {task['length']}"
 
 
 def gpu_memory(machine):
-    """The memory of the first GPU in MiB, by nvidia-smi; None if it is not known."""
+    """Returns the memory of the first GPU in MiB, by nvidia-smi; None if not known."""
     listed = machine["nvidia_smi"]["gpus"]
     memory = listed[0]["memory_mib"] if listed and machine["gpus"] else None
     return float(memory) if memory else None

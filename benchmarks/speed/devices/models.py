@@ -1,4 +1,4 @@
-"""Trains BERT of a published size for some steps: speed, memory, the parts of a step, checkpoints.
+"""Measures the training of a published size of BERT: speed, memory, step parts and checkpoints.
 
 The steps run as in training, several at once in `TrainingStep.loop`.
 """
@@ -22,16 +22,16 @@ from run_scripts.tools.check_devices.steps import make_parts, scope_of
 
 VOCAB_SIZE = 30522  # of the published English model
 
-# The share of a GPU's memory that the first batch to try is estimated to need.
+# The estimated share of a GPU's memory that the first batch to try needs.
 MEMORY_SHARE = 0.9
 
-# Steps to time, after one for compilation (one takes seconds on a CPU).
+# Steps to time, after one for compilation (a step takes seconds on a CPU).
 STEPS = {"CPU": 2, "GPU": 20}
 
-# Rows on a CPU, and on a GPU whose memory is not known.
+# The rows on a CPU, and on a GPU whose memory is not known.
 ROWS = {"CPU": 8, "GPU": 32}
 
-# Words of names whose chips have another peak, or, with MIG, a part of one.
+# Words in names of chips with a different peak, or, with MIG, only a part of the chip.
 OTHER_CHIPS = {"LAPTOP", "TI", "MAX", "D", "MIG"}
 
 
@@ -44,7 +44,7 @@ def measure_model(task):
             "rows" of a device or None for as many as fit.
 
     Returns:
-        An answer with what `_train` returns.
+        The result of `_train`.
     """
     import tensorflow as tf
 
@@ -62,11 +62,11 @@ def measure_model(task):
             if rows == 1:
                 raise
             rows = max(1, rows * 3 // 4)
-        gc.collect()  # the weights of the attempt, which are in cycles of references
+        gc.collect()  # frees the failed attempt's weights, which are in reference cycles
 
 
 def first_rows(config, task):
-    """The rows of a device to begin with: as many as are estimated to fit, a multiple of eight."""
+    """Returns the rows per device to try first, a multiple of eight that is estimated to fit."""
     kind = (task["device"] or "GPU")[:3]
     if kind == "CPU" or not task["memory_mib"]:
         return ROWS[kind]
@@ -90,8 +90,8 @@ def _train(task, config, compiled, rows):
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     length, predictions = task["length"], task["predictions"]
     with scope_of(task) as strategy:
-        # After the strategy, which hides GPUs from a TensorFlow that has not used any yet.
-        if kind == "GPU":  # a larger batch, which did not fit, does not count
+        # After the strategy, which can only hide GPUs before TensorFlow uses them.
+        if kind == "GPU":  # do not count an earlier batch that did not fit
             tf.config.experimental.reset_memory_stats(task["device"] or "GPU:0")
         parts = make_parts(BERT, config, task["precision"], 1e-4, 1e-6)
         step = TrainingStep(strategy=strategy, config=StepConfig(), compilation=compiled, **parts)
@@ -131,10 +131,10 @@ def _train(task, config, compiled, rows):
 
 
 def time_checkpoint(parts):
-    """Seconds of a checkpoint: "copy", for which training waits, and "write"; "bytes" of its files.
+    """Returns a checkpoint's seconds to "copy", for which training waits, and "write", and "bytes".
 
     Args:
-        parts: as from `make_parts`.
+        parts: the result of `make_parts`.
     """
     from bert_tf.training.loop import TrainingConfig
     from bert_tf.training.state import TrainingState, start_saving
@@ -152,17 +152,17 @@ def time_checkpoint(parts):
 
 
 def time_parts(step, batch, whole, count):
-    """Seconds of each part of a step.
+    """Measures the seconds of each part of a step.
 
     Args:
         step: a `bert_tf.training.step.TrainingStep` that has run.
-        batch: a batch as its strategy distributes them.
-        whole: seconds of a whole step, in the loop.
-        count: how often each part is run.
+        batch: a batch distributed by its strategy.
+        whole: the seconds of a whole step in the loop.
+        count: the number of runs of each part.
 
     Returns:
-        A dict of seconds: "forward and backward", "reduction", "update", "step", and "idle", what
-        the step takes beyond the three. It is negative where parts of the step overlap.
+        A dict of seconds: "forward and backward", "reduction", "update", "step", and "idle", the
+        step's time minus these three, which is negative if parts of the step overlap.
     """
     import tensorflow as tf
 
@@ -206,7 +206,7 @@ def time_parts(step, batch, whole, count):
 
 
 def _seconds(run, arguments, count):
-    """How long a call takes, the first one, which compiles it, not counted."""
+    """Returns the mean seconds of a call, without the first call, which compiles it."""
     import tensorflow as tf
 
     run(*arguments)
@@ -219,7 +219,7 @@ def _seconds(run, arguments, count):
 
 
 def gpu_name():
-    """The name of the first GPU."""
+    """Returns the name of the first GPU."""
     import tensorflow as tf
 
     details = tf.config.experimental.get_device_details(tf.config.list_physical_devices("GPU")[0])
@@ -227,9 +227,9 @@ def gpu_name():
 
 
 def find_card(device_name: str) -> Card | None:
-    """The `Card` of a device's name, such as "NVIDIA A100-SXM4-80GB"; None if it is not listed."""
+    """Returns the `Card` of a name such as "NVIDIA A100-SXM4-80GB"; None if it is not listed."""
     words = device_name.upper().replace("-", " ").split()
-    # The most words first, so that "H100 PCIe" comes before "H100 SXM".
+    # Cards with the most words come first, so that "H100 PCIe" comes before "H100 SXM".
     for card in sorted(CARDS.values(), key=lambda card: -len(card.name.split())):
         wanted = card.name.upper().split()
         if all(word in words for word in wanted) and not OTHER_CHIPS & set(words):
@@ -238,7 +238,7 @@ def find_card(device_name: str) -> Card | None:
 
 
 def peak_memory(device, kind):
-    """The peak memory in bytes of a GPU, or of this process on a CPU; None if it is not known."""
+    """Returns the peak memory in bytes of a GPU, or of this process on a CPU; None if not known."""
     if kind == "GPU":
         import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Measures the rows a second that the input pipeline reads, to compare with what GPUs need."""
+"""Measures how many rows per second the input pipeline reads, to compare with the GPUs' needs."""
 
 import contextlib
 import tempfile
@@ -17,20 +17,20 @@ SEED = 1
 VOCAB_SIZE = 32_000
 MASKED_SHARE = 0.15
 WORDS = 0.55  # the share of tokens that begin a word, as in Korean text
-SEQUENCES = 3  # of a packed row
+SEQUENCES = 3  # in a packed row
 
-# Random records, which the pipeline reads again and again.
+# The number of random records, which the pipeline reads repeatedly, and of their files.
 RECORDS, FILES = 4096, 4
 
 BATCH = 256
 
 
 def measure_pipeline(task):
-    """Reads packed rows whose masks are drawn: an answer with "rows_per_second".
+    """Reads packed rows with masks drawn on the fly; returns an answer with "rows_per_second".
 
     Args:
-        task: a dict with "length", "seconds", how long to read, and "mask_processes", how many
-            draw the masks; 0 for this process.
+        task: a dict with "length", "seconds" (how long to read) and "mask_processes" (the number of
+            processes that draw masks; 0 for this process).
     """
     from bert_tf.input.batch_plan import BatchPlan
     from bert_tf.input.pipeline import training_dataset
@@ -54,7 +54,7 @@ def measure_pipeline(task):
 
 
 def dynamic_format(length):
-    """The `RecordFormat` of packed rows without masks, masked as the jobs for eight GPUs do."""
+    """Returns the `RecordFormat` of packed rows without masks, as in the jobs for eight GPUs."""
     predictions = row_predictions(length, MASKED_SHARE)
     rules = MaskingRules(
         masked_lm_prob=MASKED_SHARE,
@@ -70,7 +70,7 @@ def dynamic_format(length):
 
 
 def random_records(rows, length):
-    """Full packed rows of random tokens: a dict of int32 arrays, as such records are parsed."""
+    """Makes packed rows of random tokens, as a dict of int32 arrays like parsed records."""
     rng = np.random.default_rng(0)
     lengths = np.zeros((rows, MAX_SEQUENCES, 2), np.int32)
     lengths[:, :SEQUENCES] = length // SEQUENCES // 2

@@ -4,15 +4,15 @@ import time
 
 SEED = 1
 
-# The size of the matrices.
+# The side length of the matrices.
 PRODUCT_SIZES = {"CPU": 2048, "GPU": 8192}
 
-# The time for which products are repeated, as a single one takes a millisecond on a GPU.
+# How long products are repeated, as a single product takes only a millisecond on a GPU.
 PRODUCT_SECONDS, MAX_PRODUCTS = 0.5, 1000
 
 
 def measure_products(task):
-    """Times products of two square matrices: "speed" in floating-point operations per second.
+    """Times products of two square matrices; "speed" is in floating-point operations per second.
 
     Args:
         task: a dict with "device" and "precision".

@@ -1,4 +1,4 @@
-"""Lists what is measured, as tasks that check_devices' worker takes one by one."""
+"""Lists all measurements as tasks, which check_devices' worker takes one by one."""
 
 from create_pretraining_data.instances.mask_processes import default_count
 from create_pretraining_data.instances.packing import row_predictions
@@ -8,16 +8,16 @@ PRODUCT = "benchmarks.speed.devices.products:measure_products"
 MODEL = "benchmarks.speed.devices.models:measure_model"
 PIPELINE = "benchmarks.speed.devices.pipeline:measure_pipeline"
 
-# A process that trains a model and gives no answer for so long is taken to hang: the model is
-# compiled anew for each batch that is tried.
+# A process that trains a model counts as hung after this time without an answer. It is long, as
+# the model is compiled again for each batch that is tried.
 SILENCE_SECONDS = 1800
 
-# Lengths of rows of models on GPUs, the longest last; on CPUs the first alone.
+# The row lengths of models on GPUs, the longest last. CPUs use only the first.
 LENGTHS = (128, 512)
 
 MASKED_SHARE = 0.15
 
-# Two speeds whose ratio is above this differ by chance.
+# Two speeds whose ratio is above this are considered equal.
 SAME_SPEED = 0.9
 
 # How long the input pipeline reads.
@@ -25,7 +25,7 @@ PIPELINE_SECONDS = 10.0
 
 
 def product_tasks(gpus):
-    """The matrix products of every device and precision."""
+    """Returns the tasks for matrix products, for every device and precision."""
     return [
         {"kind": PRODUCT, "strategy": "one_device", "device": device, "precision": name}
         for device in devices(gpus)
@@ -34,9 +34,9 @@ def product_tasks(gpus):
 
 
 def fastest_precision(gpus, products):
-    """The precision with the fastest products on the first device.
+    """Returns the precision with the fastest products on the first device.
 
-    bfloat16 rather than float16 where both are as fast but for chance: it needs no loss scale.
+    Prefers bfloat16 to float16 if both are about equally fast, as it needs no loss scale.
     """
     first = devices(gpus)[0]
     speeds = {t["precision"]: a.get("speed", 0) for t, a in products if t["device"] == first}
@@ -47,14 +47,14 @@ def fastest_precision(gpus, products):
 
 
 def model_tasks(gpus, sizes, precision, xla, memory_mib):
-    """BERT of each size on the first device, with the parts of a step and a checkpoint.
+    """Returns the tasks for BERT of each size on the first device.
 
     Args:
-        gpus: their number.
+        gpus: the number of GPUs.
         sizes: presets of `BertConfig`.
-        precision: the fastest one.
+        precision: the fastest precision.
         xla: "auto" or "off".
-        memory_mib: of the first GPU; None if it is not known.
+        memory_mib: the memory of the first GPU; None if not known.
     """
     lengths = LENGTHS if gpus else LENGTHS[:1]
     return [
@@ -66,12 +66,12 @@ def model_tasks(gpus, sizes, precision, xla, memory_mib):
 
 
 def scaling_tasks(gpus, model, rows):
-    """The first model on 1, 2, 4, ... GPUs, and on all; on a CPU, on two logical ones.
+    """Returns the tasks for a model on 2, 4, ... and all GPUs, or on two logical CPUs.
 
     Args:
-        gpus: their number.
+        gpus: the number of GPUs.
         model: a task of `model_tasks`.
-        rows: that it had on a device.
+        rows: the rows per device in that task.
     """
     counts = [2**i for i in range(1, gpus.bit_length()) if 2**i < gpus] + [gpus] * (gpus > 1)
     several = {**model, "strategy": "mirrored", "device": None, "rows": rows}
@@ -95,7 +95,7 @@ def _model(size, length, precision, xla):
 
 
 def pipeline_tasks(gpus):
-    """The input pipeline, of the lengths that models have, with run_pretraining's processes."""
+    """Returns the tasks for the input pipeline, with run_pretraining's number of processes."""
     lengths = LENGTHS if gpus else LENGTHS[:1]
     return [
         {"kind": PIPELINE, "strategy": "one_device", "device": "CPU:0", "length": length,
