@@ -95,7 +95,7 @@ class FullTokenizer(WordPieceTokenizer):
         do_lower_case: bool,
         spm_model_file: str | os.PathLike[str] | None,
     ) -> Self:
-        """ALBERT's other name for the constructor."""
+        """Creates a tokenizer; this is ALBERT's other name for the constructor."""
         return cls(vocab_file, do_lower_case, spm_model_file)
 
     @classmethod
@@ -183,7 +183,7 @@ class WordpieceTokenizer:
         self.max_input_chars_per_word = max_input_chars_per_word
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Returns the tokens of words that whitespace separates."""
+        """Returns the tokens of a text's words, which are separated by whitespace."""
         return [
             piece
             for word in whitespace_tokenize(convert_to_unicode(text))
@@ -265,7 +265,7 @@ def whitespace_tokenize(text: str) -> list[str]:
 def encode_pieces(
     sp_model: Any, text: str, return_unicode: bool = True, sample: bool = False
 ) -> list[str]:
-    """Cuts a text with a SentencePieceProcessor, numbers before a comma like any number.
+    """Cuts a text with a SentencePieceProcessor, and numbers before a comma like other numbers.
 
     Args:
         sp_model: the SentencePieceProcessor.
