@@ -20,7 +20,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     fails. An existing file with that name is replaced.
 
     Raises:
-        OSError: the file cannot be written, because the disk is full for example; names `path`.
+        OSError: `path`, which the error names, cannot be written; the disk may be full.
     """
     partial = _partial_path(path)
     try:

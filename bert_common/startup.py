@@ -30,7 +30,7 @@ def begin() -> None:
     Closed standard streams become /dev/null. Output is discarded once its reader has gone: closing
     a log viewer must not end days of training. Characters that the output encoding lacks are
     printed as backslash escapes. Ctrl-C prints one line and ends the process with status 1 (see
-    `interruptible`). A file that shadows one of our packages ends it with a one-line error.
+    `interruptible`). If a file shadows one of the packages, the program ends with a one-line error.
     """
     global _messages
     if sys.platform == "win32":  # it lacks fork, file locks and these signals

@@ -95,7 +95,7 @@ def _is_hangul_of_cp949(sample):
 def decode_blocks(blocks: Iterable[bytes], encoding: str, name: str) -> Iterator[str]:
     """Decodes a file that is read in blocks, without the byte-order mark at its beginning.
 
-    Bytes that are invalid in `encoding`, a key of `NAMES`, raise an `InputError` with their place.
+    Bytes invalid in `encoding`, a key of `NAMES`, raise an `InputError` with their line and place.
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     lines, read, is_first = 1, 0, True

@@ -46,7 +46,7 @@ class TokenizerInterface:
         inv_vocab: the token of each id.
         vocab_size: the largest id + 1, the number of rows that an embedding table needs.
         vocabulary_bytes: the contents of the vocabulary file, unchanged.
-        pad_id, unk_id, cls_id, sep_id, mask_id: None if the vocabulary has no such token.
+        pad_id, unk_id, cls_id, sep_id, mask_id: None for a token that the vocabulary lacks.
     """
 
     kind: ClassVar[str]

@@ -92,7 +92,7 @@ def fold_width(character: str) -> str:
 
 
 def compatible_form(character: str) -> str:
-    """Returns a character's NFKD form if its NFD form differs from it: "1" for "①".
+    """Returns a character's NFKD form ("1" for "①"), or the character itself if NFD is the same.
 
     Compatibility jamo stay, and half-width jamo become compatibility jamo: NFKC would turn both
     into conjoining jamo, and ㅋㅋㅠㅠ into ㅋ큐ㅠ.

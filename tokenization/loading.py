@@ -27,7 +27,7 @@ from tokenization.sentencepiece import SentencePieceTokenizer
 
 CONFIG_FILE = "tokenizer_config.json"
 
-# The key, in a Hugging Face tokenizer_config.json, of the contents of this project's.
+# In a Hugging Face tokenizer_config.json, this key holds the contents of this project's.
 SOURCE_KEY = "source_tokenizer"
 
 # kind -> its class, the name of its vocabulary file
@@ -46,7 +46,7 @@ def load_tokenizer(directory: str | os.PathLike[str]) -> Tokenizer:
 
     Args:
         directory: holds tokenizer_config.json, such as {"kind": "korean", "do_lower_case": true},
-            and vocab.txt (spiece.model for kind "sentencepiece"). Omitted options have the
+            and vocab.txt (spiece.model for kind "sentencepiece"); omitted options have the
             constructor's defaults. Or it is a Hugging Face folder that `load_hugging_face` reads.
 
     Raises:

@@ -70,7 +70,7 @@ def _clean_compatible(character: str, cleaning: Cleaning) -> str:
         return character
     if drop_invisible and is_invisible(character):
         return ""
-    # A marker must occur at the end of eojeols only, so what composes to it becomes a space.
+    # A marker must occur at the end of eojeols only, so it and its equivalents become spaces.
     if marker and unicodedata.normalize("NFC", character) == marker:
         return " "
     return _clean(character)

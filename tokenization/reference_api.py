@@ -290,7 +290,7 @@ def _read_hub_module(folder):
     import tensorflow as tf  # here: everything else works without it
 
     try:
-        os.listdir(folder)  # TensorFlow would raise another error for an address
+        os.listdir(folder)  # TensorFlow would raise a different error for a URL
         info = tf.saved_model.load(folder, tags=[]).signatures["tokenization_info"]()
         return info["vocab_file"].numpy().decode(), bool(info["do_lower_case"].numpy())
     except (OSError, KeyError, RuntimeError, ValueError) as error:

@@ -15,7 +15,7 @@ from tokenization.wordpiece import WordPiece
 # A vocabulary that suits a text stays far below this.
 LARGEST_SHARE = 0.05
 
-# The share of fewer tokens says little, unless no word at all has a token.
+# With fewer tokens, the share says little, unless no word at all has a token.
 FEWEST_PIECES = 20
 
 # The maximum counted: enough for a reliable share, in a fraction of a second.
@@ -93,7 +93,7 @@ class UnknownCounter:
         return self.describe_share(self.unknown, self.pieces)
 
     def describe_share(self, unknown: int, pieces: int) -> str | None:
-        """Does what `describe` does for counts of a text that was counted elsewhere."""
+        """Does what `describe` does for a text that was counted elsewhere."""
         if unknown <= LARGEST_SHARE * pieces:
             return None
         shown = ", ".join(repr(word[:CHARACTERS_SHOWN]) for word in self.words)

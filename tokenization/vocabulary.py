@@ -1,4 +1,4 @@
-"""Reads vocabulary files, with one token per line, whose id is the line's number from zero."""
+"""Reads vocabulary files: one token per line, whose id is the line's number from zero."""
 
 import os
 import re
@@ -19,9 +19,9 @@ LINES_NAMED = 5
 
 
 def is_special(token: str) -> bool:
-    """Returns True for a token in brackets, as [CLS] or [unused1], or angle brackets, as <s>.
+    """Returns True for tokens in brackets, such as [CLS] or [unused1], or angles, such as <s>.
 
-    Single bytes are written in angle brackets, after ## inside words (##<0xF0>).
+    Single bytes are written in angles, after ## inside words (##<0xF0>).
     """
     return re.fullmatch(r"\[\w+\]|</?\w+>|##<0x[0-9A-F]{2}>", token) is not None
 

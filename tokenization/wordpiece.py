@@ -165,7 +165,7 @@ class WordTokenizer(TokenizerInterface):
     space_punctuation: ClassVar[CharacterMap] = SPACE_PUNCTUATION
 
     def _normalize(self, text: AnyText) -> AnyText:
-        """Returns the text with spaces around ideographs, before `space_punctuation`."""
+        """Returns the normalized text, without the spaces that `space_punctuation` adds."""
         raise NotImplementedError
 
     def basic_tokens(self, text: str) -> list[str]:
@@ -237,6 +237,6 @@ class FullTokenizer(WordTokenizer):
     def _normalize(self, text: AnyText) -> AnyText:
         text = text.translate(CLEAN_AND_SPACE_CHINESE)
         if self.decomposes:
-            # After lower(), which leaves a dot above a Turkish İ that is dropped with the accents.
+            # After lower(), which turns a Turkish İ into i and a dot that is dropped with accents.
             text = normalize("NFD", text.lower()).translate(STRIP_ACCENTS)
         return text

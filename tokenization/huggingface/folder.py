@@ -21,7 +21,7 @@ from tokenization.vocabulary import SPECIAL_TOKENS
 
 CONFIG_FILE, TOKENIZER_FILE = "tokenizer_config.json", "tokenizer.json"
 VOCABULARY_FILE, SENTENCEPIECE_FILE = "vocab.txt", "spiece.model"
-# Only in folders of version 4 and before.
+# Found only in folders of `transformers` 4 and earlier.
 SPECIAL_TOKENS_FILE, ADDED_TOKENS_FILE = "special_tokens_map.json", "added_tokens.json"
 
 WORDPIECE_CLASSES = ("BertTokenizer", "ElectraTokenizer")
@@ -124,7 +124,7 @@ def _load_albert(directory, config):
             f"an ALBERT tokenizer must be {SENTENCEPIECE_FILE}: what {TOKENIZER_FILE} makes of it "
             f"cannot be read exactly. Received: {directory} without it"
         )
-    # The first two set the rest of preprocessing, of which this project has only one form.
+    # The first two set the rest of preprocessing; this project supports only these values.
     choices = {"keep_accents": (False,), "remove_space": (True,), "do_lower_case": (True, False)}
     for name, values in choices.items():
         value = config.get(name, values[0])
@@ -259,7 +259,7 @@ def _is_odd(token):
 
 
 def _read_vocabulary(path: Path) -> list[str]:
-    """Returns the lines of vocab.txt; refuses whitespace that we strip, `transformers` does not."""
+    """Returns the lines of vocab.txt; refuses whitespace that we strip but `transformers` keeps."""
     try:
         text = read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:

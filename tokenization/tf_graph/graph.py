@@ -69,7 +69,7 @@ class GraphTokenizer(tf.Module):
         Returns:
             int32 RaggedTensor [B, (words), (tokens)].
         """
-        # Every text ends in a space, so that words, runs and final sigmas end there.
+        # Whitespace is added to every text, so that words, runs and final sigmas end there.
         characters, row_splits, _ = self._normalizer(tf.strings.join([texts, "\n"]))
         words = self._split_words(characters, row_splits)
         ids, _ = self._wordpiece(words.spelled)  # [W, (P)]
@@ -192,7 +192,7 @@ class Words(NamedTuple):
     letters: tf.RaggedTensor  # int32 [W, (K)]: their code points, without a marker after a word
     places: tf.Tensor  # int64 [K]: the index of each letter among all characters [C]
     marks: tf.Tensor  # bool [K]: whether it is the marker at the end of an eojeol
-    too_long: tf.Tensor  # bool [W]: whether the word became a single [UNK] for its length
+    too_long: tf.Tensor  # bool [W]: whether the word is a single [UNK] because of its length
 
 
 def piece_spans(words: Words, owners: tf.Tensor, offsets: tf.Tensor, spans: tf.Tensor) -> tf.Tensor:

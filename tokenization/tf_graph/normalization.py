@@ -136,7 +136,7 @@ class GraphNormalizer(tf.Module):
     def _normalize(self, characters, splits, spans):
         """Normalizes code points [C] with row splits [B + 1] as the Python tokenizer does.
 
-        Returns the three arguments for the new characters; spans [C, 2] may be None.
+        Returns the new characters, row splits and spans; the spans [C, 2] may be None.
         """
 
         def replace(replacements, characters, splits, spans):
@@ -158,7 +158,7 @@ class GraphNormalizer(tf.Module):
         return characters, splits, spans
 
     def _compose_segments(self, characters, splits, spans):
-        """Normalizes by segments, as `AlignedText.normalize` does; returns the three arguments.
+        """Normalizes by segments, as `AlignedText.normalize` does; returns what `_normalize` does.
 
         If the rest of a segment does not change its first character, that one keeps its span, and
         the rest keep theirs if they stay the same or else share one. Otherwise all share one.

@@ -10,7 +10,7 @@ from tokenization.options import KoreanTokenizerOptions
 
 
 class CharacterRules(NamedTuple):
-    """The functions of characters that a tokenizer applies."""
+    """The functions that a tokenizer applies to single characters."""
 
     clean: Callable[[str], str]
     lower: Callable[[str], str]

@@ -110,7 +110,7 @@ class GraphSentencePiece(tf.Module):
 
     def _preprocess(self, texts):
         """Returns preprocessed texts [B], and the original span of each character, int32 [C, 2]."""
-        # Every text ends in a space, so that words and final sigmas end there.
+        # Whitespace is added to every text, so that words and final sigmas end there.
         ended = tf.strings.join([texts, "\n"]) if self._preprocesses else texts
         rows = tf.strings.unicode_decode(ended, "UTF-8")  # [B, (C)]
         spans = places_in_texts(rows)  # [C, 2]

@@ -51,7 +51,7 @@ class Replacements:
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Replaces code points [C] with row splits [B + 1].
 
-        Returns both after the replacement, and the index of each new character's old one.
+        Returns the new characters and row splits, and the index of each one's old character.
         """
         lengths = self._lengths(characters)
         ends = tf.cumsum(lengths)
@@ -162,7 +162,7 @@ def decomposing(strip_accent: Callable[[str], str]) -> Callable[[str], str]:
 
 @functools.cache
 def may_normalize() -> np.ndarray:
-    """Returns bool [CODE_POINTS]: whether NFC may change a character, or the one before with it."""
+    """Returns bool [CODE_POINTS]: whether NFC may change a character or the one before it."""
     table = members(second_characters())
     for code in assigned():
         character = chr(code)

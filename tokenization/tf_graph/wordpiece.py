@@ -51,8 +51,8 @@ class GraphWordPiece(tf.Module):
     Attributes:
         unknown: the character that replaces every character outside the alphabet; no piece
             contains it.
-        to_alphabet: a `Table` that replaces code points so, and turns spaces into the marker if the
-            marker represents them.
+        to_alphabet: a `Table` that does so with code points, and turns spaces into the marker if
+            the marker represents them.
 
     Raises:
         InputError: a piece is too long for tensorflow-text.

@@ -89,11 +89,11 @@ READINGS_OF_A_TAIL = 6  # the shortest readings; the others make nearly the same
 
 ROUNDS = 2
 
-# A stem of n syllables that occurs in no other word weighs SYLLABLES ** -n: about the number of
-# common syllables (their entropy in running text is 7 to 8 bits).
+# A stem of n syllables that occurs in no other word weighs SYLLABLES ** -n, where SYLLABLES is about
+# the number of common syllables (their entropy in running text is 7 to 8 bits).
 SYLLABLES = 200
 
-# Before the first round, each syllable of its tail makes a reading this many times as likely.
+# Before the first round, each syllable in its tail makes a reading this many times as likely.
 TAIL_GAIN = 12
 
 # The probability that a stem itself ends in what can be read as a tail (회의, 정도).
@@ -103,7 +103,7 @@ STEM_WITH_TAIL = 0.05
 # words.
 STEM_OF_A_COMPOUND, SHORTEST_COMPOUND = 5, 4
 
-# Runs of Hangul syllables, digits, jamo (ㅋㅋㅋ, ㅠㅠ), other letters; of the same symbol.
+# Runs of Hangul syllables, digits, jamo (ㅋㅋㅋ, ㅠㅠ) or other letters, or of the same symbol.
 PART = re.compile(
     r"[\uac00-\ud7a3]+|\d+|[\u3131-\u318e]+|(?:(?![\uac00-\ud7a3\u3131-\u318e])[^\W\d_])+|(.)\1*",
     re.DOTALL,
@@ -190,7 +190,7 @@ def _has_tail(stem):
 
 
 def read_words(words: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
-    """Chooses the likeliest reading of each of some distinct words of Hangul.
+    """Chooses the likeliest reading of each distinct word of Hangul.
 
     Returns:
         The morphemes of each word, and the expected number of words of each stem.

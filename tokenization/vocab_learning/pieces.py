@@ -20,8 +20,8 @@ PREFIX = "##"
 PIECE_COST = 0.2
 CUT_COSTS = {INSIDE: 1.0, FREE: 0.2, EITHER: 0.0, BOUNDARY: 0.0}
 
-# The number of candidates for each place in the vocabulary: morphemes by their count, then parts of
-# morphemes, from which words outside any vocabulary are composed.
+# The number of candidates per place in the vocabulary: the heaviest morphemes, then the heaviest
+# parts of morphemes, from which words outside any vocabulary are composed.
 MORPHEMES_PER_PLACE, PARTS_PER_PLACE = 3.0, 1.5
 
 # A part that occurs in fewer morphemes is no better than the morphemes themselves.
@@ -211,7 +211,7 @@ def piece_worths(
                 cost = _cost(word, marks, start, shorter, present)
                 cost += _cost_from(word, marks, shorter, continuing, longest, costs)
                 worths[word[start:end]] += weight * (cost - costs[start])
-            elif is_syllable(word[start]):  # the same end without its own piece
+            elif is_syllable(word[start]):  # it ends here with or without its piece
                 worths[word[start]] += weight * PIECE_COST * (jamo_count(word[start]) - 1)
             absent = absent_continuing if start else absent_initial
             for longer in range(end + 1, min(length, start + longest) + 1):

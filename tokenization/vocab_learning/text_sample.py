@@ -13,7 +13,7 @@ LONGEST_READ = 1 << 20  # bytes; a longer line is read in parts, so that memory 
 # Longer "words" are addresses, base64 or text without spaces, which teach no morphemes.
 LONGEST_WORD = 64
 
-# An analyser's time and memory grow with its input; no sentence has more characters.
+# An analyser's time and memory grow with its input, so no sentence has more characters than this.
 LONGEST_SENTENCE = 1000
 
 # In a text file, the share of damaged bytes is smaller; in EUC-JP and compressed files, it is two
@@ -78,7 +78,7 @@ def split_lines(file: BinaryIO) -> Iterator[bytes]:
         block = rest + block
         rest = b""
         if not block.endswith(b"\n") and len(block) >= LONGEST_READ:
-            # Without a space in a megabyte, cut before a byte that begins a character.
+            # If a megabyte has no space, cut before a byte that begins a character.
             cut = block.rfind(b" ") + 1 or max(
                 len(block) - back for back in range(1, 5) if block[-back] & 0xC0 != 0x80
                 or back == 4
