@@ -89,8 +89,8 @@ READINGS_OF_A_TAIL = 6  # the shortest readings; the others make nearly the same
 
 ROUNDS = 2
 
-# A stem of n syllables that occurs in no other word weighs SYLLABLES ** -n, where SYLLABLES is about
-# the number of common syllables (their entropy in running text is 7 to 8 bits).
+# A stem of n syllables that occurs in no other word weighs SYLLABLES ** -n; SYLLABLES is about the
+# number of common syllables (their entropy in running text is 7 to 8 bits).
 SYLLABLES = 200
 
 # Before the first round, each syllable in its tail makes a reading this many times as likely.
