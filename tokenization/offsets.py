@@ -11,7 +11,7 @@ from tokenization.normalization import Form
 
 
 class AlignedText:
-    """A text with each character's span in the original text; `spans` is None for the original.
+    """A text with each character's span in the original text; pass no `spans` for the original.
 
     Operations return a new text, which is the result of the same operation on a string.
     """

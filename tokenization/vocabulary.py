@@ -27,7 +27,7 @@ def is_special(token: str) -> bool:
 
 
 def special_ids(tokenizer: "TokenizerInterface") -> set[int]:
-    """Returns the ids of tokens that stand for no text: [UNK], [unused1], <s>, a byte, …"""
+    """Returns the ids of tokens that stand for no text, such as [UNK], [unused1], <s> or a byte."""
     roles = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id)
     named = {index for token, index in tokenizer.vocab.items() if is_special(token)}
     return named | {index for index in (*roles, tokenizer.mask_id) if index is not None}
