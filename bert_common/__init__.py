@@ -1,4 +1,4 @@
-"""Helpers that every package may use, such as files and processes; open errors first."""
+"""Provides helpers for files, processes and the like to every package; open errors first."""
 
-# The release of this project: what `--version` says, what setup.py declares.
+# This project's release, which `--version` prints and setup.py declares.
 VERSION = "0.1.0"

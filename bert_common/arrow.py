@@ -1,4 +1,4 @@
-"""Imports the optional pyarrow; its errors on damaged files become errors of one line."""
+"""Imports the optional pyarrow and turns its errors on damaged files into one-line errors."""
 
 import contextlib
 import types
@@ -8,9 +8,9 @@ from bert_common.errors import InputError
 
 
 def import_pyarrow(path: str, kind: str) -> types.ModuleType:
-    """Returns pyarrow, with its compute functions and its reader of Parquet.
+    """Returns pyarrow, with its compute and Parquet modules imported.
 
-    The path and its kind, "Parquet" for example, are for the message where it is not installed.
+    `path` and its `kind`, such as "Parquet", appear in the error if pyarrow is not installed.
     """
     try:
         import pyarrow

@@ -14,13 +14,13 @@ _PARTIAL = ".partial"
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Opens a file for writing; it takes its name when the block ends without an error.
+    """Opens a file for writing that gets its name once the block ends without an error.
 
     Until then it is a hidden file in the same folder, which must exist; it is removed if anything
-    fails. An existing file of that name is replaced.
+    fails. An existing file with that name is replaced.
 
     Raises:
-        OSError: the file cannot be written, for example because the disk is full; it names `path`.
+        OSError: `path`, which the error names, cannot be written; the disk may be full.
     """
     partial = _partial_path(path)
     try:
@@ -28,7 +28,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
         os.replace(partial, path)
     except OSError as error:
-        # A full disk names no file, others name the hidden one.
+        # The error of a full disk names no file, other errors name the hidden file.
         if error.errno is not None and error.filename in (None, partial):
             error.filename = os.fspath(path)
         raise
@@ -38,14 +38,14 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _partial_path(path):
-    # Hidden, so that no glob matches it; in the same folder, so that renaming is one step; with a
-    # random name, as processes with the same number on two machines may write the same file.
+    # Hidden, so that no glob matches it; in the same folder, so that renaming is atomic; random,
+    # because processes with the same id on two machines may write the same file.
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.{secrets.token_hex(8)}{_PARTIAL}")
 
 
 def check_name_length(path: str, requirement: str) -> None:
-    """Refuses a name to which `atomic_write` cannot add its own; the message begins as given."""
+    """Checks that `atomic_write` can name its hidden file; the error begins with `requirement`."""
     try:
         os.lstat(_partial_path(path))
     except FileNotFoundError:
@@ -62,9 +62,9 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 
 def remove_partial_files(paths: Iterable[str]) -> None:
-    """Removes what killed processes left of files that they wrote with `atomic_write`.
+    """Removes the hidden files that killed `atomic_write` calls left for some paths.
 
-    The folders of the paths need not exist any more.
+    The folders of the paths may no longer exist.
     """
     places = {(os.path.dirname(path) or ".", os.path.basename(path)) for path in paths}
     for folder in filter(os.path.isdir, {folder for folder, _ in places}):

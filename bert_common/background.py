@@ -1,17 +1,17 @@
-"""Runs one task at a time in a thread, beside the work of the caller."""
+"""Runs one task at a time in a background thread."""
 
 import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-NAME = "background"  # of the thread
+NAME = "background"  # the thread's name
 
 
 class Background:
-    """A thread's place: a task begins once the task before it has ended.
+    """Runs tasks in a thread, each once the previous one has ended.
 
-    A context: leaving it waits for the last task, so that nothing is left half done.
+    Leaving the context waits for the last task, so that nothing is left half done.
     """
 
     def __init__(self) -> None:
@@ -29,17 +29,17 @@ class Background:
     ) -> None:
         if kind is None:
             self.wait()
-        elif self._thread is not None:  # the error that ends the work is the one to report
+        elif self._thread is not None:  # the caller's own error is the one to report
             self._thread.join()
 
     def start(self, task: Callable[[], Any]) -> None:
-        """Waits for the task before, raises what that has raised, then runs `task`."""
+        """Waits for the previous task, raises its error if it failed, then starts `task`."""
         self.wait()
         self._thread = threading.Thread(target=self._run, args=(task,), name=NAME)
         self._thread.start()
 
     def wait(self) -> None:
-        """Returns once no task is running; raises what it has raised."""
+        """Waits until no task is running; raises the task's error if it failed."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -50,5 +50,5 @@ class Background:
     def _run(self, task):
         try:
             task()
-        except Exception as error:  # raised where it is waited for
+        except Exception as error:  # `wait` raises it
             self._error = error

@@ -2,8 +2,8 @@
 
 
 class InputError(ValueError):
-    """Something the user supplied is wrong: a file, a flag, a vocabulary, a record.
+    """Raised if something the user supplied is wrong: a file, a flag, a vocabulary, a record.
 
-    The message is one line: what must hold, then what was received, with the file and line where
+    The message is one line: what must hold, then what was received, with the file and line if
     there is one. Every program that raises it ends with exit status 1.
     """

@@ -10,7 +10,7 @@ from bert_common.errors import InputError
 def make_writable(folder: str | os.PathLike[str], requirement: str) -> None:
     """Creates a folder if it is missing, and checks that a file can be written to it.
 
-    Where it cannot, the message begins with the requirement.
+    Raises an `InputError` that begins with `requirement` if either fails.
     """
     try:
         os.makedirs(folder, exist_ok=True)
@@ -25,7 +25,7 @@ def make_writable(folder: str | os.PathLike[str], requirement: str) -> None:
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """Returns a file's contents; raises InputError if it is missing, unreadable or empty."""
     kind = kind_of_path(path)
-    if kind not in ("a file", "a folder", "nothing there"):  # a pipe would be waited for
+    if kind not in ("a file", "a folder", "nothing there"):  # opening a pipe would block
         raise InputError(f"file must exist and be readable. Received: {os.fspath(path)}, {kind}")
     try:
         with open(path, "rb") as file:
@@ -40,7 +40,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def check_utf8(text: str, what: str) -> None:
-    """Raises InputError for bytes that Python could not decode: they cannot be written again."""
+    """Raises InputError for bytes that Python could not decode and therefore cannot write."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -48,7 +48,7 @@ def check_utf8(text: str, what: str) -> None:
 
 
 def kind_of_path(path: str | os.PathLike[str]) -> str:
-    """Names what lies at a path: "a file", "a folder", "a pipe", …, "nothing there"."""
+    """Describes what is at a path: "a file", "a folder", "a pipe", …, "nothing there"."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:

@@ -7,19 +7,19 @@ from typing import Any
 
 from bert_common import startup
 
-# Extends auto-clustering, where a program enables it, to CPUs, without their matrix products.
+# If a program enables auto-clustering, this extends it to CPUs, except for matrix products.
 CLUSTERING_FLAGS = "--tf_xla_cpu_global_jit --tf_xla_ops_to_cluster=FUSIBLE"
 
 
 def import_tensorflow(set_flags: Callable[[], Any] | None = None) -> types.ModuleType:
-    """Imports TensorFlow and lists its devices, and discards standard error meanwhile.
+    """Imports TensorFlow and lists its devices, with standard error discarded.
 
     TensorFlow prints its first lines from C++ before any of its log settings apply. `set_flags`
-    sets more flags of XLA in the environment, once TensorFlow is imported; it reads them when it
-    first lists its devices.
+    is called after the import to set more XLA flags in the environment; TensorFlow reads them when
+    it first lists its devices.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    os.environ["KERAS_BACKEND"] = "tensorflow"  # whatever ~/.keras/keras.json says
+    os.environ["KERAS_BACKEND"] = "tensorflow"  # overrides ~/.keras/keras.json
     startup.open_missing_descriptors()
     with (
         startup.exit_on_interrupt(),
@@ -37,5 +37,5 @@ def import_tensorflow(set_flags: Callable[[], Any] | None = None) -> types.Modul
 
 
 def add_flags(variable: str, flags: str) -> None:
-    """Puts flags before those in the environment: of two equal ones the user's, the later, wins."""
+    """Prepends flags to an environment variable, so that the user's own, which come later, win."""
     os.environ[variable] = f"{flags} {os.environ.get(variable, '')}".strip()

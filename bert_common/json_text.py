@@ -10,12 +10,12 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parses JSON text, and replaces every lone surrogate in it by U+FFFD.
+    """Parses JSON text and replaces every lone surrogate in it by U+FFFD.
 
-    JSON can express half of a surrogate pair ("\\ud83d", an emoji that was cut in two), UTF-8
-    cannot: no string that holds one can be written to a file. One character replaces one
-    character, so offsets into a text stay valid. Text that is no JSON is a ValueError with the
-    reason.
+    JSON can express half of a surrogate pair ("\\ud83d", an emoji that was cut in two), but UTF-8
+    cannot, so a string that holds one cannot be written to a file. One character replaces one
+    character, so offsets into a text stay valid. Text that is not JSON raises a ValueError with
+    the reason.
     """
     try:
         return _replace_surrogates(json.loads(text))
@@ -24,7 +24,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def read_json(text: str | bytes, where: str) -> Any:
-    """Parses JSON text as `parse_json` does; an InputError names `where`, the file and the line."""
+    """Parses JSON text as `parse_json` does; an InputError names `where`, the file and line."""
     try:
         return parse_json(text)
     except ValueError as error:

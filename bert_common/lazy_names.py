@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are first used."""
+"""Loads the names of a package when they are first used."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -8,9 +8,9 @@ from bert_common.startup import check_packages
 
 
 def load_lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Makes the `__getattr__` of a package (PEP 562), so that importing it imports nothing heavy.
+    """Returns a `__getattr__` for a package (PEP 562), so that its import imports nothing heavy.
 
-    `homes` has the module that each name comes from.
+    `homes` maps each name to the module that defines it.
     """
 
     def load(name):

@@ -18,11 +18,11 @@ from bert_common.errors import InputError
 from bert_common.startup import redirect_standard_error
 from bert_common.stop_signals import block_signals
 
-# What calls a task with each of some numbers, and yields (number, result).
+# A function that calls a task with each of some numbers and yields (number, result).
 Run = Callable[[Callable[..., Any], Sequence[int]], Iterator[tuple[int, Any]]]
 
-# What `Process.start` raises when the system cannot create another process, or when the server
-# that forks them was killed.
+# The errors that `Process.start` raises if the system cannot create another process, or if the
+# server that forks them was killed.
 _START_ERRORS = (OSError, EOFError, RuntimeError, MemoryError)
 
 
@@ -67,7 +67,7 @@ def start_workers(
                 ) from None
             yield functools.partial(_run, workers, errors, remedy)
         finally:
-            # After an error, or without this process, their work is of no use.
+            # Killed, because nobody needs their work after an error or without this process.
             with block_signals():
                 for worker in workers:
                     worker.process.kill()
@@ -78,11 +78,11 @@ def start_workers(
 
 def _start(workers, count, preload, arguments):
     """Appends new workers to a list; they ignore signals, which this process handles."""
-    # Never forks of this process, which may have threads.
+    # Workers are never forked from this process, because it may have threads.
     context = multiprocessing.get_context("forkserver")
-    # Imported once, shared by all.
+    # Imported once and shared by all workers.
     context.set_forkserver_preload([__name__, *preload])
-    multiprocessing.resource_tracker.ensure_running()  # first, as it unblocks the signals
+    multiprocessing.resource_tracker.ensure_running()  # first, because it unblocks the signals
     with block_signals():
         for _ in range(count):
             pipe, end = multiprocessing.Pipe()
@@ -139,7 +139,7 @@ def _work(pipe, shared, remedy):
         try:
             result = _call(task, shared, number, remedy)
         except Exception as raised:
-            if not isinstance(raised, InputError):  # a bug, whose place must be known
+            if not isinstance(raised, InputError):  # a bug, whose traceback is needed
                 raised.add_note(traceback.format_exc())
             error = raised
         pipe.send((number, result, error))
@@ -155,7 +155,7 @@ def _call(task, shared, number, remedy):
 
 
 def _exit_with_parent():
-    # Otherwise a worker would finish its task for a parent that was killed.
+    # Otherwise a worker would finish its task after its parent was killed.
     parent = multiprocessing.parent_process()
     assert parent is not None  # this is a worker
     multiprocessing.connection.wait([parent.sentinel])

@@ -1,4 +1,4 @@
-"""Shows the progress of long work: a bar on a terminal, elsewhere a line a minute."""
+"""Shows the progress of long work, as a bar on a terminal or else as one line per minute."""
 
 import contextlib
 import sys
@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 # Seconds between two lines when the output is not a terminal.
 LINE_INTERVAL = 60
 
-# The rate is averaged over this many lines, so that a slow start does not count for ever.
+# The rate is averaged over this many lines, so that a slow start is soon forgotten.
 RATE_LINES = 10
 
 # Seconds before a bar appears: work that is done within a second needs none.
@@ -22,9 +22,9 @@ BAR_DELAY = 1
 
 
 class Display(Protocol):
-    """What shows the progress; as a context it is closed at the end."""
+    """The interface of a progress display, which is closed at the end of its context."""
 
-    n: int  # the units done, also by an earlier run
+    n: int  # the units done, including the ones of an earlier run
 
     def __enter__(self) -> Self: ...
 
@@ -34,7 +34,7 @@ class Display(Protocol):
         """Counts `n` more units."""
 
     def set_postfix(self, values: Mapping[str, Any], refresh: bool = True) -> None:
-        """Shows the values after the time left; `refresh`: now, not at the next update."""
+        """Shows values after the time left; with `refresh` now, otherwise at the next update."""
 
     def close(self) -> None:
         """Removes the bar, or prints the last line."""
@@ -44,14 +44,13 @@ def progress(what: str, total: int, unit: str, done: int = 0, shown: bool = True
     """Opens a progress display on standard error.
 
     On a terminal it is a bar, which disappears when it is closed. Elsewhere (a batch system's log,
-    a pipe) it is a line a minute, the first after a minute, and a last one when the work is done if
-    it took that long.
+    a pipe) it prints a line every minute, and a last one when work that took longer ends.
 
     Args:
         what: what is being done, for example "encoding".
-        total: how many units there are to do.
+        total: the number of units to do.
         unit: the name of a unit, in the plural; "B" for bytes.
-        done: how many units an earlier run did; they count for the bar but not for the rate.
+        done: the number of units that an earlier run did; the bar counts them, the rate does not.
         shown: whether to show anything; False on all workers but the first.
 
     Returns:
@@ -68,7 +67,7 @@ def progress(what: str, total: int, unit: str, done: int = 0, shown: bool = True
 
 
 def with_progress(items: Sequence[Item], what: str, unit: str) -> Iterator[Item]:
-    """Yields the items of a list, and shows how many of them have been processed."""
+    """Yields the items of a list and shows how many of them have been processed."""
     with progress(what, len(items), unit) as bar:
         for item in items:
             yield item
@@ -88,7 +87,7 @@ class _Bar(tqdm):
 
 
 class _Lines:
-    """Prints a line a minute."""
+    """Prints one line per minute."""
 
     def __init__(self, what, total, unit, done):
         self.what, self.total, self.unit = what, total, unit
@@ -155,7 +154,7 @@ def _divide(a, b):
 
 
 def format_bytes(count: float) -> str:
-    """A number of bytes in readable form: 12.3 GB."""
+    """Formats a number of bytes for people: 12.3 GB."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 999.5:
             return f"{count:.3g} {unit}"
@@ -164,7 +163,7 @@ def format_bytes(count: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration in readable form: 45 s, 12 min, 1 h 20 min, 3 days 4 h."""
+    """Formats a duration for people: 45 s, 12 min, 1 h 20 min, 3 days 4 h."""
     if seconds < 59.5:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

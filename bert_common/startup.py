@@ -13,11 +13,11 @@ import types
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-# What Python does at a signal.
+# A handler, as `signal.signal` accepts it.
 Handler = Callable[[int, types.FrameType | None], Any] | signal.Handlers
 
-# The descriptor that `_exit` writes to, as descriptor 2 is discarded while TensorFlow is imported;
-# None before `begin`, that is in a process that is not one of the programs.
+# The descriptor that `_exit` writes to, because descriptor 2 is discarded while TensorFlow is
+# imported; None before `begin`, that is, in a process that is not one of the programs.
 _messages = None
 
 # The errors of writing to a pipe without a reader, and to a closed terminal.
@@ -25,12 +25,12 @@ _READER_GONE = (errno.EPIPE, errno.EIO)
 
 
 def begin() -> None:
-    """Prepares the process; a program calls it before it imports anything heavy.
+    """Prepares the process; programs call it before they import anything heavy.
 
     Closed standard streams become /dev/null. Output is discarded once its reader has gone: closing
     a log viewer must not end days of training. Characters that the output encoding lacks are
     printed as backslash escapes. Ctrl-C prints one line and ends the process with status 1 (see
-    `interruptible`). A file that shadows one of the packages ends the program with one line.
+    `interruptible`). If a file shadows one of the packages, the program ends with a one-line error.
     """
     global _messages
     if sys.platform == "win32":  # it lacks fork, file locks and these signals
@@ -47,14 +47,14 @@ def begin() -> None:
     signal.signal(signal.SIGINT, _exit)
     # For a KeyboardInterrupt raised while another one is handled, or where none can be raised.
     sys.excepthook, sys.unraisablehook = _show_exception, _show_unraisable
-    # Runs last; after it Python would restore the signal's default, which ends without a message.
+    # Runs last; otherwise Python would restore the default handler, which prints no message.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 def check_packages() -> None:
     """Raises an ImportError if a file of another repository shadows one of this project's packages.
 
-    Such as tokenization.py when the working folder is a checkout of google-research/bert.
+    For example tokenization.py, if the working folder is a checkout of google-research/bert.
     """
     for name in ("tokenization", "create_pretraining_data"):
         spec = importlib.util.find_spec(name)
@@ -127,17 +127,17 @@ def _replace_streams():
 
 
 def interruptible() -> contextlib.AbstractContextManager[None]:
-    """A context in which Ctrl-C raises KeyboardInterrupt, so that resources are closed.
+    """Returns a context in which Ctrl-C raises KeyboardInterrupt, so that resources are closed.
 
     Outside it, while modules are imported or the interpreter shuts down, there is nothing to close,
-    and the exception could surface as another one or as a traceback, so the process exits at once.
-    Changes nothing in a process that did not `begin`.
+    and KeyboardInterrupt could surface as a different exception or as a traceback, so the process
+    exits at once. The context has no effect in a process that did not call `begin`.
     """
     return replace_interrupt_handler(signal.default_int_handler, instead_of=_exit)
 
 
 def exit_on_interrupt() -> contextlib.AbstractContextManager[None]:
-    """The opposite of `interruptible`, for imports inside it."""
+    """Returns a context in which Ctrl-C exits at once, for imports inside `interruptible`."""
     if _messages is None:
         return contextlib.nullcontext()
     return replace_interrupt_handler(_exit, instead_of=signal.default_int_handler)
@@ -145,7 +145,7 @@ def exit_on_interrupt() -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def replace_interrupt_handler(handler: Handler, instead_of: Handler) -> Iterator[None]:
-    """A context with another handler of SIGINT, if the present one is `instead_of`."""
+    """Sets a different handler for SIGINT in a context if the current one is `instead_of`."""
     main = threading.current_thread() is threading.main_thread()
     ours = main and signal.getsignal(signal.SIGINT) == instead_of
     if ours:
@@ -158,13 +158,13 @@ def replace_interrupt_handler(handler: Handler, instead_of: Handler) -> Iterator
 
 
 def exit_silently_on_interrupt() -> None:
-    """Makes another Ctrl-C end the process without a message, after one has been printed."""
+    """Makes the next Ctrl-C end the process silently, after a message has been printed."""
     if _messages is not None:
         signal.signal(signal.SIGINT, lambda *_: os._exit(1))
 
 
 def _exit(*_):
-    """Prints one line, that the program was interrupted, and ends the process."""
+    """Prints one line, which says that the program was interrupted, and ends the process."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # the signal may have arrived in the middle of a print
             stream.flush()

@@ -12,10 +12,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def interrupt_once() -> Iterator[None]:
-    """Lets the first of the signals raise KeyboardInterrupt; ignores others during the clean-up.
+    """Makes the first of the signals raise KeyboardInterrupt; ignores later ones during clean-up.
 
-    A signal that was ignored when the process started (nohup) stays ignored. Outside the main
-    thread nothing changes.
+    A signal that was ignored when the process started (nohup) stays ignored. Has no effect outside
+    the main thread.
     """
     handlers: dict[signal.Signals, Any] = {}
     stopped: list[int] = []
@@ -34,7 +34,7 @@ def interrupt_once() -> Iterator[None]:
         yield
     finally:
         for number, handler in handlers.items():
-            # A stopped process is about to end, and nothing may interrupt that either.
+            # A stopped process is about to end, and nothing may interrupt its end either.
             signal.signal(number, signal.SIG_IGN if stopped else handler)
 
 

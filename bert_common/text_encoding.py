@@ -1,4 +1,4 @@
-"""Recognises the encoding of text, and decodes it; an error names line and byte."""
+"""Detects the encoding of text and decodes it; errors name the line and the byte."""
 
 import codecs
 import itertools
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from bert_common.errors import InputError
 
-# How much of a file is looked at.
+# The encoding is detected from this many bytes.
 SAMPLE_BYTES = 1 << 18
 
 # Python's name of an encoding -> the usual one, for messages.
@@ -29,17 +29,17 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
-# Of UTF-8 with some damage, fewer characters beyond ASCII than this share cannot be decoded; of
+# In UTF-8 with some damage, at most this share of the non-ASCII characters cannot be decoded; in
 # Korean in another encoding, nearly all.
 _DAMAGED = 0.2
 
-# The share of characters that must be usual ones for text without a mark to be in an encoding.
+# Text without a mark is in an encoding only if at least this share of its characters is usual.
 _USUAL = 0.8
 
-# No more than this share of the characters of Korean text in cp949 are archaic jamo.
+# At most this share of the non-ASCII characters of Korean text in cp949 are archaic jamo.
 _ARCHAIC = 0.01
 
-# What Korean text is made of: ASCII, Latin-1, punctuation, jamo, Hangul, full-width forms.
+# The usual characters of Korean text: ASCII, Latin-1, punctuation, jamo, Hangul, full-width forms.
 _USUAL_RANGES = (
     (0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x7E), (0xA0, 0xFF), (0x2000, 0x206F), (0x3000, 0x303F),
     (0x3130, 0x318F), (0xAC00, 0xD7A3), (0xFF00, 0xFFEF),
@@ -47,10 +47,10 @@ _USUAL_RANGES = (
 
 
 def detect_encoding(sample: bytes) -> str:
-    """The encoding of a text by its first bytes, a key of `NAMES`.
+    """Returns the encoding of a text, a key of `NAMES`, from its first bytes.
 
-    Text that looks like none of them is taken for UTF-8, with which decoding it will fail. The
-    sample, at most `SAMPLE_BYTES`, may end inside a character.
+    Text in none of these encodings is reported as UTF-8, so decoding it will fail. The sample, at
+    most `SAMPLE_BYTES`, may end inside a character.
     """
     for mark, encoding in _MARKS:
         if sample.startswith(mark):
@@ -60,7 +60,7 @@ def detect_encoding(sample: bytes) -> str:
     beyond_ascii = sum(character > "\x7f" for character in text)
     if not has_zeros and text.count("\ufffd") <= _DAMAGED * beyond_ascii:
         return "utf-8"
-    # No other text has zeros, and UTF-16 has one in every space and line end.
+    # UTF-8 and cp949 text has no zero bytes; UTF-16 has one in every space and line end.
     if not has_zeros:
         return "cp949" if _is_hangul_of_cp949(sample) else "utf-8"
     for encoding in ("utf-16-le", "utf-16-be"):
@@ -79,10 +79,10 @@ def _share_of_usual(text):
 
 
 def _is_hangul_of_cp949(sample):
-    """Whether nearly all pairs of bytes are syllables, jamo or signs of KS X 1001."""
+    """Returns True if nearly all byte pairs are syllables, jamo or signs of KS X 1001."""
     text = _decode_sample(sample, "cp949")
     pairs = [c.encode("cp949", "replace") for c in text if c > "\x7f"]
-    # Archaic jamo have the bytes that Japanese hiragana have in EUC-JP.
+    # Archaic jamo have the same bytes as Japanese hiragana in EUC-JP.
     archaic = sum(len(pair) == 2 and pair[0] == 0xA4 and pair[1] > 0xD3 for pair in pairs)
     if archaic > _ARCHAIC * len(pairs):
         return False
@@ -93,9 +93,9 @@ def _is_hangul_of_cp949(sample):
 
 
 def decode_blocks(blocks: Iterable[bytes], encoding: str, name: str) -> Iterator[str]:
-    """Decodes a file that is read in blocks; a mark at its beginning is left out.
+    """Decodes a file that is read in blocks, without the byte-order mark at its beginning.
 
-    Refuses bytes that are no text in this encoding, a key of `NAMES`; names their line and place.
+    Bytes invalid in `encoding`, a key of `NAMES`, raise an `InputError` with their line and place.
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     lines, read, is_first = 1, 0, True
@@ -117,6 +117,6 @@ def decode_blocks(blocks: Iterable[bytes], encoding: str, name: str) -> Iterator
 
 
 def decode_text(content: bytes, name: str, encoding: str | None = None) -> str:
-    """Decodes a whole file, by default in the encoding that it is recognized to have."""
+    """Decodes a whole file, by default in the encoding that `detect_encoding` returns."""
     encoding = encoding or detect_encoding(content[:SAMPLE_BYTES])
     return "".join(decode_blocks([content], encoding, name))

@@ -1,4 +1,4 @@
-"""Tokenizers, from text to the tokens of a vocabulary; open base first."""
+"""Provides tokenizers, which cut text into the tokens of a vocabulary; open base first."""
 
 from bert_common.errors import InputError
 from tokenization import reference_api

@@ -23,31 +23,30 @@ class EncodedPart(NamedTuple):
     """A part of a text, encoded by `TokenizerInterface.encode_part`."""
 
     ids: list[int]
-    spans: list[tuple[int, int]]  # (start, end) of each piece in the part
-    # The part's first and last character as the tokenizer reads them: dropped characters do not
-    # count; whitespace is a space, and so is a character that WordPiece gets as a word. "" where
-    # nothing is left.
+    spans: list[tuple[int, int]]  # (start, end) of each token in the part
+    # The part's first and last character after dropped characters are removed, "" if none is left.
+    # A space stands for whitespace and for a character that WordPiece gets as a separate word.
     edges: tuple[str, str]
 
 
 class TokenizerInterface:
-    """The methods that FullTokenizer, KoreanTokenizer and SentencePieceTokenizer share.
+    """The methods and attributes that all tokenizers share.
 
-    A tokenizer declares `kind` and `options_type`, defines `tokenize_words` and `encode_part`, sets
+    A subclass declares `kind` and `options_type`, defines `tokenize_words` and `encode_part`, sets
     `options` and calls `_use_vocabulary` once.
 
     Attributes:
         kind: the tokenizer's name in tokenizer_config.json.
         options_type: a frozen dataclass, which declares the tokenizer's options.
-        options: an instance of it.
-        unknown_candidates: what `decode` may write for [UNK], in order of choice.
-        decomposes: whether it takes syllables apart.
+        options: an instance of `options_type`.
+        unknown_candidates: the characters that `decode` may write for [UNK], in order of choice.
+        decomposes: whether it decomposes Hangul syllables into jamo.
         wordpiece: cuts words into tokens; a SentencePieceTokenizer has none.
         vocab: the id of each token.
         inv_vocab: the token of each id.
         vocab_size: the largest id + 1, the number of rows that an embedding table needs.
         vocabulary_bytes: the contents of the vocabulary file, unchanged.
-        pad_id, unk_id, cls_id, sep_id, mask_id: None where the vocabulary has no such token.
+        pad_id, unk_id, cls_id, sep_id, mask_id: None for a token that the vocabulary lacks.
     """
 
     kind: ClassVar[str]
@@ -77,7 +76,7 @@ class TokenizerInterface:
 
     @property
     def do_lower_case(self) -> bool | None:
-        """The option of that name, which every tokenizer has."""
+        """The option `do_lower_case`, which every tokenizer has."""
         return self.options.do_lower_case
 
     @property
@@ -123,7 +122,7 @@ class TokenizerInterface:
             ) from None
 
     def encode_batch(self, texts: Iterable[str]) -> "tf.RaggedTensor":
-        """Encodes texts as `encode_words` does, without its grouping.
+        """Encodes texts as `encode_words` does, without grouping by word.
 
         Returns:
             int32 tf.RaggedTensor [B, (tokens)], each row as from `encode`.
@@ -131,7 +130,7 @@ class TokenizerInterface:
         return self.encode_words(texts).merge_dims(1, 2)
 
     def encode_words(self, texts: Iterable[str]) -> "tf.RaggedTensor":
-        """Encodes texts with the TensorFlow graph, which is built at the first call.
+        """Encodes texts with the TensorFlow graph, which is built on the first call.
 
         Args:
             texts: an iterable of texts as for `encode`, or a string tensor [B].
@@ -149,7 +148,7 @@ class TokenizerInterface:
         return self._graph_tokenizer.encode_words(_as_utf8(texts))
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Returns the ids, as from `encode`, and for each its (start, end) in the original text."""
+        """Returns the ids, as from `encode`, and each token's (start, end) in the original text."""
         part = self.encode_part(text)
         return part.ids, part.spans
 
@@ -160,15 +159,15 @@ class TokenizerInterface:
     def encode_part(
         self, text: str, follows_mask: bool = False, precedes_mask: bool = False
     ) -> EncodedPart:
-        """Encodes a part of a text in which masks stand, with each token's place in the part.
+        """Encodes a part of a text that contains masks, with each token's span in the part.
 
         Args:
             text: the part.
-            follows_mask: whether a mask is directly before the part: then a part that does not
-                begin with a space, or a character that is always a word, begins inside a word, as
-                "는" does in "[MASK]는 갔다".
-            precedes_mask: whether a mask is directly after the part: then no mark of a word's end
-                is put where the part does not end with a space.
+            follows_mask: whether a mask is directly before the part. If so, the part begins inside
+                a word, as "는" does in "[MASK]는 갔다", unless it begins with a space or with a
+                character that is always a word.
+            precedes_mask: whether a mask is directly after the part. If so, the last word gets no
+                word-end marker unless the part ends with a space.
         """
         raise NotImplementedError
 
@@ -180,8 +179,7 @@ class TokenizerInterface:
     ) -> tuple[list[int], list[tuple[int, int]]]:
         """Cuts `AlignedText` words by WordPiece; returns the tokens' ids and spans.
 
-        With `continues` the first word is the rest of a word, if the vocabulary can continue one
-        with it.
+        With `continues`, the first word is cut as the rest of a word if the vocabulary allows it.
         """
         pieces, spans = [], []
         for word in words:

@@ -1,8 +1,8 @@
-"""Spells characters that have no piece by their UTF-8 bytes, named as SentencePiece and Llama do.
+"""Spells characters that have no token as UTF-8 bytes, named as in SentencePiece and Llama.
 
-😀 is <0xF0> <0x9F> <0x98> <0x80>. The first byte of a character inside a word has the prefix that
-other pieces have there (##<0xF0>), so that the words can be read back; the bytes that follow it
-have none, as they never begin a character.
+😀 is <0xF0> <0x9F> <0x98> <0x80>. Inside a word, the first byte of a character has the prefix of
+continuation tokens (##<0xF0>), so that the words can be restored; the bytes after it have none,
+because they never begin a character.
 """
 
 BYTE_PIECES = tuple(f"<0x{byte:02X}>" for byte in range(256))
@@ -14,31 +14,31 @@ _FOLLOWING = range(0x80, 0xC0)
 
 
 def byte_vocabulary(prefix: str) -> list[str]:
-    """The pieces that spell every character: 256, and 51 with the prefix if there is one."""
+    """Returns the tokens that spell every character: 256, and 51 with the prefix if not empty."""
     marked = [prefix + BYTE_PIECES[byte] for byte in LEADING] if prefix else []
     return [*BYTE_PIECES, *marked]
 
 
 def byte_of(token: str, prefix: str = "##") -> int | None:
-    """The byte that a token stands for, with the prefix or without; None for other tokens."""
+    """Returns the byte of a byte token, with or without the prefix; None for other tokens."""
     return _BYTE_OF.get(token.removeprefix(prefix) if prefix else token)
 
 
 def follows_in_character(token: str) -> bool:
-    """Whether a token is a byte that never begins a character, and so no word."""
+    """Returns True if a token is a byte that never begins a character, and so never a word."""
     return _BYTE_OF.get(token) in _FOLLOWING
 
 
 def spell_by_bytes(character: str, prefix: str = "") -> list[str]:
-    """The pieces of one character; with a prefix for a character inside a word."""
+    """Returns the byte tokens of a character, with a prefix for a character inside a word."""
     first, *following = character.encode("utf-8")
     return [prefix + BYTE_PIECES[first], *(BYTE_PIECES[byte] for byte in following)]
 
 
 def join_bytes(tokens: list[str], prefix: str) -> list[str]:
-    """Replaces the bytes of each character by it, with the prefix that its first byte has.
+    """Replaces the byte tokens of each character by the character, prefixed as its first byte.
 
-    Bytes that spell no character, which a model may guess, become U+FFFD.
+    Bytes that spell no character, which a model may predict, become U+FFFD.
     """
     joined, place = [], 0
     while place < len(tokens):
@@ -49,7 +49,7 @@ def join_bytes(tokens: list[str], prefix: str) -> list[str]:
             joined.append(token)
             continue
         content = bytes([byte])
-        # As many bytes follow as the first one says: one after 0xC2, three after 0xF0.
+        # The first byte tells how many follow: one after 0xC2, three after 0xF0.
         most = (byte >= 0xC2) + (byte >= 0xE0) + (byte >= 0xF0)
         while len(content) <= most and place < len(tokens) and follows_in_character(tokens[place]):
             content += bytes([_BYTE_OF[tokens[place]]])

@@ -1,4 +1,4 @@
-"""Character classes of google-research/bert, and others for KoreanTokenizer's options.
+"""Defines the character classes of google-research/bert and of KoreanTokenizer's options.
 
 The general categories come from Python's `unicodedata`. Compared with Unicode 11, the version of
 Python 3.7, Python 3.11 adds characters to the classes and removes one: U+166D is a symbol now.
@@ -49,39 +49,39 @@ FINALS = tuple(map(chr, range(0x11A8, 0x11C3)))
 
 
 def is_whitespace(character: str) -> bool:
-    """True for tab, line ends and space separators (category Zs)."""
+    """Returns True for tab, line ends and space separators (category Zs)."""
     return character in " \t\n\r" or unicodedata.category(character) == "Zs"
 
 
 def is_control(character: str) -> bool:
-    """True for categories Cc and Cf, except tab and line ends, which are whitespace."""
+    """Returns True for categories Cc and Cf, except tab and line ends, which are whitespace."""
     return character not in "\t\n\r" and unicodedata.category(character) in ("Cc", "Cf")
 
 
 def is_punctuation(character: str) -> bool:
-    """True for every category P and for ASCII punctuation in Google's broad sense."""
+    """Returns True for every category P and for ASCII punctuation in Google's broad sense."""
     return character in ASCII_PUNCTUATION or unicodedata.category(character).startswith("P")
 
 
 def is_chinese(character: str) -> bool:
-    """True for the ideographs (Hanja too) that Google splits off as separate words."""
+    """Returns True for the ideographs (Hanja too) that Google splits off as separate words."""
     code_point = ord(character)
     return any(first <= code_point <= last for first, last in CHINESE_BLOCKS)
 
 
 def is_invisible(character: str) -> bool:
-    """True for invisible characters that are not controls: fillers, variation selectors."""
+    """Returns True for invisible characters except controls: fillers, variation selectors."""
     code_point = ord(character)
     return any(first <= code_point <= last for first, last in INVISIBLE_BLOCKS)
 
 
 def is_emoji_joint(character: str) -> bool:
-    """True for the controls of emoji of several code points: the joiner, the tags of flags."""
+    """Returns True for the controls inside emoji sequences: the joiner, the tags of flags."""
     return character == "\u200d" or "\U000e0020" <= character <= "\U000e007f"
 
 
 def is_syllable(character: str) -> bool:
-    """True for a composed Hangul syllable."""
+    """Returns True for a composed Hangul syllable."""
     return "\uac00" <= character <= "\ud7a3"
 
 
@@ -92,10 +92,10 @@ def fold_width(character: str) -> str:
 
 
 def compatible_form(character: str) -> str:
-    """Returns what NFKC makes of a character and NFC does not, decomposed: "1" for "①".
+    """Returns a character's NFKD form ("1" for "①"), or the character itself if NFD is the same.
 
-    Compatibility jamo stay, and half-width ones become those: NFKC would make conjoining jamo of
-    them, and ㅋ큐ㅠ of ㅋㅋㅠㅠ.
+    Compatibility jamo stay, and half-width jamo become compatibility jamo: NFKC would turn both
+    into conjoining jamo, and ㅋㅋㅠㅠ into ㅋ큐ㅠ.
     """
     if "\u3131" <= character <= "\u318e":
         return character
@@ -118,7 +118,7 @@ def repeatable_characters() -> frozenset[str]:
 
 @functools.cache
 def second_characters() -> frozenset[str]:
-    """Returns the characters that may compose with the one before: marks, vowels, finals."""
+    """Returns the characters that may compose with the previous one: marks, vowels, finals."""
     seconds = {*VOWELS, *FINALS}  # Hangul composes by rule, not by decomposition
     for character in map(chr, range(sys.maxunicode + 1)):
         decomposition = unicodedata.decomposition(character)

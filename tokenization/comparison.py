@@ -29,12 +29,12 @@ class OpenedVocabulary(NamedTuple):
 
 
 def open_vocabulary(path: str | os.PathLike[str]) -> OpenedVocabulary:
-    """Opens a vocabulary of the kind that its path indicates.
+    """Opens a vocabulary, whose path indicates its kind.
 
-    That is a folder with tokenizer_config.json; a WordPiece vocabulary (.txt), used as the
-    project's tokenizer_config.json beside it says, else as KoreanTokenizer uses it; a SentencePiece
-    model (.model); or a tokenizer.json of Hugging Face tokenizers (.json), for which the package
-    tokenizers must be installed.
+    The path is a folder with tokenizer_config.json; a WordPiece vocabulary (.txt), used with this
+    project's tokenizer_config.json in its folder, or else with KoreanTokenizer's defaults; a
+    SentencePiece model (.model); or a tokenizer.json of Hugging Face tokenizers (.json), which
+    requires the package tokenizers.
     """
     path = Path(path)
     if path.is_dir() and (path / CONFIG_FILE).exists():
@@ -51,10 +51,10 @@ def open_vocabulary(path: str | os.PathLike[str]) -> OpenedVocabulary:
 
 
 def boundaries(word: str, pieces: list[str]) -> list[int] | None:
-    """Finds where the pieces of a word, without prefixes and markers, meet: ascending positions.
+    """Returns the ascending positions at which the pieces of a word meet.
 
-    Boundaries inside a character (between jamo or bytes) are left out. None if the pieces do not
-    spell the word, as with an unknown piece.
+    Pieces have no prefixes or markers. Boundaries inside a character (between jamo or bytes) are
+    left out. Returns None if the pieces do not spell the word, for example with an unknown piece.
     """
     decomposed = unicodedata.normalize("NFD", word)
     if unicodedata.normalize("NFD", "".join(pieces)) != decomposed:
@@ -91,11 +91,11 @@ def _open_wordpiece(path):
 
 
 def _is_of_our_folder(path):
-    """Whether a file is the vocabulary of a tokenizer that `save_tokenizer` wrote."""
+    """Returns True if a file is the vocabulary of a tokenizer that `save_tokenizer` wrote."""
     config_file = path.parent / CONFIG_FILE
     try:
         config = read_json(read_bytes(config_file), str(config_file))
-    except InputError:  # none, or another program's
+    except InputError:  # missing, or written by another program
         return False
     kind = config.get("kind") if isinstance(config, dict) else None
     return isinstance(kind, str) and kind in KINDS and KINDS[kind][1] == path.name
@@ -109,7 +109,7 @@ def _open_sentencepiece(path):
         processor.load(str(path))
     except (OSError, RuntimeError) as error:
         raise InputError(f"file must be a SentencePiece model. Received: {path}") from error
-    # BPE's scores are the ranks of its merges, a unigram model's scores are logarithms.
+    # BPE models have the ranks of merges as scores, unigram models have logarithms.
     size = processor.get_piece_size()
     kind = "BPE" if all(map(float.is_integer, map(processor.get_score, range(size)))) else "unigram"
     pieces = functools.partial(processor.encode, out_type=str)
@@ -128,7 +128,7 @@ def _open_hugging_face(path):
         content = path.read_text(encoding="utf-8")
         tokenizer = Tokenizer.from_str(content)
         kind = type(tokenizer.model).__name__  # files from before 2021, as GPT-2's, have no "type"
-        # What a model's rows need, as of sentence-transformers, is no part of a text's pieces.
+        # Files of sentence-transformers, for example, truncate and pad texts for the model.
         tokenizer.no_truncation()
         tokenizer.no_padding()
     except Exception as error:  # tokenizers raises plain Exceptions
@@ -147,7 +147,7 @@ def _open_hugging_face(path):
     return OpenedVocabulary(path.name, kind, tokenizer.get_vocab_size(), pieces, plain)
 
 
-# The suffix of a file -> the function that opens it.
+# File suffix -> the function that opens such a file.
 OPENERS = {".txt": _open_wordpiece, ".model": _open_sentencepiece, ".json": _open_hugging_face}
 
 
@@ -161,7 +161,7 @@ def _plain_sentencepiece(piece):
 
 
 def _byte_letters():
-    """The byte of each letter of byte-level vocabularies, as GPT-2 chose them."""
+    """Returns the byte of each letter of byte-level vocabularies, as chosen for GPT-2."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     letters = {chr(byte): byte for byte in printable}
@@ -172,7 +172,7 @@ BYTE_OF_LETTER = _byte_letters()
 
 
 def _spell_bytes(piece):
-    """A byte-level piece as text; bytes of an incomplete character as <EC9E>."""
+    """Returns a byte-level piece as text; the bytes of an incomplete character become <EC9E>."""
     if not set(piece) <= BYTE_OF_LETTER.keys():
         return piece  # a special token
     content = bytes(BYTE_OF_LETTER[letter] for letter in piece)

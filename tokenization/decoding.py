@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # they import this module
 UNKNOWN_TOKEN = "[UNK]"
 
 # The characters that may be written for [UNK], in order of choice. Every vocabulary leaves one of
-# them free, as the private use areas have more characters than a vocabulary.
+# them free, because the private use areas have more characters than any vocabulary has tokens.
 UNKNOWN_WORD = (*"\u22a0\u22a1", *map(chr, (*range(0xE000, 0xF900), *range(0xF0000, 0xFFFFE))))
 UNKNOWN_PUNCTUATION = "\u2042\u2051\u203b\u2020\u2021\u2058\u2059\u205a\u205c\u205e"
 UNKNOWN_CHINESE = tuple(map(chr, range(0x9FA5, 0x4DFF, -1)))
@@ -20,7 +20,7 @@ UNKNOWN_CHINESE = tuple(map(chr, range(0x9FA5, 0x4DFF, -1)))
 def unknown_character(tokens: Iterable[str], candidates: Iterable[str] = UNKNOWN_WORD) -> str:
     """Returns the character to write for [UNK]: the first candidate that no token contains.
 
-    By default none is a letter, a punctuation mark, or a character that normalization changes.
+    No default candidate is a letter, a punctuation mark, or a character that normalization changes.
     """
     used = set().union(*tokens)
     return next(character for character in candidates if character not in used)
@@ -31,9 +31,9 @@ def words_by_prefix(
 ) -> list[str]:
     """Joins tokens into words as WordPiece received them, including markers at their ends.
 
-    A word begins at each token without the prefix. An [UNK], for which `unknown` is written, is
-    joined to the word before it, whose tokens are the same either way, unless that ends with its
-    marker.
+    A word begins at each token without the prefix. An [UNK] is written as `unknown`. If it stands
+    for a character, it is joined to the word before it, whose tokens are the same either way,
+    unless that word ends with its marker.
     """
     prefix = wordpiece.continuation_prefix
     words: list[list[str]] = []
@@ -42,12 +42,12 @@ def words_by_prefix(
         if token == UNKNOWN_TOKEN:
             text, continues = unknown, wordpiece.unknown != "word"
             if marker and words and words[-1][-1].endswith(marker):
-                continues = words[-1] == [marker]  # from the text, as no word is only its marker
+                continues = words[-1] == [marker]  # from the text: no word is only its marker
         elif prefix and token != prefix and token.startswith(prefix):
             text, continues = token[len(prefix) :], True
         if continues and words:
             if wordpiece.unknown == "word" and words[-1] == [unknown]:
-                words[-1] = [UNKNOWN_TOKEN]  # the text spelled "[UNK]", as the word continues
+                words[-1] = [UNKNOWN_TOKEN]  # it continues, so the text spelled "[UNK]"
             words[-1].append(text)
         else:
             words.append([text])
@@ -71,7 +71,7 @@ def words_by_marker(tokenizer: "KoreanTokenizer", tokens: list[str]) -> list[str
     def join(texts, start, end):
         unmarked_end = end == len(tokens) or tokens[end - 1] == UNKNOWN_TOKEN
         if not unmarked_end and texts[end - 1][-1] != marker[-1]:
-            return None  # as in most places; quicker than joining
+            return None  # as in most places; faster than joining
         raw = "".join(texts[start:end])
         whole = raw == tokenizer.written_unknown and tokenizer.wordpiece.unknown == "word"
         marked = (mark_final or end < len(tokens)) and not whole

@@ -1,4 +1,4 @@
-"""WordPiece tokenization that keeps Hangul whole."""
+"""Implements WordPiece tokenization that keeps Hangul syllables whole."""
 
 import functools
 import os
@@ -27,20 +27,20 @@ from tokenization.wordpiece import WordPiece
 
 
 class KoreanTokenizer(TokenizerInterface):
-    """Cleans, composes and splits, then applies WordPiece; never decomposes or strips accents.
+    """Cleans, composes and splits text for WordPiece; never decomposes it or strips accents.
 
-    NFC makes decomposed files (macOS) equal to composed ones. It leaves chat jamo such as ㅋㅋ
-    or ㅠㅠ alone, as the option "NFKC" here does, which Unicode's would merge into syllables.
-    Control characters, zero-width ones too, and lone surrogates are dropped.
+    NFC makes decomposed text (macOS) equal to composed text. It leaves chat jamo such as ㅋㅋ
+    or ㅠㅠ alone, and so does the option "NFKC" here; Unicode's NFKC would merge them into
+    syllables. Control characters, also zero-width ones, and lone surrogates are dropped.
 
     Args:
         vocab_file: one token a line.
         **options: the fields of `KoreanTokenizerOptions`.
 
     Raises:
-        InputError: an option is invalid, or needs something that the vocabulary lacks; the
-            vocabulary cannot be read, or is refused.
-        TypeError: an unknown option.
+        InputError: an option is invalid or needs tokens that the vocabulary lacks, or the
+            vocabulary cannot be read or is invalid.
+        TypeError: an option is unknown.
 
     Source: the word-end-marker form follows ilhoonkim/BertTokenizer tokenization_kor.py.
     """
@@ -62,7 +62,7 @@ class KoreanTokenizer(TokenizerInterface):
         self._cleaner = korean_cleaner(options.cleaning)
         self._isolating = ISOLATING[options.split_punctuation, options.split_chinese_characters]
         syllables, jamo = count_hangul_entries(vocab)
-        # The opposite trap: a sub-character vocabulary needs NFD.
+        # The opposite of FullTokenizer's check: a vocabulary of jamo needs NFD.
         if 10 * syllables < jamo and not options.jamo_fallback:
             warnings.warn(
                 f"{os.fspath(vocab_file)} holds {jamo} tokens with conjoining jamo, {syllables} "
@@ -79,7 +79,7 @@ class KoreanTokenizer(TokenizerInterface):
         return text.split()
 
     def normalize(self, text: str) -> str:
-        """Returns the text before it is split into words, with all of its whitespace."""
+        """Returns the normalized text before it is split into words, with all its whitespace."""
         return self._normalize(text)
 
     def _normalize(self, text: AnyText) -> AnyText:
@@ -87,7 +87,7 @@ class KoreanTokenizer(TokenizerInterface):
         text = text.translate(self._cleaner)
         if options.do_lower_case:
             text = text.lower()
-        # After these: dropping or lower-casing characters may make neighbours compose.
+        # After these steps, because dropping or lower-casing may make neighbours compose.
         if form:
             text = normalize(form, text)
         if options.shorten_runs:
@@ -110,7 +110,7 @@ class KoreanTokenizer(TokenizerInterface):
     def encode_part(
         self, text: str, follows_mask: bool = False, precedes_mask: bool = False
     ) -> EncodedPart:
-        """As `TokenizerInterface.encode_part`.
+        """Encodes a part of a text, as `TokenizerInterface.encode_part` describes.
 
         An [UNK] has the span of the unknown characters, a jamo the span of its syllable, a byte the
         span of its character; a token that is only the marker has an empty span after its word.
@@ -127,7 +127,7 @@ class KoreanTokenizer(TokenizerInterface):
             if not options.marks_eojeols:
                 words = [[word] for eojeol in words for word in eojeol]
             marked = self._count_marked(words)
-            if precedes_mask:  # the last word is not the text's last, and may go on in the mask
+            if precedes_mask:  # the last word is not the text's last; the mask may continue it
                 marked = len(words) - ((raw[1] if options.marks_eojeols else last) != " ")
             for number, eojeol in enumerate(words[:marked], 1):
                 following = words[number][0].spans[0][0] if number < len(words) else None
@@ -139,11 +139,11 @@ class KoreanTokenizer(TokenizerInterface):
     def decode(self, ids: Iterable[int]) -> str:
         """Returns a text that `encode` turns into the same ids, if any text does.
 
-        With word-end markers at eojeol ends that is the normalized text itself: whitespace becomes
-        single spaces, none at the ends, and an [UNK] is written as one character that the
-        vocabulary lacks (`written_unknown`). Otherwise words, punctuation marks included, are
-        separated by spaces; without prefix and marker, tokens are. With unknown "bytes" nothing
-        else is lost: the text's own words come back.
+        With word-end markers at eojeol ends, this is the normalized text itself, with whitespace
+        as single spaces, none at the ends, and an [UNK] as one character that the vocabulary lacks
+        (`written_unknown`). Otherwise spaces separate words, including punctuation marks; without
+        prefix and marker, they separate tokens. With unknown "bytes", nothing else is lost: the
+        words are exactly the text's own.
         """
         tokens = self.wordpiece.join_bytes(self.convert_ids_to_tokens(ids))
         options = self.options
@@ -164,11 +164,11 @@ class KoreanTokenizer(TokenizerInterface):
         return unicodedata.normalize("NFC", text) if options.normalization else text
 
     def _count_marked(self, words: list[Any]) -> int:
-        """Counts the words, from the first on, that end with the marker."""
+        """Returns how many of the words, counted from the first, end with the marker."""
         return len(words) if self.options.mark_final_word else max(0, len(words) - 1)
 
     def _isolates(self, character: str) -> bool:
-        """Whether a character is a word wherever it is: by default punctuation and Hanja."""
+        """Returns True if a character is always a word: by default punctuation and Hanja."""
         isolating = self._isolating
         return isolating is not None and character.translate(isolating) != character
 
@@ -206,12 +206,12 @@ class KoreanTokenizer(TokenizerInterface):
         return words
 
     def _separate_pieces(self, tokens: list[str]) -> str:
-        """Joins tokens with spaces, but the jamo of one syllable without."""
+        """Joins tokens with spaces, except for the jamo of one syllable."""
         fallback, words, index = self.options.jamo_fallback, [], 0
         while index < len(tokens):
             for length in (3, 2) if fallback and tokens[index] in INITIALS else ():
                 syllable = unicodedata.normalize("NFC", "".join(tokens[index : index + length]))
-                # They are jamo of one syllable only if `encode` would decompose that again.
+                # The jamo are of one syllable only if `encode` would decompose it again.
                 one = len(syllable) == 1 and is_syllable(syllable)
                 if one and syllable not in self.wordpiece.begin:
                     words.append(syllable)
@@ -228,7 +228,7 @@ class KoreanTokenizer(TokenizerInterface):
         for token in reversed(tokens):
             continues = prefix and token != prefix and token.startswith(prefix)
             if token == UNKNOWN_TOKEN:
-                # If a word begins after it, it was a separate word.
+                # If a word begins after the [UNK], it was a separate word.
                 parts.append(self._unknown_word if next_begins else self.written_unknown)
                 next_begins = False
             else:
@@ -238,6 +238,6 @@ class KoreanTokenizer(TokenizerInterface):
 
     @functools.cached_property
     def _unknown_word(self) -> str:
-        """The character that `decode` writes for an unknown one that was a separate word."""
+        """The character that `decode` writes for an unknown character that was a separate word."""
         candidates = UNKNOWN_PUNCTUATION if self.options.split_punctuation else UNKNOWN_CHINESE
         return unknown_character(self.vocab, candidates)

@@ -1,7 +1,7 @@
-"""A tokenizer as a directory: its vocabulary beside tokenizer_config.json.
+"""Loads and saves tokenizers as folders of a vocabulary and tokenizer_config.json.
 
-Ours names its kind there; a Hugging Face folder has none, and `huggingface/folder.py` reads it. One
-that this project exported keeps our configuration beside theirs, under `SOURCE_KEY`.
+This project's tokenizer_config.json names the tokenizer's kind. A Hugging Face folder names none;
+`huggingface/folder.py` reads it. If this project exported it, `SOURCE_KEY` holds our configuration.
 """
 
 import json
@@ -27,7 +27,7 @@ from tokenization.sentencepiece import SentencePieceTokenizer
 
 CONFIG_FILE = "tokenizer_config.json"
 
-# In a tokenizer_config.json of Hugging Face's: the contents of ours.
+# In a Hugging Face tokenizer_config.json, this key holds the contents of this project's.
 SOURCE_KEY = "source_tokenizer"
 
 # kind -> its class, the name of its vocabulary file
@@ -46,8 +46,8 @@ def load_tokenizer(directory: str | os.PathLike[str]) -> Tokenizer:
 
     Args:
         directory: holds tokenizer_config.json, such as {"kind": "korean", "do_lower_case": true},
-            beside vocab.txt (spiece.model for kind "sentencepiece"). An option that is left out
-            has the constructor's default. Or a Hugging Face folder, as `load_hugging_face` reads.
+            and vocab.txt (spiece.model for kind "sentencepiece"); omitted options have the
+            constructor's defaults. Or it is a Hugging Face folder that `load_hugging_face` reads.
 
     Raises:
         InputError: a file is missing or malformed, the kind or an option is unknown, or an option
@@ -69,7 +69,7 @@ def load_tokenizer(directory: str | os.PathLike[str]) -> Tokenizer:
 
 
 def _load_exported(directory, config):
-    """Loads the tokenizer that a Hugging Face folder of ours was exported from."""
+    """Loads the tokenizer from which this project exported a Hugging Face folder."""
     where, source = f"{directory / CONFIG_FILE}: {SOURCE_KEY}", config[SOURCE_KEY]
     if not isinstance(source, dict):
         raise InputError(f"{where} must be an object. Received: {source!r}")
@@ -81,7 +81,7 @@ def _load_exported(directory, config):
 
 
 def _read_kind(config, where):
-    """Splits a configuration of ours into the class, the vocabulary's name and the options."""
+    """Splits this project's configuration into the class, the vocabulary's name and the options."""
     options = dict(config)
     kind = options.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
@@ -92,7 +92,7 @@ def _read_kind(config, where):
 
 
 def save_tokenizer(tokenizer: Tokenizer, directory: str | os.PathLike[str]) -> None:
-    """Writes the vocabulary, byte for byte as it was read, beside a tokenizer_config.json.
+    """Writes the vocabulary, byte for byte as it was read, and a tokenizer_config.json.
 
     Args:
         tokenizer: the tokenizer to save.

@@ -1,8 +1,8 @@
-"""Translation tables that turn text into words separated by spaces.
+"""Defines translation tables that turn text into words separated by spaces.
 
-Each table maps one character to its replacement, so that one `str.translate`, in C, converts a
-whole text. Order of use, as in google-research/bert: clean and put spaces around ideographs, lower
-case, decompose and drop accents, put spaces around punctuation, then `str.split()`.
+Each table maps a character to its replacement, so that one `str.translate`, in C, converts a whole
+text. Order of use, as in google-research/bert: clean and put spaces around ideographs, lower-case,
+decompose and drop accents, put spaces around punctuation, then `str.split()`.
 """
 
 import functools
@@ -21,7 +21,7 @@ from tokenization.characters import (
     is_whitespace,
 )
 
-# Unicode's forms of normalization.
+# Unicode's normalization forms.
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 
@@ -38,8 +38,8 @@ class CharacterMap(dict[int, str]):
 
 
 def _clean(character: str) -> str:
-    # Dropped, not turned into a space: a zero-width space joins its neighbours, as in Google's.
-    # A lone surrogate, which UTF-8 cannot encode, is treated as U+FFFD; Google would keep it.
+    # Dropped, not turned into a space: a zero-width space joins its neighbours, as in Google's
+    # code. A lone surrogate, which UTF-8 cannot encode, is treated as U+FFFD; Google keeps it.
     if character == "\ufffd" or is_control(character) or unicodedata.category(character) == "Cs":
         return ""
     return " " if is_whitespace(character) else character
@@ -70,7 +70,7 @@ def _clean_compatible(character: str, cleaning: Cleaning) -> str:
         return character
     if drop_invisible and is_invisible(character):
         return ""
-    # A marker must occur at the end of eojeols only, so whatever composes to it becomes a space.
+    # A marker must occur at the end of eojeols only, so it and its equivalents become spaces.
     if marker and unicodedata.normalize("NFC", character) == marker:
         return " "
     return _clean(character)

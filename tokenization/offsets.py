@@ -1,4 +1,4 @@
-"""Keeps track of where each character of a normalized text was in the original."""
+"""Tracks where each character of a normalized text was in the original."""
 
 import functools
 import re
@@ -11,9 +11,9 @@ from tokenization.normalization import Form
 
 
 class AlignedText:
-    """A text with each character's span in the original text; None if this is the original.
+    """A text with each character's span in the original text; pass no `spans` for the original.
 
-    Every method returns a new one, whose text is the result of the same operation on a string.
+    Operations return a new text, which is the result of the same operation on a string.
     """
 
     def __init__(self, text: str, spans: list[tuple[int, int]] | None = None) -> None:
@@ -28,7 +28,7 @@ class AlignedText:
         return self._expand([table[ord(character)] for character in self.text])
 
     def replace(self, pattern: re.Pattern[str], replacement: str) -> "AlignedText":
-        """Does what `re.sub` does; the replacement has the span of what it replaces."""
+        """Does what `re.sub` does; the replacement has the span of the match."""
         text, spans, start = [], [], 0
         for match in pattern.finditer(self.text):
             text += [self.text[start : match.start()], replacement]
@@ -47,7 +47,7 @@ class AlignedText:
         return self._expand(parts)
 
     def normalize(self, form: Form) -> "AlignedText":
-        """Normalizes as `unicodedata`; characters that compose or are reordered share a span."""
+        """Does what `unicodedata` does; characters that compose or are reordered share a span."""
         if unicodedata.is_normalized(form, self.text):
             return self
         parts, spans, start = [], [], 0
@@ -60,7 +60,7 @@ class AlignedText:
             parts.append(whole)
             if whole != first + rest:
                 spans += [(self.spans[start][0], self.spans[end - 1][1])] * len(whole)
-            else:  # the first is not changed by those after it
+            else:  # the characters after the first do not change it
                 spans += [self.spans[start]] * len(first)
                 if rest == self.text[start + 1 : end]:
                     spans += self.spans[start + 1 : end]
@@ -70,7 +70,7 @@ class AlignedText:
         return AlignedText("".join(parts), spans)
 
     def edges(self) -> tuple[str, str]:
-        """The first and the last character, whitespace as a space; "" where there is none."""
+        """Returns the first and last character, whitespace as a space; "" if the text is empty."""
         first, last = (" " if c.isspace() else c for c in (self.text[:1], self.text[-1:]))
         return first, last
 
@@ -92,9 +92,9 @@ class AlignedText:
         return AlignedText(" ".join(word.text for word in words), spans)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Returns the original span of the characters from `start` to `end`, which may be none.
+        """Returns the original span of the characters from `start` to `end`.
 
-        Between two characters that one original was expanded to, none has the span of that one.
+        An empty range has an empty span, or, between two parts of one original character, its span.
         """
         if start < end:
             return self.spans[start][0], self.spans[end - 1][1]
@@ -106,8 +106,8 @@ class AlignedText:
     def with_end(self, marker: str, following: int | None = None) -> "AlignedText":
         """Appends a marker, whose characters have empty spans at the end.
 
-        If what follows begins before that, as one original was expanded to both, they have the
-        span of that one.
+        If the next word begins (`following`) before that end, because both come from one original
+        character, they have the span of the last character.
         """
         start, end = self.spans[-1]
         span = (start, end) if following is not None and following < end else (end, end)
@@ -124,14 +124,14 @@ AnyText = TypeVar("AnyText", str, AlignedText)
 
 
 def normalize(form: Form, text: AnyText) -> AnyText:
-    """Normalizes a text as `unicodedata.normalize`."""
+    """Normalizes a text as `unicodedata.normalize` does."""
     if isinstance(text, AlignedText):
         return text.normalize(form)
     return unicodedata.normalize(form, text)
 
 
 def shorten_runs(text: AnyText, length: int) -> AnyText:
-    """Cuts runs of one of `repeatable_characters` to a length."""
+    """Shortens runs of the same repeatable character (`repeatable_characters`) to a length."""
     raw = str(text)
     kept = _without_surplus(raw, length)
     if not kept:
@@ -143,7 +143,7 @@ def shorten_runs(text: AnyText, length: int) -> AnyText:
 
 
 def _without_surplus(text: str, length: int) -> list[slice]:
-    """What to keep of a text so that no run is longer; nothing is listed if none is."""
+    """Returns the slices to keep so that no run is longer than `length`; [] if none is longer."""
     longer = _runs_longer_than(length).finditer(text)
     runs = [run for run in longer if run[1] in repeatable_characters()]
     if not runs:

@@ -1,4 +1,4 @@
-"""Declares the options of every tokenizer, with their defaults and the values they may have."""
+"""Declares the options of every tokenizer, with their defaults and allowed values."""
 
 import dataclasses
 import json
@@ -34,7 +34,7 @@ class KoreanTokenizerOptions:
         do_lower_case: lower-case Latin and other cased scripts.
         normalization: "NFC"; "NFKC", which also replaces full-width letters and digits, circled
             numbers, ligatures and the like by the usual characters, but leaves compatibility jamo
-            (ㅋㅋ, ㅠㅠ) alone; None to take the text as it is.
+            (ㅋㅋ, ㅠㅠ) alone; None to leave the text as it is.
         continuation_prefix: marks a token that does not begin its word; "" for none.
         word_end_marker: appended to each word before WordPiece, such as "_"; "" for none.
         word_end_marker_at: "word" marks every word; "eojeol" only words before whitespace, so
@@ -45,24 +45,24 @@ class KoreanTokenizerOptions:
             that spells "[MASK]" produce that special token.
         split_chinese_characters: make each Hanja a separate word.
         unknown: "word" turns a word into one [UNK] if any part of it has no token, or if it is
-            longer than 200 characters, as google-research/bert does. "character" does so only
-            with the character at which greedy longest match finds no token, and continues after
-            it; words may have any length. "bytes" does as "character", but instead of [UNK] the
+            longer than 200 characters, as google-research/bert does. "character" turns only the
+            character at which greedy longest match finds no token into [UNK], and continues after
+            it; words may have any length. "bytes" is like "character", but instead of [UNK] the
             character becomes the tokens of its UTF-8 bytes (`byte_pieces`), all of which the
             vocabulary must hold; so nothing is [UNK], and the joiners and tags inside emoji are
-            kept. With both, a `word_end_marker` must be a single character, which the vocabulary
-            holds by itself as a continuation.
-        jamo_fallback: a syllable at which no token begins becomes its two or three conjoining
+            kept. With "character" or "bytes", a `word_end_marker` must be a single character that
+            the vocabulary also holds as a continuation token.
+        jamo_fallback: a syllable at which no token matches becomes its two or three conjoining
             jamo (initial, vowel, final), each a token. Finals have separate code points, so
             composing (NFC) restores exactly the original syllables. The vocabulary must hold all
-            of these jamo; needs a normalization.
+            of these jamo, and `normalization` must not be None.
         fold_width: replace full-width forms by the usual ones ("Ａ" by "A", "￦" by "₩");
             compatibility jamo and half-width forms stay.
         drop_invisible: drop invisible characters that are not control characters: Hangul fillers,
             variation selectors.
         shorten_runs: the length to which runs of the same compatibility jamo, symbol (emoji,
             hearts, stars) or "^" are cut; 0 keeps them.
-        strict_vocabulary: refuse a vocabulary with blank or repeated lines, or without a special
+        strict_vocabulary: refuse a vocabulary that has blank or repeated lines or lacks a special
             token. False reads it as google-research/bert does, and gives the id of [UNK] to
             tokens outside the vocabulary.
 
@@ -117,7 +117,7 @@ class KoreanTokenizerOptions:
 
     @property
     def composition(self) -> Literal["NFC"] | None:
-        """The form of normalization that follows cleaning, which does the rest of NFKC."""
+        """The normalization form applied after cleaning, which does the rest of NFKC."""
         return "NFC" if self.normalization else None
 
     @property
@@ -138,13 +138,13 @@ class HuggingFaceTokenizerOptions:
 
     # Lower-case each character by itself.
     do_lower_case: bool = True
-    # Decompose (NFD) and drop accents; for "as do_lower_case" there, give the same value here.
+    # Decompose (NFD) and drop accents; for None in `transformers`, give do_lower_case's value.
     strip_accents: bool = True
     # Make each Hanja a separate word.
     tokenize_chinese_chars: bool = True
     # A longer word is one [UNK].
     max_input_chars_per_word: int = 100
-    # Marks a piece that does not begin its word; "" for none.
+    # Marks a token that does not begin its word; "" for none.
     continuing_subword_prefix: str = "##"
 
     def __post_init__(self) -> None:
@@ -157,7 +157,7 @@ class SentencePieceTokenizerOptions:
 
     # Lower-case during preprocessing; None skips preprocessing altogether.
     do_lower_case: Literal[True, False, None] = True
-    # "huggingface" begins with what AlbertTokenizer of `transformers` 4 does beside Google's steps:
+    # "huggingface" begins with the steps that AlbertTokenizer of `transformers` 4 adds to Google's:
     # `` and '' become ", and each character is lower-cased by itself, sigmas included.
     variant: Literal["google", "huggingface"] = "google"
 
@@ -174,12 +174,12 @@ Options = (
 
 
 def check_options(options_type: type, values: Mapping[str, Any], where: str) -> None:
-    """Checks names and values of a tokenizer's options by the types that it declares.
+    """Checks the names and values of a tokenizer's options against the types that it declares.
 
     Args:
         options_type: a dataclass, whose fields are bool, a `Literal`, str (any string that UTF-8
             can encode) or int (any count that regular expressions accept).
-        values: from an option's name to its value; options may be left out.
+        values: the value of each option by name; options may be left out.
         where: the source of the values, for the message.
     """
     types = typing.get_type_hints(options_type)

@@ -95,7 +95,7 @@ class FullTokenizer(WordPieceTokenizer):
         do_lower_case: bool,
         spm_model_file: str | os.PathLike[str] | None,
     ) -> Self:
-        """ALBERT's other name for the constructor."""
+        """Creates a tokenizer; this is ALBERT's other name for the constructor."""
         return cls(vocab_file, do_lower_case, spm_model_file)
 
     @classmethod
@@ -183,7 +183,7 @@ class WordpieceTokenizer:
         self.max_input_chars_per_word = max_input_chars_per_word
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Returns the tokens of words that whitespace separates."""
+        """Returns the tokens of a text's words, which are separated by whitespace."""
         return [
             piece
             for word in whitespace_tokenize(convert_to_unicode(text))
@@ -265,7 +265,7 @@ def whitespace_tokenize(text: str) -> list[str]:
 def encode_pieces(
     sp_model: Any, text: str, return_unicode: bool = True, sample: bool = False
 ) -> list[str]:
-    """Cuts a text with a SentencePieceProcessor, numbers before a comma like any number.
+    """Cuts a text with a SentencePieceProcessor, and numbers before a comma like other numbers.
 
     Args:
         sp_model: the SentencePieceProcessor.
@@ -290,7 +290,7 @@ def _read_hub_module(folder):
     import tensorflow as tf  # here: everything else works without it
 
     try:
-        os.listdir(folder)  # TensorFlow would raise another error for an address
+        os.listdir(folder)  # TensorFlow would raise a different error for a URL
         info = tf.saved_model.load(folder, tags=[]).signatures["tokenization_info"]()
         return info["vocab_file"].numpy().decode(), bool(info["do_lower_case"].numpy())
     except (OSError, KeyError, RuntimeError, ValueError) as error:

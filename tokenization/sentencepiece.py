@@ -1,4 +1,4 @@
-"""SentencePiece tokenization, as google-research/albert does it with an spm model."""
+"""Implements SentencePiece tokenization as google-research/albert does it with an spm model."""
 
 import functools
 import os
@@ -32,7 +32,7 @@ def _decompose_without_marks(character: str) -> str:
     return "".join(part for part in decomposed if not unicodedata.combining(part))
 
 
-# Character by character, as NFKD reorders nothing but marks, which are dropped.
+# One character at a time is enough, because NFKD reorders only marks, which are dropped.
 DECOMPOSE_WITHOUT_MARKS = CharacterMap(_decompose_without_marks)
 
 
@@ -50,7 +50,7 @@ def preprocess_text(inputs: str, remove_space: bool = True, lower: bool = False)
 
 
 class SentencePieceTokenizer(TokenizerInterface):
-    """Preprocesses as ALBERT's programs do, then applies a SentencePiece model.
+    """Preprocesses text as ALBERT's programs do, then applies a SentencePiece model.
 
     Unlike google-research/albert on Python 3, it cuts "9," into "9" and "," without a "▁".
 
@@ -89,13 +89,13 @@ class SentencePieceTokenizer(TokenizerInterface):
     def tokenize_words(self, text: str) -> list[list[str]]:
         """Cuts a text into tokens, grouped by eojeol, with punctuation marks as separate words.
 
-        A word begins at "▁"; a token of punctuation only is a separate word. A lone "▁" belongs
-        to whatever token follows it.
+        A word begins at "▁"; a token of only punctuation is a separate word. A lone "▁" belongs to
+        the token after it.
         """
         return group_words(self._pieces(text))
 
     def encode_words(self, texts: Iterable[str]) -> "tf.RaggedTensor":
-        """Encodes texts, not a tensor, with the library's own batch call.
+        """Encodes an iterable of texts, not a tensor, with the library's own batch call.
 
         Returns:
             int32 tf.RaggedTensor [B, (words), (tokens)], grouped as by `tokenize_words`.
@@ -115,10 +115,10 @@ class SentencePieceTokenizer(TokenizerInterface):
     def encode_part(
         self, text: str, follows_mask: bool = False, precedes_mask: bool = False
     ) -> EncodedPart:
-        """As `TokenizerInterface.encode_part`; the span of a "▁" is the space before its word."""
+        """Encodes a part of a text; the span of a "▁" is the space before its word."""
         edges = ("", "")
         if follows_mask or precedes_mask:
-            # Between two characters, as the model drops spaces at the ends.
+            # Put between two characters, because the model drops spaces at the ends.
             inner = self.sp_model.normalize(self._preprocess(f"0{text}0")).strip(WORD_START)[1:-1]
             inner = inner.replace(WORD_START, " ")
             edges = inner[:1], inner[-1:]
@@ -131,7 +131,7 @@ class SentencePieceTokenizer(TokenizerInterface):
         if self.do_lower_case is not None:
             aligned = aligned.with_single_spaces().translate(DECOMPOSE_WITHOUT_MARKS)
             aligned = aligned.lower() if self.do_lower_case else aligned
-        # The library counts bytes.
+        # The library's offsets count bytes.
         sizes = (len(character.encode("utf-8")) for character in aligned.text)
         character_at = {place: i for i, place in enumerate(accumulate(sizes, initial=0))}
         pieces, spans = [], []
@@ -139,8 +139,8 @@ class SentencePieceTokenizer(TokenizerInterface):
             start, end = character_at[piece.begin], character_at[piece.end]
             parts = split_numbers(self.sp_model, [piece.piece])
             pieces += parts
-            # The parts of a number have one character a digit, counted from its end; other pieces
-            # are a single part.
+            # The parts of a number have one character per digit, counted from its end; other
+            # pieces are a single part.
             ends = [end]
             for part in reversed(parts[1:]):
                 ends.append(max(start, ends[-1] - len(part)))
@@ -154,7 +154,7 @@ class SentencePieceTokenizer(TokenizerInterface):
         """The same model without the space that it puts before every text."""
         from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
 
-        generated: Any = sentencepiece_model_pb2  # its classes exist only when it runs
+        generated: Any = sentencepiece_model_pb2  # its classes are created at run time
         proto = generated.ModelProto.FromString(self.vocabulary_bytes)
         proto.normalizer_spec.add_dummy_prefix = False
         model = SentencePieceProcessor()
@@ -195,7 +195,7 @@ class SentencePieceTokenizer(TokenizerInterface):
 
 
 def split_numbers(model: "SentencePieceProcessor", pieces: list[str]) -> list[str]:
-    """Cuts tokens such as "▁199," so that numbers are cut alike with and without a comma."""
+    """Cuts tokens such as "▁199," so that numbers are cut the same with and without a comma."""
     split = []
     for piece in pieces:
         if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
@@ -227,7 +227,7 @@ def group_words(pieces: list[str]) -> list[list[str]]:
 
 def _load_model(model_bytes: bytes, path: str | os.PathLike[str]) -> "SentencePieceProcessor":
     try:
-        # Only here: the other tokenizers work without the library.
+        # Imported here because the other tokenizers work without the library.
         from sentencepiece import SentencePieceProcessor
     except ImportError as error:
         raise InputError(

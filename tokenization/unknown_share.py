@@ -1,4 +1,4 @@
-"""Counts how many pieces of a text are [UNK], and names the likely cause where they are many."""
+"""Measures the share of a text's tokens that are [UNK], and explains a large share."""
 
 import re
 import warnings
@@ -15,33 +15,33 @@ from tokenization.wordpiece import WordPiece
 # A vocabulary that suits a text stays far below this.
 LARGEST_SHARE = 0.05
 
-# Below this many pieces a share says little, unless no word at all has a piece.
+# With fewer tokens, the share says little, unless no word at all has a token.
 FEWEST_PIECES = 20
 
-# What is counted: enough for a share, and done in a fraction of a second.
+# The maximum counted: enough for a reliable share, in a fraction of a second.
 MOST_TEXTS = 1000
 MOST_PIECES = 50_000
-MOST_CHARACTERS = 2000  # of a text
+MOST_CHARACTERS = 2000  # per text
 
-# How many words a message shows, and how much of a long one.
+# The number of words that a message shows, and of characters of each.
 WORDS_SHOWN = 5
 CHARACTERS_SHOWN = 20
 
-# A vocabulary has a kind of piece if at least so many of its pieces are of that kind.
+# A kind of token is common if more than this share of a vocabulary is of that kind.
 COMMON_SHARE = 0.1
 
-# English vocabularies hold single jamo or syllables; multilingual ones have more than this.
+# English vocabularies hold a few jamo or syllables; multilingual ones hold more than this share.
 HANGUL_SHARE = 0.005
 
 HANGUL = re.compile("[\uac00-\ud7a3\u1100-\u11ff]")
 LEADING_JAMO = re.compile("[\u1100-\u1112][\u1161-\u1175]")
 CAPITAL = re.compile("[A-Z]")
-# A mask with what it touches: "##는" of "[MASK]는" is no word.
+# A mask with the text that touches it, because "##는" in "[MASK]는" is not a word.
 MASKED = re.compile(r"\S*\[MASK\]\S*")
 
 
 class UnknownCounter:
-    """Counts pieces and [UNK]s of the first texts that a tokenizer is given, call after call.
+    """Counts tokens and [UNK]s of the first texts that a tokenizer gets, over several calls.
 
     `words` are the first words that have an [UNK].
     """
@@ -54,11 +54,11 @@ class UnknownCounter:
 
     @property
     def is_done(self) -> bool:
-        """Whether enough was counted."""
+        """Whether enough has been counted."""
         return self.texts >= MOST_TEXTS or self.pieces >= MOST_PIECES
 
     def add(self, texts: Iterable[str]) -> None:
-        """Counts the pieces of texts, until enough are counted."""
+        """Counts the tokens of texts until enough have been counted."""
         if self.tokenizer.unk_id is None:
             return
         for text in texts:
@@ -77,15 +77,15 @@ class UnknownCounter:
                 self.words += islice(lacking, WORDS_SHOWN - len(self.words))
 
     def _cut(self, text):
-        """The pieces of a text, and for each whether it is [UNK]."""
+        """Returns the tokens of a text, and for each whether it is [UNK]."""
         tokens = self.tokenizer.tokenize(text)
         ids = self.tokenizer.convert_tokens_to_ids(tokens)
         return tokens, [index == self.tokenizer.unk_id for index in ids]
 
     def describe(self) -> str | None:
-        """Describes the share, with words and the likely cause.
+        """Describes the share of [UNK], with words and the likely cause.
 
-        None if it is at most `LARGEST_SHARE`, or the texts are too short to tell.
+        Returns None if it is at most `LARGEST_SHARE` or the texts are too short to tell.
         """
         has_letters = any(map(str.isalpha, "".join(self.words)))
         if self.pieces < FEWEST_PIECES and (self._has_known_word or not has_letters):
@@ -93,7 +93,7 @@ class UnknownCounter:
         return self.describe_share(self.unknown, self.pieces)
 
     def describe_share(self, unknown: int, pieces: int) -> str | None:
-        """Does what `describe` does, for a text that was counted elsewhere."""
+        """Does what `describe` does for a text that was counted elsewhere."""
         if unknown <= LARGEST_SHARE * pieces:
             return None
         shown = ", ".join(repr(word[:CHARACTERS_SHOWN]) for word in self.words)
@@ -105,7 +105,7 @@ class UnknownCounter:
 
 
 def warn_of_unknown(tokenizer: TokenizerInterface, texts: Iterable[str], where: str = "") -> bool:
-    """Warns of many [UNK]s in the first of some texts, naming `where`; returns whether it did."""
+    """Warns if the first of the texts have many [UNK]s, naming `where`; returns whether it did."""
     counter = UnknownCounter(tokenizer)
     counter.add(texts)
     found = counter.describe()
@@ -115,7 +115,7 @@ def warn_of_unknown(tokenizer: TokenizerInterface, texts: Iterable[str], where: 
 
 
 def flatten(value: Any) -> Iterator[str]:
-    """Yields the texts in a value that is a text or holds texts, in lists and tuples."""
+    """Yields the texts in a value that is a text, or a list or tuple of texts at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | tuple):
@@ -124,14 +124,14 @@ def flatten(value: Any) -> Iterator[str]:
 
 
 class Evidence(NamedTuple):
-    """What the causes are recognized by."""
+    """The facts from which a cause of [UNK] is recognized."""
 
     tokenizer: TokenizerInterface
-    words: list[str]  # some that have an [UNK]
-    pieces: list[str]  # of the vocabulary, without special ones
+    words: list[str]  # some words with an [UNK]
+    pieces: list[str]  # the tokens of the vocabulary, without special tokens
 
     def option(self, name: str) -> Any:
-        """An option of the tokenizer; None if it has none of that name."""
+        """Returns an option of the tokenizer, or None if it has no such option."""
         return getattr(self.tokenizer.options, name, None)
 
     @property
@@ -146,17 +146,17 @@ class Evidence(NamedTuple):
 
     @property
     def prefix(self) -> str | None:
-        """The mark of a piece inside a word, if the tokenizer uses WordPiece."""
+        """The prefix of tokens inside a word, or None if the tokenizer does not use WordPiece."""
         wordpiece = self.wordpiece
         return None if wordpiece is None else wordpiece.continuation_prefix
 
     def is_common(self, is_such: Callable[[str], bool]) -> bool:
-        """Whether the vocabulary has many pieces of a kind."""
+        """Returns True if the vocabulary has many tokens of a kind."""
         longer = [piece for piece in self.pieces if len(piece) > 1]
         return sum(map(is_such, longer)) > COMMON_SHARE * len(self.pieces)
 
     def are_most(self, pattern: re.Pattern[str]) -> bool:
-        """Whether most of the words hold a pattern."""
+        """Returns True if most of the words contain a pattern."""
         return 2 * sum(bool(pattern.search(word)) for word in self.words) > len(self.words)
 
 
@@ -207,7 +207,7 @@ def _has_whole_words_only(found):
     return found.prefix and not found.wordpiece.inside
 
 
-# Whether a cause explains the `Evidence` -> the cause, with its cure; the first that does is named.
+# (a test of the `Evidence`, the cause with its cure); the first cause whose test passes is named.
 CAUSES = (
     (
         _marks_word_starts,
@@ -267,7 +267,7 @@ OTHER_CAUSE = (
 
 
 def find_cause(tokenizer: TokenizerInterface, words: list[str]) -> str:
-    """The likely cause of [UNK] in words, with its cure."""
+    """Returns the likely cause of [UNK] in words, with its cure."""
     pieces = [token for token in tokenizer.vocab if token and not is_special(token)]
     found = Evidence(tokenizer, words, pieces)
     return next((cause for explains, cause in CAUSES if explains(found)), OTHER_CAUSE)

@@ -1,4 +1,4 @@
-"""Reads vocabulary files: one token a line, whose id is the line's number from zero."""
+"""Reads vocabulary files: one token per line, whose id is the line's number from zero."""
 
 import os
 import re
@@ -19,15 +19,15 @@ LINES_NAMED = 5
 
 
 def is_special(token: str) -> bool:
-    """Whether a token is one in brackets, such as [CLS] or [unused1], or in angles, such as <s>.
+    """Returns True for tokens in brackets, such as [CLS] or [unused1], or angles, such as <s>.
 
-    Single bytes are written as the latter, ##<0xF0> inside words.
+    Single bytes are written in angles, after ## inside words (##<0xF0>).
     """
     return re.fullmatch(r"\[\w+\]|</?\w+>|##<0x[0-9A-F]{2}>", token) is not None
 
 
 def special_ids(tokenizer: "TokenizerInterface") -> set[int]:
-    """The ids of a tokenizer's pieces that stand for no text: [UNK], [unused1], <s>, a byte, …"""
+    """Returns the ids of tokens that stand for no text, such as [UNK], [unused1], <s> or a byte."""
     roles = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id)
     named = {index for token, index in tokenizer.vocab.items() if is_special(token)}
     return named | {index for index in (*roles, tokenizer.mask_id) if index is not None}
@@ -58,8 +58,8 @@ def load_vocabulary(path: str | os.PathLike[str]) -> tuple[dict[str, int], bytes
 def load_strict_vocabulary(path: str | os.PathLike[str]) -> tuple[dict[str, int], bytes]:
     """Loads a vocabulary in which every line must be a different token.
 
-    Whitespace around a token is stripped, as is the "\\r" of Windows files. [PAD] [UNK] [CLS] [SEP]
-    [MASK] must be there.
+    Whitespace around a token is stripped, as is the "\\r" of Windows files. [PAD], [UNK], [CLS],
+    [SEP] and [MASK] are required.
 
     Returns:
         The id of each token, and the file's bytes, unchanged.
@@ -96,9 +96,9 @@ def count_hangul_entries(vocab: Iterable[str]) -> tuple[int, int]:
 
 
 def describe_hangul_mismatch(text: str, syllables: int, jamo: int) -> str | None:
-    """A warning if a normalized text spells Hangul in a form that the vocabulary lacks, or None.
+    """Returns a warning if a normalized text spells Hangul in a form that the vocabulary lacks.
 
-    The counts are from `count_hangul_entries`.
+    Otherwise returns None. The counts are from `count_hangul_entries`.
     """
     # Below a tenth, such entries cannot be the vocabulary's spelling of Korean.
     if 10 * jamo < syllables and re.search("[\u1100-\u1112][\u1161-\u1175]", text):

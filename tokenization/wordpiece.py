@@ -1,4 +1,4 @@
-"""WordPiece tokenization, equal to google-research/bert token for token."""
+"""Implements WordPiece tokenization, equal to google-research/bert token for token."""
 
 import os
 import unicodedata
@@ -20,7 +20,7 @@ from tokenization.offsets import AlignedText, AnyText, normalize
 from tokenization.options import FullTokenizerOptions
 from tokenization.vocabulary import count_hangul_entries, describe_hangul_mismatch, load_vocabulary
 
-# Distinct words in the cache, about 40 MB of memory; natural text repeats most of its words.
+# The distinct words in the cache, about 40 MB of memory; natural text repeats most of its words.
 MAX_CACHED_WORDS = 100_000
 
 
@@ -30,18 +30,18 @@ class WordPiece:
     Args:
         vocab: the id of each token.
         continuation_prefix: marks a token that does not begin its word.
-        unknown: where no token matches, "word" makes the whole word one [UNK], as Google does, and
-            a word of more than `max_word_characters` too; "character" makes one [UNK] of the
-            character there, continues after it, and does not limit the length of words; "bytes"
-            does so with the tokens of the character's UTF-8 bytes instead of [UNK].
-        jamo_fallback: where no token matches a Hangul syllable, its two or three conjoining jamo
-            become the tokens.
-        max_word_characters: the longest word that is cut, if unknown is "word".
+        unknown: where no token matches, "word" turns the whole word into one [UNK], as Google does,
+            and also a word of more than `max_word_characters`; "character" turns that character
+            into one [UNK], continues after it, and does not limit the length of words; "bytes" does
+            the same with the tokens of the character's UTF-8 bytes instead of [UNK].
+        jamo_fallback: whether a Hangul syllable that no token matches becomes its two or three
+            conjoining jamo.
+        max_word_characters: the length of the longest word that is cut, if `unknown` is "word".
         warns: whether to warn of words that spell Hangul in a form that the vocabulary lacks.
 
     Attributes:
-        begin: from a string that can begin a word to its token.
-        inside: from a string that can continue a word to its token.
+        begin: maps each string that can begin a word to its token.
+        inside: maps each string that can continue a word to its token.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class WordPiece:
             if token == UNKNOWN_TOKEN and unknown != "word":
                 continue  # a text that spells "[UNK]" has no unknown character
             if unknown == "bytes" and byte_of(token, prefix) is not None:
-                continue  # nor does one that spells "<0xF0>" have this byte
+                continue  # nor does a text that spells "<0xF0>" have this byte
             # A text that spells out the prefix must not match a continuation piece.
             if prefix and token.startswith(prefix) and token != prefix:
                 self.inside[token[len(prefix) :]] = token
@@ -71,7 +71,7 @@ class WordPiece:
                 self.begin[token] = token
         if not prefix:
             self.inside = self.begin
-        # Longer candidates need no look-up.
+        # Candidates longer than these need no look-up.
         self._longest_begin = _longest_by_first_character(self.begin)
         self._longest_inside = _longest_by_first_character(self.inside)
         self._hangul = count_hangul_entries(vocab) if warns else None
@@ -95,7 +95,7 @@ class WordPiece:
     def match(self, word: str, continues: bool = False) -> list[tuple[str, int, int]]:
         """Returns the tokens of a word with their positions in it, as (token, start, end).
 
-        All jamo of a syllable and all bytes of a character have its position. With `continues`, the
+        All jamo of a syllable and all bytes of a character have its position. If `continues`, the
         first token is a continuation too.
         """
         if self.unknown == "word" and len(word) > self.max_word_characters and not continues:
@@ -130,12 +130,12 @@ class WordPiece:
 
     def bytes_of(self, character: str, inside: bool) -> list[str]:
         """Returns the tokens of a character's bytes, at the beginning of a word or inside one."""
-        # A vocabulary need not hold the marked forms of ASCII.
+        # A vocabulary need not hold ASCII bytes with the prefix.
         marked = inside and character > "\x7f"
         return spell_by_bytes(character, self.continuation_prefix if marked else "")
 
     def join_bytes(self, tokens: list[str]) -> list[str]:
-        """Replaces the bytes of each character by it, if that is how this vocabulary spells any."""
+        """Replaces the bytes of each character by the character, if `unknown` is "bytes"."""
         if self.unknown != "bytes":
             return tokens
         return join_bytes(tokens, self.continuation_prefix)
@@ -165,11 +165,11 @@ class WordTokenizer(TokenizerInterface):
     space_punctuation: ClassVar[CharacterMap] = SPACE_PUNCTUATION
 
     def _normalize(self, text: AnyText) -> AnyText:
-        """Returns the text with spaces around ideographs, before `space_punctuation`."""
+        """Returns the normalized text, without the spaces that `space_punctuation` adds."""
         raise NotImplementedError
 
     def basic_tokens(self, text: str) -> list[str]:
-        """Splits a text into words: each punctuation mark is one, by default each Hanja too."""
+        """Splits a text into words; punctuation marks and, by default, Hanja are separate words."""
         return self._normalize(text).translate(self.space_punctuation).split()
 
     def tokenize_words(self, text: str) -> list[list[str]]:
@@ -179,7 +179,7 @@ class WordTokenizer(TokenizerInterface):
     def encode_part(
         self, text: str, follows_mask: bool = False, precedes_mask: bool = False
     ) -> EncodedPart:
-        """As `TokenizerInterface.encode_part`; an [UNK] has the span of its word."""
+        """Encodes a part of a text; an [UNK] has the span of its word."""
         aligned = self._normalize(AlignedText(text)).translate(self.space_punctuation)
         edges = aligned.edges()
         continues = follows_mask and edges[0] not in ("", " ")
@@ -197,9 +197,9 @@ class WordTokenizer(TokenizerInterface):
 
 
 class FullTokenizer(WordTokenizer):
-    """Cleans, splits, lower-cases and strips accents, then applies WordPiece.
+    """Cleans text, splits it, lower-cases it and strips accents, then applies WordPiece.
 
-    Lower-casing decomposes text (NFD), which turns Hangul into conjoining jamo: right only for a
+    Lower-casing decomposes text (NFD), which turns Hangul into conjoining jamo and so suits only a
     vocabulary of jamo. Without it, text is not normalized at all. Lone surrogates are dropped.
 
     Args:
@@ -222,7 +222,7 @@ class FullTokenizer(WordTokenizer):
         vocab, vocabulary_bytes = load_vocabulary(vocab_file)
         self._use_vocabulary(vocab, vocabulary_bytes)
         syllables, jamo = count_hangul_entries(vocab)
-        # Below a tenth, the jamo entries cannot be what the vocabulary spells Korean with.
+        # Below a tenth, jamo entries cannot be the vocabulary's spelling of Korean.
         lacks_jamo = do_lower_case and 10 * jamo < syllables
         self.wordpiece = WordPiece(vocab, warns=not lacks_jamo)
         if lacks_jamo:
@@ -237,6 +237,6 @@ class FullTokenizer(WordTokenizer):
     def _normalize(self, text: AnyText) -> AnyText:
         text = text.translate(CLEAN_AND_SPACE_CHINESE)
         if self.decomposes:
-            # After lower(), whose dot above a Turkish İ is dropped with the accents.
+            # After lower(), which turns a Turkish İ into i and a dot that is dropped with accents.
             text = normalize("NFD", text.lower()).translate(STRIP_ACCENTS)
         return text

@@ -1,1 +1,1 @@
-"""Hugging Face's WordPiece tokenizer, read from its folders; open tokenizer first."""
+"""Reads Hugging Face's WordPiece tokenizer from its folders; open tokenizer first."""

@@ -1,15 +1,15 @@
-"""Character classes of Hugging Face's tokenizers, which follow older versions of Unicode.
+"""Defines the character classes of Hugging Face's tokenizers, which follow older Unicode versions.
 
-Written out, as Python's `unicodedata` knows later characters: punctuation marks that are letters
-there, accents that are kept.
+They are written out because Python's `unicodedata` knows later characters: punctuation marks that
+the tokenizers treat as letters, accents that they keep.
 
-Source: tried on every code point with tokenizers 0.23.3 (BertNormalizer, BertPreTokenizer); the
+Source: every code point was tried with tokenizers 0.23.3 (BertNormalizer, BertPreTokenizer); the
 slow test of tests/tokenization/test_huggingface_parity.py tries them again.
 """
 
 from tokenization.normalization import CharacterMap
 
-# Controls, formats and private use; unlike Google's, which keep private use.
+# Control, format and private use characters; Google's code keeps private use characters.
 DROPPED = """
     0-8 b-c e-1f 7f-9f ad 600-605 61c 6dd 70f 180e 200b-200f 202a-202e 2060-2064 2066-206f
     e000-f8ff feff fff9-fffb fffd 110bd 1bca0-1bca3 1d173-1d17a e0001 e0020-e007f f0000-ffffd
@@ -63,12 +63,12 @@ ACCENTS = """
     1daa1-1daaf 1e8d0-1e8d6 e0100-e01ef
 """
 
-# Google's ideographs, but extension E from U+2B920 on.
+# Google's ideographs, except that extension E begins at U+2B920.
 CHINESE = """
     3400-4dbf 4e00-9fff f900-faff 20000-2a6df 2a700-2b81f 2b920-2ceaf 2f800-2fa1f
 """
 
-# Capitals later than Unicode 14, which is Python 3.11's: first, last, the first's small letter.
+# Capitals later than Unicode 14, Python 3.11's version: first, last, small letter of the first.
 LATER_CAPITALS = (
     (0x1C89, 0x1C89, 0x1C8A),
     (0xA7CB, 0xA7CB, 0x0264),
@@ -84,7 +84,7 @@ LATER_CAPITALS = (
 
 
 def _members(ranges: str) -> frozenset[str]:
-    """The characters of ranges of code points, such as "61-7a aa"."""
+    """Returns the characters in ranges of code points, such as "61-7a aa"."""
     bounds = (text.split("-") for text in ranges.split())
     return frozenset(
         chr(code) for ends in bounds for code in range(int(ends[0], 16), int(ends[-1], 16) + 1)
@@ -98,29 +98,29 @@ _LATER_SMALL = {
     for code in range(first, last + 1)
 }
 
-# Code points that these functions change although `unicodedata` may know nothing of them.
+# Code points that these functions change although `unicodedata` may not know them.
 FURTHER = tuple(ord(character) for character in (*sorted(_DROPPED), *_LATER_SMALL))
 
 
 def is_punctuation(character: str) -> bool:
-    """True for a character that BertPreTokenizer makes a separate word."""
+    """Returns True for a character that BertPreTokenizer makes a separate word."""
     return character in _PUNCTUATION
 
 
 def is_chinese(character: str) -> bool:
-    """True for an ideograph around which BertNormalizer puts spaces."""
+    """Returns True for an ideograph around which BertNormalizer puts spaces."""
     return character in _CHINESE
 
 
 def clean(character: str) -> str:
-    """Drops what BertNormalizer drops, and lone surrogates; returns a space for whitespace."""
+    """Returns "" for lone surrogates and what BertNormalizer drops, a space for whitespace."""
     if character in _DROPPED or "\ud800" <= character <= "\udfff":
         return ""
     return " " if character.isspace() else character
 
 
 def lower(character: str) -> str:
-    """Lower-cases a single character: a sigma at a word's end becomes one like any other."""
+    """Lower-cases a single character, so a sigma at a word's end becomes no final sigma."""
     return _LATER_SMALL.get(character) or character.lower()
 
 

@@ -1,7 +1,7 @@
 """Reads the tokenizer of a Hugging Face folder: vocab.txt, tokenizer.json or spiece.model.
 
-`transformers` before version 5 writes vocab.txt (spiece.model) beside tokenizer.json, version 5
-only the latter. What this project would cut otherwise than `transformers` is refused.
+`transformers` before version 5 writes vocab.txt (or spiece.model) and tokenizer.json, version 5
+only tokenizer.json. A tokenizer that this project cannot reproduce raises an `InputError`.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from tokenization.vocabulary import SPECIAL_TOKENS
 
 CONFIG_FILE, TOKENIZER_FILE = "tokenizer_config.json", "tokenizer.json"
 VOCABULARY_FILE, SENTENCEPIECE_FILE = "vocab.txt", "spiece.model"
-# Only in folders of version 4 and before.
+# Found only in folders of `transformers` 4 and earlier.
 SPECIAL_TOKENS_FILE, ADDED_TOKENS_FILE = "special_tokens_map.json", "added_tokens.json"
 
 WORDPIECE_CLASSES = ("BertTokenizer", "ElectraTokenizer")
@@ -31,7 +31,7 @@ GENERIC_CLASSES = ("PreTrainedTokenizer", "TokenizersBackend")
 
 ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 
-# The options of BertTokenizer, where tokenizer_config.json leaves them out.
+# BertTokenizer's defaults for options that tokenizer_config.json leaves out.
 DEFAULTS = {"do_lower_case": True, "strip_accents": None, "tokenize_chinese_chars": True}
 
 # Option of BertTokenizer -> its name in the BertNormalizer of tokenizer.json.
@@ -44,9 +44,9 @@ NORMALIZER_NAMES = {
 
 @contextlib.contextmanager
 def exported_vocabulary(directory: Path, name: str) -> Iterator[Path]:
-    """Opens the vocabulary file of a tokenizer that this project exported.
+    """Yields the path of the vocabulary file of a tokenizer that this project exported.
 
-    After `save_pretrained` of `transformers`, which leaves vocab.txt out, it is a temporary file
+    After `save_pretrained` of `transformers`, which leaves vocab.txt out, this is a temporary file
     with the tokens of tokenizer.json.
     """
     saved = name == VOCABULARY_FILE and (directory / TOKENIZER_FILE).exists()
@@ -61,7 +61,7 @@ def exported_vocabulary(directory: Path, name: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _as_file(tokens):
-    """Writes tokens to a temporary file, as a tokenizer's vocabulary is a file's bytes."""
+    """Yields a temporary file with tokens, because tokenizers read their vocabulary from a file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / VOCABULARY_FILE
         path.write_text("".join(token + "\n" for token in tokens), "utf-8", newline="")
@@ -69,9 +69,9 @@ def _as_file(tokens):
 
 
 def is_hugging_face_folder(directory: Path, config: dict[str, Any] | None) -> bool:
-    """Whether `transformers` wrote a folder's tokenizer files, not this project.
+    """Returns True if `transformers`, not this project, wrote a folder's tokenizer files.
 
-    `config` is what its tokenizer_config.json holds; None without one.
+    `config` is the contents of its tokenizer_config.json, or None if there is none.
     """
     if config is not None:
         return "kind" not in config and (
@@ -92,7 +92,7 @@ def load_hugging_face(
 
     Args:
         directory: holds vocab.txt or a WordPiece tokenizer.json, or ALBERT's spiece.model.
-        config: what its tokenizer_config.json holds; None without one: BertTokenizer's defaults.
+        config: the contents of its tokenizer_config.json; None for BertTokenizer's defaults.
 
     Raises:
         InputError: a file is missing or malformed, two of them contradict each other, or the
@@ -124,7 +124,7 @@ def _load_albert(directory, config):
             f"an ALBERT tokenizer must be {SENTENCEPIECE_FILE}: what {TOKENIZER_FILE} makes of it "
             f"cannot be read exactly. Received: {directory} without it"
         )
-    # The first two: what preprocessing does beside lower-casing; this project has no other.
+    # The first two set the rest of preprocessing; this project supports only these values.
     choices = {"keep_accents": (False,), "remove_space": (True,), "do_lower_case": (True, False)}
     for name, values in choices.items():
         value = config.get(name, values[0])
@@ -184,10 +184,10 @@ def _load_wordpiece(directory, config, class_name):
 
 
 def _read_options(config: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The options that tokenizer_config.json gives BertTokenizer."""
+    """Returns the options that tokenizer_config.json gives BertTokenizer."""
     for name, wanted in (("do_basic_tokenize", True), ("never_split", None)):
         if (config.get(name, wanted) or None) != (wanted or None):
-            # The fast tokenizer of transformers does not know them, the slow one does.
+            # The fast tokenizer of transformers ignores these options, the slow one does not.
             raise InputError(
                 f"{path}: {name} must be {json.dumps(wanted)}. Received: "
                 f"{json.dumps(config[name], ensure_ascii=False)}"
@@ -200,7 +200,7 @@ def _read_options(config: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _check_agreement(from_json, from_config, directory):
-    """Raises InputError where versions of `transformers` would follow one file or the other."""
+    """Raises InputError if the files differ, as `transformers` versions follow one or the other."""
     implied = vars(HuggingFaceTokenizerOptions(**from_config))
     for name, value in from_json.items():
         if value != implied[name]:
@@ -212,10 +212,10 @@ def _check_agreement(from_json, from_config, directory):
 
 
 def _read_tokenizer_json(content: dict[str, Any], path: Path) -> tuple[dict[str, Any], list[str]]:
-    """The options and the tokens of a WordPiece tokenizer.json; anything else is refused."""
+    """Returns the options and tokens of a WordPiece tokenizer.json; refuses any other kind."""
     parts = ("model", "normalizer", "pre_tokenizer")
     model, normalizer, pre_tokenizer = (_object(content.get(part)) for part in parts)
-    # Before 2021 a model's type was not written.
+    # Files from before 2021 do not give the model's type.
     kind = model.get("type", "WordPiece" if "max_input_chars_per_word" in model else None)
     found = (kind, normalizer.get("type"), pre_tokenizer.get("type"), model.get("unk_token"))
     wanted = ("WordPiece", "BertNormalizer", "BertPreTokenizer", "[UNK]")
@@ -235,7 +235,7 @@ def _read_tokenizer_json(content: dict[str, Any], path: Path) -> tuple[dict[str,
 
 
 def _tokens(model: dict[str, Any], path: Path) -> list[str]:
-    """The tokens of the model in a tokenizer.json, in the order of their ids."""
+    """Returns the tokens of the model in a tokenizer.json, in the order of their ids."""
     vocabulary: Any = model.get("vocab")
     ids = sorted(vocabulary.values()) if isinstance(vocabulary, dict) and vocabulary else None
     if ids is None or any(type(index) is not int for index in ids) or ids != list(range(len(ids))):
@@ -253,13 +253,13 @@ def _tokens(model: dict[str, Any], path: Path) -> list[str]:
 
 
 def _is_odd(token):
-    """Whether whitespace is a part of a token; white space alone, as U+2028, no text matches."""
+    """Returns True for outer whitespace or a line end; other blank tokens match no text anyway."""
     is_blank = not token.strip()
     return (token != token.strip() and not is_blank) or "\n" in token or "\r" in token
 
 
 def _read_vocabulary(path: Path) -> list[str]:
-    """The lines of vocab.txt, in which `transformers` strips less whitespace than we do."""
+    """Returns the lines of vocab.txt; refuses whitespace that we strip but `transformers` keeps."""
     try:
         text = read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -296,9 +296,9 @@ def _check_special_tokens(directory, config, tokens):
 
 
 def check_added_tokens(directory: Path, config: dict[str, Any], ids: dict[str, int]) -> None:
-    """Refuses an added token that is no special token of the vocabulary.
+    """Raises InputError if an added token is not a special token of the vocabulary.
 
-    Special tokens beside the usual ones may be: only a text that spells them tells.
+    Special tokens other than the usual ones are allowed: they matter only if a text spells them.
     """
     for token, index, special in _added_tokens(directory, config):
         if ids.get(token) != index or not special:
@@ -310,7 +310,7 @@ def check_added_tokens(directory: Path, config: dict[str, Any], ids: dict[str, i
 
 
 def _added_tokens(directory, config):
-    """Yields (token, id, whether it is special) of every added token that the files name."""
+    """Yields (token, id, whether it is special) for every added token that the files name."""
     added = _read_optional(directory / TOKENIZER_FILE).get("added_tokens")
     added = added if isinstance(added, list) else []
     listed = [(_object(entry), _object(entry).get("id")) for entry in added]
@@ -323,7 +323,7 @@ def _added_tokens(directory, config):
 
 
 def _object(value: Any) -> dict[str, Any]:
-    """A value of JSON if it is an object, else an empty one."""
+    """Returns a JSON value if it is an object, otherwise an empty object."""
     return value if isinstance(value, dict) else {}
 
 

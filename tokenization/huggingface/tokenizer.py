@@ -1,4 +1,4 @@
-"""WordPiece tokenization, equal to Hugging Face's BertTokenizer id for id."""
+"""Implements WordPiece tokenization, equal to Hugging Face's BertTokenizer id for id."""
 
 import os
 import unicodedata
@@ -23,8 +23,8 @@ class HuggingFaceTokenizer(WordTokenizer):
     """Cleans, splits, lower-cases and strips accents as BertTokenizer of `transformers` does.
 
     It differs from FullTokenizer in rare cases (words of over 100 characters, private use
-    characters, a final capital sigma, Unicode's version) and has a switch of its own for accents.
-    A text that spells "[MASK]" has no special token, as with split_special_tokens=True there.
+    characters, a final capital sigma, Unicode's version) and has a separate option for accents. A
+    text that spells "[MASK]" gets no special token, as with split_special_tokens=True there.
 
     Args:
         vocab_file: one token a line.
@@ -36,7 +36,7 @@ class HuggingFaceTokenizer(WordTokenizer):
     Source: BertNormalizer, BertPreTokenizer and WordPiece of tokenizers 0.23.3, `characters.py`.
     """
 
-    # Where accents are stripped, U+11938 is decomposed here and not by tokenizers.
+    # If accents are stripped, U+11938 is decomposed here but not by tokenizers.
 
     kind = "huggingface"
     options_type = HuggingFaceTokenizerOptions

@@ -1,1 +1,1 @@
-"""Tokenizers as TensorFlow operations; open graph first."""
+"""Implements tokenizers as TensorFlow operations; open graph first."""

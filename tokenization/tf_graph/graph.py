@@ -1,6 +1,6 @@
 """Tokenizes text with TensorFlow operations, equal to the Python tokenizers token for token.
 
-For `tf.data` and exported models; a tokenizer's `encode_batch` and `encode_words` use it too. Text
+It serves `tf.data`, exported models, and a tokenizer's `encode_batch` and `encode_words`. Text
 becomes code points, tables normalize and classify them, and words become strings again for
 tensorflow-text's linear-time WordPiece.
 
@@ -41,8 +41,8 @@ class GraphTokenizer(tf.Module):
         tokenizer: the tokenizer to reproduce, with all of its options.
 
     Raises:
-        InputError: the tokenizer is of another kind, or its vocabulary has no [UNK] or a token too
-            long for tensorflow-text.
+        InputError: the tokenizer is of a different kind, or its vocabulary has no [UNK] or a token
+            too long for tensorflow-text.
     """
 
     def __init__(self, tokenizer: "TokenizerInterface") -> None:
@@ -69,7 +69,7 @@ class GraphTokenizer(tf.Module):
         Returns:
             int32 RaggedTensor [B, (words), (tokens)].
         """
-        # Every text ends in a space, so that words, runs and final sigmas end there.
+        # Whitespace is added to every text, so that words, runs and final sigmas end there.
         characters, row_splits, _ = self._normalizer(tf.strings.join([texts, "\n"]))
         words = self._split_words(characters, row_splits)
         ids, _ = self._wordpiece(words.spelled)  # [W, (P)]
@@ -82,14 +82,14 @@ class GraphTokenizer(tf.Module):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-        """Cuts texts as `encode_batch` does, and finds each token in its text.
+        """Cuts texts as `encode_batch` does and finds each token's span in its text.
 
         Args:
             texts: string [B], UTF-8; an invalid byte counts as one character.
 
         Returns:
             int32 RaggedTensor [B, (tokens)]: ids; int32 RaggedTensor [B, (tokens), 2]: the first
-            character and the end of each token, as the Python tokenizers' `encode_with_offsets`.
+            character and the end of each token, as from the tokenizer's `encode_with_offsets`.
         """
         characters, row_splits, spans = self._normalizer(
             tf.strings.join([texts, "\n"]), with_spans=True
@@ -147,8 +147,8 @@ class GraphTokenizer(tf.Module):
         return tf.strings.unicode_encode(self._wordpiece.to_alphabet(code_points), "UTF-8")
 
     def _is_surplus(self, characters):
-        """Whether a repeatable character [C] follows as many equal ones as are kept of a run."""
-        # Whether `reach` characters before it are equal; doubled up to the length that is kept.
+        """Returns bool [C]: whether a repeatable character exceeds the length kept of its run."""
+        # Whether the `reach` characters before it are equal; doubles `reach` up to that length.
         all_same, reach = characters == shift(characters, 1, -1), 1
         while reach < self._options.shorten_runs:
             step = min(reach, self._options.shorten_runs - reach)
@@ -158,11 +158,11 @@ class GraphTokenizer(tf.Module):
 
 
 def _describe(tokenizer):
-    """The KoreanTokenizerOptions, the form of normalization, and the rules that a graph follows."""
+    """Returns the KoreanTokenizerOptions, normalization form and character rules of a graph."""
     if tokenizer.kind == "korean":
         options = tokenizer.options
         return options, options.composition, google_rules(options)
-    # Words as by KoreanTokenizer's defaults.
+    # Words are split as with KoreanTokenizer's defaults.
     options = KoreanTokenizerOptions(tokenizer.do_lower_case, normalization=None)
     form = "NFD" if tokenizer.decomposes else None
     if tokenizer.kind == "huggingface":
@@ -187,28 +187,28 @@ AFTER_ALL = 2**31 - 1  # a place after every character
 class Words(NamedTuple):
     """The words of all texts, with the characters that they are made of."""
 
-    spelled: tf.Tensor  # string [W]: as WordPiece cuts them, with their markers
+    spelled: tf.Tensor  # string [W]: as WordPiece gets them, with their markers
     splits: tf.Tensor  # int64 [B + 1]: the row splits of the words of each text
     letters: tf.RaggedTensor  # int32 [W, (K)]: their code points, without a marker after a word
-    places: tf.Tensor  # int64 [K]: which of all characters [C] each letter is
+    places: tf.Tensor  # int64 [K]: the index of each letter among all characters [C]
     marks: tf.Tensor  # bool [K]: whether it is the marker at the end of an eojeol
-    too_long: tf.Tensor  # bool [W]: whether the word became a single [UNK] for its length
+    too_long: tf.Tensor  # bool [W]: whether the word is a single [UNK] because of its length
 
 
 def piece_spans(words: Words, owners: tf.Tensor, offsets: tf.Tensor, spans: tf.Tensor) -> tf.Tensor:
-    """The first character and the end of each piece in its text, int32 [P, 2].
+    """Returns the first character and the end of each piece in its text, int32 [P, 2].
 
     Args:
         owners: the word of each piece, int64 [P].
-        offsets: its first byte and its end in the spelled word, int64 [P, 2].
-        spans: the first character and the end in its text of each character, int32 [C, 2].
+        offsets: the first byte and the end of each piece in the spelled word, int64 [P, 2].
+        spans: the span of each character in its original text, int32 [C, 2].
     """
     spans = tf.gather(spans, words.places)  # [K, 2]
     texts = tf.searchsorted(words.splits, words.letters.value_rowids(), "right", tf.int64)  # [K]
     same = tf.concat([texts[1:] == texts[:-1], [False]], axis=0)[: tf.size(texts)]
     following = tf.where(same, tf.concat([spans[1:, 0], [0]], axis=0)[: tf.size(texts)], AFTER_ALL)
-    # A marker has an empty span at the end of the character before it, or that one's span if what
-    # follows is from the same original.
+    # A marker has an empty span at the end of the character before it, or that character's span if
+    # the next one comes from the same original character.
     before = tf.concat([spans[:1], spans[:-1]], axis=0)  # [K, 2]
     starts = tf.where(following < before[:, 1], before[:, 0], before[:, 1])  # [K]
     markers = tf.stack([starts, before[:, 1]], axis=1)  # [K, 2]
@@ -220,7 +220,7 @@ def piece_spans(words: Words, owners: tf.Tensor, offsets: tf.Tensor, spans: tf.T
     first, last = words.letters.row_starts(), words.letters.row_limits() - 1  # [W] each
     first, last = tf.gather(first, owners), tf.gather(last, owners)  # [P] each
     word_begin = tf.gather(begins, first)
-    # What follows the word's letters is its marker.
+    # A piece after the word's letters is its marker.
     after = offsets[:, 0] >= tf.gather(ends, last) - word_begin
     start = tf.searchsorted(begins, word_begin + offsets[:, 0], "right", tf.int64) - 1
     end = tf.searchsorted(begins, word_begin + offsets[:, 1], "left", tf.int64) - 1

@@ -1,7 +1,7 @@
 """Normalizes and classifies characters in a TensorFlow graph.
 
-Most rows take the fast path, one look-up for each character. A row in which any character does not
-simply become one other (it composes, is dropped, is a capital sigma) takes the slow path, which
+Most rows take the fast path, one look-up per character. If any character of a row does not simply
+become one other (it composes, is dropped, is a capital sigma), the row takes the slow path, which
 follows the Python tokenizer step by step.
 
 Shapes: B texts, C characters, S segments: runs of characters across whose borders none composes.
@@ -24,16 +24,16 @@ SPACE, ISOLATED, REPEATABLE, SLOW = (1 << bit for bit in range(21, 25))
 CODE_POINT = SPACE - 1
 
 SIGMA, FINAL_SIGMA = 0x3A3, 0x3C2
-PLACEHOLDER = 0xF8FF  # of private use: no form of normalization changes it
+PLACEHOLDER = 0xF8FF  # a private use character, which no normalization form changes
 
 
 class GraphNormalizer(tf.Module):
     """Turns texts into normalized code points with class bits.
 
     Args:
-        options: `KoreanTokenizerOptions`, apart from the normalization.
-        form: "NFC"; "NFD", then accents are dropped; or None.
-        rules: what happens to single characters.
+        options: `KoreanTokenizerOptions`, whose normalization is not used.
+        form: "NFC"; "NFD", which also drops accents; or None.
+        rules: the rules for single characters.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class GraphNormalizer(tf.Module):
 
         Returns:
             The characters, int32 [C], code points with class bits; their row splits, int64 [B + 1];
-            with spans, the first character and the end of each in the original text, int32 [C, 2],
-            as `tokenization.offsets.AlignedText` has them, else None.
+            if `with_spans`, the first character and the end of each in the original text, int32
+            [C, 2], as in `tokenization.offsets.AlignedText`, else None.
         """
         rows = tf.strings.unicode_decode(texts, "UTF-8")  # [B, (C)]
         spans = tables.places_in_texts(rows) if with_spans else None
@@ -86,7 +86,7 @@ class GraphNormalizer(tf.Module):
         )
 
     def _fast_table(self, clean: tables.Arrays, classes: np.ndarray) -> np.ndarray:
-        """The result for each character on the fast path, or SLOW."""
+        """Returns the result for each character on the fast path, or SLOW."""
         rules = self._rules
         steps = [clean]
         if self._lower:
@@ -112,7 +112,7 @@ class GraphNormalizer(tf.Module):
         return np.where(slow, SLOW, classes[character]).astype(np.int32)
 
     def _replace_slow_rows(self, rows, characters, slow, spans):
-        """Normalizes the rows with a slow character again; returns what a call returns."""
+        """Normalizes the rows with a slow character again; returns the same as `__call__`."""
         places = tf.where(slow)[:, 0]
         numbers = tf.searchsorted(rows.row_splits, places, side="right") - 1
         count = rows.nrows(out_type=tf.int32)
@@ -134,9 +134,9 @@ class GraphNormalizer(tf.Module):
         return merged.values, merged.row_splits, spans
 
     def _normalize(self, characters, splits, spans):
-        """Follows the Python tokenizer up to words, on code points [C] with row splits [B + 1].
+        """Normalizes code points [C] with row splits [B + 1] as the Python tokenizer does.
 
-        Returns the three arguments for the new characters; spans [C, 2] may be None.
+        Returns the new characters, row splits and spans; the spans [C, 2] may be None.
         """
 
         def replace(replacements, characters, splits, spans):
@@ -158,10 +158,10 @@ class GraphNormalizer(tf.Module):
         return characters, splits, spans
 
     def _compose_segments(self, characters, splits, spans):
-        """Normalizes segment by segment, as `AlignedText.normalize`; returns the three arguments.
+        """Normalizes by segments, as `AlignedText.normalize` does; returns what `_normalize` does.
 
-        A segment's first character keeps its span if those after it do not change it; then they
-        keep theirs if nothing changes them, and else share one, as all do that compose.
+        If the rest of a segment does not change its first character, that one keeps its span, and
+        the rest keep theirs if they stay the same or else share one. Otherwise all share one.
         """
         count = tf.size(characters, tf.int64)
         starts_row = tf.scatter_nd(
@@ -188,7 +188,7 @@ class GraphNormalizer(tf.Module):
                 begins, ends, separate, kept, tf.strings.length(firsts, "UTF8_CHAR"),
             )
         )  # [C] each  # fmt: skip
-        after = within - tf.cast(sizes, tf.int64)  # below 0: of the first character
+        after = within - tf.cast(sizes, tf.int64)  # below 0 for the first character
         own = begins + 1 + after
         first = tf.where(after < 0, begins, tf.where(kept, own, tf.minimum(begins + 1, ends - 1)))
         last = tf.where(after < 0, begins, tf.where(kept, own, ends - 1))
@@ -197,7 +197,7 @@ class GraphNormalizer(tf.Module):
         return composed, tf.gather(segment_ends, segment_splits), spans
 
     def _encoded(self, characters, splits):
-        """The strings [B] of code points; those that ICU must not touch become placeholders."""
+        """Returns code points as strings [B], with placeholders for any that ICU must not touch."""
         # ICU's Unicode may be newer and know marks that are unassigned in Python's.
         shown = tf.where(self._hidden(characters), PLACEHOLDER, characters)
         rows = tf.RaggedTensor.from_row_splits(shown, splits, validate=False)  # [B, (C)]
@@ -207,7 +207,7 @@ class GraphNormalizer(tf.Module):
         return tf_text.normalize_utf8(strings, self._form)
 
     def _decoded(self, strings, original):
-        """The code points of normalized strings [B], and their row splits [B + 1].
+        """Returns the code points of normalized strings [B] and their row splits [B + 1].
 
         Placeholders, which stay in order, become the hidden ones of the `original` code points.
         """
@@ -221,7 +221,7 @@ class GraphNormalizer(tf.Module):
 def with_final_sigmas(characters: tf.Tensor, cased: Table, ignored: Table) -> tf.Tensor:
     """Lower-cases the capital sigmas at the end of words of code points [C], as `str.lower` does.
 
-    The tables are of the arrays of `tables.casing`.
+    `cased` and `ignored` are the tables of the arrays from `tables.casing`.
     """
     visible = tf.where(~ignored(characters))[:, 0]
     is_cased = tf.gather(cased(characters), visible)

@@ -1,4 +1,4 @@
-"""What tokenizers do with single characters, for the tables of the graph."""
+"""Defines how tokenizers treat single characters, for the tables of the graph."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from tokenization.options import KoreanTokenizerOptions
 
 
 class CharacterRules(NamedTuple):
-    """The functions of characters that a tokenizer applies."""
+    """The functions that a tokenizer applies to single characters."""
 
     clean: Callable[[str], str]
     lower: Callable[[str], str]
@@ -22,7 +22,7 @@ class CharacterRules(NamedTuple):
 
 
 def google_rules(options: KoreanTokenizerOptions) -> CharacterRules:
-    """The rules of FullTokenizer and KoreanTokenizer, from `KoreanTokenizerOptions`."""
+    """Returns the rules of FullTokenizer and KoreanTokenizer, from `KoreanTokenizerOptions`."""
     return CharacterRules(
         clean=korean_cleaner(options.cleaning).replace,
         lower=str.lower,

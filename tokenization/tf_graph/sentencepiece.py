@@ -1,4 +1,4 @@
-"""Tokenizes text with a SentencePiece model in a TensorFlow graph, equal to Python's tokenizer.
+"""Tokenizes text with a SentencePiece model in a TensorFlow graph, as the Python tokenizer does.
 
 Shapes: B texts, C characters, P pieces.
 """
@@ -28,14 +28,14 @@ SPACE = ord(" ")
 class GraphSentencePiece(tf.Module):
     """A SentencePieceTokenizer as a TensorFlow graph.
 
-    Where two segmentations have the same score, the release of SentencePiece in tensorflow-text may
-    take another one than the Python library, as in a run of one symbol.
+    If two segmentations have the same score, as in a run of one symbol, tensorflow-text's release
+    of SentencePiece may choose a different one than the Python library.
 
     Args:
         tokenizer: the tokenizer to reproduce, with its options and its model.
 
     Attributes:
-        model: tensorflow-text's tokenizer, which a module must hold to be saved with it.
+        model: tensorflow-text's tokenizer; a module must hold it to be saved with it.
 
     Raises:
         InputError: the model has no piece for the comma, at which numbers are cut.
@@ -65,7 +65,7 @@ class GraphSentencePiece(tf.Module):
         self._parts = tf.ragged.constant(
             [tokenizer.convert_tokens_to_ids(part) for part in parts], tf.int32
         )  # [vocabulary, (parts)]
-        # How many characters of a piece follow each of its parts.
+        # The number of characters of a piece after each of its parts.
         self._after = tf.ragged.constant(
             [[sum(map(len, part[i + 1 :])) for i in range(len(part))] for part in parts], tf.int64
         )
@@ -81,10 +81,10 @@ class GraphSentencePiece(tf.Module):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def encode_with_offsets(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-        """Cuts texts and finds each piece, as `GraphTokenizer.encode_with_offsets`."""
+        """Cuts texts and finds each piece, as `GraphTokenizer.encode_with_offsets` does."""
         strings, spans = self._preprocess(texts)  # [B], [B, (C), 2]
         pieces, begins, ends = self.model.tokenize_with_offsets(strings)  # [B, (P)] each
-        # Bytes of a string become characters of all strings.
+        # Byte offsets in a string become character indices among all strings.
         letters = tf.strings.unicode_decode(strings, "UTF-8")  # [B, (C)]
         letter_begins = tf.cumsum(utf8_sizes(letters.values), exclusive=True)  # [C]
         lengths = tf.cast(tf.strings.length(strings), tf.int64)  # [B]
@@ -109,8 +109,8 @@ class GraphSentencePiece(tf.Module):
         )
 
     def _preprocess(self, texts):
-        """Preprocesses texts [B]: strings [B], and where each character was, [C, 2] int32."""
-        # Every text ends in a space, so that words and final sigmas end there.
+        """Returns preprocessed texts [B], and the original span of each character, int32 [C, 2]."""
+        # Whitespace is added to every text, so that words and final sigmas end there.
         ended = tf.strings.join([texts, "\n"]) if self._preprocesses else texts
         rows = tf.strings.unicode_decode(ended, "UTF-8")  # [B, (C)]
         spans = places_in_texts(rows)  # [C, 2]
@@ -135,7 +135,7 @@ class GraphSentencePiece(tf.Module):
         return strings, tf.boolean_mask(spans, kept.values)
 
     def _prepare_for_transformers(self, rows, spans):
-        """The first steps of the variant "huggingface": rows [B, (C)], spans [C, 2]."""
+        """Applies the first steps of the variant "huggingface" to rows [B, (C)], spans [C, 2]."""
         characters, splits, spans = with_double_quotes(rows, spans)
         if self._lower:  # each character by itself, so no sigma becomes a final one
             characters, splits, source = self._lowered(characters, splits)
@@ -143,7 +143,7 @@ class GraphSentencePiece(tf.Module):
         return tf.RaggedTensor.from_row_splits(characters, splits, validate=False), spans
 
     def _with_single_spaces(self, rows, spans):
-        """Joins each run of spaces, and drops leading ones: characters, row splits, spans."""
+        """Joins runs of spaces, drops leading ones; returns characters, row splits, spans."""
         space = self._spaces(rows.values)
         kept = ~space | ~shift(space, 1, True)  # a text ends in a space
         places = tf.where(kept)[:, 0]
@@ -159,7 +159,7 @@ class GraphSentencePiece(tf.Module):
 def with_double_quotes(
     rows: tf.RaggedTensor, spans: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Makes a double quotation mark of each `` and '', as `tokenization.sentencepiece.QUOTES`.
+    """Replaces each `` and '' (`tokenization.sentencepiece.QUOTES`) by a double quotation mark.
 
     Takes code points, int32 RaggedTensor [B, (C)], with their spans in the texts, int32 [C, 2].
     Returns code points, row splits and spans; a new quotation mark has the span of both characters.
@@ -168,7 +168,7 @@ def with_double_quotes(
     begins = tf.scatter_nd(
         rows.row_splits[:, tf.newaxis], tf.ones_like(rows.row_splits), count[tf.newaxis] + 1
     )[:-1]
-    # A run of one character is taken by pairs, from its left.
+    # A run of one character is divided into pairs from its left.
     runs = tf.where((begins > 0) | (characters != shift(characters, 1, 0)))[:, 0]
     places = tf.range(count)
     within = places - tf.gather(runs, tf.searchsorted(runs, places, "right", tf.int64) - 1)
@@ -185,22 +185,22 @@ def with_double_quotes(
 
 
 def _original_spans(spans, begins, ends, row_begins, row_ends):
-    """The spans in the original texts, as `AlignedText.span` has them.
+    """Returns the spans of pieces in the original texts, as `AlignedText.span` does.
 
     Args:
-        spans: of each character of all strings, int32 [C, 2].
+        spans: the span of each character of all strings, int32 [C, 2].
         begins, ends: the first character and the end of each piece among them, int64 [P].
         row_begins, row_ends: the first character and the end of each piece's string, int64 [P].
 
     Returns:
         int32 [P, 2].
     """
-    padded = tf.concat([spans, [[0, 0]]], axis=0)  # nothing may be read beyond the last
+    padded = tf.concat([spans, [[0, 0]]], axis=0)  # so that no index is out of range
     first, last = tf.gather(padded[:, 0], begins), tf.gather(padded[:, 1], tf.maximum(ends - 1, 0))
     place = tf.gather(padded[:, 1], tf.maximum(begins - 1, 0))
     place = tf.where(begins > row_begins, place, 0)
     empty = begins >= ends
-    # None between two characters that one was expanded to; what follows a row does not count.
+    # Empty, between two parts of one original character; the next row's characters do not count.
     inside = empty & (begins < row_ends) & (first < place)
     starts = tf.where(empty & ~inside, place, first)
     return tf.stack([starts, tf.where(empty, place, last)], axis=1)

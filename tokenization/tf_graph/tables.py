@@ -1,7 +1,7 @@
 """Computes character tables from Python's `unicodedata`, for look-ups in a TensorFlow graph.
 
-So a single version of Unicode decides: the one of the Python that computes the tables, not RE2's
-or ICU's. A saved graph keeps its tables.
+This way a single version of Unicode decides, the version of the Python that computes the tables,
+not RE2's or ICU's. A saved graph keeps its tables.
 
 Shapes: B texts, C characters.
 """
@@ -25,7 +25,7 @@ REPLACEMENT = 0xFFFD
 
 
 class Table:
-    """A value, int32 or bool, for each code point, in pages; equal pages are stored once."""
+    """Holds an int32 or bool value for each code point, in pages; equal pages are stored once."""
 
     def __init__(self, values: np.ndarray) -> None:
         pages, index = np.unique(values.reshape(-1, 256), axis=0, return_inverse=True)
@@ -39,7 +39,7 @@ class Table:
 
 
 class Replacements:
-    """Replaces each character by a string, as `str.translate`, by arrays of `replacements`."""
+    """Replaces characters by strings as `str.translate` does, with arrays from `replacements`."""
 
     def __init__(self, arrays: Arrays) -> None:
         values, starts, lengths = arrays
@@ -51,7 +51,7 @@ class Replacements:
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Replaces code points [C] with row splits [B + 1].
 
-        Returns both after the replacement, and which old character each new one is from.
+        Returns the new characters and row splits, and the index of each one's old character.
         """
         lengths = self._lengths(characters)
         ends = tf.cumsum(lengths)
@@ -67,26 +67,26 @@ class Replacements:
 
 
 def shift(values: tf.Tensor, steps: int, first: Any) -> tf.Tensor:
-    """Moves values [C] to the right by `steps`, and fills up with `first`."""
+    """Moves values [C] to the right by `steps` and fills the beginning with `first`."""
     return tf.concat([tf.fill([steps], tf.cast(first, values.dtype)), values], axis=0)[
         : tf.size(values)
     ]
 
 
 def utf8_sizes(code_points: tf.Tensor) -> tf.Tensor:
-    """The number of bytes of each code point [C] in UTF-8, int64 [C]."""
+    """Returns the number of bytes of each code point [C] in UTF-8, int64 [C]."""
     return 1 + sum(tf.cast(code_points >= least, tf.int64) for least in (0x80, 0x800, 0x10000))
 
 
 def places_in_texts(rows: tf.RaggedTensor) -> tf.Tensor:
-    """The place of each character of texts [B, (C)] in its text and the next one, int32 [C, 2]."""
+    """Returns (place, place + 1) of each character of texts [B, (C)] in its text, int32 [C, 2]."""
     starts = tf.cast(tf.ragged.range(rows.row_lengths()).values, tf.int32)
     return tf.stack([starts, starts + 1], axis=1)
 
 
 @functools.cache
 def assigned() -> tuple[int, ...]:
-    """The code points that have properties, by Unicode or by `CHINESE_BLOCKS`."""
+    """Returns the code points that have properties, in Unicode or in `CHINESE_BLOCKS`."""
     return tuple(
         code
         for code in range(CODE_POINTS)
@@ -96,12 +96,12 @@ def assigned() -> tuple[int, ...]:
 
 @functools.cache
 def unassigned() -> np.ndarray:
-    """bool [CODE_POINTS]: category Cn, to which later versions of Unicode may assign characters."""
+    """Returns bool [CODE_POINTS]: category Cn, which later versions of Unicode may assign."""
     return np.array([unicodedata.category(chr(code)) == "Cn" for code in range(CODE_POINTS)])
 
 
 def members(characters: Iterable[str]) -> np.ndarray:
-    """bool [CODE_POINTS]: whether a character is among these."""
+    """Returns bool [CODE_POINTS]: whether a character is among these."""
     table = np.zeros(CODE_POINTS, bool)
     table[[ord(character) for character in characters]] = True
     return table
@@ -109,7 +109,7 @@ def members(characters: Iterable[str]) -> np.ndarray:
 
 @functools.cache
 def having(test: Callable[[str], Any]) -> np.ndarray:
-    """bool [CODE_POINTS]: whether a character passes a test."""
+    """Returns bool [CODE_POINTS]: whether a character passes a test."""
     return members(filter(test, map(chr, assigned())))
 
 
@@ -124,7 +124,7 @@ def replacements(replace: Callable[[str], str], further: tuple[int, ...] = ()) -
     Returns:
         int32 `values`, the code points of all replacements, one after another; int32 [CODE_POINTS]
         `starts`, where a character's replacement begins in `values`; int32 [CODE_POINTS] `lengths`.
-        A character that stays has start -1 and length 1.
+        An unchanged character has start -1 and length 1.
     """
     values: list[int] = []
     starts = np.full(CODE_POINTS, -1, np.int32)
@@ -138,7 +138,7 @@ def replacements(replace: Callable[[str], str], further: tuple[int, ...] = ()) -
 
 
 def single(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the replacements, as from `replacements`, that are a single character.
+    """Finds the replacements, in arrays from `replacements`, that are a single character.
 
     Returns:
         int32 [CODE_POINTS], that character; bool [CODE_POINTS], whether it is a single one.
@@ -162,7 +162,7 @@ def decomposing(strip_accent: Callable[[str], str]) -> Callable[[str], str]:
 
 @functools.cache
 def may_normalize() -> np.ndarray:
-    """bool [CODE_POINTS]: whether NFC may change a character, or one before it because of it."""
+    """Returns bool [CODE_POINTS]: whether NFC may change a character or the one before it."""
     table = members(second_characters())
     for code in assigned():
         character = chr(code)

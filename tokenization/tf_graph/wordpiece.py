@@ -1,9 +1,9 @@
 """Cuts words into WordPieces in a TensorFlow graph.
 
 What Python's greedy match can do and tensorflow-text's cannot is put into the vocabulary: a
-character without a piece gets a virtual one, whose id is replaced by [UNK]'s, or by the ids
-of a syllable's jamo or a character's bytes. Characters that are part of no piece are replaced by
-one of private use, or by one for each of their bytes.
+character without a piece gets a virtual piece, whose id is replaced by the id of [UNK], or by the
+ids of a syllable's jamo or a character's bytes. Characters that occur in no piece are replaced by a
+character that no token contains, or by one for each of their bytes.
 
 Shapes: W words, K characters of words, P pieces.
 """
@@ -35,13 +35,13 @@ except (ImportError, tf.errors.NotFoundError) as error:  # NotFoundError: of ano
     ) from None
 
 MAX_PIECE_BYTES = 256  # tensorflow-text's limit
-# The bits of a character's first byte that say how many bytes it has, by their number.
+# Number of bytes of a character -> the bits of its first byte that say so.
 FIRST_BITS = (0, 0, 0xC0, 0xE0, 0xF0)
-NO_LIMIT = 1 << 30  # of a word's bytes; the graph limits words itself, by characters
+NO_LIMIT = 1 << 30  # on a word's bytes; the graph itself limits words, by characters
 
 
 class GraphWordPiece(tf.Module):
-    """Greedy longest match, equal to `tokenization.wordpiece.WordPiece`.
+    """Cuts words by greedy longest match, equal to `tokenization.wordpiece.WordPiece`.
 
     Args:
         tokenizer: a tokenizer with a `WordPiece`.
@@ -51,7 +51,7 @@ class GraphWordPiece(tf.Module):
     Attributes:
         unknown: the character that replaces every character outside the alphabet; no piece
             contains it.
-        to_alphabet: a `Table` that does so with code points, and turns spaces into the marker where
+        to_alphabet: a `Table` that does so with code points, and turns spaces into the marker if
             the marker represents them.
 
     Raises:
@@ -97,7 +97,7 @@ class GraphWordPiece(tf.Module):
 
         Returns:
             The ids, int32 [W, (P)]; the first byte and the end of each piece, int64 [P, 2]. All
-            jamo of a syllable have the syllable's bytes, as all pieces of a character's bytes do.
+            jamo of a syllable have the syllable's span, all bytes of a character the character's.
         """
         pieces, starts, ends = self._tokenizer.tokenize_with_offsets(words)  # [W, (P)] each
         offsets = tf.stack([starts.values, ends.values], axis=1)  # [P, 2]
@@ -113,12 +113,12 @@ class GraphWordPiece(tf.Module):
         """Spells words with characters of the alphabet.
 
         Args:
-            code_points: of the characters of all words, int32 [K].
-            begins: which of them begins each word, int64 [W].
-            places: where each of them is from, int64 [K].
+            code_points: the characters of all words, int32 [K].
+            begins: the index of each word's first character, int64 [W].
+            places: where each character comes from, int64 [K].
 
         Returns:
-            The same for the characters of the alphabet, of which there may be more.
+            The same three for the characters of the alphabet, which may be more.
         """
         letters = self.to_alphabet(code_points)
         if self._is_outside is None:
@@ -144,7 +144,7 @@ class GraphWordPiece(tf.Module):
         return tf.cond(tf.reduce_any(outside), by_bytes, lambda: (letters, begins, places))
 
     def _expand(self, pieces, splits):
-        """Converts pieces to ids, and replaces the ids of virtual pieces."""
+        """Converts pieces to ids and replaces the ids of virtual pieces."""
         ids = tf.gather(self._ids, pieces)
         if self._more_ids is None:
             return ids, splits
@@ -159,7 +159,7 @@ class GraphWordPiece(tf.Module):
 
 
 def _free_characters(tokens: Iterable[str], count: int) -> list[str]:
-    """Characters of private use that no token contains."""
+    """Returns the first `count` characters of `UNKNOWN_WORD` that no token contains."""
     used = set().union(*tokens)
     return list(itertools.islice((c for c in UNKNOWN_WORD if c not in used), count))
 
@@ -173,11 +173,11 @@ def _extend_vocabulary(
 ) -> tuple[list[str], list[list[int]]]:
     """Lists the strings of all pieces, real and virtual, and the ids that replace each.
 
-    The first is tensorflow-text's unknown token, which no text can spell. Letters that spell bytes
-    are in no other piece.
+    The first is tensorflow-text's unknown token, which no text can spell. The letters that spell
+    bytes are in no other piece.
     """
     wordpiece, vocab, unk_id = tokenizer.wordpiece, tokenizer.vocab, tokenizer.unk_id
-    assert unk_id is not None  # GraphTokenizer takes no other vocabulary
+    assert unk_id is not None  # GraphTokenizer accepts no other vocabulary
     entries, ids = [prefix + prefix], [[unk_id]]
     alphabet = {unknown}
     for table, mark in ((wordpiece.begin, ""), (wordpiece.inside, prefix)):

@@ -1,1 +1,1 @@
-"""From text to a vocabulary; open learn first."""
+"""Learns a vocabulary from text; open learn first."""

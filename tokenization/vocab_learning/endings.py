@@ -89,11 +89,11 @@ READINGS_OF_A_TAIL = 6  # the shortest readings; the others make nearly the same
 
 ROUNDS = 2
 
-# A stem of n syllables that occurs in no other word weighs SYLLABLES ** -n: about the number of
-# common syllables (their entropy in running text is 7 to 8 bits).
+# A stem of n syllables that occurs in no other word weighs SYLLABLES ** -n; SYLLABLES is about the
+# number of common syllables (their entropy in running text is 7 to 8 bits).
 SYLLABLES = 200
 
-# Before the first round, each syllable of its tail makes a reading this many times as likely.
+# Before the first round, each syllable in its tail makes a reading this many times as likely.
 TAIL_GAIN = 12
 
 # The probability that a stem itself ends in what can be read as a tail (회의, 정도).
@@ -103,7 +103,7 @@ STEM_WITH_TAIL = 0.05
 # words.
 STEM_OF_A_COMPOUND, SHORTEST_COMPOUND = 5, 4
 
-# Runs of Hangul syllables, digits, jamo (ㅋㅋㅋ, ㅠㅠ), other letters; of the same symbol.
+# Runs of Hangul syllables, digits, jamo (ㅋㅋㅋ, ㅠㅠ) or other letters, or of the same symbol.
 PART = re.compile(
     r"[\uac00-\ud7a3]+|\d+|[\u3131-\u318e]+|(?:(?![\uac00-\ud7a3\u3131-\u318e])[^\W\d_])+|(.)\1*",
     re.DOTALL,
@@ -114,7 +114,7 @@ HANGUL = re.compile("[\uac00-\ud7a3]+")
 def mark_by_endings(words: Counter[str]) -> Counter[tuple[str, str]]:
     """Marks the places between the characters of words, as `mark_places` does.
 
-    Takes the number of occurrences of each word, returns the number for each (word, marks).
+    Takes the number of occurrences of each word and returns the number for each (word, marks).
     """
     parts_of = {word: _parts(word) for word in sorted(words)}
     stems = sorted({part for parts in parts_of.values() for part, is_tail in parts if not is_tail})
@@ -135,7 +135,7 @@ def mark_by_endings(words: Counter[str]) -> Counter[tuple[str, str]]:
 
 
 def _parts(word):
-    """Splits a word into the runs of `PART`: (run, whether it is all tail)."""
+    """Splits a word into the runs of `PART`, each as (run, whether all of it is a tail)."""
     parts = [match[0] for match in PART.finditer(word)]
     return [
         (part, i > 0 and bool(HANGUL.fullmatch(part)) and bool(_tails(part, NOUN)))
@@ -144,7 +144,7 @@ def _parts(word):
 
 
 def _marks_of_cut(cut, counts):
-    """The marks of a run of Hangul whose morphemes are `cut`."""
+    """Returns the marks of a run of Hangul whose morphemes are `cut`."""
     marks = BOUNDARY.join(INSIDE * (len(morpheme) - 1) for morpheme in cut)
     stem = cut[0]
     if len(stem) < SHORTEST_COMPOUND:
@@ -158,7 +158,7 @@ def _marks_of_cut(cut, counts):
     return INSIDE + "".join(joints) + INSIDE + marks[len(stem) - 1 :]
 
 
-@functools.lru_cache(maxsize=1 << 18)  # tails repeat; a bound for memory
+@functools.lru_cache(maxsize=1 << 18)  # tails repeat; the bound limits memory
 def _tails(text: str, before: int) -> tuple[tuple[str, ...], ...]:
     """Reads a text as particles and endings after the state `before`; shortest readings first."""
     if not text:
@@ -182,7 +182,7 @@ def _readings(word):
 
 
 def _has_tail(stem):
-    """Whether a stem ends in what could begin a tail (있었, 생각하)."""
+    """Returns True if a stem ends in a form that could begin a tail (있었, 생각하)."""
     if stem in TAILLESS:
         return False
     longest = min(len(stem) - 1, LONGEST_FORM)
@@ -190,7 +190,7 @@ def _has_tail(stem):
 
 
 def read_words(words: Iterable[str]) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
-    """Chooses the likeliest reading of distinct words of Hangul.
+    """Chooses the likeliest reading of each distinct word of Hangul.
 
     Returns:
         The morphemes of each word, and the expected number of words of each stem.
@@ -232,7 +232,7 @@ def _normalized(chances):
 
 
 def _steps(reading):
-    """The transitions in a tail: from the stem (""), to each morpheme, to the end (None)."""
+    """Returns the transitions of a tail: from the stem ("") to each morpheme to the end (None)."""
     tail = ["", *reading[1:], None]
     return zip(tail, tail[1:], strict=False)
 

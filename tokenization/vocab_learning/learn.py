@@ -31,23 +31,23 @@ from tokenization.vocabulary import SPECIAL_TOKENS
 VOCABULARY_FILE, REPORT_FILE = "vocab.txt", "report.json"
 
 # Always in the vocabulary, at the beginning of words and inside them, so that no Korean is [UNK].
-# These spell a syllable that the vocabulary lacks; U+119E is the only old vowel that is still
+# These spell the syllables that the vocabulary lacks; U+119E is the only old vowel that is still
 # written, as a dot.
 CONJOINING_JAMO = (*INITIALS, *VOWELS, *FINALS, "\u119e")
-# Chat uses these by themselves (ㅋㅋ, ㅠㅠ); the whole block, as ㆍ is a common dot.
+# Chat uses these alone (ㅋㅋ, ㅠㅠ); this is the whole block, because ㆍ is a common dot.
 COMPATIBILITY_JAMO = tuple(map(chr, range(0x3131, 0x318F)))
 JAMO = [*CONJOINING_JAMO, *COMPATIBILITY_JAMO]
 
-# Rarer syllables than those that make up this share of the text must earn their places beside the
-# longer pieces: the jamo spell them where they have none. With 0.98, boundary F1 is 0.001 higher at
-# 16,000 pieces and 0.011 at 8,000, but 3 % and 6 % more pieces spell reviews, in jamo.
+# The most frequent syllables, up to this share of the text, always have a piece. Rarer ones compete
+# with longer pieces, or else jamo spell them. With 0.98, boundary F1 is 0.001 higher at 16,000
+# pieces and 0.011 at 8,000, but reviews need 3 % and 6 % more pieces, in jamo.
 SYLLABLE_COVERAGE = 0.995
 
-# Also always in it, although a text may lack some of them ("<" in an encyclopedia).
+# Also always in the vocabulary, although a text may lack some of them ("<" in an encyclopedia).
 ASCII_PUNCTUATION = string.punctuation  # each mark is a separate word: no form with ##
 ASCII_LETTERS = string.digits + string.ascii_letters
 
-# In a vocabulary of bytes, inside words: the joiner of emoji, the mark of their coloured form.
+# Continuations in a vocabulary of bytes: the joiner of emoji and the mark of their coloured form.
 EMOJI_JOINTS = ("\u200d", "\ufe0f")
 
 UNUSED = "[unused{}]"  # as google-research/bert names its reserved lines
@@ -76,11 +76,11 @@ class LearningSettings:
     # The share of the text's characters that get pieces, or are syllables, which jamo can spell.
     character_coverage: float = 0.9995
     do_lower_case: bool = False  # whether to lower-case the text, here and in the tokenizer
-    normalization: str = "NFC"  # one of NORMALIZATIONS, as KoreanTokenizer has them
+    normalization: str = "NFC"  # one of NORMALIZATIONS, as in KoreanTokenizer
     unknown: str = "character"  # one of UNKNOWNS
     most_megabytes: int = 32  # a larger text is sampled down to about this size
     random_seed: int = 12345  # determines which lines are in the sample
-    strict_utf8: bool = False  # whether to refuse text that is not UTF-8, not skip such bytes
+    strict_utf8: bool = False  # whether to refuse bytes that are not UTF-8 instead of skipping them
     num_threads: int = 2  # the analyser's threads; the vocabulary does not depend on it
 
     def __post_init__(self) -> None:
@@ -120,7 +120,7 @@ class LearningSettings:
 
     @property
     def byte_pieces(self) -> list[str]:
-        """The pieces of bytes, if these spell characters without a piece."""
+        """The pieces of bytes, if bytes spell the characters without a piece; otherwise empty."""
         return byte_vocabulary(PREFIX) if self.unknown == "bytes" else []
 
 
@@ -134,14 +134,14 @@ class LearnedVocabulary:
 
 
 def learn_vocabulary(texts: Iterable[TextFile], settings: LearningSettings) -> LearnedVocabulary:
-    """Learns a vocabulary from texts of UTF-8, in any number of lines.
+    """Learns a vocabulary from UTF-8 texts with any number of lines.
 
     The same text and settings give the same vocabulary on any machine with the same versions,
     which the report names.
 
     Raises:
         InputError: the text has no word, or with `strict_utf8` is not UTF-8; the vocabulary is too
-            small for the characters; the analyser is not installed.
+            small for the characters; or the analyser is not installed.
     """
     texts = list(texts)
     splitter = _word_splitter(settings)
@@ -210,7 +210,7 @@ TEXT_COUNTS = (
 def _warn_of_unreachable_symbols(symbols, splitter):
     for symbol in symbols:
         text = symbol.removeprefix(PREFIX)
-        text = text if text == symbol else "0" + text  # inside a word, where no punctuation is
+        text = text if text == symbol else "0" + text  # inside a word, where punctuation never is
         if splitter.basic_tokens(text) != [text]:
             warnings.warn(
                 f"the user symbol {symbol} has a line, but the tokenizer splits it before it "
@@ -222,7 +222,7 @@ def _warn_of_unreachable_symbols(symbols, splitter):
 def _mark_words(
     sentences: Iterable[str], settings: LearningSettings
 ) -> tuple[Counter[tuple[str, str]], dict[tuple[str, str], float]]:
-    """Counts each (word, marks), the marks as from `morphemes.mark_places`, and weighs it."""
+    """Counts and weighs each (word, marks), with marks as from `morphemes.mark_places`."""
     if settings.analyser == "kiwi":
         marked, blocks = count_in_blocks(mark_with_kiwi(sentences, settings.num_threads))
         return marked, spread_weights(list(marked), blocks)
@@ -237,8 +237,8 @@ class _GivenPieces(NamedTuple):
 
     reserved: list[str]  # special tokens, unused lines, bytes, user symbols
     jamo: list[str]
-    characters: list[str]  # other pieces of one character, rarer syllables not among them
-    coverage: float  # the share of the text's characters that these and such syllables make up
+    characters: list[str]  # other pieces of one character, except rarer syllables
+    coverage: float  # the share of the text's characters that these and rarer syllables make up
 
 
 def _given_pieces(characters: Counter[str], settings: LearningSettings) -> _GivenPieces:
@@ -280,7 +280,7 @@ def _word_splitter(settings: LearningSettings) -> KoreanTokenizer:
         path = Path(folder) / VOCABULARY_FILE
         pieces = [*SPECIAL_TOKENS, *settings.byte_pieces, *_both_forms(JAMO)]
         path.write_text("\n".join(pieces) + "\n", encoding="utf-8")
-        with warnings.catch_warnings():  # that it has jamo without syllables
+        with warnings.catch_warnings():  # about jamo without syllables
             warnings.simplefilter("ignore")
             return KoreanTokenizer(path, **_tokenizer_options(settings))
 
@@ -293,7 +293,7 @@ def _versions(settings: LearningSettings) -> dict[str, str]:
 def cover_characters(characters: Counter[str], share: float) -> tuple[list[str], float]:
     """Finds the fewest pieces of one character that make up a share of the text.
 
-    Pieces are "가" at the beginning of a word, "##가" elsewhere; a share of 1 covers every one.
+    Pieces are "가" at the beginning of a word, "##가" elsewhere; a share of 1 covers every piece.
     Returns them, most frequent first, and the share that they actually make up.
     """
     total, sum_so_far, covered = sum(characters.values()), 0, []
@@ -311,7 +311,7 @@ def write_vocabulary(learned: LearnedVocabulary, directory: str | os.PathLike[st
     The files are written to a temporary folder, loaded as a tokenizer for a check, then moved.
     """
     directory = Path(directory)
-    # The report first, so that files of a run that is killed between two are known for its own.
+    # The report is moved first, so that it identifies the files if a run is killed between moves.
     contents = {
         REPORT_FILE: _as_json(learned.report),
         VOCABULARY_FILE: "".join(f"{piece}\n" for piece in learned.pieces),

@@ -18,14 +18,14 @@ PREFIX, SUFFIX = "XPN", "XSN"
 
 # Names, numerals, Latin letters. If a cut inside them counts like any other, they take the places
 # of common words: 5,200 of 32,000 pieces were longer runs of Latin letters and digits. Boundary F1
-# against UD Korean Kaist (choosing half / test set): 0.912 / 0.898 with INSIDE for all, 0.912 /
-# 0.901 with FREE for names, 0.916 / 0.904 for all three.
+# against UD Korean Kaist (choosing half / test set) is 0.912 / 0.898 with INSIDE for all, 0.912 /
+# 0.901 with FREE for names, and 0.916 / 0.904 with FREE for all three.
 FREE_TAGS = ("NNP", "SN", "SL")
 
 # Suffixes that are separate morphemes in every grammar: plural, -적, -님; and those that follow
 # whole phrases, as particles do. The others derive words, which dictionaries list (전문성, 활성화):
 # the treebank joins 92 % of them. While they were EITHER, a quarter of the wrong cuts were in nouns
-# of three syllables, most of them such.
+# of three syllables, mostly derived ones.
 INFLECTING_SUFFIXES = ("들", "적", "님", "씩", "쯤", "경", "여", "가량")
 
 # The analyser does not separate these particles from what they follow: the ending of a quoted
@@ -39,7 +39,7 @@ KIWI_BYTES, THREAD_BYTES = 1_500_000_000, 100_000_000
 
 
 def mark_with_kiwi(sentences: Iterable[str], num_threads: int) -> Iterator[list[tuple[str, str]]]:
-    """Yields, for every sentence of words joined by single spaces, (word, marks) of each word.
+    """Yields a list of (word, marks) for every sentence of words joined by single spaces.
 
     The result does not depend on the number of the analyser's threads.
     """
@@ -54,7 +54,7 @@ def mark_with_kiwi(sentences: Iterable[str], num_threads: int) -> Iterator[list[
 
 
 def kiwi_versions() -> dict[str, str]:
-    """The versions of the analyser and its model, which determine the result."""
+    """Returns the versions of the analyser and its model, which determine the result."""
     from importlib.metadata import version
 
     return {name: version(name) for name in ("kiwipiepy", "kiwipiepy_model")}
@@ -73,7 +73,7 @@ def _open_kiwi(num_threads):
 
 
 def check_limits(num_threads: int) -> None:
-    """Refuses limits of the system with which the analyser would abort the process or hang."""
+    """Raises InputError if the system's limits would make the analyser abort or hang."""
     needed = KIWI_BYTES + num_threads * THREAD_BYTES
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < needed:
@@ -136,7 +136,7 @@ def mark_places(sentence: str, tokens: Iterable[Any]) -> str:
 
 
 def _last_particle(token):
-    """The length of a particle that the analyser left at the end of a token, or 0."""
+    """Returns the length of a particle that the analyser left at the end of a token, or 0."""
     if token.tag.startswith("E") and token.form.endswith(QUOTED):
         return len(QUOTATIVE)
     if token.tag.startswith("J") and token.form.endswith(AFTER_PARTICLES):
@@ -145,7 +145,7 @@ def _last_particle(token):
 
 
 def _mark_between(left, right):
-    """The mark between two morphemes that meet."""
+    """Returns the mark between two morphemes that meet."""
     if left.tag == PREFIX or right.tag == SUFFIX:
         return BOUNDARY if right.form in INFLECTING_SUFFIXES else INSIDE
     return EITHER if left.tag in BEFORE_NOUNS and right.tag in NOUNS else BOUNDARY

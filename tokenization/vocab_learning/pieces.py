@@ -15,13 +15,13 @@ from tokenization.vocab_learning.morphemes import BOUNDARY, EITHER, FREE, INSIDE
 PREFIX = "##"
 
 # The cost of a piece, and of a cut by the mark of its place; a missing cut at a BOUNDARY costs 1.
-# Boundary F1 is the same within 0.001 with 0.1 for a piece or for a FREE cut; half the cost of a
-# piece makes 2 % more pieces of reviews.
+# With 0.1 for a piece or for a FREE cut, boundary F1 is the same within 0.001; half the cost of a
+# piece cuts reviews into 2 % more pieces.
 PIECE_COST = 0.2
 CUT_COSTS = {INSIDE: 1.0, FREE: 0.2, EITHER: 0.0, BOUNDARY: 0.0}
 
-# The number of candidates for each place in the vocabulary: morphemes by their count, then parts of
-# morphemes, from which words outside any vocabulary are composed.
+# The number of candidates per place in the vocabulary: the heaviest morphemes, then the heaviest
+# parts of morphemes, from which words outside any vocabulary are composed.
 MORPHEMES_PER_PLACE, PARTS_PER_PLACE = 3.0, 1.5
 
 # A part that occurs in fewer morphemes is no better than the morphemes themselves.
@@ -40,14 +40,14 @@ MarkedWords = Mapping[tuple[str, str], float]
 def choose_pieces(marked_words: MarkedWords, places: int, fixed: Iterable[str]) -> list[str]:
     """Chooses pieces: morphemes, parts of morphemes, and Hangul syllables.
 
-    A candidate's worth is the cost of removing it, found by cutting again, without it, all words
-    that greedy longest match cuts with it. The worst are removed, round by round; a removed
-    candidate returns when it would gain more than one that was kept.
+    A candidate's worth is the cost of removing it: all words that greedy longest match cuts with it
+    are cut again without it. The worst candidates are removed, round by round; a removed one
+    returns if it would gain more than a candidate that was kept.
 
     Args:
         marked_words: the weight of each (word, marks).
-        fixed: pieces that are in the vocabulary regardless of their worth, the other characters
-            among them: only a syllable can be spelled with jamo.
+        fixed: pieces that are in the vocabulary regardless of their worth, including the other
+            characters, because only a syllable can be spelled with jamo.
 
     Returns:
         The pieces, sorted; fewer than `places` if no other has a positive worth.
@@ -76,7 +76,7 @@ def choose_pieces(marked_words: MarkedWords, places: int, fixed: Iterable[str]) 
 
 
 def split_kinds(pieces: Iterable[str]) -> tuple[set[str], set[str]]:
-    """Separates pieces that begin a word from pieces that continue one; removes the prefix."""
+    """Separates pieces that begin a word from pieces that continue one, and removes the prefix."""
     initial, continuing = set(), set()
     for piece in pieces:
         if _is_continuing(piece):
@@ -101,14 +101,14 @@ def cut_greedily(word: str, initial: set[str], continuing: set[str], longest: in
 
 
 def _piece_end(word, start, most, pieces):
-    """Returns where the longest piece from `start` on ends, not after `most`."""
+    """Returns the end of the longest piece from `start` on that does not end after `most`."""
     while most > start + 1 and word[start:most] not in pieces:
         most -= 1
     return most
 
 
 def _sizes(candidates, places):
-    """The number of pieces to keep in each round."""
+    """Returns the number of pieces to keep in each round."""
     sizes = []
     while candidates * KEPT_PER_ROUND > max(places, 1):
         candidates = int(candidates * KEPT_PER_ROUND)
@@ -137,7 +137,7 @@ def find_candidates(words: list[tuple[str, str, float]], places: int) -> list[st
             for end in range(start + 2, min(len(text), start + LONGEST_PART) + 1):
                 if end - start < len(text):
                     part = (PREFIX if start else prefix) + text[start:end]
-                    parts[part] += weight**0.5  # many morphemes count more than one frequent
+                    parts[part] += weight**0.5  # many morphemes count more than a frequent one
                     owners[part] += 1
     known = set(candidates)
     ranked = sorted(
@@ -150,7 +150,7 @@ def find_candidates(words: list[tuple[str, str, float]], places: int) -> list[st
 
 
 def _syllables(words):
-    """The pieces of one syllable that occur in words."""
+    """Returns the pieces of one syllable that occur in words."""
     characters = set()
     for word in words:
         characters.add(word[0])
@@ -181,13 +181,13 @@ def piece_worths(
 ) -> dict[str, float]:
     """Computes the worth of every piece: how much more greedy longest match would cost without it.
 
-    Words are (word, marks, weight). Pieces of the vocabulary, and absent candidates, whose worth is
-    how much less it would cost with them, begin a word or continue one.
+    Words are (word, marks, weight). The sets hold the vocabulary's pieces and the absent candidates
+    that begin or continue a word. A candidate's worth is how much less matching would cost with it.
 
     Returns:
-        The worth of each piece with which any word is cut, or would be; negative if it does harm.
-        Where a word repeats itself (ㅋㅋㅋㅋ), a piece counts at each of its places as if it were
-        absent there alone.
+        The worth of each piece with which any word is or would be cut; negative if it does harm. If
+        a word repeats itself (ㅋㅋㅋㅋ), a piece counts at each of its places as if it were absent
+        only there.
     """
     initial_worths: defaultdict[str, float] = defaultdict(float)
     continuing_worths: defaultdict[str, float] = defaultdict(float)
@@ -211,7 +211,7 @@ def piece_worths(
                 cost = _cost(word, marks, start, shorter, present)
                 cost += _cost_from(word, marks, shorter, continuing, longest, costs)
                 worths[word[start:end]] += weight * (cost - costs[start])
-            elif is_syllable(word[start]):  # it ends here with a piece of its own and without
+            elif is_syllable(word[start]):  # it ends here with or without its piece
                 worths[word[start]] += weight * PIECE_COST * (jamo_count(word[start]) - 1)
             absent = absent_continuing if start else absent_initial
             for longer in range(end + 1, min(length, start + longest) + 1):
@@ -224,7 +224,7 @@ def piece_worths(
 
 
 def _cost(word, marks, start, end, pieces):
-    """The cost of one piece, including the cost of the cut at its end."""
+    """Returns the cost of one piece, including the cost of the cut at its end."""
     cost = PIECE_COST
     if end - start > 1:
         cost += marks.count(BOUNDARY, start, end - 1)
@@ -235,12 +235,12 @@ def _cost(word, marks, start, end, pieces):
 
 @functools.cache
 def jamo_count(character: str) -> int:
-    """Returns the number of pieces of a character that has none of its own."""
+    """Returns the number of pieces that spell a character without a piece of its own."""
     return len(jamo_of(character)) if is_syllable(character) else 1
 
 
 def _cost_from(word, marks, start, continuing, longest, costs):
-    """The cost of the word from `start` on; `costs` has it where the usual pieces begin."""
+    """Returns the cost of a word from `start` on; `costs` holds it where the usual pieces begin."""
     cost, length = 0.0, len(word)
     while start not in costs:
         end = _piece_end(word, start, min(length, start + longest), continuing)

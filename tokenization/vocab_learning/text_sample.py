@@ -10,14 +10,14 @@ from bert_common.progress import progress
 
 LONGEST_READ = 1 << 20  # bytes; a longer line is read in parts, so that memory stays bounded
 
-# Longer "words" are addresses, base64 or text without spaces, from which no morphemes are learned.
+# Longer "words" are addresses, base64 or text without spaces, which teach no morphemes.
 LONGEST_WORD = 64
 
-# An analyser's time and memory grow with its input; no sentence has more characters.
+# An analyser's time and memory grow with its input, so no sentence has more characters than this.
 LONGEST_SENTENCE = 1000
 
-# Of a file of text, a smaller share of the bytes is damaged; of EUC-JP and of compressed files, two
-# fifths or more. Fewer bytes say little: of a small file, perhaps a single line is in the sample.
+# In a text file, the share of damaged bytes is smaller; in EUC-JP and compressed files, it is two
+# fifths or more. Fewer bytes say little: the sample may have a single line of a small file.
 MOST_DAMAGED, FEWEST_DAMAGED = 0.25, 1000
 
 
@@ -38,12 +38,12 @@ def read_sample(
         seed: determines which lines are kept.
         strict_utf8: whether to refuse bytes that are not UTF-8; otherwise they are skipped and
             counted.
-        counts: is updated: bytes, lines, sampled_bytes, sampled_lines, lines_not_utf8 and
+        counts: updated with bytes, lines, sampled_bytes, sampled_lines, lines_not_utf8 and
             bytes_not_utf8 (both of the sample).
 
     Raises:
-        InputError: bytes are not UTF-8: with `strict_utf8` any, else over `FEWEST_DAMAGED` and over
-            `MOST_DAMAGED` of what is read of a file.
+        InputError: with `strict_utf8`, any byte is not UTF-8; otherwise, more than `FEWEST_DAMAGED`
+            bytes and more than the share `MOST_DAMAGED` of a file's sample are not.
     """
     total = sum(text.size for text in texts)
     rng = random.Random(seed)
@@ -78,7 +78,7 @@ def split_lines(file: BinaryIO) -> Iterator[bytes]:
         block = rest + block
         rest = b""
         if not block.endswith(b"\n") and len(block) >= LONGEST_READ:
-            # Without a space in a megabyte, cut before a byte that begins a character.
+            # If a megabyte has no space, cut before a byte that begins a character.
             cut = block.rfind(b" ") + 1 or max(
                 len(block) - back for back in range(1, 5) if block[-back] & 0xC0 != 0x80
                 or back == 4
@@ -90,7 +90,7 @@ def split_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def decode_line(line: bytes, name: str, number: int) -> str:
-    """Decodes a line of a file, and strips the whitespace around it; refuses what is not UTF-8."""
+    """Decodes a line and strips whitespace around it; raises InputError if it is not UTF-8."""
     try:
         return line.decode(_encoding(number)).strip()
     except UnicodeDecodeError as error:
@@ -123,7 +123,7 @@ def read_sentences(
 
     Args:
         split_words: the tokenizer's function that splits a text into words.
-        characters: is updated: each character as a piece, "가" at the beginning of a word, "##가"
+        characters: updated with each character as a piece, "가" at the beginning of a word, "##가"
             elsewhere; words too long for learning count here too.
     """
     for line in lines:

@@ -16,8 +16,8 @@ def describe_usage(
 
     Args:
         marked_words: the number of occurrences of each (word, marks).
-        pieces: the vocabulary, without lines that text never becomes.
-        by_bytes: whether other characters than syllables are spelled by their bytes.
+        pieces: the vocabulary, without lines that no text can become.
+        by_bytes: whether characters other than syllables are spelled by their bytes.
 
     Returns:
         pieces_per_word; boundary_precision and boundary_recall against the marks; uses, the number

@@ -10,9 +10,9 @@ from tokenization.vocab_learning.morphemes import BOUNDARY
 Item = TypeVar("Item", bound=Hashable)
 
 # About five articles of an encyclopedia. Boundary F1 against UD Korean Kaist (choosing half / test
-# set): 0.908 / 0.895 with count ** 0.75 as the weight, 0.911 / 0.897 with the number of
-# blocks of 200 or 1,000 sentences in which a word occurs, 0.002 / 0.001 more if its stem counts
-# once in a block; 100 sentences and 200 are alike.
+# set) is 0.908 / 0.895 with count ** 0.75 as the weight, 0.911 / 0.897 with the number of blocks of
+# 200 or 1,000 sentences in which a word occurs, and 0.002 / 0.001 higher if its stem counts once in
+# a block; 100 and 200 sentences give similar results.
 SENTENCES_PER_BLOCK = 100
 
 
@@ -22,8 +22,8 @@ def count_in_blocks(
     """Counts the items of sentences, and finds the blocks of sentences in which they occur.
 
     Returns:
-        The number of occurrences of each item, in the order of their first occurrence; for each
-        block the items that occur in it, as places in this order.
+        The number of occurrences of each item, in the order of first occurrence; and for each block
+        the items that occur in it, as places in this order.
     """
     places: dict[Item, int] = {}
     counts, blocks = array("Q"), []
@@ -45,9 +45,9 @@ def count_in_blocks(
 def spread_weights(
     marked_words: list[tuple[str, str]], blocks: Iterable["array[int]"]
 ) -> dict[tuple[str, str], float]:
-    """Weighs words; the words of one stem (what is before the first BOUNDARY) share 1 in a block.
+    """Weighs words; those with the same stem share a weight of 1 in each block.
 
-    Takes the (word, marks) of each place, and the places of the words in each block.
+    A stem ends at the first BOUNDARY. A block holds the places of its words in `marked_words`.
     """
     stems: dict[str, int] = {}
     stem_of = array("I")
