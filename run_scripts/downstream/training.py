@@ -258,7 +258,8 @@ class FineTuning:
         flags, config, evaluator = self.job.flags, self.job.config, None
         examples, boundaries = self.examples["train"], self.boundaries["train"]
         if flags.eval_every_steps:
-            choosing = (TRAIN_PART, "dev", "held_out")
+            # A dev without labels may be there to be predicted.
+            choosing = (TRAIN_PART, "held_out", "dev")
             split = next(name for name in choosing if name in self.examples)
             evaluator = self.evaluator(predictor, split)
         given = {name: value for name, value in vars(flags).items() if value is not None}

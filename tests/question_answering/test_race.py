@@ -4,7 +4,7 @@ import pytest
 
 from finetuning.multiple_choice.data import read_choices
 from run_scripts import race
-from tests.support.programs import NO_DROPOUT, one_line, results
+from tests.support.programs import NO_DROPOUT, curves, one_line, results
 from tests.support.task_data import RACE_WORDS, write_race, write_race_lines
 from tests.support.tiny_models import write_config
 from tests.support.vocabularies import write_pieces
@@ -75,6 +75,7 @@ def test_own_lines(tmp_path, capsys):
         (True, "--do_eval --do_predict --eval_on=train_part", "train_part"),
         (False, "--eval_every_steps=1", "held_out"),
         (False, "--eval_every_steps=1 --do_eval", "held_out"),
+        (False, "--eval_every_steps=1 --do_predict --predict_split=dev", "held_out"),
     ),
 )
 def test_a_part_of_train_is_measured_on(labelled, flags, part, tmp_path, capsys):
@@ -85,7 +86,9 @@ def test_a_part_of_train_is_measured_on(labelled, flags, part, tmp_path, capsys)
     given = [*line_flags(tmp_path), "--train_step=1", "--do_train"]
     assert run(tmp_path, *given, *flags.split()) == 0
     assert f"\n{part}: " in capsys.readouterr().out
-    if "--do_predict" in flags:
+    if "--predict_split=dev" in flags:  # which has no answers
+        assert curves(tmp_path / "output" / "eval")["data/examples"] == [(1, 1)]
+    elif "--do_predict" in flags:
         path = tmp_path / "output" / "predictions_train_part.tsv"
         header, *rows = [line.split("\t") for line in path.read_text().splitlines()]
         assert header[1] == "label" and {row[1] for row in rows} <= set("ABCD")
