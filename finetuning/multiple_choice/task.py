@@ -92,12 +92,12 @@ class MultipleChoice(NothingMore):
         """Makes a table of wrong answers, sorted by the probability of the true option."""
         labels, shares = labels_of(examples.raw), probabilities(outputs)
         of_true = shares[np.arange(len(labels)), labels]  # [N]
+        wrong = np.flatnonzero(shares.argmax(axis=1) != labels)
         rows = []
-        for i in np.argsort(of_true, kind="stable")[:SHOWN_MISTAKES]:
+        for i in wrong[np.argsort(of_true[wrong], kind="stable")][:SHOWN_MISTAKES]:
             choice, predicted = examples.raw[i], shares[i].argmax()
-            if predicted != labels[i]:
-                options = choice.options[labels[i]], choice.options[predicted]
-                rows.append((choice.question, *options, f"{shares[i][predicted]:.3f}"))
+            options = choice.options[labels[i]], choice.options[predicted]
+            rows.append((choice.question, *options, f"{shares[i][predicted]:.3f}"))
         header = ("question", "true", "predicted", "its probability")
         return Illustrations({"most_wrong": as_markdown_table(rows, header)}, {})
 

@@ -8,8 +8,10 @@ import tensorflow as tf
 from bert_tf import load_google_checkpoint
 from bert_tf.checkpoint import google_variables, save_google_checkpoint
 from finetuning.classification.head import SequenceClassifier
+from finetuning.examples import Examples
+from finetuning.multiple_choice.data import ChoiceDataset, ChoiceQuestion
 from finetuning.multiple_choice.head import MultipleChoiceModel
-from finetuning.multiple_choice.task import letter
+from finetuning.multiple_choice.task import SHOWN_MISTAKES, MultipleChoice, letter
 from tests.support.task_heads import choice_batch
 from tests.support.tiny_models import ONE_LAYER, tiny_model
 
@@ -38,6 +40,18 @@ def test_more_options_than_letters():
     assert [letter(n) for n in (0, 25, 26, np.int64(27), 51, 52, 701, 702)] == [
         "A", "Z", "AA", "AB", "AZ", "BA", "ZZ", "AAA",
     ]  # fmt: skip
+
+
+def test_right_answers_take_no_place_among_the_mistakes():
+    """Though among four options a right one may be less probable than the true one of a mistake."""
+    unsure, mistake = np.array([0.1, 0.0, 0.0, 0.0]), np.array([3.0, 3.1, 0.0, 0.0])
+    logits = [*[unsure] * SHOWN_MISTAKES, *[mistake] * (SHOWN_MISTAKES + 1)]
+    raw = [ChoiceQuestion(str(n), "", f"question {n}", (*"wxyz",), 0) for n in range(len(logits))]
+    examples = Examples(np.ones(len(raw)), None, [each.id for each in raw], raw)
+    task = MultipleChoice(ChoiceDataset({}), None, 16, 8)
+    table = task.illustrations(None, examples, {"logits": logits}).texts["most_wrong"]
+    assert "| question 10 | w | x |" in table and "question 9 " not in table
+    assert table.count("question 1") == SHOWN_MISTAKES
 
 
 def test_loss_and_accuracy():
