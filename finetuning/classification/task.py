@@ -36,7 +36,7 @@ from finetuning.readers import Example, name_of_file
 from finetuning.tables import read_table
 from tokenization.base import TokenizerInterface
 
-# The number of examples with the highest loss that TensorBoard shows.
+# The number of mistakes with the highest loss that TensorBoard shows.
 SHOWN_MISTAKES = 10
 
 # The maximum number of characters shown of each.
@@ -156,10 +156,10 @@ class Classification:
     def illustrations(
         self, model: SequenceClassifier, examples: Examples, outputs: Outputs
     ) -> Illustrations:
-        """Plots the confusion matrix, and makes a table of the examples with the highest loss."""
+        """Plots the confusion matrix, and makes a table of the mistakes with the highest loss."""
         rows = [
             (where, text[:SHOWN_CHARACTERS], true, predicted, f"{loss:.3f}")
-            for where, true, predicted, loss, text in self._by_loss(model, examples, outputs)
+            for where, true, predicted, loss, text in self._mistakes(model, examples, outputs)
         ][:SHOWN_MISTAKES]
         columns = ("where", "text", "true", "predicted", "loss")
         texts = {"most_wrong": as_markdown_table(rows, columns)}
@@ -184,19 +184,19 @@ class Classification:
         if self.dataset.labels:
             report = self._class_report(examples, outputs)
             paths += write_class_report(directory, split, report)
-        mistakes = [m for m in self._by_loss(model, examples, outputs) if m.true != m.predicted]
+        mistakes = self._mistakes(model, examples, outputs)
         return [*paths, write_mistakes(directory, split, mistakes)]
 
     def _class_report(self, examples, outputs):
         labels, predictions = self.labels(examples.raw), self.predictions(outputs)
         return make_class_report(self.dataset.labels, labels, predictions)
 
-    def _by_loss(self, model, examples, outputs):
-        """Returns a `Mistake` for every example, right or wrong, the highest loss first."""
+    def _mistakes(self, model, examples, outputs):
+        """Returns a `Mistake` for every wrong prediction, the highest loss first."""
         raw = examples.raw
         predicted, true = self.predictions(outputs), self.labels(raw)
         losses = self._losses(model, true, outputs)
-        return [
+        every = [
             Mistake(
                 raw[i].where or raw[i].id,
                 self.format(true[i]),
@@ -206,6 +206,7 @@ class Classification:
             )
             for i in np.argsort(-losses, kind="stable")
         ]
+        return [mistake for mistake in every if mistake.true != mistake.predicted]
 
     def format(self, prediction: Any) -> str:
         """Formats a label or a prediction: a class, comma-separated classes, or a score."""

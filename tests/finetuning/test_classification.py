@@ -35,3 +35,24 @@ def test_few_examples_of_one_label(task_type, count, tmp_path):
     assert set(baseline) == set(metrics) and all(map(math.isfinite, baseline.values()))
     assert task.illustrations(model, examples, outputs).texts["most_wrong"].count("\n") > 1
     task.write_predictions(str(tmp_path), "test", examples, outputs)
+
+
+@pytest.mark.parametrize("task_type", LABELS)
+def test_right_answers_are_no_mistakes(task_type, tmp_path):
+    """Neither in the file nor in TensorBoard's table, however high their loss is."""
+    labels = () if task_type == "regression" else ("x", "y")
+    dataset = Dataset("", {}, labels, multi_label=task_type == "multi_label")
+    task = Classification(dataset, write_tokenizer(tmp_path), 8)
+    label = {"single_label": 0, "multi_label": (1, 0), "regression": 0.5}[task_type]
+    read = [
+        Example("right", "서울", None, label),
+        Example("wrong", "서울", None, LABELS[task_type]),
+    ]
+    examples = task.encode(read, training=False)
+    outputs = {"logits": [np.array([0.5, -0.5][: max(1, len(labels))], np.float32)] * 2}
+    model = type("Model", (), {"example_losses": lambda *_: np.array([2.0, 1.0])})
+    shown = task.illustrations(model, examples, outputs).texts["most_wrong"]
+    path = task.write_details(str(tmp_path), "dev", model, examples, outputs)[-1]
+    with open(path, encoding="utf-8") as file:
+        for text in (shown, file.read()):
+            assert "wrong" in text and "right" not in text
