@@ -19,6 +19,7 @@ from run_scripts.flags.begun import Begun
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.finetune import (
     TRAIN_PART,
+    WHOLE_TRAIN,
     Flags,
     evaluated_splits,
     output_dirs,
@@ -87,7 +88,10 @@ def finetune(given: Flags, program: Program[Flags, Data], **known: Any) -> None:
 def read_splits(
     job: DownstreamJob[Flags, Data], program: Program[Flags, Data]
 ) -> dict[str, list[Any]]:
-    """Reads every split that a `DownstreamJob` needs, as a dict of split -> list of examples."""
+    """Reads every split that a `DownstreamJob` needs, as a dict of split -> list of examples.
+
+    If a training predicts train, the dict also has `WHOLE_TRAIN`.
+    """
     flags, dataset, splits = job.flags, job.dataset, job.dataset.splits
     measured = evaluated_splits(flags, dataset)
     chief = job.cluster is None or job.cluster.is_chief
@@ -112,6 +116,7 @@ def read_splits(
         shown = "".join(f", {count:,} {what}" for what, count in left_out.items())
         if chief:
             print(f"{split}: {len(examples[split]):,} examples{shown}")
+    whole = examples.get("train", [])
     if flags.eval_on == TRAIN_PART:
         examples["train"], examples[TRAIN_PART] = take_part(examples["train"], program.shared_text)
         if chief:
@@ -135,6 +140,8 @@ def read_splits(
             print(f"train: {len(examples['train']):,} of {total:,} examples are trained on")
     if flags.do_train and program.count_classes and chief:
         show_classes(program.count_classes, dataset, examples)
+    if flags.do_train and flags.do_predict and split_to_predict(flags, splits) == "train":
+        examples[WHOLE_TRAIN] = whole
     return examples
 
 

@@ -38,6 +38,7 @@ from run_scripts.downstream.job import DownstreamJob
 from run_scripts.flags.distillation import lasting_values
 from run_scripts.flags.finetune import (
     TRAIN_PART,
+    WHOLE_TRAIN,
     FinetuneFlags,
     evaluated_splits,
     find_fine_tuned,
@@ -64,9 +65,11 @@ def run(
 ) -> None:
     """Trains with one seed or several, or only evaluates and predicts.
 
-    `folders` and `refusal_reason` are what `training_folders` yielded.
+    `splits` are what `read_splits` returned, `folders` and `refusal_reason` what `training_folders`
+    yielded.
     """
-    flags = job.flags
+    flags, whole_train = job.flags, splits.get(WHOLE_TRAIN, ())
+    splits = {split: examples for split, examples in splits.items() if split != WHOLE_TRAIN}
     counts = {split: len(examples) for split, examples in splits.items()}
     xla = skip_costly_compilation(job, task, counts)
     with open_session(flags, xla, job.cluster, refusal_reason) as session:
@@ -89,6 +92,7 @@ def run(
             folders=folders,
             positions=add_trained_positions(source, longest) if source else None,
             stages=stages,
+            whole_train=whole_train,
         )
         if flags.num_seeds == 1:
             fine_tuning.run()
@@ -222,6 +226,7 @@ class FineTuning:
     positions: int | None  # how many positions are trained; None if unknown
     # How the model was trained before, as `model_formats.training_record` keeps it.
     stages: list[dict[str, Any]]
+    whole_train: Sequence[Any]  # all training examples as they were read, if they are predicted
 
     def run(self) -> dict[str, Any] | None:
         """Trains, evaluates, predicts and exports; returns the results, or None after a signal."""
@@ -344,8 +349,8 @@ class FineTuning:
         flags, session = self.job.flags, self.session
         split = split_to_predict(flags, self.task.dataset.splits)
         examples, boundaries = self.examples[split], self.boundaries[split]
-        if split == "train" and flags.do_train:  # was encoded for training, in other windows
-            examples = self.task.encode(examples.raw, training=False)
+        if split == "train" and flags.do_train:  # was cut, and encoded for training
+            examples = self.task.encode(self.whole_train, training=False)
             boundaries = boundaries_of_splits(self.job, self.task, {split: examples})[split]
         predicted = outputs.get(split) or predictor(examples, flags.predict_batch_size, boundaries)
         if session.chief:

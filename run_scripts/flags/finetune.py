@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 # The split that --eval_on=train_part takes from the training examples.
 TRAIN_PART = "train_part"
 
+# The key of all training examples as they were read, also those that are not trained on, where
+# they are to be predicted. No file to predict can have this name.
+WHOLE_TRAIN = "train/whole"
+
 
 @dataclasses.dataclass(frozen=True)
 class FinetuneFlags(TokenizerFlags, TrainingFlags):
