@@ -1,5 +1,6 @@
 """Reads the rows of tables and JSON files, in the encodings and formats that people use."""
 
+import itertools
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -149,16 +150,23 @@ def read_table(
     return names, [["" if entry.get(n) is None else entry[n] for n in names] for entry in entries]
 
 
-def column_names(path: str, encoding: str | None = None) -> list[str]:
-    """Returns the column names of a file of examples: its header, or the first object's keys."""
+def column_names(path: str, encoding: str | None = None, of_all: bool = False) -> list[str]:
+    """Returns the column names of a file of examples: its header, or the first object's keys.
+
+    `of_all`: the keys of all objects of a .json or .jsonl file instead, of which each may lack
+    some.
+    """
     check_ending(path)
     if path.lower().endswith(TABLE_ENDINGS):
         _, header = read_header(read_cells(path, encoding=encoding)[1], path)
         return [name.strip() for name in header]
-    _, entry = next(read_objects(path, encoding), ("", {}))
-    if not entry:
+    objects = read_objects(path, encoding)
+    if not of_all or path.lower().endswith(".parquet"):  # whose rows have the same keys
+        objects = itertools.islice(objects, 1)
+    names = list(dict.fromkeys(name for _, entry in objects for name in entry))
+    if not names:
         raise InputError(f"{path} must hold an example. Received: none")
-    return list(entry)
+    return names
 
 
 def only_column(names: Sequence[str], known: Sequence[str], flag: str, path: str) -> str:

@@ -172,7 +172,8 @@ def own_source(path: str, columns: Columns, encoding: str | None = None) -> Spli
                 f"and texts are the pairs. Received: {path}"
             )
         return source
-    found = _find_columns(column_names(path, encoding), columns, path)
+    # Of all objects, so that what only some have is missed in the others, not passed over.
+    found = _find_columns(column_names(path, encoding, of_all=True), columns, path)
     if found.third is not None and found.label is not None:
         raise InputError(
             "a file must have either a score or a third text that means something else. Received: "

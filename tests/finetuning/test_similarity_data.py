@@ -91,6 +91,20 @@ def test_bad_files(tmp_path, header, row, columns, message):
         read(tmp_path / "a.tsv", columns)
 
 
+@pytest.mark.parametrize("name, value", [("negative", "다"), ("score", 4)])
+@pytest.mark.parametrize("ending", ["jsonl", "json"])
+def test_what_only_later_objects_have_is_not_passed_over(tmp_path, name, value, ending):
+    """A file whose first object has no negative would be one of pairs, its negatives lost."""
+    pairs = [{"query": "가", "positive": "나"}, {"query": "라", "positive": "마", name: value}]
+    for entries, missing in ((pairs, 0), (pairs[::-1], 1)):
+        lines = [json.dumps(entry) for entry in entries]
+        text = "\n".join(lines) if ending == "jsonl" else f"[{','.join(lines)}]"
+        (tmp_path / f"a.{ending}").write_text(text)
+        place = f"{('line', 'entry')[ending == 'json']} {missing + 1} must have '{name}'. Received"
+        with pytest.raises(InputError, match=place):
+            read(tmp_path / f"a.{ending}")
+
+
 def test_no_file_in_the_folder(tmp_path):
     with pytest.raises(InputError, match="the task needs a file"):
         folder_dataset("csv", str(tmp_path), Columns())
