@@ -166,12 +166,13 @@ def max_context_windows(starts: Sequence[int], lengths: Sequence[int], length: i
     As in google-research/bert, a window's score is the smaller of the numbers of tokens before and
     after the token, plus a hundredth of the window's length. The first window wins ties.
     """
-    places = np.arange(length)
-    scores = np.full((len(starts), length), -np.inf)  # [windows, C]
-    for row, start, size in zip(scores, starts, lengths, strict=True):
-        inside = places[start : start + size] - start
-        row[start : start + size] = np.minimum(inside, size - 1 - inside) + 0.01 * size
-    return scores.argmax(axis=0)
+    best, highest = np.zeros(length, np.int64), np.full(length, -np.inf)  # [C] each
+    for number, (start, size) in enumerate(zip(starts, lengths, strict=True)):
+        inside = np.arange(size)
+        scores = np.minimum(inside, size - 1 - inside) + 0.01 * size
+        better = np.flatnonzero(scores > highest[start : start + size])
+        best[start + better], highest[start + better] = number, scores[better]
+    return best
 
 
 def answer_pieces(spans: np.ndarray, answer: Answer) -> tuple[int, int] | None:
