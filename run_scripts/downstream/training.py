@@ -129,7 +129,10 @@ def boundaries_of_splits(
 
 
 def training_steps(values: FinetuneFlags, examples: int) -> tuple[int, int]:
-    """Returns how many updates a number of training examples gives, and how many are warm-up."""
+    """Returns how many updates a number of training examples gives, and how many are warm-up.
+
+    Warns of more warm-up than updates, as run_race's default is for few examples.
+    """
     steps = values.train_step
     if steps is None:
         steps = int(examples / values.train_batch_size * values.num_train_epochs)
@@ -153,6 +156,13 @@ def training_steps(values: FinetuneFlags, examples: int) -> tuple[int, int]:
             f"--train_batch_size={values.train_batch_size}"
         )
     if values.warmup_step is not None:
+        if values.warmup_step > steps:
+            warnings.warn(
+                f"--warmup_step={values.warmup_step} is more than the {steps} updates: the "
+                "learning rate never reaches --learning_rate (--warmup_proportion=0.1 fits any "
+                "number)",
+                stacklevel=2,
+            )
         return steps, values.warmup_step
     return steps, int(steps * values.warmup_proportion)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import fnmatch
+import warnings
 
 import pytest
 
@@ -254,6 +255,27 @@ def test_fewer_examples_than_a_batch():
     values = dataclasses.replace(values, train_batch_size=64)
     with pytest.raises(InputError, match="--train_batch_size=2 makes a few. Received: 13 examples"):
         training_steps(values, 13)
+
+
+@pytest.mark.parametrize(
+    "flags, warmup, warned",
+    (
+        ("--num_train_epochs=3", 1000, True),
+        ("--num_train_epochs=400", 1000, False),
+        ("--num_train_epochs=3 --warmup_proportion=0.1", 3, False),
+    ),
+)
+def test_more_warm_up_than_updates_is_said(flags, warmup, warned):
+    """run_race's default of 1,000 updates is more than three passes over 320 questions have."""
+    argv = ["--data_dir=data", "--output_dir=output", "--do_train", *flags.split()]
+    given = parse(RaceFlags, ["program.py", *argv, "--train_batch_size=32"])
+    values = resolve_model_defaults(given, "bert", **unused_steps(given))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert training_steps(values, 320)[1] == warmup
+    said = [str(warning.message) for warning in caught]
+    assert len(said) == warned
+    assert not warned or said[0].startswith("--warmup_step=1000 is more than the 30 updates: the ")
 
 
 def test_bad_answers_are_left_out_by_a_flag(tmp_path):
