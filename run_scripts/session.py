@@ -6,6 +6,7 @@ It imports TensorFlow, so programs import it only after checking their flags and
 import contextlib
 import dataclasses
 import functools
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,6 +16,7 @@ import tensorflow as tf
 from bert_common.errors import InputError
 from bert_tf.blockwise_attention import ATTENTION_FUNCTIONS
 from bert_tf.checkpoint import CheckpointArrays
+from bert_tf.checkpoint_files import BEST_FOLDER
 from bert_tf.config import EncoderConfig
 from bert_tf.costs.dropped_tokens import first_short_call, kept_tokens
 from bert_tf.distillation import OutputTeacher, RelationTeacher, Teacher
@@ -36,9 +38,9 @@ from bert_tf.training.distribution import (
 from bert_tf.training.evaluation import as_shown, write_results
 from bert_tf.training.interfaces import HeldOutEvaluator, TrainingData
 from bert_tf.training.interruptions.out_of_memory import MEMORY_REMEDIES, explain_out_of_memory
-from bert_tf.training.loop import TrainingConfig, train
+from bert_tf.training.loop import TrainingConfig, is_out_of_patience, train
 from bert_tf.training.mixed_precision import POLICIES, LossScale, choose_precision, suggestion
-from bert_tf.training.state import TrainingState, restore
+from bert_tf.training.state import BestCheckpoint, TrainingState, restore
 from bert_tf.training.time_budget import TimeBudget
 from bert_tf.training.xla import Compilation, choose_compilation, enable_auto_clustering
 from model_formats.load_folder import load
@@ -259,6 +261,15 @@ class Session:
                 "from here)"
             )
             return False
+        if evaluator and state.evaluated == state.step:
+            best_folder = os.path.join(config.output_dir, BEST_FOLDER)
+            best = BestCheckpoint(best_folder, evaluator.score, state.step, writes=False)
+            if is_out_of_patience(config, state.step, best.step):
+                self.print(
+                    f"already stopped at step {state.step}{of_all} by --patience: nothing to train "
+                    "(more of it would continue from here)"
+                )
+                return False
         if not state.is_finished(config.num_train_steps):  # else only a last evaluation is left
             self._announce(job, state, config, workload)
         data = data.in_order(state, config)

@@ -202,10 +202,9 @@ class _Training:
 
     def is_over(self):
         """Returns True if all steps are done, the time is over, or `config.patience` is used up."""
-        config, step = self.config, self.state.step
-        waited = step - self.best.step if self.best and self.best.step else 0
-        out_of_patience = config.patience and waited >= config.patience * config.eval_every_steps
-        return self.state.is_finished(config.num_train_steps) or bool(out_of_patience)
+        config, best = self.config, self.best.step if self.best else 0
+        finished = self.state.is_finished(config.num_train_steps)
+        return finished or is_out_of_patience(config, self.state.step, best)
 
     def evaluation_is_due(self):
         """Returns True if an evaluation follows this step."""
@@ -251,6 +250,12 @@ class _Training:
             recreate_output_dir(self.folder, self.write_model_files, self.state, self.config)
             self.reporter.begin_again()
             self.reporter.texts(self.texts, self.state.step)
+
+
+def is_out_of_patience(config: TrainingConfig, step: int, best: int) -> bool:
+    """Returns True if `config.patience` ends training; `best` is the step of the best, 0: none."""
+    waited = step - best if best else 0
+    return bool(config.patience) and waited >= config.patience * config.eval_every_steps
 
 
 def steps_until_stop(step: int, config: TrainingConfig, seconds: float) -> int:

@@ -186,7 +186,7 @@ def test_freezing_trains_the_head_alone(trained, job):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_the_best_is_kept_and_training_ends_early(job, monkeypatch):
+def test_the_best_is_kept_and_training_ends_early(job, monkeypatch, capsys):
     """Two evaluations no better than the second; stopped before it, and started again."""
     accuracies = iter((0.5, 0.9, 0.7, 0.6))
     monkeypatch.setitem(METRICS, "accuracy", lambda *_: next(accuracies, 0.1))
@@ -203,7 +203,11 @@ def test_the_best_is_kept_and_training_ends_early(job, monkeypatch):
     assert losses[4] != pytest.approx(losses[8])
     for path in job.output.glob("model.ckpt-8.*"):  # as a kill while the best is replaced leaves it
         shutil.copy(path, job.output / "best")
+    capsys.readouterr()
     assert job.run(**flags) == 0  # nothing is left to train
+    shown = capsys.readouterr().out
+    assert "already stopped at step 8 of 40 by --patience: nothing to train" in shown
+    assert "compiling" not in shown and "\nsteps 9 to 40" not in shown
     assert results(job.output) == found and list_checkpoints(job.output)[-1] == 8
     # Alone it takes the best one too, from the folder or by its name.
     for source in (job.output, job.output / "best" / "model.ckpt-4"):
