@@ -1,6 +1,7 @@
 """Reads the rows of tables and JSON files, in the encodings and formats that people use."""
 
 import itertools
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -138,7 +139,8 @@ def read_table(
 ) -> tuple[list[str], list[list[Any]]]:
     """Reads a file of examples; returns the names of its columns, and its rows' cells.
 
-    The columns of a table without a header are named by their numbers.
+    The columns of a table without a header are named by their numbers. Lists and objects in JSON
+    become JSON text.
     """
     if path.lower().endswith(TABLE_ENDINGS):
         rows = [cells for _, cells in read_cells(path, encoding=encoding)[1]]
@@ -147,7 +149,13 @@ def read_table(
         return [str(number) for number in range(max(map(len, rows), default=0))], rows
     entries = [entry for _, entry in read_objects(path, encoding)]
     names = list(dict.fromkeys(name for entry in entries for name in entry))
-    return names, [["" if entry.get(n) is None else entry[n] for n in names] for entry in entries]
+    return names, [[_as_cell(entry.get(name)) for name in names] for entry in entries]
+
+
+def _as_cell(value):
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return "" if value is None else value
 
 
 def column_names(path: str, encoding: str | None = None, of_all: bool = False) -> list[str]:

@@ -184,3 +184,14 @@ def test_a_json_file_in_every_encoding(tmp_path, encoding):
     path.write_bytes(json.dumps(entries, ensure_ascii=False, indent=1).encode(encoding))
     rows = read_rows(str(path), SplitSource((), "text", None, "label"))
     assert [field("text") for _, field in rows] == [entry["text"] for entry in entries]
+
+
+@pytest.mark.parametrize("kind", ("jsonl", "json"))
+def test_lists_and_objects_become_cells_of_json(tmp_path, kind):
+    """As other programs read them, for the table of a file to predict with all its columns."""
+    entry = {"text": {"body": "글", "by": None}, "tags": ["a", True], "stars": 4, "none": None}
+    text = json.dumps(entry if kind == "jsonl" else [entry])
+    (tmp_path / f"new.{kind}").write_text(text + "\n")
+    names, [row] = read_table(str(tmp_path / f"new.{kind}"))
+    assert names == [*entry]
+    assert row == ['{"body": "글", "by": null}', '["a", true]', 4, ""]
