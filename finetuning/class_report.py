@@ -15,6 +15,10 @@ from bert_common.atomic_write import atomic_write
 # The maximum number of mistakes in the file; the ones with the highest loss are kept.
 LISTED_MISTAKES = 200
 
+# The maximum number of classes all of whose confusions are written. A number for every pair of
+# 10,000 classes, which run_classifier allows, would take a file of 2 GB and far more memory.
+FULL_CLASSES = 1000
+
 
 class ClassReport(NamedTuple):
     """The metrics of each class."""
@@ -83,22 +87,25 @@ def write_class_report(directory: str, split: str, report: ClassReport) -> list[
     """Writes eval_classes_SPLIT.tsv and .json; returns their paths.
 
     Each line of the .tsv holds a class, its precision, recall, F1 and number of examples, and then,
-    unless multi-label, how many of these were predicted as each class.
+    unless multi-label, how many of these were predicted as each class. With more than
+    `FULL_CLASSES`, only the .json has these numbers, without the zeros.
     """
     paths = [os.path.join(directory, f"eval_classes_{split}.{kind}") for kind in ("tsv", "json")]
     names = ("precision", "recall", "f1", "support")
     rows, objects = [], []
+    is_full = report.confusion is not None and len(report.labels) <= FULL_CLASSES
     for number, label in enumerate(report.labels):
         figures = {name: getattr(report, name)[number].item() for name in names}
         cells = [f"{figures[name]:.4f}" for name in names[:3]] + [str(figures["support"])]
         predicted = {}
         if report.confusion is not None:
-            counts = report.confusion[number].tolist()
-            predicted = {"predicted": dict(zip(report.labels, counts, strict=True))}
-            cells += map(str, counts)
+            pairs = zip(report.labels, report.confusion[number].tolist(), strict=True)
+            counts = {name: count for name, count in pairs if count or is_full}
+            predicted = {"predicted": counts}
+            cells += map(str, counts.values() if is_full else ())
         rows.append([label, *cells])
         objects.append({"class": label, **figures, **predicted})
-    columns = [] if report.confusion is None else [f"predicted {name}" for name in report.labels]
+    columns = [f"predicted {name}" for name in report.labels] if is_full else []
     with atomic_write(paths[0]) as file:
         for row in (["class", *names, *columns], *rows):
             file.write(as_line(row))

@@ -1,13 +1,14 @@
 """Counts, weights, draws and figures of classes, against NumPy and scikit-learn."""
 
 import json
+import os
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from finetuning.class_report import make_class_report, write_class_report
+from finetuning.class_report import FULL_CLASSES, make_class_report, write_class_report
 from finetuning.classes import (
     balanced_label_weights,
     balanced_weights,
@@ -131,3 +132,17 @@ def test_figures_of_each_class_are_scikit_learns(tmp_path):
         found = json.load(file)
     assert [entry["support"] for entry in found] == report.support.tolist()
     assert found[0]["predicted"] == dict(zip("abcd", report.confusion[0].tolist(), strict=True))
+
+
+def test_confusions_of_very_many_classes_are_those_that_occur(tmp_path):
+    """A number for every pair of 10,000 classes, of a few examples, filled the memory."""
+    labels = [f"class {number}" for number in range(FULL_CLASSES + 1)]
+    report = make_class_report(labels, np.array([3, 3, 7]), np.array([3, 9, 7]))
+    table, objects = write_class_report(str(tmp_path), "dev", report)
+    assert os.path.getsize(table) + os.path.getsize(objects) < 2**20
+    with open(table, encoding="utf-8") as file:
+        assert {len(line.split("\t")) for line in file} == {5}
+    with open(objects, encoding="utf-8") as file:
+        found = json.load(file)
+    assert found[3]["predicted"] == {"class 3": 1, "class 9": 1} and found[3]["support"] == 2
+    assert not any(found[0]["predicted"]) and len(found) == len(labels)
