@@ -92,7 +92,7 @@ def read_split(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Exampl
                     text, kept = mark_entities(field(source.text), entities, where)
                 second = None if source.second is None else _text(field(source.second), where)
                 label = None if source.label is None else field(source.label)
-                name = where if source.id is None else str(field(source.id))
+                name = None if source.id is None else field(source.id)
             except OtherColumns:
                 if source.own:
                     raise
@@ -111,6 +111,8 @@ def read_split(dataset: Dataset, split: str, data_dir: str) -> tuple[list[Exampl
                     label = _read_own_label(dataset, label, where, source.label)
                 else:
                     label = read_label(dataset, label, where)
+            # null means no id, as in run_race's files.
+            name = where if name is None else str(name)
             examples.append(Example(name, text, second, label, kept, where))
         if len(examples) == count:
             raise InputError(f"{path} must hold an example. Received: none")

@@ -195,3 +195,12 @@ def test_lists_and_objects_become_cells_of_json(tmp_path, kind):
     names, [row] = read_table(str(tmp_path / f"new.{kind}"))
     assert names == [*entry]
     assert row == ['{"body": "글", "by": null}', '["a", true]', 4, ""]
+
+
+def test_an_id_that_is_null_is_none(tmp_path):
+    """As tables in which only other rows have an id are written to JSON and Parquet."""
+    rows = [{"text": "글", "label": "a", "id": None}, {"text": "글", "label": "b", "id": 0}]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    dataset = custom_dataset("jsonl", str(tmp_path), "single_label", Columns(id="id"))
+    examples, _ = read_split(dataset, "train", str(tmp_path))
+    assert [example.id for example in examples] == [f"{tmp_path}/train.jsonl line 1", "0"]
