@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
+from bert_common.folders import make_writable
 from bert_tf.checkpoint_files import latest_checkpoint
 from finetuning.question_answering.cache import is_cache
 from finetuning.question_answering.data import (
@@ -288,6 +289,11 @@ def make_task(job: DownstreamJob[SquadFlags, QuestionDataset]) -> "QuestionAnswe
             "--google_answers requires BERT's head and google-research/bert's tokenizer. "
             f"Received: {'a head with beams' if beams else type(tokenizer).__name__}"
         )
+    for name in ("train_feature_file", "predict_feature_file"):
+        path = getattr(values, name)
+        if path and not os.path.exists(path):  # before minutes of work that it is to keep
+            folder = os.path.dirname(path) or "."
+            make_writable(folder, f"--{name} must be in a folder that can be written")
     in_folder = functools.partial(os.path.join, values.output_dir)
     return QuestionAnswering(
         dataset=job.dataset,

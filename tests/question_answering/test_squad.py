@@ -135,6 +135,19 @@ def test_train_is_predicted_as_any_file(tmp_path):
     assert len(answers) == 48 and written(tmp_path) == answers
 
 
+@pytest.mark.usefixtures("eagerly")
+def test_the_folder_of_a_feature_file_is_made_before_the_work(tmp_path, capsys):
+    flags = ("--num_train_epochs=0.2", f"--train_feature_file={tmp_path}/new/train.npz")
+    assert train(tmp_path, "albert", False, *flags) == 0
+    assert (tmp_path / "new" / "train.npz").exists()
+    capsys.readouterr()
+    path = f"{tmp_path}/train.json/predict.npz"
+    assert train(tmp_path, "albert", False, *flags, f"--predict_feature_file={path}") == 1
+    shown = capsys.readouterr()
+    assert "--predict_feature_file must be in a folder that can be written" in shown.err
+    assert "questions, " not in shown.out  # none has been tokenized
+
+
 def test_hard_questions(trained):
     """A text of 10,000 characters, a question that is too long, an answer at a window's edge."""
     questions = number_questions(3, 5, words=30)
