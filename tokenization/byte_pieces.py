@@ -5,6 +5,8 @@ continuation tokens (##<0xF0>), so that the words can be restored; the bytes aft
 because they never begin a character.
 """
 
+from collections.abc import Container
+
 BYTE_PIECES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 _BYTE_OF = {piece: byte for byte, piece in enumerate(BYTE_PIECES)}
 
@@ -35,10 +37,12 @@ def spell_by_bytes(character: str, prefix: str = "") -> list[str]:
     return [prefix + BYTE_PIECES[first], *(BYTE_PIECES[byte] for byte in following)]
 
 
-def join_bytes(tokens: list[str], prefix: str) -> list[str]:
+def join_bytes(tokens: list[str], prefix: str, begin: Container[str] = ()) -> list[str]:
     """Replaces the byte tokens of each character by the character, prefixed as its first byte.
 
-    Bytes that spell no character, which a model may predict, become U+FFFD.
+    An ASCII character, whose byte is never prefixed, gets the prefix if it is in `begin`: what
+    begins words by a token needs its byte only inside them. Bytes that spell no character, which a
+    model may predict, become U+FFFD.
     """
     joined, place = [], 0
     while place < len(tokens):
@@ -58,5 +62,6 @@ def join_bytes(tokens: list[str], prefix: str) -> list[str]:
             character = content.decode("utf-8")
         except UnicodeDecodeError:
             character = "\ufffd"
-        joined.append((prefix if token not in _BYTE_OF else "") + character)
+        continues = token not in _BYTE_OF or (byte < 0x80 and character in begin)
+        joined.append((prefix if continues else "") + character)
     return joined

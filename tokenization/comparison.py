@@ -15,7 +15,7 @@ from tokenization.byte_pieces import byte_of
 from tokenization.decoding import UNKNOWN_TOKEN
 from tokenization.korean import KoreanTokenizer
 from tokenization.loading import CONFIG_FILE, KINDS, load_tokenizer
-from tokenization.sentencepiece import WORD_START
+from tokenization.sentencepiece import WORD_START, SentencePieceTokenizer
 
 
 class OpenedVocabulary(NamedTuple):
@@ -73,8 +73,9 @@ def boundaries(word: str, pieces: list[str]) -> list[int] | None:
 
 def _open_folder(path):
     tokenizer = load_tokenizer(path)
-    kind, plain = "unigram", _plain_sentencepiece
-    if tokenizer.kind != "sentencepiece":
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        kind, plain = _sentencepiece_kind(tokenizer.sp_model), _plain_sentencepiece
+    else:
         prefix = tokenizer.wordpiece.continuation_prefix
         kind, plain = "WordPiece", functools.partial(_plain_wordpiece, prefix=prefix)
     return OpenedVocabulary(path.name, kind, tokenizer.vocab_size, tokenizer.tokenize, plain)
@@ -109,11 +110,15 @@ def _open_sentencepiece(path):
         processor.load(str(path))
     except (OSError, RuntimeError) as error:
         raise InputError(f"file must be a SentencePiece model. Received: {path}") from error
-    # BPE models have the ranks of merges as scores, unigram models have logarithms.
-    size = processor.get_piece_size()
-    kind = "BPE" if all(map(float.is_integer, map(processor.get_score, range(size)))) else "unigram"
+    size, kind = processor.get_piece_size(), _sentencepiece_kind(processor)
     pieces = functools.partial(processor.encode, out_type=str)
     return OpenedVocabulary(path.name, kind, size, pieces, _plain_sentencepiece)
+
+
+def _sentencepiece_kind(processor):
+    # BPE models have the ranks of merges as scores, unigram models have logarithms.
+    scores = map(processor.get_score, range(processor.get_piece_size()))
+    return "BPE" if all(map(float.is_integer, scores)) else "unigram"
 
 
 def _open_hugging_face(path):

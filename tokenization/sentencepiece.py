@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from tokenization.base import EncodedPart, TokenizerInterface
+from tokenization.byte_pieces import BYTE_PIECES, join_bytes
 from tokenization.characters import is_punctuation
 from tokenization.normalization import CharacterMap
 from tokenization.offsets import AlignedText
@@ -166,10 +167,13 @@ class SentencePieceTokenizer(TokenizerInterface):
 
         A run of unknown characters is written as one character that the model lacks.
         """
+        ids = list(ids)
         tokens = [
             self.written_unknown if index == self.unk_id else token
             for index, token in zip(ids, self.convert_ids_to_tokens(ids), strict=True)
         ]
+        if self.sp_model.is_byte(self.vocab.get(BYTE_PIECES[0], self.sp_model.unk_id())):
+            tokens = join_bytes(tokens, "")
         return "".join(tokens).replace(WORD_START, " ").strip(" ")
 
     def config(self) -> dict[str, Any]:

@@ -138,7 +138,7 @@ class WordPiece:
         """Replaces the bytes of each character by the character, if `unknown` is "bytes"."""
         if self.unknown != "bytes":
             return tokens
-        return join_bytes(tokens, self.continuation_prefix)
+        return join_bytes(tokens, self.continuation_prefix, self.begin)
 
     def _warn_of_hangul_mismatch(self, word: str) -> None:
         """Warns once if text and vocabulary spell Hangul in different forms."""

@@ -120,11 +120,8 @@ class SentencePieceSpelling:
     def cut(self, piece: Piece) -> list[str]:
         """Tokenizes the text of a piece as `WordPieceSpelling.cut` does."""
         begun = self._known(self.tokenizer.tokenize(piece.text))
-        # An unknown character is a token of its own, and the text after it continues a word.
-        before = self.tokenizer.written_unknown
-        pieces = self.tokenizer.tokenize(before + piece.text)
-        place = next((i for i, token in enumerate(pieces) if before in token), len(pieces))
-        inside = self._known(pieces[place + 1 :])
+        rest = self.tokenizer.encode_part(piece.text, follows_mask=True)
+        inside = self._known(self.tokenizer.convert_ids_to_tokens(rest.ids))
         if piece.begins is None:
             return begun + inside
         return (inside or begun) if piece.begins is False else (begun or inside)

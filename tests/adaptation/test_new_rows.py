@@ -17,6 +17,7 @@ from model_formats.adaptation.positions import interpolate, repeat
 from model_formats.adaptation.spelling import Piece, spelling_of
 from tests.support.models.released_models import SPM_MODEL
 from tests.support.paths import TEST_DATA
+from tests.support.sentencepiece_models import NAMES, train
 from tests.support.vocabularies import SPECIAL, write_tokenizer
 from tokenization import FullTokenizer, SentencePieceTokenizer, load_tokenizer
 
@@ -93,6 +94,19 @@ def test_sentencepiece_to_wordpiece(tmp_path):
     assert found["##녕하세요"] == ("averaged", ["녕", "하", "세요"])
     assert found[","][1] == [token for token in (",", "▁,") if token in old.vocab]
     assert all("▁" not in token for token in found["##안"][1])
+
+
+def test_a_sentencepiece_model_with_bytes(tmp_path):
+    """Inside a word without the space that begins it, although no character is unknown."""
+    lines = ["학교 에서 는 학교에서 집에서 나는 너는 에서는 물에서 일에서"] * 50
+    path = train(tmp_path / "m.model", lines, vocab_size=290, byte_fallback=True, **NAMES)
+    old = SentencePieceTokenizer(path)
+    assert old.tokenize("물에서는 에서는") == ["▁", "물", "에서", "는", "▁에서", "는"]
+    new = [*SPECIAL, "에서는", "##에서는", "##뷁"]
+    found = sources(plan_rows(old, make_tokenizer(tmp_path / "new", new)), old)
+    assert found["에서는"] == ("averaged", ["▁에서", "는"])
+    assert found["##에서는"] == ("averaged", ["에서", "는"])
+    assert found["##뷁"] == ("averaged", ["<0xEB>", "<0xB7>", "<0x81>"])
 
 
 def test_wordpiece_to_sentencepiece(old):

@@ -123,6 +123,20 @@ def test_eojeols_come_back_with_their_punctuation(tmp_path):
         check_offsets(tokenizer, text)
 
 
+@pytest.mark.parametrize("name", ["bytes", "bytes NFKC"])
+def test_punctuation_that_is_not_split(learned, name, tmp_path):
+    """Inside a word it is a byte without the prefix, as the vocabulary has no "##,"."""
+    (tmp_path / "vocab.txt").write_bytes(learned[name][0].vocabulary_bytes)
+    options = {**vars(learned[name][0].options), "split_punctuation": False}
+    tokenizer = KoreanTokenizer(tmp_path / "vocab.txt", **options)
+    core = KoreanWordPiece(tokenizer.vocab, tokenizer.config())
+    assert "<0x2C>" in tokenizer.tokenize("3,000")
+    for text in ("값은 3,000원이다.", "(책) e-mail, !책 가.", *HOSTILE, *TEXTS, *random_texts(300)):
+        words, ids = " ".join(tokenizer.basic_tokens(text)), tokenizer.encode(text)
+        assert tokenizer.decode(ids) == words, text
+        assert core.join(core.tokenize(text)) == words, text
+
+
 def test_bytes_that_spell_no_character():
     assert join_bytes(["가", "##<0xF0>", "<0x9F>", "나"], "##") == ["가", "##\ufffd", "나"]
     assert join_bytes(["<0x80>", "<0xFF>", "<0x41>"], "##") == ["\ufffd", "\ufffd", "A"]

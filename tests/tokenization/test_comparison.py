@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.paths import ROOT, TEST_DATA
 from tests.support.vocabularies import JAMO, SPECIAL, write_lines
-from tokenization import InputError
+from tokenization import InputError, SentencePieceTokenizer, save_tokenizer
 from tokenization.comparison import boundaries, open_vocabulary
 
 DATA = TEST_DATA / "tokenization"
@@ -73,6 +73,8 @@ def test_a_bpe_model_of_sentencepiece(tmp_path):
         vocab_size=1500, minloglevel=2,
     )  # fmt: skip
     assert open_vocabulary(tmp_path / "bpe.model").kind == "BPE"
+    save_tokenizer(SentencePieceTokenizer(tmp_path / "bpe.model"), tmp_path / "folder")
+    assert open_vocabulary(tmp_path / "folder").kind == "BPE"
 
 
 def test_a_sentencepiece_model():

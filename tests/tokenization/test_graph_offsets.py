@@ -1,20 +1,21 @@
 """Where the graph forms find pieces, against the Python tokenizers; SentencePiece's ids too."""
 
 import functools
-import io
 import random
 import unicodedata
 
 import pytest
 
 pytest.importorskip("tensorflow_text", reason="tensorflow-text is not installed")
-sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
+pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 
+from tests.support.sentencepiece_models import NAMES, train  # noqa: E402
 from tests.support.tokenizer_cases import (  # noqa: E402
     TEXTS,
     check_any,
     check_offsets,
+    check_round_trip,
     full_tokenizers,
     korean_tokenizers,
     write_vocabulary,
@@ -117,24 +118,6 @@ def test_bytes_that_are_not_utf8_count_as_a_character(tokenizers):
     assert spans.to_list()[0][0] == [1, 2]
 
 
-def train(path, lines, **options):
-    """Writes a SentencePiece model of some lines; returns its path."""
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=written, minloglevel=2, hard_vocab_limit=False,
-        **options,
-    )  # fmt: skip
-    path.write_bytes(written.getvalue())
-    return path
-
-
-# As Google's ALBERT numbers and names them.
-NAMES = {
-    "pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "control_symbols": ["[CLS]", "[SEP]"],
-    "user_defined_symbols": ["[MASK]"],
-}  # fmt: skip
-
-
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A model with numbers that end in commas, which are cut again."""
@@ -196,7 +179,10 @@ def test_bytes_of_characters_that_were_expanded(byte_model, lower):
     check(tokenizer, GraphSentencePiece(tokenizer), texts)
     for text in texts:
         check_offsets(tokenizer, text)
+        check_round_trip(tokenizer, text)
     assert tokenizer.unk_id not in tokenizer.encode("½뷁😀")
+    assert tokenizer.decode(iter(tokenizer.encode("뷁 a😀"))) == "뷁 a😀"
+    assert tokenizer.decode([tokenizer.vocab["<0xF0>"]]) == "\ufffd"
 
 
 def test_model_without_a_comma(tmp_path):

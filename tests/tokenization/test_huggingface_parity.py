@@ -14,6 +14,7 @@ from create_pretraining_data.engine.plain_lines import open_texts  # noqa: E402
 from model_formats.huggingface.tokenizer_files import write_tokenizer  # noqa: E402
 from model_formats.huggingface.tokenizer_json import is_expressible  # noqa: E402
 from tests.support.paths import ROOT, SHARED, TEST_DATA  # noqa: E402
+from tests.support.sentencepiece_models import NAMES, train  # noqa: E402
 from tests.support.tokenizer_cases import TEXTS, full_tokenizers, korean_tokenizers  # noqa: E402
 from tests.support.vocabularies import write_pieces  # noqa: E402
 from tokenization import (  # noqa: E402
@@ -177,6 +178,19 @@ def test_every_switch(tmp_path):
         theirs = open_theirs(folder)
         assert theirs.is_fast == is_expressible(tokenizer)
         check_same(name, theirs, tokenizer, texts)
+
+
+def test_bytes_in_a_sentencepiece_model(tmp_path):
+    """What they spell is decoded, as by this project's tokenizer."""
+    path = train(
+        tmp_path / "m.model", ["a b km 가나"] * 30, vocab_size=275, byte_fallback=True, **NAMES
+    )
+    tokenizer = SentencePieceTokenizer(path)
+    export(tokenizer, tmp_path / "out", "albert")
+    theirs, ids = open_theirs(tmp_path / "out"), tokenizer.encode("가뷁 a😀")
+    assert theirs.decode(ids) == tokenizer.decode(ids) == "가뷁 a😀"
+    broken = [tokenizer.vocab["<0xF0>"], tokenizer.vocab["a"]]
+    assert theirs.decode(broken) == tokenizer.decode(broken) == "\ufffda"
 
 
 def test_tokenizer_json_has_the_words_of_every_character(tmp_path):

@@ -165,7 +165,10 @@ class KoreanWordPiece:
         return [self.prefix * (inside and character > "\x7f") + first, *rest]
 
     def _join_bytes(self, pieces):
-        """Replaces the bytes of each character by it, with the prefix that its first byte has."""
+        """Replaces the bytes of each character by it, with the prefix that its first byte has.
+
+        The byte of an ASCII character has none; if a token begins words so, the byte is inside one.
+        """
         joined, place = [], 0
         while place < len(pieces):
             piece = pieces[place]
@@ -185,7 +188,8 @@ class KoreanWordPiece:
                 character = content.decode("utf-8")
             except UnicodeDecodeError:
                 character = "\ufffd"
-            joined.append((self.prefix if piece not in BYTE_PIECES else "") + character)
+            inside = piece not in BYTE_PIECES or (byte < 0x80 and character in self.begin)
+            joined.append((self.prefix if inside else "") + character)
         return joined
 
     def _space_marker(self):

@@ -83,7 +83,14 @@ class SentencePieceTokenizer(PreTrainedTokenizer):
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         """Returns the text that pieces represent."""
-        return "".join(tokens).replace(WORD_START, " ").strip(" ")
+        text = b"".join(map(self._spell, tokens)).decode("utf-8", "replace")
+        return text.replace(WORD_START, " ").strip(" ")
+
+    def _spell(self, token):
+        """Returns the bytes of a token in UTF-8; of a token such as <0xF0>, the byte itself."""
+        if token in self._vocab and self._model.is_byte(self._vocab[token]):
+            return bytes([int(token[1:-1], 16)])
+        return token.encode("utf-8")
 
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
