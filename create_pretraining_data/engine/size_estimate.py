@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from bert_common.errors import InputError
 from bert_common.progress import format_bytes
+from create_pretraining_data.engine.chunk_file import index_size
 from create_pretraining_data.engine.shards import COMPRESSION_LEVEL, find_unfinished_shards
 from create_pretraining_data.engine.splitting import read_chunk_text, take_text
 from create_pretraining_data.engine.work_plan import WorkPlan, derive_seed
@@ -71,6 +72,7 @@ def check_free_space(plan: WorkPlan, estimate: SizeEstimate) -> None:
     """Raises `InputError` if a disk that the plan writes to has too little free space.
 
     While the last shard is written, all records exist twice: in the chunk files and in the shards.
+    The indices of the chunk files are little beside the records, except of hundreds of gigabytes.
     Files of an earlier start are taken into account.
     """
     chunk_paths = map(plan.chunk_path, range(len(plan.chunks)))
@@ -84,7 +86,9 @@ def check_free_space(plan: WorkPlan, estimate: SizeEstimate) -> None:
         needed[device] = needed.get(device, 0) + size
         folders.setdefault(device, folder)
 
-    need(plan.folder, max(0, estimate.records - done))
+    buckets = len(plan.output_files) * plan.buckets_per_shard
+    indices = len(plan.chunks) * index_size(buckets, plan.settings.dupe_factor)
+    need(plan.folder, max(0, estimate.records + indices - done))
     for shard in find_unfinished_shards(plan):
         folder = os.path.dirname(plan.output_files[shard]) or "."
         need(folder, estimate.files / len(plan.output_files))
