@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from bert_common.errors import InputError
+from bert_common.errors import InputError, MachineError
 from bert_common.startup import redirect_standard_error
 from bert_common.stop_signals import block_signals
 
@@ -48,7 +48,8 @@ def start_workers(
         for each number; returns an iterator over (number, result) in order of completion.
 
     Raises:
-        InputError: a task raised it, a worker cannot start or has died, or memory ran out.
+        InputError: a task raised it.
+        MachineError: a worker cannot start or has died, or memory ran out.
     """
     if count == 1:
         yield lambda task, numbers: ((n, _call(task, shared, n, remedy)) for n in numbers)
@@ -61,7 +62,7 @@ def start_workers(
                 with redirect_standard_error(errors):
                     _start(workers, count, preload, (shared, remedy))
             except _START_ERRORS as error:
-                raise InputError(
+                raise MachineError(
                     f"{count} worker processes must start. Received: "
                     f"{_last_line(errors) or repr(error)} at number {len(workers) + 1}; {remedy}"
                 ) from None
@@ -105,7 +106,7 @@ def _run(workers, errors, remedy, task, numbers):
             ready: list[Any] = multiprocessing.connection.wait(busy)
             done = [(pipe, *pipe.recv()) for pipe in ready]
         except (EOFError, OSError):
-            raise InputError(
+            raise MachineError(
                 f"all {len(workers)} worker processes must stay alive. Received: "
                 f"{_describe_death(workers, errors)}; {remedy}"
             ) from None
@@ -149,7 +150,7 @@ def _call(task, shared, number, remedy):
     try:
         return task(*shared, number)
     except MemoryError as error:
-        raise InputError(
+        raise MachineError(
             f"every worker must have enough memory. Received: {error or 'too little'}; {remedy}"
         ) from None
 

@@ -183,7 +183,8 @@ def build_vocab(flags: BuildVocabFlags) -> None:
     if is_up_to_date(flags.output_dir, manifest, flags.overwrite):
         print(f"up to date, learned from this text with these settings: {flags.output_dir}")
         return
-    learned = learn_vocabulary(open_texts(files, flags.input_format, flags.text_key), settings)
+    texts = open_texts(files, flags.input_format, flags.text_key, flags.strict_utf8)
+    learned = learn_vocabulary(texts, settings)
     add_manifest(learned, manifest)
     write_vocabulary(learned, flags.output_dir)
     print(summary(learned.report, time.monotonic() - started))

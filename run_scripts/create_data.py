@@ -11,7 +11,7 @@ from typing import Any
 
 from bert_common.atomic_write import check_name_length, remove_partial_files
 from bert_common.cpu import available_cores
-from bert_common.errors import InputError
+from bert_common.errors import InputError, MachineError
 from bert_common.folders import make_writable
 from bert_common.process_pool import Run, start_workers
 from bert_common.progress import format_bytes
@@ -137,6 +137,8 @@ def create_data(flags: CreateDataFlags) -> None:
         try:
             plan = make_plan(flags, settings, sources, output_files, folder)
             done = run_passes(flags, plan, manifest, tokenizer)
+        except MachineError:  # the same command resumes, also if only text was unpacked or hashed
+            raise
         except InputError:
             # There is nothing to resume: the next run will have different text or flags.
             if flags.num_tasks == 1 and not has_chunks(folder):
@@ -225,7 +227,7 @@ def run_passes(
         f"{len(plan.output_files):,} file{'s' * (len(plan.output_files) > 1)}",
         flush=True,
     )
-    check_free_space(plan, estimate)
+    check_free_space(plan, estimate, flags.num_workers or available_cores())
     chunk_files = list(map(plan.chunk_path, numbers))
     remove_partial_files(chunk_files)
 

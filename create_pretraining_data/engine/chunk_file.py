@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 import google_crc32c
+import numpy as np
 
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
@@ -28,6 +29,13 @@ _MAGIC = b"chunk-02"
 # checksum of the row.
 _EXTENT = struct.Struct("<QQ")
 _CHECKSUM = struct.Struct("<I")
+# The number of rows to make at a time: with much text, a file has a hundred thousand.
+_ROWS = 1024
+
+
+def index_size(buckets: int, passes: int) -> int:
+    """Returns the bytes of a chunk file's index, which grow with the size of the whole text."""
+    return buckets * (_EXTENT.size * passes + _CHECKSUM.size)
 
 
 class ChunkSummary(NamedTuple):
@@ -71,27 +79,33 @@ def _write(file, passes, shards, buckets_per_shard, turn):
             frames_of_buckets[shard * buckets_per_shard + bucket].append(frame(record))
         turn = (turn + len(serialized)) % buckets
         offset = file.tell()
-        row = []
+        row = np.empty((buckets, 2), "<u8")  # not a list, which would take ten times the memory
         for bucket, frames in enumerate(frames_of_buckets):
             content = b"".join(frames)
             file.write(content)
-            row.append((offset, len(content)))
+            row[bucket] = offset, len(content)
             offset += len(content)
             records[bucket // buckets_per_shard] += len(frames)
             sizes[bucket // buckets_per_shard] += len(content)
         extents.append(row)
-    index = file.tell()
-    rows = b"".join(
-        _add_checksum(b"".join(_EXTENT.pack(*row[bucket]) for row in extents))
-        for bucket in range(buckets)
-    )
-    summary_start = index + len(rows)
+    index, checksum = file.tell(), 0
+    for content in _index_rows(extents, buckets):
+        file.write(content)
+        checksum = google_crc32c.extend(checksum, content)
+    summary_start = file.tell()
     summary = {"statistics": statistics.as_json(), "records": records, "sizes": sizes}
-    content = rows + json.dumps(summary).encode()
-    end, checksum = index + len(content), google_crc32c.value(content)
+    content = json.dumps(summary).encode()
+    end, checksum = summary_start + len(content), google_crc32c.extend(checksum, content)
     footer = _FOOTER.pack(index, summary_start, end, len(extents), checksum, _MAGIC)
     file.write(content + _add_checksum(footer))
     return ChunkSummary(statistics, records, sizes)
+
+
+def _index_rows(extents, buckets):
+    """Yields the rows of the index, some at a time; extents are u8 [buckets, 2] of each pass."""
+    for first in range(0, buckets, _ROWS):
+        rows = np.concatenate([one[first : first + _ROWS] for one in extents], axis=1)
+        yield b"".join(_add_checksum(row.tobytes()) for row in rows)
 
 
 def _add_checksum(content):

@@ -26,6 +26,9 @@ _GZIP_MAGIC = b"\x1f\x8b"
 # The suffixes of files whose lines are JSON; .gz may follow.
 _JSON_NAMES = (".jsonl", ".ndjson", ".json")
 
+# The suffixes of tables, which hold no lines of text.
+_TABLE_NAMES = (".parquet", ".arrow")
+
 TEXT_KEY = "text"
 
 # Read without conversion; a byte-order mark is skipped.
@@ -77,6 +80,11 @@ def recognise(path: str, input_format: str | None = None, text_key: str = TEXT_K
     if kind := table_kind(head):
         check_column(path, kind, text_key)
         return Source(path, kind, "jsonl", text_key, "utf-8")
+    if path.lower().endswith(_TABLE_NAMES):  # a failed download, or a pointer of Git LFS
+        raise InputError(
+            f"{path} must be a Parquet or Arrow file, as its name says. Received: "
+            + (f"a file that begins with {head!r}" if head else "an empty file")
+        )
     kind = "gzip" if head.startswith(_GZIP_MAGIC) else "plain"
     if input_format is None:
         name = path.lower().removesuffix(".gz")

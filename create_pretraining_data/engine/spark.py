@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bert_common.errors import InputError
+from bert_common.errors import InputError, MachineError
 from bert_common.process_pool import Run
 from bert_common.stop_signals import block_signals_for_java
 from create_pretraining_data.engine.work_plan import WorkPlan
@@ -48,8 +48,8 @@ def start_executors(plan: WorkPlan, tokenizer: TokenizerInterface, master: str) 
     the cluster in Spark's notation.
 
     Raises:
-        InputError: a task raised it, pyspark or Java is missing, or the cluster does not answer or
-            gives up.
+        InputError: a task raised it, or pyspark or Java is missing.
+        MachineError: the cluster does not answer or gives up.
     """
     check_installed()
     from py4j.protocol import Py4JError
@@ -67,7 +67,7 @@ def start_executors(plan: WorkPlan, tokenizer: TokenizerInterface, master: str) 
             started.callback(_stop, context)
             shared = context.broadcast((plan, tokenizer))
         except (Py4JError, PySparkException) as error:
-            raise InputError(
+            raise MachineError(
                 f"Spark must start with --spark_master={master}. Received: {_reason(error)}"
             ) from None
         yield functools.partial(_run, context, shared)
@@ -138,7 +138,7 @@ def _run(context, shared, task, numbers):
         except Py4JError as error:  # raised by Java, or because Java was killed
             if "PythonException" in str(error):  # a bug; the message has the traceback
                 raise
-            raise InputError(
+            raise MachineError(
                 "Spark must finish every task. Received: "
                 f"{_reason(error)}; the same command resumes from here"
             ) from None

@@ -28,6 +28,13 @@ LONGEST_JSON = 100_000_000
 
 FORMATS = ("text", "jsonl")
 
+# A line's end and a line of white space, as `str.strip` knows it. A search for it is ten times as
+# fast as decoding every line.
+_BLANK_LINE = re.compile(
+    rb"\n(?:[\t\v-\r\x1c-\x20]++|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]"
+    rb"|\xe2\x81\x9f|\xe3\x80\x80)*+\n"
+)
+
 # The value of a JSON line without a text.
 NULL = "null"
 
@@ -128,9 +135,16 @@ def _document_end(source, offset):
             inside = (k for k in range(4) if line[k] & 0xC0 != 0x80)
             return offset + (space.end() if space else next(inside, 0)), True
         line_end = file.tell()
-        while file.tell() - line_end < LONGEST_SEARCH:
-            line = file.readline(LONGEST_SEARCH)
-            if not line.decode("utf-8", "replace").strip():  # blank, or the end of the file
+        for part in (128, 16, 1):  # most documents end soon
+            file.seek(line_end - 1)
+            lines = file.read(LONGEST_SEARCH // part + 1)
+            if blank := _BLANK_LINE.search(lines):
+                return line_end - 1 + blank.end(), False
+        if len(lines) <= LONGEST_SEARCH:  # the end of the file
+            return file.tell(), False
+        if last := lines[lines.rfind(b"\n") + 1 :]:  # the search ends inside a line
+            last += file.readline(LONGEST_SEARCH - len(last))
+            if not last.decode("utf-8", "replace").strip():
                 return file.tell(), False
         return line_end, True
 

@@ -8,6 +8,7 @@ import pytest
 
 from bert_common.errors import InputError
 from create_pretraining_data.engine.chunk_file import (
+    index_size,
     read_bucket,
     read_chunk_summary,
     write_chunk_file,
@@ -81,6 +82,18 @@ def test_memory_does_not_grow_with_the_passes(tmp_path):
         return most
 
     assert peak(30) < 1.3 * peak(3)
+
+
+def test_memory_grows_little_with_the_buckets_of_much_text(tmp_path):
+    """200 GB of text make 65,000 buckets of ten passes, or 190,000 of forty."""
+    tracemalloc.start()
+    write_chunk_file(str(tmp_path / "chunk"), made(10, size=10), 64, 100, 5)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    index = index_size(6400, passes=10)
+    assert index == 6400 * (10 * 16 + 4) and most < 4 * index
+    records = 10 * 100 * (10 + 16)
+    assert 0 < (tmp_path / "chunk").stat().st_size - index - records < 2000  # the summary
 
 
 def test_statistics_add_up():

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from create_pretraining_data.engine import line_hashes, plain_text, repeats
 from create_pretraining_data.engine import passes as engine
 from run_scripts.create_data import main
 from tests.support.create_data_runs import (
@@ -186,6 +187,28 @@ def test_too_little_memory_is_one_line(corpus, whole, tmp_path, capsys, monkeypa
         assert main(arguments(corpus, tmp_path)) == 1
     expected = "every worker must have enough memory. Received: Unable to allocate 1.20 MiB"
     assert expected in one_line(capsys.readouterr().err)
+
+
+def test_what_precedes_the_first_chunk_is_kept_if_memory_runs_out(
+    corpus, whole, tmp_path, capsys, monkeypatch
+):
+    """The line says that the same command resumes: what was unpacked and hashed took hours."""
+    text = f"--input_file={corpus / 'text.txt.gz'}"
+    hashed = []
+
+    def make_hash_file(*args):
+        hashed.append(args)
+        if len(hashed) == 5:
+            raise MemoryError
+        line_hashes.make_hash_file(*args)
+
+    monkeypatch.setattr(repeats, "make_hash_file", make_hash_file)
+    assert main(arguments(corpus, tmp_path, text)) == 1
+    assert "the same command resumes from here" in one_line(capsys.readouterr().err)
+    monkeypatch.setattr(plain_text, "open_plain", lambda _: pytest.fail("unpacked again"))
+    assert run(corpus, tmp_path, text).records == whole.records
+    numbers = [number for _, _, number in hashed]
+    assert numbers.count(4) == 2 and len(numbers) == len(set(numbers)) + 1
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,16 @@ import gzip
 import json
 import os
 import shutil
+import tracemalloc
+import types
 
 import pytest
 
 from bert_common import progress
 from create_pretraining_data.engine import passes as engine
 from create_pretraining_data.engine import shards, splitting, work_plan
+from create_pretraining_data.engine.chunk_file import write_chunk_file
+from create_pretraining_data.instances.make_instances import CorpusStatistics
 from create_pretraining_data.records.tfrecord import split_frames
 from run_scripts import create_data
 from run_scripts.create_data import main
@@ -60,6 +64,39 @@ def test_a_shard_holds_records_of_every_chunk_in_random_order(corpus, tmp_path, 
     assert abs(half[0] - half[1]) < 3
     neighbours = sum(abs(a - b) for a, b in zip(lengths, lengths[1:], strict=False)) / (n - 1)
     assert neighbours > 8  # in the order of the text: below 2
+
+
+@pytest.mark.parametrize("compression", ["none", "GZIP"])
+def test_a_bucket_of_short_texts_is_shuffled_outside_the_memory(
+    corpus, tmp_path, monkeypatch, compression
+):
+    flag = f"--compression={compression}"
+    expected = run(corpus, tmp_path / "in memory", flag)
+    monkeypatch.setattr(shards, "IN_MEMORY", 10_000)
+    assert run(corpus, tmp_path / "outside", flag) == expected
+
+
+def test_the_memory_for_a_large_bucket_is_bounded(tmp_path, monkeypatch):
+    """Rows of 512 tokens with comments of one line make buckets of two gigabytes."""
+    path, size, count = str(tmp_path / "chunk"), 1000, 40_000
+
+    def made():
+        for _ in range(20):
+            yield [b"r" * size] * (count // 20)
+        return CorpusStatistics()
+
+    write_chunk_file(path, made(), shards=1, buckets_per_shard=1, seed=5)
+    plan = types.SimpleNamespace(
+        chunks=[0], chunk_path=lambda _: path, folder=str(tmp_path), seed=1, compression="none",
+        output_files=[str(tmp_path / "out")], buckets_per_shard=1,
+        shard_marker_path=lambda _: str(tmp_path / "marker"),
+    )  # fmt: skip
+    monkeypatch.setattr(shards, "IN_MEMORY", 4_000_000)
+    tracemalloc.start()
+    shards.make_shard_file(plan, None, 0)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (tmp_path / "out").stat().st_size == count * (size + 16) > 3 * most
 
 
 def test_the_json_says_what_the_records_are(corpus, tmp_path):

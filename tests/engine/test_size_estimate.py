@@ -1,15 +1,23 @@
 """The size that is announced is nearly what is written."""
 
+import collections
 import json
+import os
 import random
 import re
 
 import pytest
 
 from bert_common.progress import format_bytes
-from create_pretraining_data.engine import size_estimate, splitting
+from create_pretraining_data.engine import (
+    chunk_file,
+    passes,
+    size_estimate,
+    splitting,
+    work_plan,
+)
 from run_scripts.create_data import main
-from tests.support.create_data_runs import corpus
+from tests.support.create_data_runs import SHARDS, arguments, corpus
 from tests.support.crosses import quick_by_pairs
 from tests.support.paths import ROOT
 
@@ -74,6 +82,38 @@ def test_the_size_is_nearly_that_announced(
     assert main(["create_pretraining_data.py", *flags]) == 0
     written = (tmp_path / "out.tfrecord").stat().st_size
     assert announced(capsys.readouterr().out) == pytest.approx(written, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("bucket_bytes", "in_memory"), [(500, 10**6), (20_000, 10**6), (10**6, 1000)]
+)
+def test_the_room_asked_for_is_that_of_all_files(
+    corpus, tmp_path, capsys, monkeypatch, bucket_bytes, in_memory
+):
+    """With small buckets, as with much text, a large part is the indices of the chunk files.
+
+    Buckets that are too large for the memory need room while they are shuffled.
+    """
+    monkeypatch.setattr(size_estimate, "IN_MEMORY", in_memory)
+    monkeypatch.setattr(splitting, "CHUNK_BYTES", 3000)
+    monkeypatch.setattr(work_plan, "BUCKET_BYTES", bucket_bytes)
+    write, sizes = chunk_file.write_chunk_file, []
+
+    def measured(path, *args):
+        summary = write(path, *args)
+        sizes.append(os.path.getsize(path))
+        return summary
+
+    monkeypatch.setattr(passes, "write_chunk_file", measured)
+    given = arguments(corpus, tmp_path, "--dupe_factor=10")
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.disk_usage", lambda _: collections.namedtuple("U", "free")(0))
+        assert main(given) == 1
+    number, unit = re.search(r"room for about ([\d.]+) (\w+),", capsys.readouterr().err).groups()
+    assert main(given) == 0
+    written = sum(sizes) + sum(path.stat().st_size for path in tmp_path.glob("*.tfrecord"))
+    shuffled = sum(sizes) / SHARDS if in_memory < bucket_bytes / 10 else 0  # by one worker
+    assert float(number) * UNITS[unit] == pytest.approx(written + shuffled, rel=0.1)
 
 
 def test_sentences_that_are_to_be_split(tmp_path, capsys):

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import time
 import tracemalloc
 
 import numpy as np
@@ -130,7 +131,9 @@ def some_text(seed, documents=200):
     lines = []
     for number in range(documents):
         lines += [f"{number} 문장 {'가' * rng.randrange(40)}" for _ in range(rng.randint(1, 9))]
-        lines += [rng.choice(["", " ", "\u3000", "\r"])] * rng.randint(1, 2)
+        lines += [rng.choice(["", " ", "\u3000", "\r", "\x85\t", "\u2028", "\xa0"])] * rng.randint(
+            1, 2
+        )
     return "\n".join(lines)
 
 
@@ -169,6 +172,31 @@ def test_a_document_without_an_end_is_cut_between_sentences(tmp_path, monkeypatc
     assert len(chunks) > 5
     sources = [InputFile(path, path, os.path.getsize(path))]
     assert cut_into_chunks(sources)[1] == set(range(1, len(chunks)))
+
+
+@pytest.mark.parametrize("search, end, is_cut", [(7, 21, True), (10, 37, False), (30, 37, False)])
+def test_a_blank_line_is_found_if_it_begins_in_reach(tmp_path, monkeypatch, search, end, is_cut):
+    monkeypatch.setattr(splitting, "CHUNK_BYTES", 17)
+    monkeypatch.setattr(splitting, "LONGEST_SEARCH", search)
+    path = write(tmp_path, "가나\n다라\n마바\n사아\n \u3000\u3000 \n자차\n카타\n")
+    chunks, continued = cut_into_chunks([InputFile(path, path, os.path.getsize(path))])
+    assert chunks[0][0].end == end and (1 in continued) == is_cut
+
+
+def test_text_without_blank_lines_is_soon_cut(tmp_path, monkeypatch):
+    """From each of 40 places, 8 MB are searched: more than an hour if all lines of 200 GB are."""
+    monkeypatch.setattr(splitting, "CHUNK_BYTES", 200_000)
+    path = write(tmp_path, f"{'나는 학교에 갔다. ' * 4}\n" * 160_000)
+    sources = [InputFile(path, path, os.path.getsize(path))]
+    times = [time.process_time()]
+    with open(path, "rb") as file:
+        assert all(line.decode().strip() for line in file)
+    times.append(time.process_time())
+    chunks, continued = cut_into_chunks(sources)
+    times.append(time.process_time())
+    assert len(continued) == len(chunks) - 1 > 35
+    once, searches = np.diff(times)
+    assert searches < 25 * once
 
 
 def test_a_line_of_8_megabytes_is_not_cut(tmp_path):

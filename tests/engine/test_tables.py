@@ -1,13 +1,17 @@
 """Parquet files and saved data sets give the same records and vocabulary as the same JSON lines."""
 
 import json
+import os
 
 import pytest
 
+from run_scripts.create_data import main
 from tests.support.create_data_runs import (
     KILLS,
     SHARDS,
+    arguments,
     learn,
+    one_line,
     run,
     run_and_die,
     run_small,
@@ -164,3 +168,22 @@ def test_a_sample_does_not_depend_on_the_form(same, documents, tmp_path, monkeyp
     )
     made = {learn(same / form, tmp_path / form, "--most_megabytes=1") for form in FORMS}
     assert made == {learn(same / "lines.jsonl", tmp_path / "lines", "--most_megabytes=1")}
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "A.ARROW"])
+@pytest.mark.parametrize(
+    ("content", "received"),
+    [("version https://git-lfs.github.com/spec/v1\n", "begins with b'version '"), ("", "an empty")],
+)
+def test_a_table_that_is_none_is_not_read_as_text(
+    corpus, tmp_path, capsys, name, content, received
+):
+    """A pointer of Git LFS would be learned, and what a failed download lacks would be missing."""
+    folder = tmp_path / "text"
+    folder.mkdir()
+    (folder / "a.txt").write_text("가 나\n다 라\n")
+    (folder / name).write_text(content)
+    assert main(arguments(corpus, tmp_path, f"--input_file={folder}")) == 1
+    line = one_line(capsys.readouterr().err)
+    assert f"{name} must be a Parquet or Arrow file, as its name says. Received: " in line
+    assert received in line and os.listdir(tmp_path) == ["text"]
