@@ -122,6 +122,14 @@ class SimilarityDataset:
         """The form of the training examples, for each of several files."""
         return [part.form("train") for part in self.parts] or [self.form("train")]
 
+    @property
+    def objective(self) -> str:
+        """The objective that suits the training examples, the default of --objective."""
+        found = {form.objective for form in self.forms}
+        if len(found) == 1:
+            return found.pop()
+        return "both" if "cosine" in found else "ranking"
+
 
 def known_dataset(name: str) -> SimilarityDataset:
     """Returns the data set of a name in `INFERENCES` or `SCORED`, without unlabeled splits."""
