@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 
-from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
-from finetuning.class_report import as_line
+from finetuning.class_report import write_columns
 from finetuning.downstream_task import NothingMore
 from finetuning.examples import Examples, Outputs
 from finetuning.inputs import encode_pairs, pad_rows
@@ -164,18 +163,16 @@ class Similarity(NothingMore):
         path = os.path.join(directory, f"predictions_{split}.tsv")
         raw, vectors = examples.raw, unit_vectors(np.stack(outputs["vectors"]))  # [N, S, H]
         cosines = np.einsum("nh,nsh->ns", vectors[:, 0], vectors[:, 1:])  # [N, S - 1]
-        scored = any(example.score is not None for example in raw)
-        others = ["second", "third"][: cosines.shape[1]]
-        cosine_names = ["cosine", "cosine_third"][: cosines.shape[1]]
-        with atomic_write(path) as file:
-            file.write(as_line(["id", "text", *others, *["score"] * scored, *cosine_names]))
-            for example, of_example in zip(raw, cosines, strict=True):
-                given = len(example.texts) - 1
-                lacking = [""] * (len(of_example) - given)  # where others have more texts
-                score = "" if example.score is None else f"{example.score}"
-                cells = [example.id, *example.texts, *lacking, *[score] * scored]
-                cosine_cells = [f"{cosine:.6f}" for cosine in of_example[:given]]
-                file.write(as_line([*cells, *cosine_cells, *lacking]))
+        columns = [("id", [e.id for e in raw]), ("text", [e.text for e in raw])]
+        most = cosines.shape[1]
+        for place, name in enumerate(("second", "third")[:most], 1):
+            columns.append((name, [e.texts[place] if place < len(e.texts) else "" for e in raw]))
+        if any(e.score is not None for e in raw):
+            columns.append(("score", ["" if e.score is None else str(e.score) for e in raw]))
+        for place, name in enumerate(("cosine", "cosine_third")[:most], 1):
+            pairs = zip(raw, cosines[:, place - 1], strict=True)
+            columns.append((name, [f"{c:.6f}" if place < len(e.texts) else "" for e, c in pairs]))
+        write_columns(path, columns)
         return [path]
 
 
