@@ -251,12 +251,9 @@ def make_task(job: DownstreamJob[ClassifierFlags, Dataset]) -> "Classification":
     """Returns the `Classification` of a `DownstreamJob`."""
     from finetuning.classification.task import Classification
 
-    return Classification(
-        job.dataset,
-        job.tokenizer,
-        *head_options(job.flags, job.config),
-        balanced=job.flags.class_weights == "balanced",
-    )
+    options = head_options(job.flags, job.config)
+    balanced = job.flags.class_weights == "balanced"
+    return Classification(job.dataset, job.tokenizer, **options, balanced=balanced)
 
 
 def read_data(values: ClassifierFlags) -> Dataset:
