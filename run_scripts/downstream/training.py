@@ -22,9 +22,8 @@ from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.training.interruptions.output_folder import TrainingFolder
 from bert_tf.training.state import TrainingState
 from finetuning.downstream_task import DownstreamTask
-from finetuning.evaluation import TaskEvaluator
 from finetuning.examples import Examples
-from finetuning.prediction import Predictor
+from finetuning.prediction import Predictor, TaskEvaluator
 from finetuning.saved_models import export_classifier
 from model_formats.model_folder import (
     ModelFolder,
