@@ -11,8 +11,7 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf.objective import OWN_ROWS, WHOLE, Loss, Objective
-from finetuning.heads import weighted_sums
+from bert_tf.objective import OWN_ROWS, WHOLE, Loss, Objective, weighted_sums
 
 OBJECTIVES = ("cosine", "ranking", "simcse", "both")
 
