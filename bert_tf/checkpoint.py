@@ -52,9 +52,6 @@ COUNTERS = (
     "spent_seconds", "token_losses",
 )  # fmt: skip
 
-# Ignored by every model, like the optimizers' slots.
-COUNTER_NAMES = rf"^({'|'.join((STEP_NAME, *COUNTERS))})$|^loss_scale"
-
 
 class DamagedCheckpoint(InputError):
     """Raised when a checkpoint exists but cannot be read completely."""
@@ -202,14 +199,25 @@ def google_arrays(prefix: str, stems: Sequence[str] = ()) -> CheckpointArrays:
     )
 
 
+def _training_names(optimizer=None):
+    """Returns a regular expression for the training's counters and all optimizers' moments."""
+    known = filter(None, (*OPTIMIZERS.values(), optimizer))
+    slots = {re.escape(slot.suffix) for each in known for slot in each.slots.values()}
+    return rf"^({'|'.join((STEP_NAME, *COUNTERS))})$|^loss_scale|/({'|'.join(slots)})$"
+
+
+def weight_names(arrays: CheckpointArrays) -> list[str]:
+    """Returns the names of a checkpoint's arrays, without the training's moments and counters."""
+    of_training = re.compile(_training_names())
+    return [name for name in arrays.shapes if not of_training.search(name)]
+
+
 def _ignored_names(variables, heads, optimizer):
-    """Returns the pattern of the names that optimizers and other models add to checkpoints."""
-    patterns = [COUNTER_NAMES, TASK_HEAD_NAMES, f"^{REPLACED_TOKENS_NAMES}"]
+    """Returns the pattern of the names that training and other models add to checkpoints."""
+    patterns = [_training_names(optimizer), TASK_HEAD_NAMES, f"^{REPLACED_TOKENS_NAMES}"]
+    patterns += [f"^{name}" for name in heads]
     if not any(re.search(HEAD_NAMES, name) for name in variables):
         patterns.append(HEAD_NAMES)
-    patterns += [f"^{name}" for name in heads]
-    for known in filter(None, (*OPTIMIZERS.values(), optimizer)):
-        patterns += [f"/{re.escape(slot.suffix)}$" for slot in known.slots.values()]
     return re.compile("|".join(patterns))
 
 
