@@ -15,9 +15,8 @@ from bert_common.text_encoding import NAMES
 from finetuning.question_answering.data import read_questions
 from finetuning.settings import split_names
 from finetuning.similarity.data import (
-    FILE_TYPES,
     INFERENCES,
-    OWN_FILES,
+    OBJECTIVES,
     SCORED,
     Columns,
     SimilarityDataset,
@@ -29,7 +28,7 @@ from finetuning.similarity.data import (
     read_examples,
     with_files,
 )
-from finetuning.tables import read_text
+from finetuning.tables import FILE_TYPES, OWN_FILES, read_text
 from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
@@ -49,8 +48,7 @@ if TYPE_CHECKING:
 
 shared = functools.partial(redeclare, FinetuneFlags)
 
-# Must equal the names in `finetuning.similarity`, whose modules import TensorFlow.
-OBJECTIVES = ("cosine", "ranking", "simcse", "both")
+# Must equal the keys of `finetuning.heads.POOLINGS`, which imports Keras.
 POOLINGS = ("mean", "cls", "max")
 
 

@@ -21,9 +21,8 @@ from finetuning.readers import (
     label_texts,
     read_rows,
 )
-from finetuning.tables import ENDINGS, TABLE_ENDINGS, check_ending
+from finetuning.tables import ENDINGS, FILE_TYPES, TABLE_ENDINGS, check_ending
 
-FILE_TYPES = ("csv", "tsv", "jsonl")
 TASK_TYPES = ("single_label", "multi_label", "regression")
 
 # The metrics of each type; the first chooses the best checkpoint.
