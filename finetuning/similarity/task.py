@@ -30,10 +30,6 @@ from tokenization.base import TokenizerInterface
 
 CORRELATIONS = ("spearman", "pearson")
 
-# What chooses the best checkpoint, by whether the examples have scores. Not recall@1, which is
-# equal for many checkpoints if queries are few.
-BEST_BY = {True: "spearman", False: "mrr_at_10"}
-
 
 @dataclasses.dataclass(frozen=True)
 class Similarity(NothingMore):
@@ -58,7 +54,9 @@ class Similarity(NothingMore):
         splits = self.dataset.splits
         # If vectors cannot be measured on dev, training examples are held out.
         split = "dev" if splits.get("dev") and not self.on_train_part else "train"
-        return f"eval_{BEST_BY[split not in splits or self.dataset.form(split).scored]}", True
+        scored = split not in splits or self.dataset.form(split).scored
+        # Not recall@1, which is equal for many checkpoints if queries are few.
+        return ("eval_spearman" if scored else "eval_mrr_at_10"), True
 
     @property
     def rows(self) -> int:
@@ -88,17 +86,14 @@ class Similarity(NothingMore):
             raw = _texts_twice(raw)
         elif training and self.dataset.parts:
             raw = [e._replace(texts=e.texts * 2) if len(e.texts) == 1 else e for e in raw]
-        texts = list(dict.fromkeys(text for example in raw for text in example.texts))
-        rows = encode_pairs(
-            self.tokenizer, [*((text, None) for text in texts), ("", None)], self.max_length
-        )
+        texts = [*dict.fromkeys(text for example in raw for text in example.texts), ""]
+        rows = encode_pairs(self.tokenizer, [(text, None) for text in texts], self.max_length)
         numbers = {text: number for number, text in enumerate(texts)}
         most = max((len(example.texts) for example in raw), default=0)
         of_texts = np.full((len(raw), most), NO_TEXT, np.int32)  # [N, S]; the last row is empty
         for own, example in zip(of_texts, raw, strict=True):
             own[: len(example.texts)] = [numbers[text] for text in example.texts]
         scores, scored = scaled_scores(raw), np.array([e.score is not None for e in raw])  # [N]
-        both = training and self.objective == "both"
 
         def make_batch(indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
             chosen = of_texts[indices]  # [B, S]
@@ -107,7 +102,7 @@ class Similarity(NothingMore):
             batch[WEIGHTS] = np.ones(len(indices), np.float32)
             # float32, as sums over devices are in float32; integers up to 2**24 are exact.
             batch[TEXT_NUMBERS] = chosen.astype(np.float32)
-            if both:
+            if training and self.objective == "both":
                 batch[SCORE_WEIGHTS] = scored[indices].astype(np.float32)
                 batch[WEIGHTS] -= batch[SCORE_WEIGHTS]
             return batch if scores is None else {**batch, SCORES: scores[indices]}
