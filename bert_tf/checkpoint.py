@@ -52,9 +52,6 @@ COUNTERS = (
     "spent_seconds", "token_losses",
 )  # fmt: skip
 
-# Ignored by every model, like the optimizers' slots.
-COUNTER_NAMES = rf"^({'|'.join((STEP_NAME, *COUNTERS))})$|^loss_scale"
-
 
 class DamagedCheckpoint(InputError):
     """Raised when a checkpoint exists but cannot be read completely."""
@@ -202,14 +199,26 @@ def google_arrays(prefix: str, stems: Sequence[str] = ()) -> CheckpointArrays:
     )
 
 
-def _ignored_patterns(variables, optimizers):
-    """Returns regular expressions for names that optimizers and other models add to checkpoints."""
-    suffixes = {slot.suffix for optimizer in optimizers for slot in optimizer.slots.values()}
-    patterns = [COUNTER_NAMES, TASK_HEAD_NAMES, f"^{REPLACED_TOKENS_NAMES}"]
-    patterns += [f"/{re.escape(suffix)}$" for suffix in suffixes]
+def _training_names(optimizer=None):
+    """Returns a regular expression for the training's counters and all optimizers' moments."""
+    known = filter(None, (*OPTIMIZERS.values(), optimizer))
+    slots = {re.escape(slot.suffix) for each in known for slot in each.slots.values()}
+    return rf"^({'|'.join((STEP_NAME, *COUNTERS))})$|^loss_scale|/({'|'.join(slots)})$"
+
+
+def weight_names(arrays: CheckpointArrays) -> list[str]:
+    """Returns the names of a checkpoint's arrays, without the training's moments and counters."""
+    of_training = re.compile(_training_names())
+    return [name for name in arrays.shapes if not of_training.search(name)]
+
+
+def _ignored_names(variables, heads, optimizer):
+    """Returns the pattern of the names that training and other models add to checkpoints."""
+    patterns = [_training_names(optimizer), TASK_HEAD_NAMES, f"^{REPLACED_TOKENS_NAMES}"]
+    patterns += [f"^{name}" for name in heads]
     if not any(re.search(HEAD_NAMES, name) for name in variables):
         patterns.append(HEAD_NAMES)
-    return patterns
+    return re.compile("|".join(patterns))
 
 
 def load_google_checkpoint(
@@ -254,8 +263,7 @@ def load_arrays(
             up to `SHOWN_PROBLEMS` of them, before any weight is changed), or a prefix in
             `allow_missing` matches no name.
     """
-    shapes = arrays.shapes
-    variables = google_variables(model)
+    shapes, variables = arrays.shapes, google_variables(model)
     if isinstance(allow_missing, str):
         raise InputError(f"allow_missing must be a list of prefixes. Received: {allow_missing!r}")
     for prefix in allow_missing:
@@ -264,28 +272,14 @@ def load_arrays(
                 "allow_missing must be prefixes of variable names. Received: "
                 f"{prefix!r}, but the names are {', '.join(list(variables)[-2:])}, ..."
             )
-    optimizers = [*OPTIMIZERS.values(), *([optimizer] if optimizer else [])]
-    patterns = [*_ignored_patterns(variables, optimizers), *(f"^{name}" for name in arrays.heads)]
     loaded = [name for name in variables if name in shapes]
     missing = [name for name in variables if name not in shapes]
+    excused = {*part_names(model, *arrays.optional)}
+    needed = [n for n in missing if n not in excused and not n.startswith(tuple(allow_missing))]
     others = [name for name in sorted(shapes) if name not in variables]
-    ignored = [name for name in others if any(re.search(pattern, name) for pattern in patterns)]
-    optional = {*part_names(model, *arrays.optional)}
-    needed = [n for n in missing if n not in optional and not n.startswith(tuple(allow_missing))]
-    unused = [name for name in others if name not in ignored]
-    if needed and not loaded:
-        shown = ", ".join(sorted(shapes)[:3]) or "nothing"
-        problems = [f"none of the {len(needed)} variables, such as {needed[0]}, but {shown}, ..."]
-        unused = []
-    else:  # only for the shown names, as a search for all of them takes seconds
-        near = {name: _nearest(name, unused) for name in needed[:SHOWN_PROBLEMS]}
-        problems = [f"- {name}: missing{near.get(name, '')}" for name in needed]
-    problems += [f"+ {name} {shapes[name]}: not part of the model" for name in unused]
-    problems += [
-        f"! {name}: the model has {list(variables[name].shape)}, the file {shapes[name]}"
-        for name in loaded
-        if tuple(shapes[name]) != tuple(variables[name].shape)
-    ]
+    is_ignored = _ignored_names(variables, arrays.heads, optimizer).search
+    unused = [name for name in others if not is_ignored(name)]
+    problems = _problems(variables, shapes, needed, loaded, unused)
     if problems:
         more = len(problems) - SHOWN_PROBLEMS
         anew = _begin_anew(model, needed, loaded) if len(problems) == len(needed) else ""
@@ -297,8 +291,25 @@ def load_arrays(
     _warn_of_another_network(model, arrays)
     for name in loaded:
         variables[name].assign(arrays.read(name))
-    ignored = (*ignored, *arrays.ignored)
-    return LoadReport(arrays.source, tuple(loaded), tuple(missing), ignored)
+    return LoadReport(arrays.source, tuple(loaded), tuple(missing), (*others, *arrays.ignored))
+
+
+def _problems(variables, shapes, needed, loaded, unused):
+    """Describes each variable that is missing, unexpected or has a different shape."""
+    if needed and not loaded:
+        shown = ", ".join(sorted(shapes)[:3]) or "nothing"
+        return [f"none of the {len(needed)} variables, such as {needed[0]}, but {shown}, ..."]
+    problems = [f"- {name}: missing" for name in needed]
+    # Only for the shown names, as a search for all of them takes seconds.
+    for i, name in enumerate(needed[:SHOWN_PROBLEMS]):
+        if near := difflib.get_close_matches(name, unused, 1, 0.8):
+            problems[i] += f" (the file has {near[0]})"
+    problems += [f"+ {name} {shapes[name]}: not part of the model" for name in unused]
+    for name in loaded:
+        if tuple(shapes[name]) != tuple(variables[name].shape):
+            own = list(variables[name].shape)
+            problems.append(f"! {name}: the model has {own}, the file {shapes[name]}")
+    return problems
 
 
 def _begin_anew(model, needed, loaded):
@@ -312,12 +323,6 @@ def _begin_anew(model, needed, loaded):
         free = [name[:end] for end in ends if not any(n.startswith(name[:end]) for n in loaded)]
         heads.add(free[0] if free else name)
     return f" (run_pretraining --allow_missing={','.join(sorted(heads))} begins new heads)"
-
-
-def _nearest(name, others):
-    """Returns the name most similar to a missing one, in words for a message."""
-    found = difflib.get_close_matches(name, others, 1, 0.8)
-    return f" (the file has {found[0]})" if found else ""
 
 
 def _warn_of_another_network(model, arrays):

@@ -100,20 +100,18 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.type is int and (not isinstance(value, int) or value is True or value < 1):
-                raise InputError(f"{field.name} must be a positive integer. Received: {value!r}")
-            if field.type is int and value > LARGEST_SIZE:
-                raise InputError(f"{field.name} must be at most {LARGEST_SIZE}. Received: {value}")
-            if field.name == "num_hidden_layers" and value > MOST_LAYERS:
-                raise InputError(
-                    f"num_hidden_layers must be at most {MOST_LAYERS}. Received: {value}"
-                )
+            name, value = field.name, getattr(self, field.name)
+            if field.type is int:
+                if not isinstance(value, int) or value is True or value < 1:
+                    raise InputError(f"{name} must be a positive integer. Received: {value!r}")
+                most = MOST_LAYERS if name == "num_hidden_layers" else LARGEST_SIZE
+                if value > most:
+                    raise InputError(f"{name} must be at most {most}. Received: {value}")
             # Not math.isfinite, which raises an OverflowError for an integer of 400 digits.
             if field.type is float and (
                 type(value) not in (int, float) or not abs(value) <= sys.float_info.max
             ):
-                raise InputError(f"{field.name} must be a finite number. Received: {value!r}")
+                raise InputError(f"{name} must be a finite number. Received: {value!r}")
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"{name} must be in [0, 1). Received: {getattr(self, name)!r}")

@@ -19,7 +19,7 @@ from keras import ops
 
 from bert_tf.attention import attention_bias
 from bert_tf.layers import call_block
-from bert_tf.objective import Loss, Objective, SoftLoss
+from bert_tf.objective import Loss, Objective, SoftLoss, weighted_sums
 
 # The prefix of the names of features that a teacher computed.
 TAUGHT = "teacher_"
@@ -190,13 +190,10 @@ class OutputTeacher(Teacher):
         soft = _soft(own)
         targets = {n.removeprefix(TAUGHT): x for n, x in batch.items() if n.startswith(TAUGHT)}
         losses = soft.losses(outputs, targets, self.temperature)
-        weights = ops.cast(batch[own.losses[soft.of].weights], losses.dtype)
+        weights = batch[own.losses[soft.of].weights]
         if len(losses.shape) > len(weights.shape):  # independent classes: [B, C], [B]
             losses = ops.mean(losses, axis=-1)
-        return {
-            "distillation_loss": ops.sum(losses * weights),
-            "distillation_weight": ops.sum(weights),
-        }
+        return weighted_sums("distillation", losses, weights)
 
 
 def _soft(objective: Objective) -> SoftLoss:
@@ -261,11 +258,7 @@ class RelationTeacher(Teacher):
                 for source, prefix in ((batch, TAUGHT), (outputs, WATCHED))
             )
             total = total + ops.mean(_divergence(log_p, log_q), axis=1)  # [B, A, T] -> [B, T]
-        weights = ops.cast(batch["input_mask"], total.dtype)
-        return {
-            "distillation_loss": ops.sum(total * weights),
-            "distillation_weight": ops.sum(weights),
-        }
+        return weighted_sums("distillation", total, batch["input_mask"])
 
     def watch(
         self, run_block: Callable[..., Any] = call_block

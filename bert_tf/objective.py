@@ -106,3 +106,16 @@ def total_loss(sums: Mapping[str, Any], denominators: Mapping[str, Any]) -> Any:
     The sums are the part's, the denominators the global batch's.
     """
     return sum(sums[f"{name}_loss"] / denominators[name] for name in denominators)
+
+
+def weighted_sums(name: str, losses: Any, weights: Any, correct: Any = None) -> dict[str, Any]:
+    """Returns sums from which loss and accuracy follow, no matter how a batch is split.
+
+    `losses`, `weights` and `correct` have the same shape. The sums are NAME_loss, NAME_correct
+    unless `correct` is None, and NAME_weight.
+    """
+    weights = ops.cast(weights, losses.dtype)
+    sums = {f"{name}_loss": ops.sum(losses * weights)}
+    if correct is not None:
+        sums[f"{name}_correct"] = ops.sum(ops.cast(correct, losses.dtype) * weights)
+    return {**sums, f"{name}_weight": ops.sum(weights)}

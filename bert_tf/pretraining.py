@@ -15,7 +15,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.distillation import soft_divergence
 from bert_tf.encoder import EncoderModel, HeadOutput
 from bert_tf.layers import LayerNorm, Shape, activation_function, call_block, dense, initializer
-from bert_tf.objective import Loss, Objective, SoftLoss
+from bert_tf.objective import Loss, Objective, SoftLoss, weighted_sums
 
 # Our variable names (the path below the model's own name) -> Google's, for both BERT and ALBERT;
 # {w} as in `bert_tf.model`.
@@ -220,18 +220,13 @@ def loss_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str,
         Scalars summed over the batch: "_loss", "_correct" and "_weight" of "masked_lm" and, if
         there are labels, of "next_sentence".
     """
-    losses = example_losses(outputs, batch)
-    dtype = losses["masked_lm"].dtype
-    sums = {}
-    for name in losses:
+    sums: dict[str, Any] = {}
+    for name, losses in example_losses(outputs, batch).items():
         (labels_name,) = LOSSES[name].labels
-        weights = ops.cast(batch[LOSSES[name].weights], dtype)
         predictions = most_likely(outputs[f"{name}_logits"])
         labels = ops.reshape(batch[labels_name], ops.shape(predictions))
-        correct = ops.cast(ops.equal(predictions, ops.cast(labels, predictions.dtype)), dtype)
-        sums[f"{name}_loss"] = ops.sum(losses[name] * weights)
-        sums[f"{name}_correct"] = ops.sum(correct * weights)
-        sums[f"{name}_weight"] = ops.sum(weights)
+        correct = ops.equal(predictions, ops.cast(labels, predictions.dtype))
+        sums |= weighted_sums(name, losses, batch[LOSSES[name].weights], correct)
     return sums
 
 

@@ -18,7 +18,7 @@ from bert_tf.config import EncoderConfig
 from bert_tf.dropout import random_bits
 from bert_tf.encoder import EncoderModel, HeadOutput
 from bert_tf.layers import Shape, activation_function, call_block, dense
-from bert_tf.objective import Loss, Objective, Share
+from bert_tf.objective import Loss, Objective, Share, weighted_sums
 from bert_tf.pretraining import LOSSES as WORDS
 from bert_tf.pretraining import MaskedLmHead, loss_sums, most_likely
 from electra_tf.model import ElectraModel, Generator
@@ -254,9 +254,7 @@ def replaced_tokens_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -
     right = ops.cast(is_right, logits.dtype) * weights
     return {
         **loss_sums(outputs, words),
-        "discriminator_loss": ops.sum(losses * weights),
-        "discriminator_correct": ops.sum(right),
-        "discriminator_weight": ops.sum(weights),
+        **weighted_sums("discriminator", losses, weights, is_right),
         "discriminator_original_correct": ops.sum(right * (1 - is_replaced)),
         "discriminator_original_weight": ops.sum(weights * (1 - is_replaced)),
         "discriminator_replaced_correct": ops.sum(right * is_replaced),

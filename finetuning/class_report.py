@@ -106,9 +106,7 @@ def write_class_report(directory: str, split: str, report: ClassReport) -> list[
         rows.append([label, *cells])
         objects.append({"class": label, **figures, **predicted})
     columns = [f"predicted {name}" for name in report.labels] if is_full else []
-    with atomic_write(paths[0]) as file:
-        for row in (["class", *names, *columns], *rows):
-            file.write(as_line(row))
+    write_rows(paths[0], [["class", *names, *columns], *rows])
     with atomic_write(paths[1]) as file:
         file.write(json.dumps(objects, ensure_ascii=False, indent=1).encode("utf-8") + b"\n")
     return paths
@@ -117,13 +115,21 @@ def write_class_report(directory: str, split: str, report: ClassReport) -> list[
 def write_mistakes(directory: str, split: str, mistakes: Sequence[Mistake]) -> str:
     """Writes mistakes_SPLIT.tsv from mistakes sorted by descending loss; returns its path."""
     path = os.path.join(directory, f"mistakes_{split}.tsv")
-    with atomic_write(path) as file:
-        file.write(as_line(["where", "true", "predicted", "loss", "text"]))
-        for where, true, predicted, loss, text in mistakes[:LISTED_MISTAKES]:
-            file.write(as_line([where, true, predicted, f"{loss:.4f}", text]))
+    listed = mistakes[:LISTED_MISTAKES]
+    rows = [(m.where, m.true, m.predicted, f"{m.loss:.4f}", m.text) for m in listed]
+    write_rows(path, [Mistake._fields, *rows])
     return path
 
 
-def as_line(cells: Iterable[object]) -> bytes:
-    """Formats a line of a .tsv file; white space inside a cell becomes single spaces."""
-    return ("\t".join(" ".join(str(cell).split()) for cell in cells) + "\n").encode("utf-8")
+def write_columns(path: str, columns: Sequence[tuple[str, Iterable[object]]]) -> None:
+    """Writes a .tsv file from its columns, (heading, cells) each."""
+    headings, cells = zip(*columns, strict=True)
+    write_rows(path, [headings, *zip(*cells, strict=True)])
+
+
+def write_rows(path: str, rows: Iterable[Iterable[object]]) -> None:
+    """Writes the rows of a .tsv file; white space inside a cell becomes single spaces."""
+    with atomic_write(path) as file:
+        for row in rows:
+            line = "\t".join(" ".join(str(cell).split()) for cell in row)
+            file.write(f"{line}\n".encode())

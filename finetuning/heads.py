@@ -12,7 +12,7 @@ from keras import ops
 from bert_tf.distillation import soft_divergence
 from bert_tf.dropout import Dropout
 from bert_tf.encoder import EncoderModel
-from bert_tf.objective import Loss, SoftLoss
+from bert_tf.objective import Loss, SoftLoss, weighted_sums
 from bert_tf.pretraining import cross_entropy
 
 # The names of our variables (paths below the model's name) -> Google's names.
@@ -191,16 +191,3 @@ def _soft_classes(outputs, targets, temperature):
 
 # The distillation loss of a classifier, for the predictions whose loss is "label".
 SOFT_CLASSES = SoftLoss("label", _soft_classes)
-
-
-def weighted_sums(name: str, losses: Any, weights: Any, correct: Any = None) -> dict[str, Any]:
-    """Returns sums from which loss and accuracy follow, no matter how a batch is split.
-
-    `losses`, `weights` and `correct` have the same shape. The sums are NAME_loss, NAME_correct
-    unless `correct` is None, and NAME_weight.
-    """
-    weights = ops.cast(weights, losses.dtype)
-    sums = {f"{name}_loss": ops.sum(losses * weights)}
-    if correct is not None:
-        sums[f"{name}_correct"] = ops.sum(ops.cast(correct, losses.dtype) * weights)
-    return {**sums, f"{name}_weight": ops.sum(weights)}

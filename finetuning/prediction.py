@@ -1,8 +1,10 @@
-"""Computes a fine-tuned model's outputs for examples, in batches of about equal length.
+"""Computes a fine-tuned model's outputs for examples and measures them by its task's metrics.
 
 Shapes: B examples of a replica.
 """
 
+import dataclasses
+import math
 from collections.abc import Sequence
 
 import keras
@@ -11,10 +13,12 @@ import tensorflow as tf
 
 from bert_common.progress import progress
 from bert_tf.encoder import EncoderModel
+from bert_tf.summaries.reporter import Illustrations
 from bert_tf.training.distribution import is_chief, worker_count
 from bert_tf.training.interruptions.out_of_memory import explain_out_of_memory
 from bert_tf.training.replicas import graph
 from bert_tf.training.xla import Compiled
+from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import Examples, Outputs
 
 
@@ -91,3 +95,38 @@ class Predictor:
         state = [*zip(self.weights, weights, strict=True)]
         with keras.StatelessScope(state_mapping=state):
             return self.model(batch, training=False)
+
+
+@dataclasses.dataclass(eq=False)
+class TaskEvaluator:
+    """Measures a model on a split of its downstream task."""
+
+    task: DownstreamTask
+    predictor: Predictor  # of the model
+    examples: Examples  # of the split
+    batch_size: int  # examples per batch, over all devices
+    boundaries: tuple[int, ...]  # the lengths that batches may have
+    # The model's outputs in the last evaluation.
+    outputs: Outputs = dataclasses.field(init=False, repr=False)
+
+    def run(self) -> dict[str, float]:
+        """Computes the metrics as "eval_NAME", "loss" if the task has one, and "examples"."""
+        self.outputs = self.predictor(self.examples, self.batch_size, self.boundaries)
+        results = self.task.measure(self.predictor.model, self.examples, self.outputs)
+        named = {f"eval_{name}": value for name, value in results.items()}
+        loss = {"loss": results["loss"]} if "loss" in results else {}
+        return {**named, **loss, "examples": len(self.examples.lengths)}
+
+    def score(self, results: dict[str, float]) -> float:
+        """Returns the result `DownstreamTask.best_by`, negated if lower is better.
+
+        Returns -inf if the results lack it: a run may resume with data that have other metrics.
+        """
+        name, higher_is_better = self.task.best_by
+        if name not in results:
+            return -math.inf
+        return results[name] if higher_is_better else -results[name]
+
+    def illustrations(self) -> Illustrations:
+        """Returns the plots and texts of the last evaluation."""
+        return self.task.illustrations(self.predictor.model, self.examples, self.outputs)

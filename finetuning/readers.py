@@ -128,9 +128,8 @@ def take_part(examples: Sequence[Example], part: str, path: str) -> list[Example
     """
     groups: dict[str, dict[tuple[str, str | None], None]] = {}
     for example in examples:
-        groups.setdefault(repr(example.label) if isinstance(example.label, int) else "", {})[
-            example.text, example.second
-        ] = None
+        label = repr(example.label) if isinstance(example.label, int) else ""
+        groups.setdefault(label, {})[example.text, example.second] = None
     rng = np.random.default_rng(0)
     held: set[tuple[str, str | None]] = set()
     for label in sorted(groups):

@@ -18,6 +18,9 @@ from finetuning.csv_tables import Row, read_csv, read_tsv
 TABLE_ENDINGS = (".csv", ".tsv")
 ENDINGS = (*TABLE_ENDINGS, ".jsonl", ".json", ".parquet")
 
+# The endings of the files train, dev and test in a user's own folder, as values of --task_name.
+FILE_TYPES = ("csv", "tsv", "jsonl")
+OWN_FILES = "files"  # the value of --task_name if flags name the files
 
 # The files whose encoding has been printed, by absolute path, as callers make some paths absolute.
 _noted: set[tuple[str, str]] = set()

@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from bert_tf import PretrainingModel
 from bert_tf.summaries.mask_predictions import (
-    WORD_START,
     best_guesses,
     piece_probabilities,
     without_markers,
@@ -21,6 +20,7 @@ from finetuning.metrics import largest
 from korean_bert.masked_text import MaskedPlace
 from korean_bert.results import Guess
 from tokenization.base import TokenizerInterface
+from tokenization.sentencepiece import WORD_START
 from tokenization.vocabulary import special_ids
 
 # The minimum number of words that the search keeps at each token: more than the usual number of

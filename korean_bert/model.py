@@ -15,6 +15,7 @@ import numpy as np
 from bert_common.errors import InputError
 from bert_tf.encoder import run_inside
 from finetuning.features.extraction import extract, pooled_layers
+from finetuning.heads import POOLINGS
 from finetuning.inputs import SHORTEST, Pair, encode_pairs
 from finetuning.results import Prediction
 from finetuning.serving.served_model import ServedModel
@@ -49,8 +50,6 @@ from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.transformers_files.sentence_modules import pooling_of
 from tokenization.base import TokenizerInterface
 from tokenization.unknown_share import UnknownCounter, flatten
-
-POOLINGS = ("mean", "cls", "max")
 
 # The default number of texts that `predict` computes together.
 BATCH_SIZE = 32

@@ -49,19 +49,14 @@ def cosines(
     Raises:
         InputError: a vector contains NaN or infinity.
     """
-    sides, single = [], []
-    for value in (first, second):
-        is_text = isinstance(value, str)
-        vectors = _vectors(embed, [value] if is_text else value)
-        is_vector = vectors.ndim == 1
-        single.append(is_text or is_vector)
-        sides.append(np.atleast_2d(np.asarray(vectors)))
-    given = tuple(not isinstance(value, str) and _is_array(value) for value in (first, second))
-    one, other = map(unit_vectors, _of_one_size(sides, given, sizes))
+    pair = (first, second)
+    sides = [_vectors(embed, [side] if isinstance(side, str) else side) for side in pair]
+    single = [isinstance(side, str) or sides[i].ndim == 1 for i, side in enumerate(pair)]
+    given = tuple(not isinstance(side, str) and _is_array(side) for side in pair)
+    one, other = map(unit_vectors, _of_one_size(map(np.atleast_2d, sides), given, sizes))
     found = _check_finite(one @ other.T)  # [A, N]
-    if single == [True, True]:
-        return float(found[0, 0])
-    return found[0] if single[0] else found[:, 0] if single[1] else found
+    found = found.squeeze(axis=tuple(np.flatnonzero(single)))
+    return found if found.ndim else float(found)
 
 
 def nearest_texts(

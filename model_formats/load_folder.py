@@ -24,9 +24,6 @@ from model_formats.task_records import SETTINGS_FILE, check_settings
 from model_formats.weights import open_weights
 from tokenization.loading import Tokenizer
 
-# The parts that a pre-trained model's files may lack as a whole.
-MAY_LACK = ("pooler", "masked_lm", "next_sentence", "discriminator", "generator")
-
 
 def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: Any) -> LoadedModel:
     """Loads a model with everything that its folder holds.
@@ -47,19 +44,19 @@ def load(folder: ModelFolder, tokenizer: Tokenizer | None = None, **of_encoder: 
         check_settings(task, settings, folder.record[0])
     arrays = open_weights(checkpoint, folder)
     check_shapes(config, arrays, kind.model_class.google_names)
-    encoder = kind.make_model(config, **of_encoder)
+    encoder, objective = kind.make_model(config, **of_encoder), objective_of(arrays.shapes)
     try:
         if task:
             model, labels = task.module("head").from_settings(encoder, settings)
         else:
-            model, labels = objective_of(arrays.shapes).make_model(encoder), ()
+            model, labels = objective.make_model(encoder), ()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{folder.record[0]} must hold what training recorded. Received: {error!r}"
         ) from None
     absent = [
         part
-        for part in (task.may_lack if task else MAY_LACK)
+        for part in (task or objective).may_lack
         if arrays.shapes.keys().isdisjoint(part_names(model, part))
     ]
     arrays = dataclasses.replace(arrays, optional=(*arrays.optional, *absent))

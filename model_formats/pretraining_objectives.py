@@ -38,6 +38,8 @@ class PretrainingObjective:
     # Whether --token_dropping is supported, which chooses tokens by the `piece_losses` of the
     # model's `Objective`. Recorded here as flags are checked before the model can be imported.
     drops_tokens: bool = False
+    # The parts of its model that its files may lack as a whole.
+    may_lack: tuple[str, ...] = ("pooler", "masked_lm", "next_sentence")
     # A regular expression for Google's names of weights that identifies its checkpoints; None for
     # the objective of all other checkpoints.
     weights: str | None = None
@@ -90,6 +92,7 @@ REPLACED_TOKENS = PretrainingObjective(
     memory_line=memory_line_of_two,
     uses_pairs=False,
     encoders=(ELECTRA.name,),
+    may_lack=("masked_lm", "discriminator", "generator"),
     weights=REPLACED_TOKENS_NAMES,
 )
 OBJECTIVES = {objective.name: objective for objective in (MASKED_WORDS, REPLACED_TOKENS)}

@@ -12,7 +12,6 @@ from bert_common.text_encoding import NAMES
 from finetuning.classes import check_weights, count_classes
 from finetuning.classification.columns import Columns, fit_columns, guess_columns, refuse_header
 from finetuning.classification.custom_data import (
-    FILE_TYPES,
     TASK_TYPES,
     custom_dataset,
     find_file_type,
@@ -22,7 +21,7 @@ from finetuning.classification.custom_data import (
 from finetuning.datasets import DATASETS, Dataset
 from finetuning.readers import label_text, read_split
 from finetuning.settings import split_names
-from finetuning.tables import TABLE_ENDINGS, column_names
+from finetuning.tables import FILE_TYPES, OWN_FILES, TABLE_ENDINGS, column_names
 from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
@@ -33,9 +32,6 @@ from run_scripts.flags.parser import run_program
 
 if TYPE_CHECKING:
     from finetuning.classification.task import Classification
-
-# The value of --task_name if flags name the files.
-OWN_FILES = "files"
 
 
 def spell_labels(text: str) -> str:
@@ -251,12 +247,9 @@ def make_task(job: DownstreamJob[ClassifierFlags, Dataset]) -> "Classification":
     """Returns the `Classification` of a `DownstreamJob`."""
     from finetuning.classification.task import Classification
 
-    return Classification(
-        job.dataset,
-        job.tokenizer,
-        *head_options(job.flags, job.config),
-        balanced=job.flags.class_weights == "balanced",
-    )
+    options = head_options(job.flags, job.config)
+    balanced = job.flags.class_weights == "balanced"
+    return Classification(job.dataset, job.tokenizer, **options, balanced=balanced)
 
 
 def read_data(values: ClassifierFlags) -> Dataset:

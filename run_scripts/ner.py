@@ -109,7 +109,7 @@ def make_task(job: DownstreamJob[NerFlags, NerDataset]) -> "NamedEntityRecogniti
     """Returns the `NamedEntityRecognition` of a `DownstreamJob`."""
     from finetuning.ner.task import NamedEntityRecognition
 
-    return NamedEntityRecognition(job.dataset, job.tokenizer, *head_options(job.flags, job.config))
+    return NamedEntityRecognition(job.dataset, job.tokenizer, **head_options(job.flags, job.config))
 
 
 PROGRAM = Program(TASKS["ner"], read_data, read_dataset_split, make_task, count_classes=count_kinds)

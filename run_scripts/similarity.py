@@ -15,9 +15,8 @@ from bert_common.text_encoding import NAMES
 from finetuning.question_answering.data import read_questions
 from finetuning.settings import split_names
 from finetuning.similarity.data import (
-    FILE_TYPES,
     INFERENCES,
-    OWN_FILES,
+    OBJECTIVES,
     SCORED,
     Columns,
     SimilarityDataset,
@@ -29,7 +28,7 @@ from finetuning.similarity.data import (
     read_examples,
     with_files,
 )
-from finetuning.tables import read_text
+from finetuning.tables import FILE_TYPES, OWN_FILES, read_text
 from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
@@ -49,8 +48,7 @@ if TYPE_CHECKING:
 
 shared = functools.partial(redeclare, FinetuneFlags)
 
-# Must equal the names in `finetuning.similarity`, whose modules import TensorFlow.
-OBJECTIVES = ("cosine", "ranking", "simcse", "both")
+# Must equal the keys of `finetuning.heads.POOLINGS`, which imports Keras.
 POOLINGS = ("mean", "cls", "max")
 
 
@@ -209,11 +207,10 @@ def read_data(values: SimilarityFlags) -> SimilarityDataset:
         values.text_column, values.second_column, values.third_column, values.label_column
     )
     files, name = _own_files(values), values.task_name
-    if name not in (*INFERENCES, *SCORED, *FILE_TYPES, OWN_FILES):
-        raise InputError(
-            f"--task_name must be one of {', '.join((*INFERENCES, *SCORED, *FILE_TYPES))}. "
-            f"Received: {name or 'none'}"
-        )
+    known = (*INFERENCES, *SCORED, *FILE_TYPES)
+    if name not in (*known, OWN_FILES):
+        names = ", ".join(known)
+        raise InputError(f"--task_name must be one of {names}. Received: {name or 'none'}")
     if not (values.data_dir or files or values.train_file):
         raise InputError(
             "--data_dir must be given, or --train_file, --dev_file or --test_file with your own "
@@ -298,19 +295,19 @@ def read_shares(text: str | None, names: Sequence[str]) -> tuple[float, ...]:
 def check_objective(values: SimilarityFlags, dataset: SimilarityDataset) -> None:
     """Raises an `InputError` if the training examples do not suit --objective."""
     found = {form.objective for form in dataset.forms}
-    kinds = ", ".join(dict.fromkeys(map(str, dataset.forms)))
-    if values.objective == "both" and not ("cosine" in found and len(found) > 1):
-        raise InputError(
-            "--objective=both needs training files with scores and others without. Received: "
-            f"{kinds}"
-        )
-    needed = {"cosine": "pairs with scores", "ranking": "pairs or triples without scores"}
-    chosen = values.objective or suited_objective(dataset)
-    fits = {"cosine": found == {"cosine"}, "ranking": "cosine" not in found and found != {"simcse"}}
-    if not fits.get(chosen, True):
-        raise InputError(
-            f"--objective={chosen} needs {needed[chosen]} to train on. Received: {kinds}"
-        )
+    chosen = values.objective or dataset.objective
+    fits, needed = {
+        "both": ({"cosine"} < found, "training files with scores and others without"),
+        "cosine": (found == {"cosine"}, "pairs with scores to train on"),
+        "ranking": (
+            found - {"simcse"} == {"ranking"},
+            "pairs or triples without scores to train on",
+        ),
+        "simcse": (True, "texts"),
+    }[chosen]
+    if not fits:
+        kinds = ", ".join(dict.fromkeys(map(str, dataset.forms)))
+        raise InputError(f"--objective={chosen} needs {needed}. Received: {kinds}")
     if chosen == "simcse" and values.do_predict and values.predict_split == "train":
         raise InputError(
             "--predict_split=train needs a run without --do_train under --objective=simcse, whose "
@@ -339,14 +336,6 @@ def check_predicted(values: SimilarityFlags, dataset: SimilarityDataset) -> None
             "--do_predict needs pairs, whose cosines it writes (--predict_split chooses a split). "
             f"Received: {split}, single texts"
         )
-
-
-def suited_objective(dataset: SimilarityDataset) -> str:
-    """Returns the objective that suits the training examples, the default of --objective."""
-    found = {form.objective for form in dataset.forms}
-    if len(found) == 1:
-        return found.pop()
-    return "both" if "cosine" in found else "ranking"
 
 
 def read_split(
@@ -382,8 +371,8 @@ def make_task(job: DownstreamJob[SimilarityFlags, SimilarityDataset]) -> "Simila
     from finetuning.similarity.task import Similarity
 
     flags, config, objective = job.flags, job.config, job.flags.objective
-    if objective is None and "train" in job.dataset.sources:
-        objective = suited_objective(job.dataset)
+    if objective is None:
+        objective = job.dataset.objective if "train" in job.dataset.sources else "ranking"
     rates = config.hidden_dropout_prob, config.attention_probs_dropout_prob
     if flags.do_train and objective == "simcse" and not any(rates):  # both passes would be the same
         raise InputError(
@@ -397,7 +386,7 @@ def make_task(job: DownstreamJob[SimilarityFlags, SimilarityDataset]) -> "Simila
         pooling=flags.pooling,
         normalize=flags.normalize,
         sizes=read_sizes(flags.embedding_sizes, config.hidden_size),
-        objective=objective or "ranking",
+        objective=objective,
         temperature=flags.temperature,
         freeze_embeddings=flags.freeze_embeddings,
         on_train_part=flags.eval_on == TRAIN_PART,

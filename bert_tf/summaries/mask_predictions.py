@@ -9,8 +9,7 @@ import tensorflow as tf
 from bert_tf.summaries.markdown import escape_markdown
 from tokenization.base import TokenizerInterface
 from tokenization.byte_pieces import follows_in_character
-
-WORD_START = "\u2581"  # "▁", how SentencePiece spells the space before a word
+from tokenization.sentencepiece import WORD_START
 
 
 def best_guesses(

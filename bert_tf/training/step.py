@@ -29,7 +29,7 @@ from bert_tf.input.length_buckets import BUCKET, cut
 from bert_tf.layers import call_block
 from bert_tf.objective import OWN_ROWS, WHOLE, total_loss
 from bert_tf.optimization import DecayOptimizer
-from bert_tf.summaries.histograms import BUCKETS, KINDS, histograms, layer_groups
+from bert_tf.summaries.histograms import histograms, layer_groups
 from bert_tf.training.mixed_precision import LossScale
 from bert_tf.training.recompute import recompute_block
 from bert_tf.training.replicas import all_reduce, feature_specs, graph, local_values, zeros
@@ -159,6 +159,8 @@ class TrainingStep:
         return {name: tf.cast(value, self.dtype) for name, value in values.items()}
 
     def _loop(self, batches, steps, worker_metrics):
+        shapes = {}  # of a step's metrics, which are known when `run_step` has been traced
+
         def run_step(i, table):
             start = tf.timestamp()
             with tf.control_dependencies([start]):
@@ -166,30 +168,17 @@ class TrainingStep:
             parts = [local_values(self.strategy, value) for value in batch.values()]
             with tf.control_dependencies(tf.nest.flatten(parts)):
                 waited = tf.timestamp() - start
-            metrics = self._distributed_step(batch, worker_metrics)
-            return i + 1, table.write(i, self._row({**metrics, "input_seconds": waited}))
+            metrics = {**self._distributed_step(batch, worker_metrics), "input_seconds": waited}
+            shapes.update({name: value.shape for name, value in metrics.items()})
+            row = [tf.reshape(tf.cast(v, self.dtype), [-1]) for v in metrics.values()]
+            return i + 1, table.write(i, tf.concat(row, axis=0))
 
         table = tf.TensorArray(self.dtype, size=steps)
         _, table = tf.while_loop(lambda i, _: i < steps, run_step, (0, table))
-        names, shape = self.metric_names, self.histograms_shape
-        table = tf.ensure_shape(table.stack(), [None, len(names) + math.prod(shape)])
-        columns = tf.unstack(table[:, : len(names)], axis=1)
-        found = dict(zip(names, columns, strict=True))
-        if self.groups:
-            found["histograms"] = tf.reshape(table[:, len(names) :], [-1, *shape])
-        return found
-
-    def _row(self, metrics):
-        """Joins a step's metrics, in the order of `metric_names`, and histograms into a vector."""
-        more = [tf.reshape(metrics.pop("histograms"), [-1])] if self.groups else []
-        self.metric_names = sorted(metrics)
-        numbers = [tf.cast(metrics[name], self.dtype) for name in self.metric_names]
-        return tf.concat([tf.stack(numbers), *(tf.cast(part, self.dtype) for part in more)], axis=0)
-
-    @property
-    def histograms_shape(self) -> tuple[int, int, int]:
-        """The shape of a step's histograms; its product is 0 if there are none."""
-        return len(KINDS), len(self.groups), BUCKETS + 2
+        sizes = [shape.num_elements() for shape in shapes.values()]
+        columns = tf.split(tf.ensure_shape(table.stack(), [None, sum(sizes)]), sizes, axis=1)
+        pairs = zip(shapes.items(), columns, strict=True)
+        return {name: tf.reshape(column, [-1, *shape]) for (name, shape), column in pairs}
 
     def _distributed_step(self, batch, worker_metrics):
         batch = dict(batch)

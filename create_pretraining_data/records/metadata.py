@@ -157,8 +157,7 @@ def read_sidecar(record_file: str) -> dict[str, Any] | None:
     path, description = _find(record_file)
     for part in ("record_format", "tokenizer") if description else ():
         values = description.get(part, {})
-        masking = values.get("masking") if isinstance(values, dict) else None
-        if not (_fits(values) and (masking is None or _fits(masking))):
+        if not _fits(values):
             raise InputError(
                 f'{path} must be unchanged. Received: "{part}" is {json.dumps(values)}'
             )
@@ -196,8 +195,8 @@ def described_records(record_file: str) -> int | None:
     return None
 
 
-# The fields that may be 0; all other numbers must be at least 1.
-_FROM_ZERO = ("packed_sequences", "mask_id")
+# The least values of whole numbers where they are not 1.
+_LEAST = {"packed_sequences": 0, "mask_id": 0}
 
 _KINDS = {
     field.name: field.type
@@ -207,20 +206,20 @@ _KINDS = {
 
 def _fits(values):
     """Returns True if every known value in a dict has the right type and range."""
-    if not isinstance(values, dict):
+    return isinstance(values, dict) and all(_value_fits(*item) for item in values.items())
+
+
+def _value_fits(name, value):
+    kind = _KINDS.get(name)
+    if name == "masking":
+        return value is None or _fits(value)
+    if name == "masked_lm_prob" and value == 1:  # would mask [CLS] and [SEP] too
         return False
-    for name, value in values.items():
-        kind = _KINDS.get(name)
-        if kind in (bool, str) and type(value) is not kind:
-            return False
-        least = 0 if name in _FROM_ZERO else 1
-        if kind is int and not (type(value) is int and least <= value <= LARGEST):
-            return False
-        if kind is float and not (type(value) in (int, float) and 0 <= value <= 1):
-            return False
-        if name == "masked_lm_prob" and value == 1:  # would mask [CLS] and [SEP] too
-            return False
-    return True
+    if kind is int:
+        return type(value) is int and _LEAST.get(name, 1) <= value <= LARGEST
+    if kind is float:
+        return type(value) in (int, float) and 0 <= value <= 1
+    return kind not in (bool, str) or type(value) is kind
 
 
 def _find(record_file):

@@ -21,9 +21,8 @@ from finetuning.readers import (
     label_texts,
     read_rows,
 )
-from finetuning.tables import ENDINGS, TABLE_ENDINGS, check_ending
+from finetuning.tables import ENDINGS, FILE_TYPES, TABLE_ENDINGS, check_ending
 
-FILE_TYPES = ("csv", "tsv", "jsonl")
 TASK_TYPES = ("single_label", "multi_label", "regression")
 
 # The metrics of each type; the first chooses the best checkpoint.
@@ -136,7 +135,7 @@ def describe_custom_dataset(
     metrics: Sequence[str] | None = None,
 ) -> Dataset:
     """Makes the `Dataset` of `sources`; other arguments as for `custom_dataset`."""
-    fitting = FITTING_METRICS[task_type]
+    fitting, multi_label = FITTING_METRICS[task_type], task_type == "multi_label"
     unknown = [name for name in metrics or () if name not in fitting]
     if unknown:
         raise InputError(
@@ -151,7 +150,7 @@ def describe_custom_dataset(
     if task_type == "regression":
         labels = ()
     elif labels is None:
-        labels = _find_labels(data_dir, sources.get("train"), task_type == "multi_label")
+        labels = _find_labels(data_dir, sources.get("train"), multi_label)
     elif len(set(labels)) < max(2, len(labels)) or "" in labels:
         raise InputError(
             f"--labels must be at least two different labels. Received: {','.join(labels)}"
@@ -162,7 +161,6 @@ def describe_custom_dataset(
             f"Received: {len(labels)} labels"
         )
     metrics = tuple(metrics or DEFAULT_METRICS[task_type])
-    multi_label = task_type == "multi_label"
     return Dataset("", sources, tuple(labels), metrics, multi_label=multi_label)
 
 

@@ -15,7 +15,7 @@ from keras import ops
 
 from bert_tf.distillation import soft_binary_divergence
 from bert_tf.layers import call_block
-from bert_tf.objective import Loss, Objective, SoftLoss
+from bert_tf.objective import Loss, Objective, SoftLoss, weighted_sums
 from finetuning import heads
 from finetuning.datasets import DATASETS
 from finetuning.settings import split_names, split_numbers
@@ -135,14 +135,14 @@ def multi_label_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> di
     right = ops.equal(outputs["logits"] > 0, batch["label_ids"] > 0)  # [B, C]
     weights = batch["label_weights"]
     if len(weights.shape) == 2:  # [B, C]: every label has a weight of its own
-        return heads.weighted_sums("label", _label_losses(outputs, batch), weights, right)
+        return weighted_sums("label", _label_losses(outputs, batch), weights, right)
     losses = multi_label_losses(outputs, batch)
-    return heads.weighted_sums("label", losses, weights, ops.all(right, axis=-1))
+    return weighted_sums("label", losses, weights, ops.all(right, axis=-1))
 
 
 def regression_sums(outputs: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[str, Any]:
     """Returns `weighted_sums` of `regression_losses`, without "label_correct"."""
-    return heads.weighted_sums("label", regression_losses(outputs, batch), batch["label_weights"])
+    return weighted_sums("label", regression_losses(outputs, batch), batch["label_weights"])
 
 
 def from_settings(

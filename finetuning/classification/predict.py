@@ -24,7 +24,7 @@ def make_task(
 def read_input(task: Classification, name: str, value: Any) -> Example:
     """Converts a user's input to a raw example; raises TypeError or ValueError if malformed."""
     first, second = (value, None) if isinstance(value, str) else check_members(value)
-    check_strings(first, *[second] * (second is not None))
+    check_strings(first, "" if second is None else second)
     return Example(name, first, second, None)
 
 

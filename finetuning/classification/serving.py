@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from finetuning.classification.head import SequenceClassifier
-from finetuning.inputs import ROW_INPUTS
 from finetuning.saved_models import interpret_logits
 from finetuning.serving.served_model import ServedModel
 from finetuning.serving.signatures import Signatures, ids_signature, inputs, longest_row
@@ -26,7 +25,7 @@ def signatures(loaded: "LoadedModel") -> Signatures:
     max_length = longest_row(loaded)
 
     def compute(batch):
-        return name_classes(model, labels, model({n: batch[n] for n in ROW_INPUTS})["logits"])
+        return name_classes(model, labels, model(batch)["logits"])
 
     served = ServedModel(model, compute, tokenizer.pad_id or 0)
     texts = TextRows(tokenizer)

@@ -19,10 +19,11 @@ from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
 from finetuning.class_report import (
     Mistake,
-    as_line,
     make_class_report,
     write_class_report,
+    write_columns,
     write_mistakes,
+    write_rows,
 )
 from finetuning.classes import balanced_label_weights, balanced_weights
 from finetuning.classification.head import SequenceClassifier
@@ -224,20 +225,18 @@ class Classification:
 
         Columns of the first: id, text, second and label if any, prediction, class probabilities.
         """
-        raw = examples.raw
-        second = any(example.second is not None for example in raw)
-        labelled = all(example.label is not None for example in raw)
-        header = ["id", "text", *["second"] * second, *["label"] * labelled, "prediction"]
-        classes = bool(self.dataset.labels)
+        raw, classes = examples.raw, self.dataset.labels
         shares = self.probabilities(outputs) if classes else np.stack(outputs["logits"])  # [N, C]
+        columns = [("id", [e.id for e in raw]), ("text", [e.text for e in raw])]
+        if any(e.second is not None for e in raw):
+            columns.append(("second", [e.second or "" for e in raw]))
+        if all(e.label is not None for e in raw):
+            columns.append(("label", [self.format(label) for label in self.labels(raw)]))
+        columns.append(("prediction", [self.format(each) for each in self.predictions(outputs)]))
+        for number, name in enumerate(classes):
+            columns.append((name, [f"{share:.6f}" for share in shares[:, number]]))
         paths = [os.path.join(directory, f"predictions_{split}.tsv")]
-        with atomic_write(paths[0]) as file:
-            file.write(as_line([*header, *self.dataset.labels]))
-            predictions, labels = self.predictions(outputs), self.labels(raw)
-            for i, example in enumerate(raw):
-                cells = [example.id, example.text, *[example.second or ""] * second]
-                cells += [self.format(labels[i])] * labelled + [self.format(predictions[i])]
-                file.write(as_line(cells + [f"{share:.6f}" for share in shares[i] if classes]))
+        write_columns(paths[0], columns)
         source = self.dataset.sources.get(split)
         # Files found in --data_dir have relative names; files named by a flag have absolute ones.
         is_named = source is not None and source.own and os.path.isabs(source.files[0])
@@ -245,9 +244,7 @@ class Classification:
             paths.append(self.write_table(directory, source, outputs))
         if split == "test":
             paths.append(os.path.join(directory, "test_results.tsv"))
-            with atomic_write(paths[-1]) as file:
-                for row in shares:
-                    file.write(as_line([str(share) for share in row]))
+            write_rows(paths[-1], shares)
         return paths
 
     def write_table(self, directory: str, source: SplitSource, outputs: Outputs) -> str:

@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 
-from bert_common.atomic_write import atomic_write
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.summaries.reporter import Illustrations
-from finetuning.class_report import as_line
+from finetuning.class_report import write_columns
 from finetuning.downstream_task import NothingMore
 from finetuning.examples import Examples, Outputs
 from finetuning.heads import DROPOUT
@@ -109,15 +108,14 @@ class MultipleChoice(NothingMore):
         Options are written as letters from A.
         """
         path = os.path.join(directory, f"predictions_{split}.tsv")
-        labelled = all(choice.label is not None for choice in examples.raw)
-        shares = probabilities(outputs)
-        letters = [letter(number) for number in range(shares.shape[1])]
-        with atomic_write(path) as file:
-            file.write(as_line(["id", *["label"] * labelled, "prediction", *letters]))
-            for choice, of_options in zip(examples.raw, shares, strict=True):
-                known = [letter(choice.label)] if labelled else []
-                of_each = [f"{share:.6f}" for share in of_options]
-                file.write(as_line([choice.id, *known, letter(of_options.argmax()), *of_each]))
+        raw, shares = examples.raw, probabilities(outputs)
+        columns = [("id", [choice.id for choice in raw])]
+        if all(choice.label is not None for choice in raw):
+            columns.append(("label", [letter(choice.label) for choice in raw]))
+        columns.append(("prediction", [letter(best) for best in shares.argmax(axis=1)]))
+        for number in range(shares.shape[1]):
+            columns.append((letter(number), [f"{share:.6f}" for share in shares[:, number]]))
+        write_columns(path, columns)
         return [path]
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from finetuning.inputs import ROW_INPUTS
 from finetuning.ner.data import FORMATS
 from finetuning.ner.labels import check_tags
 from finetuning.ner.served_entities import Tags, align, find_entities, find_units
@@ -33,7 +32,7 @@ def signatures(loaded: "LoadedModel") -> Signatures:
     max_length = longest_row(loaded)
 
     def compute(batch):
-        logits = model({name: batch[name] for name in ROW_INPUTS})["logits"]  # [B, T, C]
+        logits = model(batch)["logits"]  # [B, T, C]
         best = tf.gather(tf.constant(names), tf.argmax(logits, axis=-1))  # [B, T]
         return {"logits": logits, "probabilities": tf.nn.softmax(logits), "tags": best}
 

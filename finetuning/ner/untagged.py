@@ -1,6 +1,7 @@
 """Reads sentences without tags for prediction, from plain text or from a file of tokens."""
 
 import collections
+import itertools
 import os
 import re
 from collections.abc import Iterable
@@ -104,18 +105,16 @@ def recognize_form(path: str, file_format: TaggedFileFormat) -> str:
     rows = [fields for fields in lines if fields]
     if not rows:
         raise InputError(f"{path} must hold a sentence. Received: none")
-    known = [
-        tag for tag in rows if len(tag) > 1 + file_format.token and is_tag(tag[-1], file_format)
-    ]
+    columns = file_format.token + 1  # without a tag
+    known = [row for row in rows if len(row) > columns and is_tag(row[-1], file_format)]
     if 2 * len(known) >= len(rows):
         return "tagged"
-    columns = file_format.token + 1
-    blocks = re.findall("x+", "".join("x" if fields else " " for fields in lines))
+    blocks = [len([*group]) for is_filled, group in itertools.groupby(lines, bool) if is_filled]
     single = all(len(fields) == columns for fields in rows)
     if not file_format.glue:
         single = single and all(len(fields[file_format.token]) == 1 for fields in rows)
     # Whether the lines are grouped into sentences, which a number before each token shows too.
-    grouped = max(map(len, blocks)) > 1 and (len(blocks) > 1 or columns > 1)
+    grouped = max(blocks) > 1 and (len(blocks) > 1 or columns > 1)
     return "tokens" if single and grouped else "text"
 
 

@@ -15,8 +15,8 @@ from bert_tf.config import EncoderConfig
 from bert_tf.distillation import soft_binary_divergence
 from bert_tf.dropout import Dropout
 from bert_tf.layers import LayerNorm, call_block, gather_positions, initializer
-from bert_tf.objective import Loss, Objective, SoftLoss
-from finetuning.heads import HeadModel, weighted_sums
+from bert_tf.objective import Loss, Objective, SoftLoss, weighted_sums
+from finetuning.heads import HeadModel
 from finetuning.question_answering.span_head import SPAN_LOSSES, soft_spans, span_sums
 
 # Our variables (paths below the model's own name) -> Google's.

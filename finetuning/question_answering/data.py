@@ -113,7 +113,7 @@ def read_questions(
             if key in places:
                 raise InputError(f"{here}: the id must be unique. Received: {places[key]}, {where}")
             places[key] = where
-            text = json_field(entry, "question", str, here)
+            question = json_field(entry, "question", str, here)
             impossible = _is_impossible(entry, here)
             answers = ()
             if with_answers:
@@ -130,7 +130,7 @@ def read_questions(
                     counts[LEFT_OUT] += 1
                     continue
                 _check_answered(answers, impossible, version_2_with_negative, here)
-            questions.append(Question(key, text, context, answers, impossible, article=article))
+            questions.append(Question(key, question, context, answers, impossible, article=article))
     if bad and bad_answers == "refuse":
         named = "; ".join(f"{text[:60]!r} of question {key!r}" for key, text in bad[:SHOWN])
         raise InputError(

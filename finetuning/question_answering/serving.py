@@ -57,13 +57,8 @@ def signatures(loaded: "LoadedModel") -> Signatures:
 
 def _serve_spans(loaded):
     """Makes a `ServedModel` with start and end logits [B, T]."""
-    model = loaded.model
-
-    def compute(batch):
-        return model({name: batch[name] for name in ROW_INPUTS})
-
-    names = ("start_logits", "end_logits")
-    return ServedModel(model, compute, loaded.tokenizer.pad_id or 0, token_outputs=names)
+    model, names = loaded.model, ("start_logits", "end_logits")
+    return ServedModel(model, model, loaded.tokenizer.pad_id or 0, token_outputs=names)
 
 
 def _serve_beams(loaded):

@@ -14,9 +14,9 @@ from keras import ops
 
 from bert_tf.distillation import soft_divergence
 from bert_tf.layers import call_block
-from bert_tf.objective import Loss, Objective, SoftLoss
+from bert_tf.objective import Loss, Objective, SoftLoss, weighted_sums
 from bert_tf.pretraining import cross_entropy
-from finetuning.heads import HeadModel, ProjectionHead, weighted_sums
+from finetuning.heads import HeadModel, ProjectionHead
 
 # Our variables (paths below the model's own name) -> Google's.
 SPAN_NAMES = {

@@ -36,7 +36,7 @@ class ServedModel:
     """A model with a graph for any number of rows of any length.
 
     Args:
-        compute: a function of a batch, a dict of int32 [B, T], to a dict of tensors [B, ...].
+        compute: a function of a batch, `ROW_INPUTS` int32 [B, T], to a dict of tensors [B, ...].
         pad_id: the id of padding.
         token_outputs: the names of the outputs that are [B, T, ...].
 

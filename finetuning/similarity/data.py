@@ -33,8 +33,9 @@ SCORED = tuple(
     if not dataset.labels and dataset.sources["train"].second is not None
 )
 
-FILE_TYPES = ("csv", "tsv", "jsonl")
-OWN_FILES = "files"  # the name of a task whose files are given by flags
+# What a model of vectors can be trained for.
+OBJECTIVES = ("cosine", "ranking", "simcse", "both")
+
 SPLITS = ("train", "dev", "test")
 
 _SCORES = Dataset("", {}, ())
@@ -72,7 +73,7 @@ class Form(NamedTuple):
 
     @property
     def objective(self) -> str:
-        """The objective for such examples, one of `finetuning.similarity.losses.OBJECTIVES`."""
+        """The objective for such examples, one of `OBJECTIVES`."""
         if self.scored:
             return "cosine"
         return "ranking" if self.texts > 1 else "simcse"
@@ -86,7 +87,7 @@ class Form(NamedTuple):
 class SimilarityDataset:
     """The files of every split."""
 
-    name: str  # a row of `DATASETS`, or one of `FILE_TYPES` or `OWN_FILES`
+    name: str  # a row of `DATASETS`; or of `FILE_TYPES`, or `OWN_FILES` (`finetuning.tables`)
     # Split -> its files; if `name` is a row of `DATASETS`, as they are there.
     sources: Mapping[str, SplitSource]
     own: tuple[str, ...] = ()  # the splits whose files are the user's own
@@ -121,6 +122,14 @@ class SimilarityDataset:
     def forms(self) -> list[Form]:
         """The form of the training examples, for each of several files."""
         return [part.form("train") for part in self.parts] or [self.form("train")]
+
+    @property
+    def objective(self) -> str:
+        """The objective that suits the training examples, the default of --objective."""
+        found = {form.objective for form in self.forms}
+        if len(found) == 1:
+            return found.pop()
+        return "both" if "cosine" in found else "ranking"
 
 
 def known_dataset(name: str) -> SimilarityDataset:

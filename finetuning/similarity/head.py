@@ -32,7 +32,7 @@ class SentenceEncoder(EncoderModel):
         pooling: a key of `finetuning.heads.POOLINGS`; "cls" does not use the pooler.
         normalize: whether vectors have length 1.
         sizes: the sizes that a vector may be cut to; H is always among them.
-        training: one of `finetuning.similarity.losses.OBJECTIVES`.
+        training: one of `finetuning.similarity.data.OBJECTIVES`.
         temperature: see `finetuning.similarity.losses.make_objective`.
         freeze_embeddings: whether training leaves the encoder's tables of tokens, positions and
             segments unchanged.

@@ -11,10 +11,7 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf.objective import OWN_ROWS, WHOLE, Loss, Objective
-from finetuning.heads import weighted_sums
-
-OBJECTIVES = ("cosine", "ranking", "simcse", "both")
+from bert_tf.objective import OWN_ROWS, WHOLE, Loss, Objective, weighted_sums
 
 # The entries of a batch besides the encoder's inputs: scores from 0 to 1, the weight of each
 # example, and the number of each text, [B, S], which equal texts share.
@@ -45,7 +42,7 @@ _SHORTEST = 1e-12
 def make_objective(
     name: str, temperature: float, sizes: Sequence[int], normalize: bool
 ) -> Objective:
-    """Returns the `Objective` of a name in `OBJECTIVES`.
+    """Returns the `Objective` of a name in `finetuning.similarity.data.OBJECTIVES`.
 
     Args:
         name: "simcse" is "ranking" of texts that are their own partners. "both" is "cosine" for

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from finetuning.inputs import ROW_INPUTS
 from finetuning.serving.served_model import ServedModel
 from finetuning.serving.signatures import Signatures, ids_signature, inputs, longest_row
 from finetuning.serving.text_rows import TextRows
@@ -20,11 +19,7 @@ def signatures(loaded: "LoadedModel") -> Signatures:
     """Makes the `Signatures` of a `LoadedModel` whose task is "similarity"."""
     model, tokenizer, max_length = loaded.model, loaded.tokenizer, longest_row(loaded)
     assert tokenizer is not None  # the export requires a fine-tuned model's tokenizer
-
-    def compute(batch):
-        return model({name: batch[name] for name in ROW_INPUTS})
-
-    served = ServedModel(model, compute, tokenizer.pad_id or 0)
+    served = ServedModel(model, model, tokenizer.pad_id or 0)
     texts = TextRows(tokenizer)
 
     @tf.function(input_signature=inputs(tf.string, 1, "text"), autograph=False)

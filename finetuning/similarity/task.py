@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 
-from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
-from finetuning.class_report import as_line
+from finetuning.class_report import write_columns
 from finetuning.downstream_task import NothingMore
 from finetuning.examples import Examples, Outputs
 from finetuning.inputs import encode_pairs, pad_rows
@@ -30,10 +29,6 @@ from finetuning.similarity.ranking import DEEPEST, rank_measures, search, unit_v
 from tokenization.base import TokenizerInterface
 
 CORRELATIONS = ("spearman", "pearson")
-
-# What chooses the best checkpoint, by whether the examples have scores. Not recall@1, which is
-# equal for many checkpoints if queries are few.
-BEST_BY = {True: "spearman", False: "mrr_at_10"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +54,9 @@ class Similarity(NothingMore):
         splits = self.dataset.splits
         # If vectors cannot be measured on dev, training examples are held out.
         split = "dev" if splits.get("dev") and not self.on_train_part else "train"
-        return f"eval_{BEST_BY[split not in splits or self.dataset.form(split).scored]}", True
+        scored = split not in splits or self.dataset.form(split).scored
+        # Not recall@1, which is equal for many checkpoints if queries are few.
+        return ("eval_spearman" if scored else "eval_mrr_at_10"), True
 
     @property
     def rows(self) -> int:
@@ -89,17 +86,14 @@ class Similarity(NothingMore):
             raw = _texts_twice(raw)
         elif training and self.dataset.parts:
             raw = [e._replace(texts=e.texts * 2) if len(e.texts) == 1 else e for e in raw]
-        texts = list(dict.fromkeys(text for example in raw for text in example.texts))
-        rows = encode_pairs(
-            self.tokenizer, [*((text, None) for text in texts), ("", None)], self.max_length
-        )
+        texts = [*dict.fromkeys(text for example in raw for text in example.texts), ""]
+        rows = encode_pairs(self.tokenizer, [(text, None) for text in texts], self.max_length)
         numbers = {text: number for number, text in enumerate(texts)}
         most = max((len(example.texts) for example in raw), default=0)
         of_texts = np.full((len(raw), most), NO_TEXT, np.int32)  # [N, S]; the last row is empty
         for own, example in zip(of_texts, raw, strict=True):
             own[: len(example.texts)] = [numbers[text] for text in example.texts]
         scores, scored = scaled_scores(raw), np.array([e.score is not None for e in raw])  # [N]
-        both = training and self.objective == "both"
 
         def make_batch(indices: np.ndarray, length: int) -> dict[str, np.ndarray]:
             chosen = of_texts[indices]  # [B, S]
@@ -108,7 +102,7 @@ class Similarity(NothingMore):
             batch[WEIGHTS] = np.ones(len(indices), np.float32)
             # float32, as sums over devices are in float32; integers up to 2**24 are exact.
             batch[TEXT_NUMBERS] = chosen.astype(np.float32)
-            if both:
+            if training and self.objective == "both":
                 batch[SCORE_WEIGHTS] = scored[indices].astype(np.float32)
                 batch[WEIGHTS] -= batch[SCORE_WEIGHTS]
             return batch if scores is None else {**batch, SCORES: scores[indices]}
@@ -164,18 +158,16 @@ class Similarity(NothingMore):
         path = os.path.join(directory, f"predictions_{split}.tsv")
         raw, vectors = examples.raw, unit_vectors(np.stack(outputs["vectors"]))  # [N, S, H]
         cosines = np.einsum("nh,nsh->ns", vectors[:, 0], vectors[:, 1:])  # [N, S - 1]
-        scored = any(example.score is not None for example in raw)
-        others = ["second", "third"][: cosines.shape[1]]
-        cosine_names = ["cosine", "cosine_third"][: cosines.shape[1]]
-        with atomic_write(path) as file:
-            file.write(as_line(["id", "text", *others, *["score"] * scored, *cosine_names]))
-            for example, of_example in zip(raw, cosines, strict=True):
-                given = len(example.texts) - 1
-                lacking = [""] * (len(of_example) - given)  # where others have more texts
-                score = "" if example.score is None else f"{example.score}"
-                cells = [example.id, *example.texts, *lacking, *[score] * scored]
-                cosine_cells = [f"{cosine:.6f}" for cosine in of_example[:given]]
-                file.write(as_line([*cells, *cosine_cells, *lacking]))
+        columns = [("id", [e.id for e in raw]), ("text", [e.text for e in raw])]
+        most = cosines.shape[1]
+        for place, name in enumerate(("second", "third")[:most], 1):
+            columns.append((name, [e.texts[place] if place < len(e.texts) else "" for e in raw]))
+        if any(e.score is not None for e in raw):
+            columns.append(("score", ["" if e.score is None else str(e.score) for e in raw]))
+        for place, name in enumerate(("cosine", "cosine_third")[:most], 1):
+            pairs = zip(raw, cosines[:, place - 1], strict=True)
+            columns.append((name, [f"{c:.6f}" if place < len(e.texts) else "" for e, c in pairs]))
+        write_columns(path, columns)
         return [path]
 
 

@@ -4,15 +4,13 @@ Shapes: V rows of the old vocabulary, W of the new one, P and Q positions, E emb
 """
 
 import dataclasses
-import re
 from collections.abc import Mapping
 
 import numpy as np
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import COUNTER_NAMES, CheckpointArrays
+from bert_tf.checkpoint import CheckpointArrays, weight_names
 from bert_tf.config import EncoderConfig
-from bert_tf.optimization import OPTIMIZERS
 from model_formats.adaptation.new_rows import NewRow, new_embeddings, new_output_bias
 from model_formats.adaptation.positions import METHODS
 
@@ -64,13 +62,6 @@ def adapted_arrays(
         trained = adapted[name][: changes.trained]
         adapted[name] = METHODS[changes.method](trained, changes.positions)  # [P, E] -> [Q, E]
     return adapted
-
-
-def weight_names(arrays: CheckpointArrays) -> list[str]:
-    """Returns the names of a checkpoint's arrays, without the training's moments and counters."""
-    slots = {s.suffix for optimizer in OPTIMIZERS.values() for s in optimizer.slots.values()}
-    left_out = re.compile("|".join([COUNTER_NAMES, *(f"/{re.escape(slot)}$" for slot in slots)]))
-    return [name for name in arrays.shapes if not left_out.search(name)]
 
 
 def _check_shapes(arrays, config, names):

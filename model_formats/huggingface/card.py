@@ -129,16 +129,13 @@ def header(architecture: TransformersClass, metadata: Sequence[str] = ()) -> str
 
 def table(columns: Sequence[Mapping[str, Any]]) -> str:
     """Formats dicts as the columns of a Markdown table, numbered from 1 if there are several."""
-    numbers = [str(number) if len(columns) > 1 else "" for number in range(1, len(columns) + 1)]
     names = dict.fromkeys(name for values in columns for name in values)
-    rows = [["", *numbers]]
+    rows = [["", *(map(str, range(1, len(columns) + 1)) if len(columns) > 1 else [""])]]
     for name in names:
         cells = [as_cell(values[name]) if name in values else "" for values in columns]
         rows.append([TITLES.get(name, name), *cells])
-    head, *body = (
-        "|" + "|".join(f" {cell} " if cell else " " for cell in row) + "|" for row in rows
-    )
-    return "\n".join([head, "|---" * (len(columns) + 1) + "|", *body])
+    lines = ["".join(f"| {cell} " if cell else "| " for cell in row) + "|" for row in rows]
+    return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
 
 
 def as_cell(value: Any) -> str:

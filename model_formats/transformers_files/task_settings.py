@@ -9,6 +9,7 @@ from typing import Any
 
 from bert_common.errors import InputError
 from bert_tf.config import EncoderConfig
+from finetuning.classification.custom_data import MAX_LABELS
 from finetuning.ner.labels import iob2_tag
 from finetuning.tasks import ENCODER, TASKS, Task
 from model_formats.transformers_files.sentence_modules import SentenceModules
@@ -20,9 +21,6 @@ TYPES = {
     "regression": "regression",
     None: "single_label",
 }
-
-# The maximum number of labels in run_classifier.
-MOST_LABELS = 10_000
 
 # vLLM's key of config.json for the sizes to which vectors may be cut, including H.
 # sentence-transformers has truncate_dim instead, one size to which it cuts every vector.
@@ -148,9 +146,9 @@ def _count_labels(values, source):
     """Returns the number of classes."""
     id2label = values.get("id2label")
     count = len(id2label) if isinstance(id2label, dict) else values.get("num_labels", 2)
-    if id2label is None and (type(count) is not int or not 1 <= count <= MOST_LABELS):
+    if id2label is None and (type(count) is not int or not 1 <= count <= MAX_LABELS):
         raise InputError(
-            f"{source}: num_labels must be a whole number from 1 to {MOST_LABELS}. "
+            f"{source}: num_labels must be a whole number from 1 to {MAX_LABELS}. "
             f"Received: {count!r}"
         )
     return count

@@ -93,8 +93,15 @@ def read_splits(
     If a training predicts train, the dict also has `WHOLE_TRAIN`.
     """
     flags, dataset, splits = job.flags, job.dataset, job.dataset.splits
-    measured = evaluated_splits(flags, dataset)
     chief = job.cluster is None or job.cluster.is_chief
+    measured = evaluated_splits(flags, dataset)
+    on_train_part = flags.eval_on == TRAIN_PART  # which is taken from train
+    chooses_best = flags.do_train and flags.eval_every_steps
+
+    def say(line):
+        if chief:
+            print(line)
+
     needed = ["train"] if flags.do_train else []
     if job.evaluates:
         if not measured:
@@ -103,41 +110,32 @@ def read_splits(
                 f"(--do_train --eval_on={TRAIN_PART} measures on a tenth of train)"
             )
         needed += measured
-    elif flags.do_train and flags.eval_every_steps:
+    elif chooses_best:
         needed += [name for name in measured if name in ("dev", TRAIN_PART)]
     if flags.do_predict:
         needed.append(split_to_predict(flags, splits))
     examples = {}
-    taken = [TRAIN_PART] if flags.eval_on == TRAIN_PART else []  # taken from train below
-    for split in dict.fromkeys(name for name in needed if name not in taken):
+    for split in dict.fromkeys(needed):
+        if split == TRAIN_PART and on_train_part:
+            continue
         if split not in splits:
             raise InputError(f"the task must have {split}. Received: {', '.join(splits)}")
         examples[split], left_out = program.read_split(dataset, split, flags.data_dir or "")
         shown = "".join(f", {count:,} {what}" for what, count in left_out.items())
-        if chief:
-            print(f"{split}: {len(examples[split]):,} examples{shown}")
+        say(f"{split}: {len(examples[split]):,} examples{shown}")
     whole = examples.get("train", [])
-    if flags.eval_on == TRAIN_PART:
-        examples["train"], examples[TRAIN_PART] = take_part(examples["train"], program.shared_text)
-        if chief:
-            print(
-                f"{TRAIN_PART}: {len(examples[TRAIN_PART]):,} of the training examples are not "
-                "trained on, but evaluated on"
-            )
-    elif flags.do_train and flags.eval_every_steps and "dev" not in measured:
+    if on_train_part:
+        examples["train"], part = take_part(examples["train"], program.shared_text)
+        examples[TRAIN_PART], count = part, f"{len(part):,} of the training examples"
+        say(f"{TRAIN_PART}: {count} are not trained on, but evaluated on")
+    elif chooses_best and "dev" not in measured:
         examples["train"], examples["held_out"] = hold_out(examples["train"])
-        if chief:
-            print(
-                f"held_out: {len(examples['held_out']):,} of the training examples choose the best "
-                "checkpoint"
-            )
+        count = f"{len(examples['held_out']):,} of the training examples"
+        say(f"held_out: {count} choose the best checkpoint")
     if flags.do_train and flags.max_train_examples:
-        total = len(examples["train"])
-        examples["train"] = draw_examples(
-            examples["train"], flags.max_train_examples, flags.random_seed
-        )
-        if chief:
-            print(f"train: {len(examples['train']):,} of {total:,} examples are trained on")
+        every, most = examples["train"], flags.max_train_examples
+        examples["train"] = draw_examples(every, most, flags.random_seed)
+        say(f"train: {len(examples['train']):,} of {len(every):,} examples are trained on")
     if flags.do_train and program.count_classes and chief:
         show_classes(program.count_classes, dataset, examples)
     if flags.do_train and flags.do_predict and split_to_predict(flags, splits) == "train":

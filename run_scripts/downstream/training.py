@@ -22,9 +22,8 @@ from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.training.interruptions.output_folder import TrainingFolder
 from bert_tf.training.state import TrainingState
 from finetuning.downstream_task import DownstreamTask
-from finetuning.evaluation import TaskEvaluator
 from finetuning.examples import Examples
-from finetuning.prediction import Predictor
+from finetuning.prediction import Predictor, TaskEvaluator
 from finetuning.saved_models import export_classifier
 from model_formats.model_folder import (
     ModelFolder,
@@ -321,31 +320,30 @@ class FineTuning:
             The results by name, and a dict of split -> the model's outputs. Results of the main
             split are named "eval_...", of other splits and of train_part "SPLIT_...".
         """
-        flags, session, results = self.job.flags, self.session, {}
+        flags, session = self.job.flags, self.session
+        splits = evaluated_splits(flags, self.task.dataset)
+        main, written = splits[0], []
         outputs: dict[str, Any] = {}
-        first, *others = evaluated_splits(flags, self.task.dataset)
-        written = []
-        for split in (first, *others):
+        results: dict[str, Any] = {"global_step": state.step}
+        for split in splits:
             evaluator = self.evaluator(predictor, split)
             measured = evaluator.run()
             outputs[split] = evaluator.outputs
             if session.chief:
                 details = flags.output_dir, split, predictor.model, self.examples[split]
                 written += self.task.write_details(*details, outputs[split])
-            if split in (*others, TRAIN_PART):
-                measured = {re.sub("^eval_", f"{split}_", n): v for n, v in measured.items()}
-            if split == first:
+            prefix = "eval_" if split == main != TRAIN_PART else f"{split}_"
+            measured = {re.sub("^eval_", prefix, name): n for name, n in measured.items()}
+            if split == main:
+                results |= measured
                 illustrations = evaluator.illustrations()
-                baseline = self.task.baseline(self.examples[split])
-                results = {**measured, "global_step": state.step}
-                results |= {f"baseline_{name}": value for name, value in baseline.items()}
             else:
-                results |= {n: v for n, v in measured.items() if n.startswith(f"{split}_")}
-        names = "" if first == TRAIN_PART else f"eval: on {first}; "
-        note = f"{names}baseline: the same prediction for every example"
-        if not any(name.startswith("baseline_") for name in results):
-            note = names.removesuffix("; ")
-        session.report(flags.output_dir, results, note, illustrations=illustrations)
+                results |= {name: n for name, n in measured.items() if name.startswith(prefix)}
+        baseline = self.task.baseline(self.examples[main])
+        results |= {f"baseline_{name}": value for name, value in baseline.items()}
+        notes = [] if main == TRAIN_PART else [f"eval: on {main}"]
+        notes += ["baseline: the same prediction for every example"] if baseline else []
+        session.report(flags.output_dir, results, "; ".join(notes), illustrations=illustrations)
         if session.chief:
             if written:
                 print(f"details: {', '.join(written)}")

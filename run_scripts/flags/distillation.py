@@ -312,12 +312,12 @@ def check_task(
             f"--teacher_dir must hold a model with the same labels in the same order, "
             f"{_listed(labels)}. Received: {folder.path} with {_listed(theirs)}"
         )
-    for what, kind in _HEADS.items():
-        own, other = kind(settings), kind(folder.settings)
-        if own != other:
+    others = _head(folder.settings)
+    for what, own in _head(settings).items():
+        if own != others[what]:
             raise InputError(
                 f"--teacher_dir must hold a model with the same head ({what}: {own}). "
-                f"Received: {folder.path} with {other}"
+                f"Received: {folder.path} with {others[what]}"
             )
 
 
@@ -326,16 +326,14 @@ def _labels(settings):
     return dataset.labels if dataset else split_names(settings.get("labels"))
 
 
-def _is_multi_label(settings):
+def _head(settings):
+    """Returns the properties of a head besides its labels, name -> value."""
     dataset = DATASETS.get(settings.get("task_name", ""))
-    return dataset.multi_label if dataset else settings.get("task_type") == "multi_label"
-
-
-# A property of a head besides its labels -> how settings give it.
-_HEADS = {
-    "several labels": _is_multi_label,
-    "a beam, start_n_top above 0": lambda settings: bool(settings.get("start_n_top")),
-}
+    is_multi_label = settings.get("task_type") == "multi_label"
+    return {
+        "several labels": dataset.multi_label if dataset else is_multi_label,
+        "a beam, start_n_top above 0": bool(settings.get("start_n_top")),
+    }
 
 
 def _listed(labels):

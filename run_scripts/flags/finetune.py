@@ -307,14 +307,15 @@ def read_articles(text: str | None, name: str) -> tuple[int, int] | None:
     return first, end
 
 
-def head_options(
-    values: TextFlags, config: EncoderConfig
-) -> tuple[int, float, bool, tuple[int, ...]]:
-    """Returns maximum length, dropout rate, whether the encoder is frozen, and layers to read."""
-    layers = ()
-    if values.feature_layers:
-        layers = read_layers("feature_layers", values.feature_layers, config)
-    return values.max_seq_length, values.classifier_dropout, values.freeze_encoder, layers
+def head_options(values: TextFlags, config: EncoderConfig) -> dict[str, Any]:
+    """Returns what flags say of a text task and its head, by the names of the task's fields."""
+    layers = values.feature_layers
+    return {
+        "max_length": values.max_seq_length,
+        "dropout": values.classifier_dropout,
+        "freeze_encoder": values.freeze_encoder,
+        "feature_layers": read_layers("feature_layers", layers, config) if layers else (),
+    }
 
 
 def read_layers(name: str, text: str, config: EncoderConfig) -> tuple[int, ...]:

@@ -26,55 +26,68 @@ def config_of_objective(
     flags: "PretrainFlags", model: "GivenModel", config: EncoderConfig, begun: "Begun"
 ) -> EncoderConfig:
     """Returns the model's configuration as flags change it; checks that they fit the objective."""
-    encoders = OBJECTIVES[flags.objective].encoders
-    if encoders and model.model_type not in encoders:
-        titles = " or ".join(ENCODERS[name].title for name in encoders)
+    objective, received = OBJECTIVES[flags.objective], f"Received: --objective={flags.objective}"
+    if objective.encoders and model.model_type not in objective.encoders:
+        titles = " or ".join(ENCODERS[name].title for name in objective.encoders)
         raise InputError(
             f"--objective={flags.objective} needs an {titles}'s configuration (--config_file). "
             f"Received: {model.config_file.path}, of {model.encoder.title}"
         )
-    if flags.token_dropping and not OBJECTIVES[flags.objective].drops_tokens:
+    if flags.token_dropping and not objective.drops_tokens:
         names = " or ".join(o.name for o in OBJECTIVES.values() if o.drops_tokens)
-        raise InputError(
-            f"--token_dropping needs --objective={names}. Received: --objective={flags.objective}"
-        )
+        raise InputError(f"--token_dropping needs --objective={names}. {received}")
     if flags.token_dropping and config.num_block_calls < LEAST_CALLS:
         raise InputError(
             f"--token_dropping needs a model of at least {LEAST_CALLS} layers. Received: "
             f"{config.num_block_calls}"
         )
-    given = [name for name in ("generator_size", "generator_dir") if getattr(flags, name)]
-    if given and flags.objective != REPLACED_TOKENS.name:
-        raise InputError(
-            f"--{given[0]} needs --objective={REPLACED_TOKENS.name}. "
-            f"Received: --objective={flags.objective}"
-        )
-    size = flags.generator_size
-    if flags.generator_dir:
-        if model.checkpoint is None:
-            raise InputError(
-                "--generator_dir needs the discriminator's weights: --model_dir or "
-                "--init_checkpoint. Received: neither"
-            )
-        folder = ModelFolder.open(flags.generator_dir, what="--generator_dir")
-        check_outputs(flags, "generator_dir", folder.path)
-        if folder.model_type not in encoders:
-            raise InputError(
-                "--generator_dir must hold an ELECTRA's generator. Received: "
-                f"{flags.generator_dir}, of {ENCODERS[folder.model_type].title}"
-            )
-        size = _size_beside(config, folder.config, flags.generator_dir)
-        given = flags.generator_size or size
-        if round(config.hidden_size * given) != folder.config.hidden_size:
-            raise InputError(
-                f"--generator_size must be {size:g}, the size of the generator in --generator_dir. "
-                f"Received: {given:g}"
-            )
+    if flags.objective != REPLACED_TOKENS.name:
+        for name in ("generator_size", "generator_dir"):
+            if getattr(flags, name):
+                raise InputError(f"--{name} needs --objective={REPLACED_TOKENS.name}. {received}")
+        return config
+    size = _size_in_folder(flags, model, config) if flags.generator_dir else flags.generator_size
     changes: dict[str, Any] = {} if size is None else {"generator_size": size}
     config = dataclasses.replace(config, **changes)
-    if flags.objective == REPLACED_TOKENS.name and not flags.generator_dir:
+    if not flags.generator_dir:
         _check_trained_size(config, begun.checkpoint or model.checkpoint)
     return config
+
+
+def _size_in_folder(flags, model, config):
+    """Returns the generator_size of the generator in --generator_dir, which must fit the model."""
+    if model.checkpoint is None:
+        raise InputError(
+            "--generator_dir needs the discriminator's weights: --model_dir or "
+            "--init_checkpoint. Received: neither"
+        )
+    folder = ModelFolder.open(flags.generator_dir, what="--generator_dir")
+    check_outputs(flags, "generator_dir", folder.path)
+    if folder.model_type not in REPLACED_TOKENS.encoders:
+        raise InputError(
+            "--generator_dir must hold an ELECTRA's generator. Received: "
+            f"{flags.generator_dir}, of {ENCODERS[folder.model_type].title}"
+        )
+    generator = folder.config
+    size = generator.hidden_size / config.hidden_size
+    try:
+        fitting = vars(dataclasses.replace(config, generator_size=size).generator)
+    except InputError:
+        fitting = {}
+    others = [f"{n}={v}" for n, v in vars(generator).items() if n in SHAPES and fitting.get(n) != v]
+    if others or size > 1:
+        raise InputError(
+            "--generator_dir must hold an ELECTRA's generator as deep as the discriminator, with "
+            "its embeddings, a head for each 64 of its width and a feed-forward part four times as "
+            f"wide. Received: {flags.generator_dir} with {', '.join(others)}"
+        )
+    given = flags.generator_size
+    if given and round(config.hidden_size * given) != generator.hidden_size:
+        raise InputError(
+            f"--generator_size must be {size:g}, the size of the generator in --generator_dir. "
+            f"Received: {given:g}"
+        )
+    return size
 
 
 def _check_trained_size(config, source):
@@ -90,23 +103,6 @@ def _check_trained_size(config, source):
             f"--generator_size must be {size:g}, with which {source} was trained. "
             f"Received: {config.generator_size:g}"
         )
-
-
-def _size_beside(config, generator, source):
-    """Returns the generator_size that gives a discriminator's configuration this generator."""
-    size = generator.hidden_size / config.hidden_size
-    try:
-        beside = vars(dataclasses.replace(config, generator_size=size).generator)
-    except InputError:
-        beside = {}
-    others = [f"{n}={v}" for n, v in vars(generator).items() if n in SHAPES and beside.get(n) != v]
-    if others or size > 1:
-        raise InputError(
-            "--generator_dir must hold an ELECTRA's generator as deep as the discriminator, with "
-            "its embeddings, a head for each 64 of its width and a feed-forward part four times as "
-            f"wide. Received: {source} with {', '.join(others)}"
-        )
-    return size
 
 
 # Fields of a generator's configuration that follow from the discriminator's and the width.

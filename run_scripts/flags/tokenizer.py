@@ -85,25 +85,22 @@ def source_of(flags: TokenizerFlags) -> str | None:
 
 def open_tokenizer(flags: TokenizerFlags) -> Tokenizer:
     """Opens the tokenizer that the flags name; it must have the special tokens of records."""
-    case: dict[str, Any] = (
-        {} if flags.do_lower_case is None else {"do_lower_case": flags.do_lower_case}
-    )
+    lower = flags.do_lower_case
+    case: dict[str, Any] = {} if lower is None else {"do_lower_case": lower}
+    where = source_of(flags)
     if flags.tokenizer_dir:
         tokenizer = load_tokenizer(flags.tokenizer_dir)
+        if lower not in (None, tokenizer.do_lower_case):
+            raise InputError(
+                "--do_lower_case must agree with the tokenizer's folder (leave it out). Received: "
+                f"--do_lower_case={lower}, {where}: {tokenizer.do_lower_case}"
+            )
     elif flags.spm_model_file:
         tokenizer = SentencePieceTokenizer(flags.spm_model_file, **case)
-    elif flags.tokenizer == "korean":
-        tokenizer = KoreanTokenizer(flags.vocab_file, **case)
     else:
-        tokenizer = FullTokenizer(flags.vocab_file, **case)
-    if flags.vocab_file and not (flags.tokenizer_dir or flags.spm_model_file):
+        kind = KoreanTokenizer if flags.tokenizer == "korean" else FullTokenizer
+        tokenizer = kind(flags.vocab_file, **case)
         _compare_with_folder(tokenizer, flags.vocab_file)
-    where = source_of(flags)
-    if flags.tokenizer_dir and case and tokenizer.do_lower_case != flags.do_lower_case:
-        raise InputError(
-            "--do_lower_case must agree with the tokenizer's folder (leave it out). Received: "
-            f"--do_lower_case={flags.do_lower_case}, {where}: {tokenizer.do_lower_case}"
-        )
     needed = {
         "[UNK]": tokenizer.unk_id,
         "[CLS]": tokenizer.cls_id,

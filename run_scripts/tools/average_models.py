@@ -108,7 +108,7 @@ def mean_arrays(folders: Sequence[ModelFolder]) -> dict[str, np.ndarray]:
     Raises:
         InputError: a model lacks a weight, has an additional one or one of a different shape.
     """
-    from model_formats.adaptation.arrays import weight_names
+    from bert_tf.checkpoint import weight_names
     from model_formats.weights import open_weights
 
     models = [open_weights(folder.checkpoint, folder) for folder in folders]

@@ -6,12 +6,12 @@ import pytest
 
 from bert_tf.input.training_records import TrainingRecords
 from bert_tf.training import evaluation, interfaces
-from finetuning import evaluation as task_evaluation
+from finetuning import prediction
 from finetuning.examples import Examples
 
 EVALUATORS = [
     value
-    for module in (evaluation, task_evaluation)
+    for module in (evaluation, prediction)
     for name, value in vars(module).items()
     if inspect.isclass(value) and name.endswith("Evaluator") and value.__module__ == module.__name__
 ]

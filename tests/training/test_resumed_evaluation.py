@@ -20,7 +20,7 @@ from bert_tf.checkpoint_files import (
 from bert_tf.training import loop as training
 from bert_tf.training.evaluation import RecordsEvaluator, write_results
 from bert_tf.training.state import BestCheckpoint
-from finetuning.evaluation import TaskEvaluator
+from finetuning.prediction import TaskEvaluator
 from model_formats.model_folder import ModelFolder
 from tests.support.programs import (
     DROPOUT,

@@ -19,8 +19,7 @@ from benchmarks.speed.devices.products import PRODUCT_SIZES
 from bert_tf.config import PRESETS
 from run_scripts.tools.check_devices.machine import describe_machine, print_machine
 from run_scripts.tools.check_devices.processes import run_groups
-from run_scripts.tools.check_devices.report import finish, names_a_file, section
-from run_scripts.tools.check_devices.tables import print_table
+from run_scripts.tools.check_devices.report import finish, names_a_file, print_table, section
 
 PRODUCT_HEADINGS = ("device", "what", "precision", "speed", "result")
 MODEL_HEADINGS = (

@@ -19,10 +19,9 @@ from typing import Any
 
 from bert_common import VERSION
 from bert_common.startup import interruptible
-from run_scripts.tools.check_devices import tables, tasks
+from run_scripts.tools.check_devices import report, tasks
 from run_scripts.tools.check_devices.machine import describe_machine, print_machine
 from run_scripts.tools.check_devices.processes import run_groups
-from run_scripts.tools.check_devices.report import finish, names_a_file, section
 
 SPEEDS = "python -m benchmarks.speed.devices, in a checkout of the project"
 
@@ -35,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def check(arguments: argparse.Namespace) -> int:
     """Runs all checks; returns the exit status."""
-    if arguments.report and not names_a_file(arguments.report):
+    if arguments.report and not report.names_a_file(arguments.report):
         return 1
     if arguments.models:
         print(f"note: models are trained by {SPEEDS}", file=sys.stderr)
@@ -43,7 +42,7 @@ def check(arguments: argparse.Namespace) -> int:
     print_machine(machine)
     sys.stdout.flush()
     sections = {"checks": run_checks(len(machine["gpus"]))}
-    return finish(machine, sections, arguments.report)
+    return report.finish(machine, sections, arguments.report)
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -69,8 +68,8 @@ def run_checks(gpus: int) -> dict[str, Any]:
         f"{'all GPUs' if gpus else 'two logical CPUs'}; split: two logical GPUs on one; "
         f"multi_worker: two processes with {'a GPU' if gpus > 1 else 'the CPU'} each):"
     )
-    tables.print_table(title, tables.CHECK_HEADINGS, map(tables.check_row, checked))
-    return section(checked)
+    report.print_table(title, report.CHECK_HEADINGS, map(report.check_row, checked))
+    return report.section(checked)
 
 
 if __name__ == "__main__":
