@@ -2,6 +2,7 @@
 
 import os
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -47,6 +48,15 @@ def read_cells(
     return "\t", ((where, line.split("\t")) for where, line in read_lines(path))
 
 
+def composed(name: str) -> str:
+    """Returns the name of a column or a class with its Hangul composed (Unicode's NFC).
+
+    Names of macOS's folders, and what is copied from them, have syllables taken apart into jamo,
+    which look the same.
+    """
+    return unicodedata.normalize("NFC", name)
+
+
 def read_header(rows: Iterator[Row], path: str) -> Row:
     """Returns the place and the cells of the header, the first row that `read_cells` returned."""
     where, header = next(rows, (path, []))
@@ -90,7 +100,7 @@ def read_objects(path: str, encoding: str | None = None) -> Iterator[tuple[str, 
         entries = ((f"{path} entry {i}", entry) for i, entry in enumerate(found, 1))
     for where, entry in entries:
         check_object(entry, where)
-        yield where, entry
+        yield where, {composed(name): value for name, value in entry.items()}
 
 
 def check_object(entry: object, where: str) -> None:
@@ -154,7 +164,7 @@ def column_names(path: str, encoding: str | None = None) -> list[str]:
     check_ending(path)
     if path.lower().endswith(TABLE_ENDINGS):
         _, header = read_header(read_cells(path, encoding=encoding)[1], path)
-        return [name.strip() for name in header]
+        return [composed(name.strip()) for name in header]
     _, entry = next(read_objects(path, encoding), ("", {}))
     if not entry:
         raise InputError(f"{path} must hold an example. Received: none")
