@@ -11,7 +11,7 @@ import numpy as np
 from bert_common.errors import InputError
 from finetuning.csv_tables import SEPARATORS
 from finetuning.datasets import DATASETS, Column, Dataset, SplitSource
-from finetuning.tables import first_of, read_cells, read_header, read_objects
+from finetuning.tables import composed, first_of, read_cells, read_header, read_objects
 
 # A class's index; for regression the score; for multi-label data 0 or 1 for each class.
 Label = int | float | tuple[int, ...]
@@ -246,8 +246,8 @@ def label_texts(value: Any, multi_label: bool, where: str) -> list[str]:
 
 
 def label_text(value: object) -> str:
-    """Returns a label as text; 1.0 becomes 1, because tables with a missing number write floats."""
-    text = re.sub(r"^(-?\d+)\.0+$", r"\1", str(value).strip())
+    """Returns a label as `composed` text; 1.0 becomes 1: tables that lack a number write floats."""
+    text = re.sub(r"^(-?\d+)\.0+$", r"\1", composed(str(value).strip()))
     return "0" if text == "-0" else text
 
 
@@ -319,7 +319,7 @@ def read_rows(path: str, source: SplitSource) -> Iterator[tuple[str, Callable[[C
     columns, width = {}, None
     if not isinstance(source.text, int):
         where, header = read_header(rows, path)
-        header = [name.strip() for name in header] if source.own else header
+        header = [composed(name.strip()) for name in header] if source.own else header
         twice = [name for name in header if name and header.count(name) > 1]
         if twice and source.own:
             raise InputError(f"{where} must name a column once. Received: {twice[0]!r} twice")

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -52,6 +53,15 @@ def read_cells(
     return "\t", ((where, line.split("\t")) for where, line in read_lines(path))
 
 
+def composed(name: str) -> str:
+    """Returns the name of a column or a class with its Hangul composed (Unicode's NFC).
+
+    Names of macOS's folders, and what is copied from them, have syllables taken apart into jamo,
+    which look the same.
+    """
+    return unicodedata.normalize("NFC", name)
+
+
 def read_header(rows: Iterator[Row], path: str) -> Row:
     """Returns the place and the cells of the header, the first row that `read_cells` returned."""
     where, header = next(rows, (path, []))
@@ -95,7 +105,7 @@ def read_objects(path: str, encoding: str | None = None) -> Iterator[tuple[str, 
         entries = ((f"{path} entry {i}", entry) for i, entry in enumerate(found, 1))
     for where, entry in entries:
         check_object(entry, where)
-        yield where, entry
+        yield where, {composed(name): value for name, value in entry.items()}
 
 
 def check_object(entry: object, where: str) -> None:
@@ -170,7 +180,7 @@ def column_names(path: str, encoding: str | None = None, of_all: bool = False) -
     check_ending(path)
     if path.lower().endswith(TABLE_ENDINGS):
         _, header = read_header(read_cells(path, encoding=encoding)[1], path)
-        return [name.strip() for name in header]
+        return [composed(name.strip()) for name in header]
     objects = read_objects(path, encoding)
     if not of_all or path.lower().endswith(".parquet"):  # whose rows have the same keys
         objects = itertools.islice(objects, 1)

@@ -21,7 +21,7 @@ from finetuning.classification.custom_data import (
 from finetuning.datasets import DATASETS, Dataset
 from finetuning.readers import label_text, read_split
 from finetuning.settings import split_names
-from finetuning.tables import FILE_TYPES, OWN_FILES, TABLE_ENDINGS, column_names
+from finetuning.tables import FILE_TYPES, OWN_FILES, TABLE_ENDINGS, column_names, composed
 from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
@@ -98,12 +98,14 @@ class ClassifierFlags(TextFlags):
         "text.",
         of_own_files=True,
         changeable=UNTRAINED,
+        convert=composed,
     )
     second_column: str = groups.COLUMNS.optional(
         "The column with the second text of each pair in your own data files. Default: none, "
         "for single texts.",
         of_own_files=True,
         changeable=UNTRAINED,
+        convert=composed,
     )
     encoding: str = groups.COLUMNS.optional(
         "The encoding of your own data files. Default: detected.", choices=tuple(NAMES)
@@ -114,12 +116,14 @@ class ClassifierFlags(TextFlags):
         " --data_file and --train_file, the column whose name suggests that it holds labels.",
         of_own_files=True,
         changeable=UNTRAINED,
+        convert=composed,
     )
     id_column: str = groups.COLUMNS.optional(
         "The column with the examples' ids in your own data files. Default: none; file and line "
         "number serve as ids.",
         of_own_files=True,
         changeable=UNTRAINED,
+        convert=composed,
     )
     labels: str = groups.COLUMNS.optional(
         "All labels of your own data, comma-separated. Default: the labels in the training file.",

@@ -16,7 +16,11 @@ from bert_tf.training.cluster import shorten_lost_worker_errors
 from bert_tf.training.interruptions.output_folder import training_folders
 from create_pretraining_data.records.metadata import sidecar_path
 from create_pretraining_data.records.record_format import RecordFormat
-from model_formats.model_folder import ModelFolder, add_trained_positions
+from model_formats.model_folder import (
+    ModelFolder,
+    add_trained_positions,
+    warn_of_untrained_positions,
+)
 from model_formats.training_record import add_counts, trained_objective
 from run_scripts.flags.devices import start_tensorflow
 from run_scripts.flags.distillation import lasting_values
@@ -183,9 +187,13 @@ def make_evaluator(
     job: PretrainingJob, session: "Session", state: "TrainingState", held_out: "TrainingRecords"
 ) -> "RecordsEvaluator":
     """Returns the evaluator of the pre-training heads on the held-out records."""
+    from bert_tf.input.record_checks import longest_sequence
     from bert_tf.training.evaluation import RecordsEvaluator
 
     flags = job.flags
+    if job.source and not flags.do_train and session.chief:
+        longest = longest_sequence(held_out.files, held_out.record_format)
+        warn_of_untrained_positions(job.source, longest, "the longest record")
     own = job.objective if flags.do_train else trained_objective(job.stages)
     pairs, note = None, None
     if job.pretraining.uses_pairs:

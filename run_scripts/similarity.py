@@ -28,7 +28,7 @@ from finetuning.similarity.data import (
     read_examples,
     with_files,
 )
-from finetuning.tables import FILE_TYPES, OWN_FILES, read_text
+from finetuning.tables import FILE_TYPES, OWN_FILES, composed, read_text
 from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
@@ -105,19 +105,23 @@ class SimilarityFlags(FinetuneFlags):
     )
     text_column: str = groups.COLUMNS.optional(
         "The column with the first text of each example in your own data files. Default: the "
-        "column named text, sentence1, query, question or the like."
+        "column named text, sentence1, query, question or the like.",
+        convert=composed,
     )
     second_column: str = groups.COLUMNS.optional(
         "The column with the second text of each pair in your own data files. Default: the column "
-        "named second, sentence2, positive, passage or the like, if any."
+        "named second, sentence2, positive, passage or the like, if any.",
+        convert=composed,
     )
     third_column: str = groups.COLUMNS.optional(
         "The column with the third text of each triple in your own data files. Default: the column "
-        "named third, negative or the like, if any."
+        "named third, negative or the like, if any.",
+        convert=composed,
     )
     label_column: str = groups.COLUMNS.optional(
         "The column with each pair's score in your own data files. Default: the column named "
-        "score, label or the like, if any."
+        "score, label or the like, if any.",
+        convert=composed,
     )
     encoding: str = groups.COLUMNS.optional(
         "The encoding of your own data files. Default: detected.", choices=tuple(NAMES)

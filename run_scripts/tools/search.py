@@ -27,7 +27,7 @@ from finetuning.similarity.data import own_texts
 from finetuning.similarity.lexical import Bm25, known_tokens
 from finetuning.similarity.ranking import Found, unit_vectors
 from finetuning.similarity.ranking import search as nearest
-from finetuning.tables import ENDINGS, TABLE_ENDINGS, read_lines
+from finetuning.tables import ENDINGS, TABLE_ENDINGS, composed, read_lines
 from korean_bert.search import DAMAGE, METHODS
 from model_formats.model_folder import REFERENCE_VECTORS
 from model_formats.transformers_files.safetensors_files import open_tensors
@@ -62,11 +62,13 @@ class SearchFlags(DeviceFlags):
     )
     text_column: str = groups.COLUMNS.optional(
         "The column or JSON key in --corpus with the text to search. Default: the column "
-        "named text, sentence, question or the like."
+        "named text, sentence, question or the like.",
+        convert=composed,
     )
     show_column: str = groups.COLUMNS.optional(
         "Another column or JSON key in --corpus, such as one with answers. Its value is "
-        "printed after each text found."
+        "printed after each text found.",
+        convert=composed,
     )
     encoding: str = groups.COLUMNS.optional(
         "The encoding of --corpus. Default: detected.", choices=tuple(NAMES)

@@ -2,11 +2,12 @@
 
 import csv
 import json
+import unicodedata
 
 import pytest
 
 from bert_common.errors import InputError
-from finetuning.classification.columns import Columns
+from finetuning.classification.columns import Columns, guess_columns
 from finetuning.classification.custom_data import custom_dataset
 from finetuning.datasets import SplitSource
 from finetuning.readers import read_label, read_rows, read_split
@@ -80,6 +81,26 @@ def test_spaces_around_names_of_columns(tmp_path):
     write(tmp_path, "train.csv", "text,label,text \n가,1,나\n나,0,다\n")
     with pytest.raises(InputError, match="line 1 must name a column once"):
         read(tmp_path, "csv")
+
+
+@pytest.mark.parametrize("kind", ("csv", "jsonl"))
+def test_names_and_labels_in_jamo(tmp_path, kind):
+    """Names of macOS's folders are in jamo; names and labels are compared as syllables."""
+    apart = unicodedata.normalize("NFD", "문장,라벨")
+    rows = [
+        ("빨라요", "긍정"),
+        ("느려요", "부정"),
+        ("좋아요", unicodedata.normalize("NFD", "긍정")),
+    ]
+    objects = [json.dumps(dict(zip(apart.split(","), row, strict=True))) for row in rows]
+    tables = [apart, *map(",".join, rows)]
+    write(tmp_path, f"train.{kind}", "\n".join(tables if kind == "csv" else objects))
+    columns = Columns("문장", None, "라벨")
+    dataset, examples = read(tmp_path, kind, columns=columns)
+    assert dataset.labels == ("긍정", "부정")
+    assert [label for _, label in examples] == ["긍정", "부정", "긍정"]
+    path = str(tmp_path / f"train.{kind}")
+    assert guess_columns(path, Columns(None, None, None)) == columns
 
 
 @pytest.mark.parametrize("blank", ("\n", "  \n", " \r\n\r\n"))

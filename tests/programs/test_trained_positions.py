@@ -1,5 +1,6 @@
 """The number of trained positions is kept with a model; using more causes a warning."""
 
+import dataclasses
 import json
 
 import pytest
@@ -94,6 +95,17 @@ def test_a_second_phase(job, tmp_path, capsys):
     flags = {"input_file": longer, "max_seq_length": None, "max_predictions_per_seq": None}
     assert job.run(**flags, do_train=False, do_eval=True) == 0
     assert noted(job.output) == 16
+
+
+@pytest.mark.parametrize(("length", "warnings"), ((16, 0), (24, 1)))
+def test_an_evaluation_with_longer_records(job, tmp_path, capsys, length, warnings):
+    (records,) = make_files(tmp_path, (4,), dataclasses.replace(FORMAT, max_seq_length=length))
+    capsys.readouterr()
+    flags = {"input_file": records, "max_seq_length": length}
+    assert job.run(**flags, do_train=False, do_eval=True) == 0
+    said = f"warning: the longest record has {length} tokens, but {job.output / 'model.ckpt-1'} was"
+    lines = spoken_lines(capsys.readouterr().err)
+    assert [line.startswith(said) for line in lines if "untrained" in line] == [True] * warnings
 
 
 def test_what_is_noted_goes_with_its_model(job, tmp_path):
