@@ -52,6 +52,11 @@ WARM_UP = 0.1
 
 def main(options):
     """Prints a line for each side."""
+    if options.pairs < options.batch_size:
+        raise InputError(
+            "--pairs must be at least --batch_size. Received: "
+            f"--pairs={options.pairs}, --batch_size={options.batch_size}"
+        )
     print_table(HEADINGS, rows(options))
 
 
