@@ -50,6 +50,9 @@ JOBS = {
 MOST_COLUMNS = 6
 MOST_LENGTHS = 4
 
+# The usual --dupe_factor, which only --masking=static has.
+DUPE_FACTOR = 10
+
 # The vocabulary size if neither a flag nor the configuration gives one.
 USUAL_VOCABULARY = 32_000
 
@@ -142,7 +145,7 @@ class CorpusPlanFlags:
         choices=("dynamic", "static"),
     )
     dupe_factor: int = groups.ROWS.flag(
-        10,
+        DUPE_FACTOR,
         "The number of copies of the text in the records, each with different masks. Only for"
         " --masking=static.",
         least=1,
@@ -185,6 +188,11 @@ def refuse_unused(flags: CorpusPlanFlags) -> None:
         raise InputError(
             "--vocab_size must be given with --corpus_gb or --config_file. Received: "
             f"--vocab_size={flags.vocab_size}"
+        )
+    if flags.corpus_gb and flags.masking == "dynamic" and flags.dupe_factor != DUPE_FACTOR:
+        raise InputError(
+            "--dupe_factor must be given with --masking=static. Received: "
+            f"--masking=dynamic, --dupe_factor={flags.dupe_factor}"
         )
     for field in dataclasses.fields(flags):
         name, value = field.name, getattr(flags, field.name)
