@@ -50,6 +50,9 @@ JOBS = {
 MOST_COLUMNS = 6
 MOST_LENGTHS = 4
 
+# The usual --dupe_factor, which only --masking=static has.
+DUPE_FACTOR = 10
+
 # The vocabulary size if neither a flag nor the configuration gives one.
 USUAL_VOCABULARY = 32_000
 
@@ -96,7 +99,7 @@ class CorpusPlanFlags:
         choices=tuple(JOBS),
     )
     vocab_size: int = groups.VOCABULARY.optional(
-        f"The vocabulary size of --model, with --corpus_gb. Default: {USUAL_VOCABULARY:,}.",
+        f"The vocabulary size. Default: the --config_file's, or {USUAL_VOCABULARY:,}.",
         least=1,
         most=LARGEST_VOCABULARY,
     )
@@ -142,7 +145,7 @@ class CorpusPlanFlags:
         choices=("dynamic", "static"),
     )
     dupe_factor: int = groups.ROWS.flag(
-        10,
+        DUPE_FACTOR,
         "The number of copies of the text in the records, each with different masks. Only for"
         " --masking=static.",
         least=1,
@@ -161,8 +164,7 @@ def show_plan(flags: CorpusPlanFlags) -> None:
         return
     sizes = [gigabytes * GIGABYTE for gigabytes in read_sizes(flags.corpus_gb)]
     config, phases = read_job(flags.model, packed=flags.masking == "dynamic")
-    if flags.vocab_size:
-        config = dataclasses.replace(config, vocab_size=flags.vocab_size)
+    config = with_vocabulary(flags, config)
     phases = [dataclasses.replace(p, token_dropping=flags.token_dropping) for p in phases]
     for phase in phases:
         if phase.batch % flags.gpus:
@@ -177,11 +179,21 @@ def show_plan(flags: CorpusPlanFlags) -> None:
 # The flags that only the tables of models read, and the flags that both the tables and a plan read.
 # Only a plan reads the other flags.
 OF_TABLES = ("config_file", "lengths", "batch_size")
-OF_BOTH = ("corpus_gb", "token_dropping")
+OF_BOTH = ("corpus_gb", "token_dropping", "vocab_size")
 
 
 def refuse_unused(flags: CorpusPlanFlags) -> None:
     """Raises an `InputError` for a plan's flags without --corpus_gb or tables' flags with it."""
+    if flags.vocab_size and not (flags.corpus_gb or flags.config_file):
+        raise InputError(
+            "--vocab_size must be given with --corpus_gb or --config_file. Received: "
+            f"--vocab_size={flags.vocab_size}"
+        )
+    if flags.corpus_gb and flags.masking == "dynamic" and flags.dupe_factor != DUPE_FACTOR:
+        raise InputError(
+            "--dupe_factor must be given with --masking=static. Received: "
+            f"--masking=dynamic, --dupe_factor={flags.dupe_factor}"
+        )
     for field in dataclasses.fields(flags):
         name, value = field.name, getattr(flags, field.name)
         if name in OF_BOTH or value == field.default:
@@ -195,12 +207,19 @@ def refuse_unused(flags: CorpusPlanFlags) -> None:
             raise InputError(f"--{name} must be given with --corpus_gb. Received: --{name}={value}")
 
 
+def with_vocabulary(flags: CorpusPlanFlags, config: EncoderConfig) -> EncoderConfig:
+    """Returns a configuration with the --vocab_size that is given, if any."""
+    return dataclasses.replace(config, vocab_size=flags.vocab_size or config.vocab_size)
+
+
 def show_sizes(flags: CorpusPlanFlags) -> None:
     """Prints the tables of models."""
     lengths = read_lengths(flags.lengths)
     models = published_sizes()
     if flags.config_file:
-        models = {path: ConfigFile(path).config for path in split_list(flags.config_file)}
+        files = map(ConfigFile, split_list(flags.config_file))
+        configs = {file.path: file.config_with(USUAL_VOCABULARY) for file in files}
+        models = {path: with_vocabulary(flags, config) for path, config in configs.items()}
     print_tables(models, lengths, flags.batch_size, flags.token_dropping)
 
 

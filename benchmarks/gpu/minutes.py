@@ -10,7 +10,6 @@ and the flags after --. When the minutes are over, SIGTERM makes the training sa
 end. The checkpoint is packed into files OUT/state_N.bin of at most 15 MB each (`packed_state`).
 """
 
-import glob
 import os
 import signal
 import subprocess
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from benchmarks.common import ROOT, argument_parser, positive
 from benchmarks.gpu.packed_state import pack, unpack
+from bert_common.errors import InputError
 
 STOP_SECONDS = 120  # the time that a training may take to save
 
@@ -37,10 +37,15 @@ def main():
     parser.add_argument("--state", help="a folder that an earlier call has written")
     parser.add_argument("--work_dir", help="records and checkpoints; a temporary folder without it")
     arguments = parser.parse_args(own)
-    if arguments.command == "unpack":
-        return unpack(Path(arguments.folder), Path(arguments.target))
-    with tempfile.TemporaryDirectory() as temporary:
-        return train(arguments, flags, Path(arguments.work_dir or temporary))
+    try:
+        if arguments.command == "unpack":
+            if not arguments.target:
+                raise InputError("unpack must be given two folders. Received: one")
+            return unpack(Path(arguments.folder), Path(arguments.target))
+        with tempfile.TemporaryDirectory() as temporary:
+            return train(arguments, flags, Path(arguments.work_dir or temporary))
+    except (InputError, OSError) as error:
+        sys.exit(f"error: {error}")
 
 
 def split(arguments):
@@ -51,22 +56,23 @@ def split(arguments):
 
 def train(arguments, flags, folder):
     """Makes the records, unpacks the state, trains, and packs the new state."""
-    model = folder / "model"
+    model, records = folder / "model", folder / "records"
+    if not arguments.text and not (records / "done").exists():
+        raise InputError("--text must be given until --work_dir has the records. Received: none")
     model.mkdir(parents=True, exist_ok=True)
     if arguments.state and not list(model.glob("*.index")):
         unpack(Path(arguments.state), model)
-    records = folder / "records"
     if not (records / "done").exists():
-        texts = [path for name in arguments.text.split(",") for path in sorted(glob.glob(name))]
-        subprocess.run(
+        made = subprocess.run(
             [
                 sys.executable, str(ROOT / "create_pretraining_data.py"),
-                *arguments.data_flags.split(), f"--input_file={','.join(texts)}",
+                *arguments.data_flags.split(), f"--input_file={arguments.text}",
                 f"--output_file={records / 'text.tfrecord'}",
                 f"--num_workers={os.cpu_count()}",
             ],
-            check=True,
         )  # fmt: skip
+        if made.returncode:
+            return made.returncode
         (records / "done").touch()
     command = [
         sys.executable, str(ROOT / "run_pretraining.py"), *flags, "--do_train",

@@ -33,7 +33,10 @@ def main():
     if arguments.command in ("export", "prepare", "finish"):
         from benchmarks.gpu_step import prepare
 
-        return getattr(prepare, arguments.command)(arguments, others)
+        try:
+            return getattr(prepare, arguments.command)(arguments, others)
+        except (InputError, OSError) as error:
+            sys.exit(f"error: {error}")
     if not importlib.util.find_spec("jax"):
         sys.exit(f"error: {arguments.command} needs JAX: pip install jax")
     if not os.path.isdir(arguments.folder):

@@ -18,15 +18,18 @@ from run_scripts.pretraining_job import make_job
 OPTIMIZERS = {"bert": "adamw", "albert": "lamb"}  # the optimizers of the published models
 PREDICTIONS = {128: 20, 512: 76}  # masked positions of a row, as in google-research/bert's commands
 
+# The flags of `export` with lists -> their possible values; None for whole numbers above 0.
+TABLE = {
+    "models": [f"{kind}_{size}" for kind, config in CONFIGS.items() for size in config.presets],
+    "lengths": None,
+    "precisions": ["float32", "bfloat16"],
+    "recompute": ["none", "block"],
+}
+
 
 def export(arguments, others):
     """Writes the programs of published sizes into folders named after them."""
-    choices = [
-        value.split(",")
-        for value in (
-            arguments.models, arguments.lengths, arguments.precisions, arguments.recompute
-        )
-    ]  # fmt: skip
+    choices = _table(arguments)
     import keras
 
     from benchmarks.gpu_step.export import export_step
@@ -47,6 +50,23 @@ def export(arguments, others):
             {"model": model, "precision": precision},
         )
         print(name, flush=True)
+
+
+def _table(arguments):
+    """Returns the values of each flag of `TABLE`; raises an `InputError` for impossible ones."""
+    choices = []
+    for name, known in TABLE.items():
+        values = getattr(arguments, name).split(",")
+        fit = [
+            value in known if known else value.isdecimal() and int(value) > 0 for value in values
+        ]
+        if not all(fit):
+            raise InputError(
+                f"--{name} must be {', '.join(known or ['whole numbers above 0'])}, "
+                f"comma-separated. Received: {','.join(values)}"
+            )
+        choices.append(values)
+    return choices
 
 
 def _published_model(name, precision):

@@ -62,6 +62,11 @@ def wordings(path):
         texts = [text for *_, text in group]
         draw.shuffle(texts)
         others = [n for n in alike[tuple(group[0][:2])] if n != number]
+        if not others:
+            raise InputError(
+                f"{path} must hold two questions for each topic and kind. Received: one at line "
+                f"{number * WORDINGS + 1}"
+            )
         for first in range(WORDINGS):
             for step in range(1, PARTNERS + 1):
                 other = groups[draw.choice(others)]

@@ -28,9 +28,20 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import ROOT, cell, flag, launch, print_table, ratios, some_of, take_turns
+from benchmarks.common import (
+    ROOT,
+    cell,
+    flag,
+    launch,
+    positive,
+    print_table,
+    ratios,
+    some_of,
+    take_turns,
+)
 from benchmarks.contender import Contender, is_contender, serve
 from benchmarks.serving.requests import export
+from bert_common.errors import InputError
 from model_formats.model_folder import REFERENCE_MODEL
 
 SIZES = ("reference", "tiny", "mini", "base")
@@ -72,9 +83,12 @@ def rows(options):
 def read_texts(path, count):
     """Reads the first texts of a file that are not blank."""
     lines = Path(path).read_text(encoding="utf-8").splitlines()
-    if lines[0].split("\t") == ["id", "document", "label"]:
+    if lines and lines[0].split("\t") == ["id", "document", "label"]:
         lines = [line.split("\t")[1] for line in lines[1:]]
-    return [line for line in lines if line.strip()][:count]
+    texts = [line for line in lines if line.strip()][:count]
+    if not texts:
+        raise InputError(f"--texts must hold a text. Received: none in {path}")
+    return texts
 
 
 def embed_in_turns(program, names, model, texts, rounds):
@@ -215,7 +229,7 @@ INSTALLED = [
 FLAGS = {
     "sizes": some_of(("reference", "base"), SIZES),
     "texts": flag(str, "a text a line, or NSMC's ratings_*.txt"),
-    "count": flag(20_000, "of texts, from the first"),
+    "count": flag(20_000, "of texts, from the first", type=positive(int)),
     "tokenizer_dir": str(ROOT / "tests/data/sample_tokenizer"),
     "contenders": some_of(INSTALLED, CONTENDERS),
 }

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import ROOT, flag, launch, print_table, some_of
+from benchmarks.common import ROOT, flag, launch, positive, print_table, some_of
+from bert_common.errors import InputError
 
 FORMATS = ("onnx", "litert")
 PRECISIONS = ("float32", "float16", "int8")
@@ -24,7 +25,7 @@ HEADINGS = ["format", "precision", "MB", "share", "export s", "difference", "sam
 FLAGS = {
     "model_dir": flag(str, "the folder of a pre-trained model"),
     "texts": flag(str(ROOT / "sample_corpus/heldout.txt"), "one a line"),
-    "sentences": 200,
+    "sentences": flag(200, type=positive(int)),
     "formats": some_of(FORMATS, FORMATS),
     "precisions": some_of(PRECISIONS, PRECISIONS),
 }
@@ -63,6 +64,13 @@ def main(arguments):
     loaded = load_folder(arguments.model_dir)
     lines = Path(arguments.texts).read_text(encoding="utf-8").split("\n")
     sentences = [line for line in lines if line.strip()][: arguments.sentences]
+    if not loaded.fills_masks:
+        raise InputError(
+            "--model_dir must hold a pre-trained model with its head for masked words. Received: "
+            f"{loaded.source} without"
+        )
+    if not sentences:
+        raise InputError(f"--texts must hold a text. Received: none in {arguments.texts}")
     rows = list(masked_inputs(loaded, sentences))
     graph = make_graph(loaded, "int32")
     wanted, _ = masked_logits(lambda inputs: graph(*inputs.values()), rows, np.int32)

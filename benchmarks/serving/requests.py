@@ -28,6 +28,7 @@ from benchmarks.common import (
     take_turns,
 )
 from benchmarks.contender import Contender, is_contender, serve
+from bert_common.errors import InputError
 
 MODULE = "benchmarks.serving.requests"  # this file, as its own child processes run it
 
@@ -78,6 +79,8 @@ def rows(options):
 def read_texts(path, lines):
     """Returns texts of some lines each, without blank lines."""
     content = [line for line in Path(path).read_text(encoding="utf-8").splitlines() if line]
+    if not content:
+        raise InputError(f"--file must hold a text. Received: none in {path}")
     return [" ".join(content[i : i + lines]) for i in range(0, len(content), lines)]
 
 

@@ -33,6 +33,7 @@ from benchmarks.common import (
     some_of,
     take_turns,
 )
+from bert_common.errors import InputError
 from finetuning.similarity.approximate import as_array, make_index, search_index
 from finetuning.similarity.ranking import search, unit_vectors
 
@@ -49,6 +50,11 @@ def main(options):
         corpus, queries = vectors[: -options.queries], vectors[-options.queries :]
     else:
         corpus, queries = make_vectors(options)
+    if len(corpus) <= TOP:
+        raise InputError(
+            f"there must be more than {TOP} vectors besides the queries of --file, or --vectors. "
+            f"Received: {len(corpus)}"
+        )
     print_table(headings, rows(options, corpus, queries))
 
 

@@ -52,6 +52,11 @@ WARM_UP = 0.1
 
 def main(options):
     """Prints a line for each side."""
+    if options.pairs < options.batch_size:
+        raise InputError(
+            "--pairs must be at least --batch_size. Received: "
+            f"--pairs={options.pairs}, --batch_size={options.batch_size}"
+        )
     print_table(HEADINGS, rows(options))
 
 
@@ -167,7 +172,8 @@ def train_theirs(options, seed, pairs, output):
     vectors = np.load(f"{output}/vectors.npy")
     scores = np.array([pair.label for pair in scored])
     spearman = score(("spearman",), scores, cosines(*np.split(vectors, 2)))["spearman"]
-    return options.pairs / seconds, spearman
+    trained = options.pairs - options.pairs % options.batch_size  # the last batch is dropped
+    return trained / seconds, spearman
 
 
 SIDES = {"ours": train_ours, "theirs": train_theirs}

@@ -36,7 +36,7 @@ def read_conllu(path):
     """Reads the `Word`s of a treebank.
 
     Raises:
-        InputError: the file is not CoNLL-U.
+        InputError: the file is not CoNLL-U, or has no words.
     """
     words = []
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), start=1):
@@ -54,6 +54,8 @@ def read_conllu(path):
         # Skip ranges and empty nodes, whose number is no integer.
         if fields[0].isdigit() and any(map(str.isalnum, form)):
             words.append(Word(form, lemma.split("+")))
+    if not words:
+        raise InputError(f"{path} must hold a word with a letter or digit. Received: none")
     return words
 
 

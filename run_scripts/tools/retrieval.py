@@ -27,6 +27,8 @@ from run_scripts.flags.limits import LONGEST_SEQUENCE
 from run_scripts.flags.parser import run_program
 from run_scripts.flags.training import check_length
 
+SPLIT = "test"  # the default of --split
+
 
 @dataclasses.dataclass(frozen=True)
 class RetrievalFlags(DeviceFlags):
@@ -48,8 +50,9 @@ class RetrievalFlags(DeviceFlags):
         "The folder of the data set in BEIR's format, with queries.jsonl, corpus.jsonl and "
         "qrels. Give either this flag or --questions."
     )
-    split: str = groups.FILES.flag(
-        "test", "The split to evaluate, from the qrels folder in --data_dir: train, dev or test."
+    split: str = groups.FILES.optional(
+        "The split to evaluate, from the qrels folder in --data_dir: train, dev or test. "
+        f"Default: {SPLIT}."
     )
     questions: str = groups.FILES.input_file(
         "A file of questions in SQuAD's format, such as KorQuAD 1.0. Give either this flag or"
@@ -104,10 +107,12 @@ def measure_retrieval(values: RetrievalFlags) -> None:
 def read_collection(values: RetrievalFlags) -> Collection:
     """Reads the queries and texts that the flags name."""
     articles = read_articles(values.articles, "articles")
+    if values.questions and values.split:
+        raise InputError(f"--split needs --data_dir. Received: --split={values.split}")
     if values.data_dir and articles:
         raise InputError(f"--articles needs --questions. Received: --articles={values.articles}")
     if values.data_dir:
-        return read_beir(*beir_files(values.data_dir, values.split))
+        return read_beir(*beir_files(values.data_dir, values.split or SPLIT))
     questions, _ = read_questions(values.questions, with_answers=False, articles=articles)
     pairs = pairs_of_questions(questions, values.questions)
     return of_pairs([(pair.texts[0], pair.texts[1]) for pair in pairs])

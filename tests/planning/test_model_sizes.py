@@ -17,6 +17,7 @@ from bert_tf.memory_estimate import (
 )
 from electra_tf import costs as electra_costs
 from model_formats.config_file import ConfigFile
+from run_scripts.flags.flag_files import SHIPPED
 from run_scripts.plan import main
 from run_scripts.planning.sizes import published_sizes
 from run_scripts.planning.table import number
@@ -128,6 +129,24 @@ def test_any_configuration_file(tmp_path, capsys):
     assert "8 rows of a length at once" in output
 
 
+def test_files_that_leave_the_vocabulary_open(capsys):
+    """As the shipped ones, whose training takes it from the tokenizer."""
+    mini = str(SHIPPED / "bert_mini.json")
+    for flags, tokens in (((), 32_000), (("--vocab_size=8000",), 8000)):
+        assert main(["sizes", f"--config_file={mini}", *flags]) == 0
+        row = table(capsys.readouterr().out, "Parameters in millions")[mini]
+        assert row["of words"] == f"{tokens * 256 / 1e6:.1f}"
+
+
+def test_a_given_vocabulary_replaces_the_file_s(tmp_path, capsys):
+    path = tmp_path / "bert_config.json"
+    path.write_text(json.dumps({**SIZES, "vocab_size": 9000}))
+    for flags, tokens in (((), 9000), (("--vocab_size=70000",), 70_000)):
+        assert main(["sizes", f"--config_file={path}", "--lengths=16", *flags]) == 0
+        row = table(capsys.readouterr().out, "Parameters in millions")[str(path)]
+        assert row["of words"] == f"{tokens * SIZES['hidden_size'] / 1e6:.1f}"
+
+
 def test_token_dropping(capsys):
     assert main(["sizes", "--token_dropping=0.5"]) == 0
     output, config = capsys.readouterr().out, published_sizes()["BERT-base"]
@@ -147,6 +166,7 @@ def test_token_dropping(capsys):
         ("--lengths=8,x", ("--lengths", "Received: 8,x")),
         ("--lengths=2,3,4,5,6", ("--lengths must be one to 4 numbers",)),
         ("--batch_size=0", ("--batch_size must be at least 1",)),
+        ("--vocab_size=9", ("--vocab_size must be given with --corpus_gb or --config_file",)),
         ("--config_file=HERE/none.json", ("none.json",)),
         ("--config_file=HERE/list.json", ("list.json must hold a JSON object",)),
         ("--config_file=HERE/other.json", ("other.json", "every key must be one of BertConfig's")),
