@@ -80,15 +80,16 @@ def recognise(path: str, input_format: str | None = None, text_key: str = TEXT_K
     if kind := table_kind(head):
         check_column(path, kind, text_key)
         return Source(path, kind, "jsonl", text_key, "utf-8")
-    if path.lower().endswith(_TABLE_NAMES):  # a failed download, or a pointer of Git LFS
+    name = os.fspath(path).lower()
+    if name.endswith(_TABLE_NAMES):  # a failed download, or a pointer of Git LFS
         raise InputError(
             f"{path} must be a Parquet or Arrow file, as its name says. Received: "
             + (f"a file that begins with {head!r}" if head else "an empty file")
         )
     kind = "gzip" if head.startswith(_GZIP_MAGIC) else "plain"
     if input_format is None:
-        name = path.lower().removesuffix(".gz")
-        input_format = "jsonl" if name.endswith(_JSON_NAMES) else "text"
+        is_json = name.removesuffix(".gz").endswith(_JSON_NAMES)
+        input_format = "jsonl" if is_json else "text"
     with _open_bytes(path, kind) as (_, plain):
         encoding = detect_encoding(plain.read(SAMPLE_BYTES))
     return Source(path, kind, input_format, text_key, encoding)
