@@ -3,6 +3,7 @@
 Shapes: N examples, C classes.
 """
 
+import itertools
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -124,7 +125,7 @@ def write_mistakes(directory: str, split: str, mistakes: Sequence[Mistake]) -> s
 def write_columns(path: str, columns: Sequence[tuple[str, Iterable[object]]]) -> None:
     """Writes a .tsv file from its columns, (heading, cells) each."""
     headings, cells = zip(*columns, strict=True)
-    write_rows(path, [headings, *zip(*cells, strict=True)])
+    write_rows(path, itertools.chain([headings], zip(*cells, strict=True)))
 
 
 def write_rows(path: str, rows: Iterable[Iterable[object]]) -> None:

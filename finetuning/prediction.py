@@ -1,4 +1,4 @@
-"""Computes a fine-tuned model's outputs for examples and measures them by its task's metrics.
+"""Computes a fine-tuned model's outputs for examples and the metrics of its task.
 
 Shapes: B examples of a replica.
 """

@@ -367,9 +367,11 @@ def _field_of_object(entry, where):
             return entry[column]
         value = entry
         for key in column.split("."):
-            if not isinstance(value, dict) or key not in value:
+            inner = value if isinstance(value, dict) else {}
+            inner = {composed(name): v for name, v in inner.items()}
+            if key not in inner:
                 raise MissingColumn(f"{where} must have {column!r}. Received: {', '.join(entry)}")
-            value = value[key]
+            value = inner[key]
         return value
 
     return field

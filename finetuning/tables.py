@@ -92,7 +92,10 @@ def read_parquet(path: str) -> Iterator[dict[str, Any]]:
 
 
 def read_objects(path: str, encoding: str | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the place and the value of every object in a .json, .jsonl or .parquet file."""
+    """Yields the place of every object in a .json, .jsonl or .parquet file, and its values.
+
+    The keys are `composed`.
+    """
     if path.lower().endswith(".parquet"):
         entries = ((f"{path} row {i}", entry) for i, entry in enumerate(read_parquet(path), 1))
     elif path.lower().endswith(".jsonl"):
@@ -105,7 +108,10 @@ def read_objects(path: str, encoding: str | None = None) -> Iterator[tuple[str, 
         entries = ((f"{path} entry {i}", entry) for i, entry in enumerate(found, 1))
     for where, entry in entries:
         check_object(entry, where)
-        yield where, {composed(name): value for name, value in entry.items()}
+        named = {composed(name): value for name, value in entry.items()}
+        if len(named) < len(entry):
+            raise InputError(f"{where} must name a key once. Received: {', '.join(entry)}")
+        yield where, named
 
 
 def check_object(entry: object, where: str) -> None:
@@ -174,8 +180,8 @@ def _as_cell(value):
 def column_names(path: str, encoding: str | None = None, of_all: bool = False) -> list[str]:
     """Returns the column names of a file of examples: its header, or the first object's keys.
 
-    `of_all`: the keys of all objects of a .json or .jsonl file instead, of which each may lack
-    some.
+    `of_all`: the keys of all objects of a .json or .jsonl file instead, except those whose value is
+    null in every object.
     """
     check_ending(path)
     if path.lower().endswith(TABLE_ENDINGS):
@@ -184,7 +190,8 @@ def column_names(path: str, encoding: str | None = None, of_all: bool = False) -
     objects = read_objects(path, encoding)
     if not of_all or path.lower().endswith(".parquet"):  # whose rows have the same keys
         objects = itertools.islice(objects, 1)
-    names = list(dict.fromkeys(name for _, entry in objects for name in entry))
+    values = (item for _, entry in objects for item in entry.items())
+    names = list(dict.fromkeys(name for name, v in values if v is not None or not of_all))
     if not names:
         raise InputError(f"{path} must hold an example. Received: none")
     return names

@@ -227,7 +227,8 @@ def run_passes(
         f"{len(plan.output_files):,} file{'s' * (len(plan.output_files) > 1)}",
         flush=True,
     )
-    check_free_space(plan, estimate, flags.num_workers or available_cores())
+    workers = min(flags.num_workers or available_cores(), len(plan.chunks))
+    check_free_space(plan, estimate, workers)
     chunk_files = list(map(plan.chunk_path, numbers))
     remove_partial_files(chunk_files)
 

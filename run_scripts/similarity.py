@@ -300,16 +300,14 @@ def check_objective(values: SimilarityFlags, dataset: SimilarityDataset) -> None
     """Raises an `InputError` if the training examples do not suit --objective."""
     found = {form.objective for form in dataset.forms}
     chosen = values.objective or dataset.objective
-    fits, needed = {
-        "both": ({"cosine"} < found, "training files with scores and others without"),
-        "cosine": (found == {"cosine"}, "pairs with scores to train on"),
-        "ranking": (
-            found - {"simcse"} == {"ranking"},
-            "pairs or triples without scores to train on",
-        ),
-        "simcse": (True, "texts"),
-    }[chosen]
-    if not fits:
+    needed = None
+    if chosen == "both" and not ("cosine" in found and len(found) > 1):
+        needed = "training files with scores and others without"
+    if chosen == "cosine" and found != {"cosine"}:
+        needed = "pairs with scores to train on"
+    if chosen == "ranking" and ("cosine" in found or found == {"simcse"}):
+        needed = "pairs or triples without scores to train on"
+    if needed:
         kinds = ", ".join(dict.fromkeys(map(str, dataset.forms)))
         raise InputError(f"--objective={chosen} needs {needed}. Received: {kinds}")
     if chosen == "simcse" and values.do_predict and values.predict_split == "train":

@@ -289,7 +289,9 @@ def make_task(job: DownstreamJob[SquadFlags, QuestionDataset]) -> "QuestionAnswe
             "--google_answers requires BERT's head and google-research/bert's tokenizer. "
             f"Received: {'a head with beams' if beams else type(tokenizer).__name__}"
         )
-    for name in ("train_feature_file", "predict_feature_file"):
+    measures = values.do_eval or values.do_predict or values.eval_every_steps
+    used = {"train_feature_file": values.do_train, "predict_feature_file": measures}
+    for name in (name for name, is_used in used.items() if is_used):
         path = getattr(values, name)
         if path and not os.path.exists(path):  # before minutes of work that it is to keep
             folder = os.path.dirname(path) or "."

@@ -70,8 +70,9 @@ def _lines(plain, source, nulls, strict_utf8):
                 raise
             if text is None:
                 nulls[source.path] += 1
-                continue
-            yield from split_lines(io.BytesIO(text.encode("utf-8") + damage + b"\n"))
+        if text or damage:
+            content = (text or "").encode("utf-8") + damage + b"\n"
+            yield from split_lines(io.BytesIO(content))
 
 
 def _damaged_bytes(line):

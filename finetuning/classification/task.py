@@ -7,7 +7,7 @@ import csv
 import dataclasses
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
@@ -227,14 +227,17 @@ class Classification:
         """
         raw, classes = examples.raw, self.dataset.labels
         shares = self.probabilities(outputs) if classes else np.stack(outputs["logits"])  # [N, C]
-        columns = [("id", [e.id for e in raw]), ("text", [e.text for e in raw])]
+        columns: list[tuple[str, Iterable[object]]] = [
+            ("id", [e.id for e in raw]),
+            ("text", [e.text for e in raw]),
+        ]
         if any(e.second is not None for e in raw):
             columns.append(("second", [e.second or "" for e in raw]))
         if all(e.label is not None for e in raw):
             columns.append(("label", [self.format(label) for label in self.labels(raw)]))
         columns.append(("prediction", [self.format(each) for each in self.predictions(outputs)]))
         for number, name in enumerate(classes):
-            columns.append((name, [f"{share:.6f}" for share in shares[:, number]]))
+            columns.append((name, map("{:.6f}".format, shares[:, number])))
         paths = [os.path.join(directory, f"predictions_{split}.tsv")]
         write_columns(paths[0], columns)
         source = self.dataset.sources.get(split)

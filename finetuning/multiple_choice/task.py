@@ -5,7 +5,7 @@ Shapes: N questions, C options.
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import keras
@@ -109,12 +109,12 @@ class MultipleChoice(NothingMore):
         """
         path = os.path.join(directory, f"predictions_{split}.tsv")
         raw, shares = examples.raw, probabilities(outputs)
-        columns = [("id", [choice.id for choice in raw])]
+        columns: list[tuple[str, Iterable[object]]] = [("id", [choice.id for choice in raw])]
         if all(choice.label is not None for choice in raw):
             columns.append(("label", [letter(choice.label) for choice in raw]))
         columns.append(("prediction", [letter(best) for best in shares.argmax(axis=1)]))
         for number in range(shares.shape[1]):
-            columns.append((letter(number), [f"{share:.6f}" for share in shares[:, number]]))
+            columns.append((letter(number), map("{:.6f}".format, shares[:, number])))
         write_columns(path, columns)
         return [path]
 

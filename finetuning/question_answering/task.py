@@ -4,7 +4,6 @@ Shapes: T tokens of a window.
 """
 
 import dataclasses
-import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -70,6 +69,8 @@ class QuestionAnswering(NothingMore):
     google_answers: bool = False  # whether answers are chosen and extracted by `google_answers`
     # The last outputs that were turned into answers, and these answers.
     _answered: list[Any] = dataclasses.field(default_factory=list, init=False, repr=False)
+    # The last examples whose reachable scores were computed, and these scores.
+    _reachable: list[Any] = dataclasses.field(default_factory=list, init=False, repr=False)
 
     rows = 1
     settings: ClassVar[dict[str, Any]] = {}
@@ -188,10 +189,13 @@ class QuestionAnswering(NothingMore):
 
     def reachable(self, examples: Examples) -> dict[str, float]:
         """Returns the best scores that any answers can have, in per cent."""
-        dataset, longest = self.dataset, self.max_answer_length
-        best = _best_scores(examples, longest, dataset.benchmark, dataset.version_2_with_negative)
-        names = "reachable_exact", f"reachable_{self.overlap_name}"
-        return {n: 100.0 * sum(s) / len(s) for n, s in zip(names, best, strict=True)}
+        if not self._reachable or self._reachable[0] is not examples:
+            rules = self.dataset.benchmark, self.dataset.version_2_with_negative
+            best = best_scores(examples.raw, examples.windowing, self.max_answer_length, *rules)
+            names = "reachable_exact", f"reachable_{self.overlap_name}"
+            scores = {n: 100.0 * sum(s) / len(s) for n, s in zip(names, best, strict=True)}
+            self._reachable[:] = examples, scores
+        return self._reachable[1]
 
     def baseline(self, examples: Examples) -> dict[str, float]:
         """Scores the sentence most similar to the question as the answer; in SQuAD 2.0, ""."""
@@ -230,11 +234,6 @@ class QuestionAnswering(NothingMore):
         return write_answers(
             directory, answered, threshold, "logit" if self.beams is None else "log_prob"
         )
-
-
-@functools.lru_cache(maxsize=1)
-def _best_scores(examples, *rules):
-    return best_scores(examples.raw, examples.windowing, *rules)
 
 
 def span_loss(examples: Examples, outputs: Outputs) -> float:

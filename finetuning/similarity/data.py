@@ -87,7 +87,7 @@ class Form(NamedTuple):
 class SimilarityDataset:
     """The files of every split."""
 
-    name: str  # a row of `DATASETS`; or of `FILE_TYPES`, or `OWN_FILES` (`finetuning.tables`)
+    name: str  # a row of `DATASETS`, one of `FILE_TYPES`, or `OWN_FILES` (`finetuning.tables`)
     # Split -> its files; if `name` is a row of `DATASETS`, as they are there.
     sources: Mapping[str, SplitSource]
     own: tuple[str, ...] = ()  # the splits whose files are the user's own

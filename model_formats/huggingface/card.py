@@ -130,7 +130,8 @@ def header(architecture: TransformersClass, metadata: Sequence[str] = ()) -> str
 def table(columns: Sequence[Mapping[str, Any]]) -> str:
     """Formats dicts as the columns of a Markdown table, numbered from 1 if there are several."""
     names = dict.fromkeys(name for values in columns for name in values)
-    rows = [["", *(map(str, range(1, len(columns) + 1)) if len(columns) > 1 else [""])]]
+    numbers = range(1, len(columns) + 1)
+    rows = [["", *(str(number) if len(columns) > 1 else "" for number in numbers)]]
     for name in names:
         cells = [as_cell(values[name]) if name in values else "" for values in columns]
         rows.append([TITLES.get(name, name), *cells])

@@ -76,7 +76,8 @@ def finetune(given: Flags, program: Program[Flags, Data], **known: Any) -> None:
     with training_folders(trained, job.cluster) as (folders, refusal_reason):
         splits = read_splits(job, program)
         if job.cluster is None or job.cluster.is_chief:
-            warn_of_unknown_pieces(job.tokenizer, splits, program.texts)
+            encoded = {name: split for name, split in splits.items() if name != WHOLE_TRAIN}
+            warn_of_unknown_pieces(job.tokenizer, encoded, program.texts)
         shorten_lost_worker_errors(job.cluster)
         start_tensorflow(flags, functools.partial(compilation_cache, flags))
         from run_scripts.downstream.training import run
@@ -125,8 +126,8 @@ def read_splits(
         say(f"{split}: {len(examples[split]):,} examples{shown}")
     whole = examples.get("train", [])
     if on_train_part:
-        examples["train"], part = take_part(examples["train"], program.shared_text)
-        examples[TRAIN_PART], count = part, f"{len(part):,} of the training examples"
+        examples["train"], examples[TRAIN_PART] = take_part(examples["train"], program.shared_text)
+        count = f"{len(examples[TRAIN_PART]):,} of the training examples"
         say(f"{TRAIN_PART}: {count} are not trained on, but evaluated on")
     elif chooses_best and "dev" not in measured:
         examples["train"], examples["held_out"] = hold_out(examples["train"])

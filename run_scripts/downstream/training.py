@@ -332,7 +332,7 @@ class FineTuning:
             if session.chief:
                 details = flags.output_dir, split, predictor.model, self.examples[split]
                 written += self.task.write_details(*details, outputs[split])
-            prefix = "eval_" if split == main != TRAIN_PART else f"{split}_"
+            prefix = "eval_" if split == main and main != TRAIN_PART else f"{split}_"
             measured = {re.sub("^eval_", prefix, name): n for name, n in measured.items()}
             if split == main:
                 results |= measured

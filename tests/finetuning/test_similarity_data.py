@@ -105,6 +105,13 @@ def test_what_only_later_objects_have_is_not_passed_over(tmp_path, name, value, 
             read(tmp_path / f"a.{ending}")
 
 
+@pytest.mark.parametrize("name", ["negative", "score"])
+def test_what_is_null_in_every_object_is_no_column(tmp_path, name):
+    pairs = [{"query": "가", "positive": "나"}, {"query": "라", "positive": "마", name: None}]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, pairs)))
+    assert read(tmp_path / "a.jsonl")[1] == [("가", "나", None), ("라", "마", None)]
+
+
 def test_no_file_in_the_folder(tmp_path):
     with pytest.raises(InputError, match="the task needs a file"):
         folder_dataset("csv", str(tmp_path), Columns())

@@ -103,6 +103,17 @@ def test_names_and_labels_in_jamo(tmp_path, kind):
     assert guess_columns(path, Columns(None, None, None)) == columns
 
 
+def test_keys_in_jamo_inside_objects_and_twice(tmp_path):
+    apart = unicodedata.normalize("NFD", "정보")
+    rows = [{apart: {apart: text}, "label": label} for text, label in (("가", "1"), ("나", "0"))]
+    write(tmp_path, "train.jsonl", "\n".join(map(json.dumps, rows)))
+    columns = Columns("정보.정보", None, "label")
+    assert read(tmp_path, "jsonl", columns=columns)[1] == [("가", "1"), ("나", "0")]
+    write(tmp_path, "train.jsonl", json.dumps({apart: "가", "정보": "나", "label": "1"}))
+    with pytest.raises(InputError, match="line 1 must name a key once"):
+        read(tmp_path, "jsonl", columns=Columns("정보", None, "label"))
+
+
 @pytest.mark.parametrize("blank", ("\n", "  \n", " \r\n\r\n"))
 @pytest.mark.parametrize("kind", ("csv", "tsv", "jsonl"))
 def test_blank_lines_are_no_examples(tmp_path, kind, blank):

@@ -146,6 +146,10 @@ def test_the_folder_of_a_feature_file_is_made_before_the_work(tmp_path, capsys):
     shown = capsys.readouterr()
     assert "--predict_feature_file must be in a folder that can be written" in shown.err
     assert "questions, " not in shown.out  # none has been tokenized
+    assert (
+        train(tmp_path, "albert", False, *flags, "--nodo_train", f"--train_feature_file={path}")
+        == 0
+    )
 
 
 def test_hard_questions(trained):

@@ -70,10 +70,10 @@ def test_json_lines_that_are_not_utf8_are_counted_or_refused(tmp_path, capsys):
     line = '{"text": "학교에서 공부했다."}\n'.encode()
     damaged = line.replace("공".encode(), b"\xff\xea\xb0" + "공".encode())
     path, whole = tmp_path / "text.jsonl", tmp_path / "whole.jsonl"
-    path.write_bytes(line * 30 + damaged)
+    path.write_bytes(line * 30 + damaged + b"\xff\n" + b'{"text": null, "x": "\xff"}\n')
     whole.write_bytes(line * 31)
     assert learn(whole, tmp_path / "whole") == learn(path, tmp_path / "out") == 0
-    assert "warning: 1 of 31 lines are not UTF-8: 3 bytes skipped" in capsys.readouterr().err
+    assert "warning: 3 of 33 lines are not UTF-8: 5 bytes skipped" in capsys.readouterr().err
     vocabularies = [(tmp_path / name / "vocab.txt").read_bytes() for name in ("out", "whole")]
     assert vocabularies[0] == vocabularies[1]
     assert learn(path, tmp_path / "strict", "--strict_utf8") == 1
