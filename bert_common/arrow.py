@@ -1,4 +1,4 @@
-"""Imports the optional pyarrow and turns its errors on damaged files into one-line errors."""
+"""Imports the optional pyarrow, whose errors on damaged files become one-line errors."""
 
 import contextlib
 import types

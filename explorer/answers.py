@@ -1,4 +1,4 @@
-"""Answers the page's questions; `ANSWERS` has the function and the fields of each kind."""
+"""Answers the page's questions, each kind by a row of `ANSWERS`."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""Starts the programs for launchers and console scripts.
+"""Starts the programs, for launchers as for console scripts.
 
 Nothing heavy is imported before Ctrl-C and the standard streams are handled.
 

@@ -1,4 +1,4 @@
-"""Loads and saves tokenizers as folders of a vocabulary and tokenizer_config.json.
+"""Loads tokenizers from folders with tokenizer_config.json; saves them there.
 
 This project's tokenizer_config.json names the tokenizer's kind. A Hugging Face folder names none;
 `huggingface/folder.py` reads it. If this project exported it, `SOURCE_KEY` holds our configuration.

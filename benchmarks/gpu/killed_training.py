@@ -1,4 +1,4 @@
-"""Compares a training that was killed by SIGKILL and resumed with an undisturbed one.
+"""Compares a training that resumes after SIGKILL with an undisturbed one.
 
     python -m benchmarks.gpu.killed_training --report=killed.json
     python -m benchmarks.gpu.killed_training --config=run_scripts/flagfiles/bert_base.json

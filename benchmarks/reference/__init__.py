@@ -1,1 +1,1 @@
-"""Trains the reference model and records the cost of each run; open stages first."""
+"""Trains the reference model, recording the cost of each run; open stages first."""

@@ -1,4 +1,4 @@
-"""Runs a program as a child process, and records its cost in the ledger."""
+"""Records the cost of a program, run as a child process, in the ledger."""
 
 import contextlib
 import ctypes

@@ -1,4 +1,4 @@
-"""Reports the progress of training on the terminal and in TensorBoard.
+"""Reports the progress of training, on the terminal as in TensorBoard.
 
 Shapes: n updates of one call of the compiled loop, N updates between two points of a curve.
 """

@@ -1,4 +1,4 @@
-"""Writes and reads the intermediate file of one chunk, which groups its records by bucket.
+"""Declares the intermediate file of one chunk, which groups its records by bucket.
 
 A bucket belongs to one shard. For each pass over the text, the file holds the framed records of one
 bucket after another; then follow an index, a JSON object that describes the chunk, and a footer.

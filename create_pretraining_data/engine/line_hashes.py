@@ -1,4 +1,4 @@
-"""Writes and reads the hashes of a chunk, which serve to find repeated text.
+"""Declares the file of hashes of a chunk, which serve to find repeated text.
 
 A line is hashed to 64 bits in Unicode's composed form (NFC), with single spaces and without
 invisible characters; the hash of a document is computed from the hashes of its lines. The file has

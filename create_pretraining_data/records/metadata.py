@@ -1,4 +1,4 @@
-"""Writes and reads the description of records, a JSON file in the same folder."""
+"""Declares the description of records, a JSON file in the same folder."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""Writes and reads the frames of records in TFRecord files, without TensorFlow.
+"""Frames the records of TFRecord files, without TensorFlow.
 
 A frame is the record's length (8 bytes, little-endian), a checksum of the length (4 bytes), the
 record, and a checksum of the record (4 bytes).

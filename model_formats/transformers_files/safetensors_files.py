@@ -1,4 +1,4 @@
-"""Reads safetensors files as float32 arrays by name, and writes one."""
+"""Reads safetensors files as float32 arrays by name; writes one."""
 
 import contextlib
 import dataclasses

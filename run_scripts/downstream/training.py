@@ -1,4 +1,4 @@
-"""Trains a pre-trained encoder on a downstream task, evaluates it and predicts with it.
+"""Fine-tunes a pre-trained encoder on a downstream task.
 
 It imports TensorFlow, so `program` imports it only after checking flags and files.
 """

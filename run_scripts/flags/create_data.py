@@ -1,4 +1,4 @@
-"""Declares the flags of create_pretraining_data, and checks them before any text is read."""
+"""Declares the flags of create_pretraining_data, with the checks that need no text."""
 
 import dataclasses
 import glob

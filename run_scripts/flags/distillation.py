@@ -1,4 +1,4 @@
-"""Declares the flags of distillation, and checks the teacher without TensorFlow."""
+"""Declares the flags of distillation, with the checks that need no TensorFlow."""
 
 import dataclasses
 import warnings

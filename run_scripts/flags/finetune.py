@@ -1,4 +1,4 @@
-"""Declares the flags that all fine-tuning programs share, and checks them without data."""
+"""Declares the flags that all fine-tuning programs share, with the checks that need no data."""
 
 import dataclasses
 import os

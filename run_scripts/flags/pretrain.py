@@ -1,4 +1,4 @@
-"""Declares the flags of run_pretraining, and checks them without TensorFlow."""
+"""Declares the flags of run_pretraining, with the checks that need no TensorFlow."""
 
 import dataclasses
 import warnings

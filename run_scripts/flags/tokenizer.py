@@ -1,4 +1,4 @@
-"""Declares the flags that name a tokenizer, and opens that tokenizer."""
+"""Declares the flags that name a tokenizer."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""Logs skipped non-finite steps, and ends training if there are too many in a row."""
+"""Logs skipped non-finite steps; too many in a row end training."""
 
 import json
 import math
