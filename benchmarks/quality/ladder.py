@@ -53,6 +53,7 @@ class Rung:
 
     depth: float = 1.0  # times the base's layers
     width: float = 1.0  # times its hidden size
+    generator: float = 0.25  # the width of the generator, as a fraction of the hidden size
     objective: str = "mlm"
     token_dropping: float = 0.0
     records: dict = dataclasses.field(default_factory=dict)  # flags of create_pretraining_data
@@ -62,6 +63,7 @@ class Rung:
 RUNGS = {
     "base": Rung(),
     "replaced_tokens": Rung(objective="rtd"),
+    "wide_generator": Rung(objective="rtd", generator=1.0),
     "shallow": Rung(depth=1 / 3),
     "wide": Rung(depth=1 / 2, width=1.5),  # about the same number of weights
     "sentence_order": Rung(records={"objective": "sop"}),
@@ -101,6 +103,7 @@ def config_of(arguments, rung, vocab_size):
         "num_hidden_layers": max(1, round(arguments.layers * rung.depth)),
         "num_attention_heads": hidden // HEAD,
         "intermediate_size": 4 * hidden,
+        "generator_size": rung.generator,
     }
     return ElectraConfig(**{**small, **sizes})
 
