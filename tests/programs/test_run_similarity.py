@@ -332,6 +332,7 @@ def test_the_training_split_of_a_known_set_beside_a_file(several, capsys):
         ({"objective": "ranking"}, "--objective=ranking needs pairs or triples without scores"),
         ({"objective": "cosine"}, "Received: pairs, triples, scored pairs, texts"),
         ({"eval_on": "train_part"}, "several files in --train_file need --dev_file"),
+        ({"encoder_dropout": 0}, "single texts in --train_file need dropout"),
         ({"dev_file": None, "eval_every_steps": 1}, "need --dev_file to evaluate on"),
     ],
 )
