@@ -124,6 +124,10 @@ class FullTokenizer(WordPieceTokenizer):
         """The second half of this tokenizer."""
         return WordpieceTokenizer(self.vocab)
 
+    def tokenize_words(self, text: str) -> list[list[str]]:
+        """Cuts a text into tokens, grouped by word (basic token)."""
+        return super().tokenize_words(convert_to_unicode(text))
+
 
 class BasicTokenizer:
     """Cleans text and splits it into words, punctuation marks and ideographs.

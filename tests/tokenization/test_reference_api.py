@@ -41,6 +41,11 @@ def test_both_halves_give_what_google_recorded(name):
 def test_bytes_are_text():
     basic = tokenization.BasicTokenizer()
     assert basic.tokenize("한국 É!".encode() + b"\xff") == basic.tokenize("한국 É!")
+    for arguments in ((VOCABULARY,), (None, True, SPM_MODEL)):
+        tokenizer = tokenization.FullTokenizer(*arguments)
+        text = "The rain, 한국 É!"
+        assert tokenizer.tokenize(text.encode() + b"\xff") == tokenizer.tokenize(text)
+        assert tokenizer.encode(text.encode()) == tokenizer.encode(text)
     assert tokenization.convert_to_unicode(b"a\xff") == tokenization.printable_text("a") == "a"
     with pytest.raises(ValueError, match="str or bytes. Received: int"):
         tokenization.convert_to_unicode(1)
