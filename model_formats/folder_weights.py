@@ -29,15 +29,10 @@ def find_checkpoint(directory: str, is_best: bool = False) -> str:
     """
     if os.path.basename(os.path.abspath(directory)) == HUB_ASSETS:
         directory = os.path.join(os.path.dirname(os.path.abspath(directory)), HUB_VARIABLES)
-    find = best_checkpoint if is_best else latest_checkpoint
-    for prefix in (
-        best_checkpoint(os.path.join(directory, BEST_FOLDER)),
-        os.path.join(directory, ALBERT.checkpoint),  # the best checkpoint, released or not
-        find(directory),
-        os.path.join(directory, EXPORTED_NAME),
-    ):
-        if prefix and exists(prefix):
-            return prefix
+    if prefix := trained_checkpoint(directory, is_best):
+        return prefix
+    if exists(prefix := os.path.join(directory, EXPORTED_NAME)):
+        return prefix
     others = list_other_checkpoints(directory)
     if not others and (path := find_safetensors(directory)):
         return path
@@ -55,6 +50,22 @@ def find_checkpoint(directory: str, is_best: bool = False) -> str:
             f"{', '.join(map(os.path.basename, others))}"
         )
     return others[0]
+
+
+def trained_checkpoint(directory: str, is_best: bool = False) -> str | None:
+    """Returns the best or else the newest checkpoint of a training, Google's or not, or None.
+
+    `is_best` is as in `find_checkpoint`.
+    """
+    find = best_checkpoint if is_best else latest_checkpoint
+    for prefix in (
+        best_checkpoint(os.path.join(directory, BEST_FOLDER)),
+        os.path.join(directory, ALBERT.checkpoint),  # the best checkpoint, released or not
+        find(directory),
+    ):
+        if prefix and exists(prefix):
+            return prefix
+    return None
 
 
 def check_output(output_dir: str, folder: str) -> None:
