@@ -169,7 +169,10 @@ class BasicTokenizer:
         return text.translate(CLEAN)
 
     def _tokenize_chinese_chars(self, text):
-        return text.translate(ISOLATING[False, True])
+        own = getattr(self._is_chinese_char, "__func__", None)
+        if own is BasicTokenizer._is_chinese_char:
+            return text.translate(ISOLATING[False, True])
+        return "".join(f" {each} " if self._is_chinese_char(ord(each)) else each for each in text)
 
     def _is_chinese_char(self, cp):
         return is_chinese(chr(cp))

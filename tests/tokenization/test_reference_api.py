@@ -52,7 +52,12 @@ def test_bytes_are_text():
 
 
 def test_step_of_a_subclass_is_used():
+    class KeepsHanja(tokenization.BasicTokenizer):
+        def _is_chinese_char(self, cp):
+            return chr(cp) == "字"
+
     assert KeepsAccents().tokenize("É 한국") == ["é", "한국"]
+    assert KeepsHanja().tokenize("漢字 漢文") == ["漢", "字", "漢文"]
 
 
 def test_wordpiece_arguments_and_attributes():
