@@ -180,7 +180,7 @@ BAD_FLAGS = (
     ({"input_file": None}, ("--input_file must be given",)),
     ({"do_train": False}, ("--do_train or --do_eval",)),
     ({"use_tpu": True}, ("--use_tpu must be off",)),
-    ({"masked_lm_budget": 0.15}, ("--masked_lm_budget must be 0", "0.15")),
+    ({"masked_lm_budget": 0.15}, ("--masked_lm_budget must be 0", "fails", "dynamic", "0.15")),
     ({"init_from_group0": True}, ("--init_from_group0 must be off",)),
     ({"train_batch_size": 0}, ("--train_batch_size", "0")),
     ({"max_predictions_per_seq": 5}, ("--max_predictions_per_seq=5", "has 4")),
