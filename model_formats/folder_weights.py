@@ -4,14 +4,13 @@ import os
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import (
-    BEST_FOLDER,
     EXPORTED_NAME,
     best_checkpoint,
+    chosen_checkpoint,
     exists,
     latest_checkpoint,
     list_other_checkpoints,
 )
-from model_formats.encoders import ALBERT
 from model_formats.transformers_files.safetensors_files import find_safetensors, refuse_pickles
 
 # The subfolders of a TensorFlow Hub module with its configuration and vocabulary, and checkpoint.
@@ -57,15 +56,9 @@ def trained_checkpoint(directory: str, is_best: bool = False) -> str | None:
 
     `is_best` is as in `find_checkpoint`.
     """
-    find = best_checkpoint if is_best else latest_checkpoint
-    for prefix in (
-        best_checkpoint(os.path.join(directory, BEST_FOLDER)),
-        os.path.join(directory, ALBERT.checkpoint),  # the best checkpoint, released or not
-        find(directory),
-    ):
-        if prefix and exists(prefix):
-            return prefix
-    return None
+    if chosen := chosen_checkpoint(directory):
+        return chosen
+    return best_checkpoint(directory) if is_best else latest_checkpoint(directory)
 
 
 def check_output(output_dir: str, folder: str) -> None:
