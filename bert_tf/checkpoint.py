@@ -24,6 +24,7 @@ from bert_tf.checkpoint_files import (
     link_to_checkpoint,
     remove_checkpoint,
     rename_checkpoint,
+    step_of,
 )
 from bert_tf.config import EncoderConfig, unseen_differences
 from bert_tf.names import REPLACED_TOKENS_NAMES
@@ -157,6 +158,18 @@ def read_tensor(reader: Any, prefix: str, name: str) -> np.ndarray:
         raise DamagedCheckpoint(
             f"cannot read {name} from the checkpoint {prefix}: {error}"
         ) from None
+
+
+def trained_step(prefix: str) -> int:
+    """Returns the step in a checkpoint's name, else the one that it holds; 0 if there is neither.
+
+    google-research/albert's "model.ckpt-best" and checkpoints renamed by users hold it alone.
+    """
+    step = step_of(prefix)
+    if step or not exists(prefix):
+        return step
+    reader = open_checkpoint(prefix)
+    return int(read_tensor(reader, prefix, STEP_NAME)) if reader.has_tensor(STEP_NAME) else 0
 
 
 def google_arrays(prefix: str, stems: Sequence[str] = ()) -> CheckpointArrays:

@@ -13,6 +13,9 @@ from bert_common.atomic_write import atomic_write
 # The name of an exported checkpoint, which has no step.
 EXPORTED_NAME = "model.ckpt"
 
+# The best checkpoint of google-research/albert's programs, and the name of its released ones.
+GOOGLE_BEST = f"{EXPORTED_NAME}-best"
+
 # A checkpoint's files in the order in which they get their final names; the index comes last, as it
 # makes the files a checkpoint. .meta, where TensorFlow 1 kept the graph, is empty, but
 # google-research/albert's programs copy it and fail if it is missing.
@@ -70,6 +73,16 @@ def best_checkpoint(folder: str) -> str | None:
         if step and exists(prefix := checkpoint_path(folder, int(step[1]))):
             return prefix
     return latest_checkpoint(folder)
+
+
+def chosen_checkpoint(directory: str) -> str | None:
+    """Returns the checkpoint that programs take from a run's directory before newer ones, or None.
+
+    An evaluation of this project chose it, or else one of google-research/albert's programs.
+    """
+    google = os.path.join(directory, GOOGLE_BEST)
+    best = best_checkpoint(os.path.join(directory, BEST_FOLDER))
+    return next((prefix for prefix in (best, google) if prefix and exists(prefix)), None)
 
 
 def list_other_checkpoints(directory: str | os.PathLike[str]) -> list[str]:

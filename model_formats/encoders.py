@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from albert_tf.config import AlbertConfig
+from bert_tf.checkpoint_files import GOOGLE_BEST
 from bert_tf.config import BertConfig, EncoderConfig
 from electra_tf.config import ElectraConfig
 from model_formats.transformers_files.names import ALBERT_NAMES, BERT_NAMES, ELECTRA_NAMES
@@ -109,7 +110,7 @@ ALBERT = Encoder(
     config=AlbertConfig,
     model="albert_tf.model.AlbertModel",
     config_file="albert_config.json",
-    checkpoint="model.ckpt-best",
+    checkpoint=GOOGLE_BEST,
     tokenizers=("full", "sentencepiece"),
     objective="sop",
     prefix="Albert",

@@ -4,14 +4,13 @@ import os
 
 from bert_common.errors import InputError
 from bert_tf.checkpoint_files import (
-    BEST_FOLDER,
     EXPORTED_NAME,
     best_checkpoint,
+    chosen_checkpoint,
     exists,
     latest_checkpoint,
     list_other_checkpoints,
 )
-from model_formats.encoders import ALBERT
 from model_formats.transformers_files.safetensors_files import find_safetensors, refuse_pickles
 
 # The subfolders of a TensorFlow Hub module with its configuration and vocabulary, and checkpoint.
@@ -29,15 +28,10 @@ def find_checkpoint(directory: str, is_best: bool = False) -> str:
     """
     if os.path.basename(os.path.abspath(directory)) == HUB_ASSETS:
         directory = os.path.join(os.path.dirname(os.path.abspath(directory)), HUB_VARIABLES)
-    find = best_checkpoint if is_best else latest_checkpoint
-    for prefix in (
-        best_checkpoint(os.path.join(directory, BEST_FOLDER)),
-        os.path.join(directory, ALBERT.checkpoint),  # the best checkpoint, released or not
-        find(directory),
-        os.path.join(directory, EXPORTED_NAME),
-    ):
-        if prefix and exists(prefix):
-            return prefix
+    if prefix := trained_checkpoint(directory, is_best):
+        return prefix
+    if exists(prefix := os.path.join(directory, EXPORTED_NAME)):
+        return prefix
     others = list_other_checkpoints(directory)
     if not others and (path := find_safetensors(directory)):
         return path
@@ -55,6 +49,16 @@ def find_checkpoint(directory: str, is_best: bool = False) -> str:
             f"{', '.join(map(os.path.basename, others))}"
         )
     return others[0]
+
+
+def trained_checkpoint(directory: str, is_best: bool = False) -> str | None:
+    """Returns the best or else the newest checkpoint of a training, Google's or not, or None.
+
+    `is_best` is as in `find_checkpoint`.
+    """
+    if chosen := chosen_checkpoint(directory):
+        return chosen
+    return best_checkpoint(directory) if is_best else latest_checkpoint(directory)
 
 
 def check_output(output_dir: str, folder: str) -> None:

@@ -290,7 +290,9 @@ class Session:
         microbatches, lengths = config.gradient_accumulation_steps, config.bucket_boundaries
         split = f", in {microbatches} microbatches" if microbatches > 1 else ""
         steps = f"steps {state.step + 1} to {config.num_train_steps}"
-        passes = f", {config.num_train_steps * batch / examples:.1f} passes over"
+        seen = state.order.examples_before(state.step) if state.order else state.step * batch
+        seen += (config.num_train_steps - state.step) * batch
+        passes = f", {seen / examples:.1f} passes over"
         if state.time_budget is not None:
             left = (state.time_budget.seconds - state.time_budget.spent) / 3600
             steps, passes = f"step {state.step + 1} onwards for {left:.2f} hours", " from"

@@ -375,11 +375,17 @@ def make_task(job: DownstreamJob[SimilarityFlags, SimilarityDataset]) -> "Simila
     flags, config, objective = job.flags, job.config, job.flags.objective
     if objective is None:
         objective = job.dataset.objective if "train" in job.dataset.sources else "ranking"
-    rates = config.hidden_dropout_prob, config.attention_probs_dropout_prob
-    if flags.do_train and objective == "simcse" and not any(rates):  # both passes would be the same
+    rates = [config.hidden_dropout_prob, config.attention_probs_dropout_prob]
+    if flags.encoder_dropout is not None:
+        rates = [flags.encoder_dropout]
+    needs = "--objective=simcse needs" if objective == "simcse" else None
+    if job.dataset.parts and any(form.texts == 1 for form in job.dataset.forms):
+        needs = needs or "single texts in --train_file need"
+    if flags.do_train and needs and not any(rates):  # a text and itself would have equal vectors
         raise InputError(
-            "--objective=simcse needs dropout: hidden_dropout_prob or "
-            "attention_probs_dropout_prob above 0 in the model's configuration. Received: 0 and 0"
+            f"{needs} dropout: --encoder_dropout above 0, or without that flag "
+            "hidden_dropout_prob or attention_probs_dropout_prob in the model's configuration. "
+            f"Received: {' and '.join(f'{rate:g}' for rate in rates)}"
         )
     return Similarity(
         job.dataset,

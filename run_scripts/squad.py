@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
 from bert_common.folders import make_writable
-from bert_tf.checkpoint_files import latest_checkpoint
 from finetuning.question_answering.cache import is_cache
 from finetuning.question_answering.data import (
     QuestionDataset,
@@ -20,6 +19,7 @@ from finetuning.question_answering.data import (
 from finetuning.question_answering.scores import BENCHMARKS
 from finetuning.question_answering.windows import SPECIALS
 from finetuning.tasks import TASKS
+from model_formats.folder_weights import trained_checkpoint
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
 from run_scripts.flags import groups
@@ -197,7 +197,7 @@ class SquadFlags(TeacherFlags, FinetuneFlags):
     @property
     def named_weights(self) -> str | None:
         """--init_checkpoint, unless nothing is trained and --output_dir holds a trained model."""
-        unused = not self.do_train and latest_checkpoint(self.output_dir)
+        unused = not self.do_train and trained_checkpoint(self.output_dir)
         return None if unused else self.init_checkpoint
 
 

@@ -5,6 +5,7 @@ differ, this follows google-research/bert (in how `load_vocab` reads odd lines, 
 ALBERT's additional arguments and functions work too. New code needs only `FullTokenizer` from here.
 """
 
+import functools
 import os
 import re
 import unicodedata
@@ -75,8 +76,10 @@ class FullTokenizer(WordPieceTokenizer):
         vocab_file: str | os.PathLike[str] | None = None,
         do_lower_case: bool = True,
         spm_model_file: str | os.PathLike[str] | None = None,
+        *_: Any,  # a subclass's constructor may have other arguments
+        **__: Any,
     ) -> Any:
-        if spm_model_file:
+        if spm_model_file and cls is FullTokenizer:
             return SentencePieceTokenizer(spm_model_file, do_lower_case=None)
         return super().__new__(cls)
 
@@ -86,6 +89,11 @@ class FullTokenizer(WordPieceTokenizer):
         do_lower_case: bool = True,
         spm_model_file: str | os.PathLike[str] | None = None,
     ) -> None:
+        if spm_model_file:
+            raise InputError(
+                "a subclass of FullTokenizer must be given a vocab_file: spm_model_file makes a "
+                f"SentencePieceTokenizer. Received: {os.fspath(spm_model_file)}"
+            )
         super().__init__(vocab_file, do_lower_case)
 
     @classmethod
@@ -113,16 +121,26 @@ class FullTokenizer(WordPieceTokenizer):
         return cls(*(None, lower, file) if use_spm else (file, lower))
 
     sp_model = None  # a SentencePieceTokenizer has one
+    _unknown_becomes_id = None  # for a subclass whose constructor sets all attributes itself
 
-    @property
+    # Kept from the first access, as a caller may change or replace it.
+    @functools.cached_property
     def basic_tokenizer(self) -> "BasicTokenizer":
-        """The first half of this tokenizer."""
+        """First half; `tokenize` and `encode` use its replacement."""
         return BasicTokenizer(self.options.do_lower_case)
 
-    @property
+    @functools.cached_property
     def wordpiece_tokenizer(self) -> "WordpieceTokenizer":
-        """The second half of this tokenizer."""
+        """Second half, likewise."""
         return WordpieceTokenizer(self.vocab)
+
+    def tokenize_words(self, text: str) -> list[list[str]]:
+        """Cuts a text into tokens, grouped by word (basic token)."""
+        text = convert_to_unicode(text)
+        if not vars(self).keys() & {"basic_tokenizer", "wordpiece_tokenizer"}:
+            return super().tokenize_words(text)
+        words = self.basic_tokenizer.tokenize(text)
+        return [self.wordpiece_tokenizer.tokenize(word) for word in words]
 
 
 class BasicTokenizer:
@@ -151,7 +169,10 @@ class BasicTokenizer:
         return text.translate(CLEAN)
 
     def _tokenize_chinese_chars(self, text):
-        return text.translate(ISOLATING[False, True])
+        own = getattr(self._is_chinese_char, "__func__", None)
+        if own is BasicTokenizer._is_chinese_char:
+            return text.translate(ISOLATING[False, True])
+        return "".join(f" {each} " if self._is_chinese_char(ord(each)) else each for each in text)
 
     def _is_chinese_char(self, cp):
         return is_chinese(chr(cp))

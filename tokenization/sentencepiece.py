@@ -183,7 +183,9 @@ class SentencePieceTokenizer(TokenizerInterface):
             del config["variant"]
         return config
 
-    def _preprocess(self, text: str) -> str:
+    def _preprocess(self, text: str | bytes) -> str:
+        if isinstance(text, bytes):  # as in Google's programs
+            text = text.decode("utf-8", "ignore")
         text = SURROGATE.sub("\ufffd", text)
         if self.options.variant == "huggingface":
             text = QUOTES.sub('"', text)

@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from bert_common.background import Background
-from bert_tf.checkpoint_files import BEST_FOLDER, best_checkpoint
+from bert_tf.checkpoint_files import BEST_FOLDER, chosen_checkpoint
 from bert_tf.distillation import Teacher
 from bert_tf.summaries.histograms import layer_groups
 from bert_tf.summaries.profile import Profile
@@ -113,7 +113,7 @@ def train(
         best, best_folder = None, os.path.join(config.output_dir, BEST_FOLDER)
         if evaluator:
             best = BestCheckpoint(best_folder, evaluator.score, state.step, chief)
-        elif chief and (kept := best_checkpoint(best_folder)):
+        elif chief and (kept := chosen_checkpoint(config.output_dir)):
             warnings.warn(
                 f"{kept} stays what programs take from {config.output_dir} (--init_checkpoint "
                 "chooses another one): an evaluation chose it, and this training, which makes "

@@ -16,6 +16,7 @@ from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
 from finetuning.inputs import Batch, InputRow, encode_groups, pad_rows
 from finetuning.tables import check_object, json_field, read_lines, shortened
+from tokenization import SentencePieceTokenizer
 from tokenization.base import TokenizerInterface
 
 # The folders of each split of RACE: the examinations of middle and high schools.
@@ -190,6 +191,15 @@ def fill_in(question: str, option: str) -> str:
     return question.replace("_", option) if "_" in question else f"{question} {option}"
 
 
+def trims_options(tokenizer: TokenizerInterface) -> bool:
+    """Returns True if options lose the spaces at their ends before they are filled in.
+
+    google-research/albert preprocesses every text by itself for a SentencePiece model, not for
+    WordPiece.
+    """
+    return isinstance(tokenizer, SentencePieceTokenizer)
+
+
 def encode_choices(
     tokenizer: TokenizerInterface, choices: Sequence[ChoiceQuestion], max_qa_length: int
 ) -> list[EncodedChoiceQuestion]:
@@ -207,7 +217,10 @@ def _encode_task(plan, tokenizer, number):
     for group in tasks[number]:
         context_ids = np.array(tokenizer.encode(group[0].context), np.int32)
         for choice in group:
-            texts = [fill_in(choice.question, option) for option in choice.options]
+            options = choice.options
+            if trims_options(tokenizer):
+                options = tuple(option.strip() for option in options)
+            texts = [fill_in(choice.question, option) for option in options]
             pairs = [np.array(tokenizer.encode(t)[-max_qa_length:], np.int32) for t in texts]
             encoded.append(EncodedChoiceQuestion(context_ids, pairs))
     return encoded

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from finetuning.inputs import ROW_INPUTS
-from finetuning.multiple_choice.data import SPECIALS
+from finetuning.multiple_choice.data import SPECIALS, trims_options
 from finetuning.serving.served_model import Rows, ServedModel
 from finetuning.serving.signatures import Signatures, inputs, longest_row
 from finetuning.serving.text_rows import TextRows, heads, parts
 
 if TYPE_CHECKING:
     from model_formats.loaded_model import LoadedModel
+
+# The whitespace that Python's str.strip() removes from both ends.
+_ENDS = r"^[\t-\r\x1c-\x1f\x{85}\pZ]+|[\t-\r\x1c-\x1f\x{85}\pZ]+$"
 
 
 def signatures(loaded: "LoadedModel") -> Signatures:
@@ -35,6 +38,8 @@ def signatures(loaded: "LoadedModel") -> Signatures:
     @tf.function(input_signature=texts_in, autograph=False)
     def choose(context, question, options):
         count = tf.shape(options)[1]  # C
+        if trims_options(tokenizer):
+            options = tf.strings.regex_replace(options, _ENDS, "")
         filled = tf.reshape(fill_in(question, options), [-1])  # [B * C]
         pairs = texts.graph.encode_batch(filled)  # [B * C, (pieces)]
         limits = pairs.row_limits()

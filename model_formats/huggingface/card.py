@@ -7,8 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bert_tf.checkpoint import google_variables
-from bert_tf.checkpoint_files import step_of
+from bert_tf.checkpoint import google_variables, trained_step
 from bert_tf.training.evaluation import as_shown, read_results
 from finetuning.tasks import TASKS, TransformersClass
 from model_formats.encoders import ENCODERS
@@ -148,7 +147,7 @@ def as_cell(value: Any) -> str:
 def evaluation(loaded: LoadedModel) -> dict[str, str]:
     """Returns the folder's results by name, as text; empty if they are not this checkpoint's."""
     results = read_results(loaded.folder.path)
-    if results.get("global_step") != step_of(loaded.source):
+    if results.get("global_step") != trained_step(loaded.source):
         return {}
     return {
         name: as_shown(name, int(value) if value.is_integer() else value)

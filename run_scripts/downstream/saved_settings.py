@@ -5,10 +5,10 @@ import re
 from typing import Any
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint_files import latest_checkpoint
 from finetuning.datasets import DATASETS
 from finetuning.settings import split_names
 from finetuning.tasks import Task
+from model_formats.folder_weights import trained_checkpoint
 from model_formats.model_folder import ModelFolder
 from model_formats.transformers_files.sentence_modules import read_sentence_modules
 from model_formats.transformers_files.task_settings import check_head, task_of, type_of
@@ -26,7 +26,7 @@ def find_model(given: FinetuneFlags) -> GivenModel:
     model = GivenModel.of(given)
     if model.folder and not (given.do_train or model.folder.is_fine_tuned):
         # So that the training command can be rerun without --do_train.
-        use_folder = not latest_checkpoint(given.output_dir)
+        use_folder = not trained_checkpoint(given.output_dir)
         model = dataclasses.replace(model, folder_has_weights=use_folder)
     places = output_dirs(given) if given.do_train else [given.output_dir]
     folders = [ModelFolder(place) for place in places]

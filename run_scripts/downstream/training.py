@@ -16,8 +16,8 @@ import numpy as np
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_tf import WarmupPolynomialDecay
-from bert_tf.checkpoint import load_arrays
-from bert_tf.checkpoint_files import BEST_FOLDER, best_checkpoint, latest_checkpoint, step_of
+from bert_tf.checkpoint import load_arrays, trained_step
+from bert_tf.checkpoint_files import BEST_FOLDER, best_checkpoint, latest_checkpoint
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.training.interruptions.output_folder import TrainingFolder
 from bert_tf.training.state import TrainingState
@@ -303,7 +303,7 @@ class FineTuning:
             return f"step {state.step}, {latest_checkpoint(flags.output_dir)}"
         source = best if flags.do_train and best else find_fine_tuned(flags, self.job.model)
         report = load_arrays(state.model, open_weights(source))
-        state.step = step_of(source)
+        state.step = trained_step(source)
         return str(report)
 
     def evaluator(self, predictor: Predictor, split: str) -> TaskEvaluator:

@@ -203,7 +203,7 @@ class PretrainFlags(PretrainingTeacherFlags, TrainingFlags):
         "optimizer state."
     )
     masked_lm_budget: float = groups.COMPATIBILITY.flag(
-        0.0, "Must be 0. Google's program accepted other values but ignored them.", least=0, most=1
+        0.0, "Must be 0: Google's program fails with other values.", least=0, most=1
     )
     init_from_group0: bool = groups.COMPATIBILITY.flag(
         False, "Must be off: Google's program failed with this flag."
@@ -230,7 +230,11 @@ def check_flags(given: PretrainFlags, values: PretrainFlags) -> None:
         raise InputError("--do_train or --do_eval must be on. Received: both off")
     check_training_flags(values)
     if values.masked_lm_budget:
-        raise InputError(f"--masked_lm_budget must be 0. Received: {values.masked_lm_budget}")
+        raise InputError(
+            "--masked_lm_budget must be 0: Google's program fails with other values too, and "
+            "create_pretraining_data.py --masking=dynamic draws masks while training. "
+            f"Received: {values.masked_lm_budget}"
+        )
     if values.init_from_group0:
         raise InputError("--init_from_group0 must be off: Google's program fails on it too")
     if values.do_train and not values.max_train_hours:

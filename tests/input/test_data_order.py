@@ -112,7 +112,9 @@ def test_pretraining_continues(tmp_path, capsys):
     flags = {"input_file": ",".join(reversed(job.files))}
     flags |= {"bucket_boundaries": "8", "train_batch_size": 4}
     assert job.run(num_train_steps=7, **flags) == 0
-    assert spoken_lines(capsys.readouterr().err) == [
+    shown = capsys.readouterr()
+    assert "steps 7 to 7, 1.3 passes over 40 examples" in shown.out  # 48 examples, then 4
+    assert spoken_lines(shown.err) == [
         "warning: --train_batch_size was 8 and is 4; --bucket_boundaries was off and is on; the "
         "training data, or its order, is not the same: the order of examples changes at "
         "step 6, after the 48 examples seen so far"

@@ -17,6 +17,7 @@ from bert_tf.checkpoint import (
     google_arrays,
     google_variables,
     save_google_checkpoint,
+    trained_step,
     write_arrays,
 )
 from bert_tf.checkpoint_files import (
@@ -238,7 +239,8 @@ def test_later_updates_do_not_change_a_copy(devices):
 def test_a_checkpoint_has_the_files_that_google_s_programs_copy(tmp_path):
     weights = {"x": np.arange(3, dtype=np.float32)}
     for step in (1, 2, 3):
-        write_arrays(checkpoint_path(tmp_path, step), weights)
+        arrays = {**weights, "global_step": np.int64(step)}
+        write_arrays(checkpoint_path(tmp_path, step), arrays)
     names = ("data-00000-of-00001", "index", "meta")
     prefix = checkpoint_path(tmp_path, 3)
     found = sorted(path.name for path in tmp_path.glob("model.ckpt-3.*"))
@@ -248,6 +250,9 @@ def test_a_checkpoint_has_the_files_that_google_s_programs_copy(tmp_path):
         shutil.copy(f"{prefix}.{ext}", f"{tmp_path}/model.ckpt-best.{ext}")
     reader = tf.train.load_checkpoint(str(tmp_path / "model.ckpt-best"))
     np.testing.assert_array_equal(reader.get_tensor("x"), weights["x"])
+    assert trained_step(prefix) == trained_step(str(tmp_path / "model.ckpt-best")) == 3
+    write_arrays(str(tmp_path / "model.ckpt"), weights)  # as exported, without its step
+    assert trained_step(str(tmp_path / "model.ckpt")) == trained_step(str(tmp_path / "no")) == 0
     # Removed and set aside whole.
     keep_newest(tmp_path, 2)
     assert not list(tmp_path.glob("model.ckpt-1.*"))

@@ -64,6 +64,8 @@ def test_data_and_training_fit(job, monkeypatch):
     assert data.max_predictions_per_seq >= round(data.max_seq_length * data.masked_lm_prob)
     assert train.max_seq_length <= config.max_position_embeddings
     assert config.type_vocab_size == 2
+    replaced = {"electra_small": (0.85, 0)}.get(job, (0.8, 0.1))  # as Google's programs do
+    assert (data.mask_replace_prob, data.random_replace_prob) == replaced
 
 
 def test_the_second_phase_continues_from_the_first():

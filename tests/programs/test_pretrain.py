@@ -162,10 +162,11 @@ def test_guesses_are_shown_at_every_evaluation(job, record_format):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_a_best_checkpoint_that_the_training_cannot_replace(job, capsys):
-    (job.output / "best").mkdir(parents=True)
-    best = job.output / "best" / "model.ckpt-1"
-    (job.output / "best" / "model.ckpt-1.index").touch()
+@pytest.mark.parametrize("name", ("best/model.ckpt-1", "model.ckpt-best"))
+def test_a_best_checkpoint_that_the_training_cannot_replace(job, capsys, name):
+    best = job.output / name
+    best.parent.mkdir(parents=True)
+    best.with_name(f"{best.name}.index").touch()
     assert job.run(num_train_steps=1, num_warmup_steps=0) == 0
     assert ModelFolder(str(job.output)).checkpoint == str(best)
     assert f"warning: {best} stays what programs take from {job.output}" in capsys.readouterr().err
@@ -180,7 +181,7 @@ BAD_FLAGS = (
     ({"input_file": None}, ("--input_file must be given",)),
     ({"do_train": False}, ("--do_train or --do_eval",)),
     ({"use_tpu": True}, ("--use_tpu must be off",)),
-    ({"masked_lm_budget": 0.15}, ("--masked_lm_budget must be 0", "0.15")),
+    ({"masked_lm_budget": 0.15}, ("--masked_lm_budget must be 0", "fails", "dynamic", "0.15")),
     ({"init_from_group0": True}, ("--init_from_group0 must be off",)),
     ({"train_batch_size": 0}, ("--train_batch_size", "0")),
     ({"max_predictions_per_seq": 5}, ("--max_predictions_per_seq=5", "has 4")),

@@ -95,7 +95,11 @@ def test_a_folder_that_explains_itself(trained, capsys):
     assert written(trained.output) == expected
     # Its weights named by --init_checkpoint, into another folder; another task is refused.
     other = trained.folder / "other"
-    for number, source in enumerate((trained.output, trained.output / "model.ckpt-40")):
+    # The step of a checkpoint without one in its name, as Google's best, is in the checkpoint.
+    renamed = shutil.copytree(trained.output, trained.folder / "renamed")
+    for path in renamed.glob("model.ckpt-40.*"):
+        path.rename(str(path).replace("-40.", "-best."))
+    for number, source in enumerate((trained.output, trained.output / "model.ckpt-40", renamed)):
         flags = {"init_checkpoint": source, "output_dir": other / str(number)}
         assert trained.again(do_eval=True, do_predict=True, **flags) == 0
         assert written(other / str(number)) == expected

@@ -134,6 +134,17 @@ def test_simcse_on_texts_measured_by_scores(tmp_path):
 
 
 @pytest.mark.usefixtures("eagerly")
+def test_simcse_needs_the_dropout_of_the_training(tmp_path, capsys):
+    """--encoder_dropout replaces the rates of the configuration."""
+    without = write(SimilarityJob(tmp_path), "texts", "scored")
+    assert without.run(do_train=True, train_step=1, encoder_dropout=0.1) == 0
+    job = write(SimilarityJob(tmp_path, hidden_dropout_prob=0.1), "texts", "scored")
+    capsys.readouterr()
+    assert job.run(do_train=True, train_step=1, encoder_dropout=0) == 1
+    assert "--objective=simcse needs dropout: --encoder_dropout above 0" in one_line(capsys)
+
+
+@pytest.mark.usefixtures("eagerly")
 def test_after_simcse_training_pairs_are_predicted_as_pairs(tmp_path):
     """Only a training compares each text with itself."""
     job = write(SimilarityJob(tmp_path, hidden_dropout_prob=0.1), "pairs", "pairs")
@@ -321,6 +332,7 @@ def test_the_training_split_of_a_known_set_beside_a_file(several, capsys):
         ({"objective": "ranking"}, "--objective=ranking needs pairs or triples without scores"),
         ({"objective": "cosine"}, "Received: pairs, triples, scored pairs, texts"),
         ({"eval_on": "train_part"}, "several files in --train_file need --dev_file"),
+        ({"encoder_dropout": 0}, "single texts in --train_file need dropout"),
         ({"dev_file": None, "eval_every_steps": 1}, "need --dev_file to evaluate on"),
     ],
 )

@@ -1,5 +1,6 @@
 """Which flags may differ from what a fine-tuned model's folder has saved."""
 
+import dataclasses
 import re
 
 import pytest
@@ -9,6 +10,7 @@ from finetuning.tasks import TASKS
 from run_scripts.classifier import ClassifierFlags
 from run_scripts.downstream.saved_settings import find_model, saved_task_flags
 from run_scripts.flags.declaration import resolve_model_defaults
+from run_scripts.flags.finetune import find_fine_tuned
 from run_scripts.squad import SquadFlags
 from tests.support.models.model_folders import write_folder
 
@@ -70,3 +72,20 @@ def test_what_must_not_differ(task, flags_class, name, value, folders):
     message = f"--{name} must be what the model in {folders / task} was trained with"
     with pytest.raises(InputError, match=re.escape(message)):
         filled(folders, task, flags_class, **{name: value})
+
+
+@pytest.mark.parametrize("name", ("model.ckpt-best", "model.ckpt-7"))
+def test_a_trained_checkpoint_in_the_output_folder_is_used(name, tmp_path):
+    """Of google-research/albert's run_squad only the best may be left, without a record here."""
+    albert, output = tmp_path / "albert", tmp_path / "output"
+    write_folder(albert, "albert")
+    given = {"output_dir": str(output), "model_dir": str(albert)}
+    asked = (SquadFlags(**given), SquadFlags(**given, init_checkpoint=str(albert / "model.ckpt")))
+    assert all(find_model(flags).checkpoint for flags in asked)
+    output.mkdir()
+    (output / f"{name}.index").touch()
+    for flags in asked:
+        model = find_model(flags)
+        assert model.checkpoint is None and find_fine_tuned(flags, model) == str(output / name)
+        trains = dataclasses.replace(flags, do_train=True)
+        assert find_model(trains).checkpoint.startswith(str(albert))

@@ -15,8 +15,10 @@ from finetuning.multiple_choice.data import (
     read_choices,
     read_race,
 )
+from tests.support.models.released_models import SPM_MODEL
 from tests.support.task_data import write_tokenizer
 from tests.support.vocabularies import write_lines
+from tokenization import SentencePieceTokenizer
 
 ARTICLE = {
     "article": "It rained.",
@@ -157,3 +159,16 @@ def test_rows(tmp_path):
     assert batch["input_mask"][0, 0].tolist() == [1] * 10 + [0, 0]
     with pytest.raises(InputError, match="from 1 to 7, as rows of .* Received: 8"):
         check_lengths(10, 8)
+
+
+@pytest.mark.parametrize("question", ("He went _.", "Is it (_)?", "He went to"))
+def test_options_are_prepared_as_google_s(tmp_path, question):
+    """race_utils.py preprocesses question and option, each by itself, for SentencePiece alone."""
+    options = (" home\u00a0", "\u3000to  the city\n", "home")
+    choice = ChoiceQuestion("x", "He left.", question, options, 0)
+    spm, words = SentencePieceTokenizer(SPM_MODEL), write_tokenizer(tmp_path)
+    prepared = [fill_in(question, " ".join(option.split())) for option in options]
+    as_is = [fill_in(question, option) for option in options]
+    for tokenizer, texts in ((spm, prepared), (words, as_is)):
+        (encoded,) = encode_choices(tokenizer, [choice], 32)
+        assert [pair.tolist() for pair in encoded.pairs] == [tokenizer.encode(t) for t in texts]

@@ -13,6 +13,7 @@ from finetuning.multiple_choice.data import ChoiceQuestion, encode_choices, make
 from finetuning.multiple_choice.head import MultipleChoiceModel
 from finetuning.serving import served_model
 from model_formats.saved_model import pretraining
+from tests.support.models.released_models import SPM_MODEL
 from tests.support.models.served_models import (
     call_signature,
     loaded_model,
@@ -21,6 +22,7 @@ from tests.support.models.served_models import (
 )
 from tests.support.task_data import CONTEXTS
 from tests.support.tiny_models import tensors
+from tokenization import SentencePieceTokenizer
 
 LENGTH = 24
 KINDS = ["bert", pytest.param("albert", marks=pytest.mark.slow)]
@@ -128,14 +130,17 @@ def test_vectors_and_masked_words(tokenizer, kind):
 
 
 @pytest.mark.slow
-def test_options(tokenizer):
+@pytest.mark.parametrize("kind", ("korean", "sentencepiece"))
+def test_options(tokenizer, kind):
+    tokenizer = tokenizer if kind == "korean" else SentencePieceTokenizer(SPM_MODEL)
     settings = {"max_seq_length": LENGTH, "max_qa_length": 8}
     make_head = lambda encoder: strong_head(MultipleChoiceModel(encoder))  # noqa: E731
     loaded = loaded_model(make_head, "multiple_choice", tokenizer, settings)
     made = multiple_choice.signatures(loaded)
     questions = ["누구가 _ 는 _ 다?", "언제", "", "_", "어디에서 누구가 언제 연주했다 체포됐다 ?"]
-    options = [[word, "서울에서", ""] for word in WORDS[: len(questions)]]
-    contexts = [*CONTEXTS, "", *CONTEXTS]
+    questions += ["In (_), 누구"]
+    options = [[word, " 서울에서\u00a0", "\u3000\x1c"] for word in WORDS[: len(questions)]]
+    contexts = [*CONTEXTS, "", *CONTEXTS, "a"]
     found = call_signature(made, context=contexts, question=questions, options=options)
     for i, (context, question) in enumerate(zip(contexts, questions, strict=True)):
         asked = [ChoiceQuestion("a", context, question, tuple(options[i]), None)]

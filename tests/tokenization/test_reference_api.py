@@ -41,17 +41,23 @@ def test_both_halves_give_what_google_recorded(name):
 def test_bytes_are_text():
     basic = tokenization.BasicTokenizer()
     assert basic.tokenize("한국 É!".encode() + b"\xff") == basic.tokenize("한국 É!")
+    for arguments in ((VOCABULARY,), (None, True, SPM_MODEL)):
+        tokenizer = tokenization.FullTokenizer(*arguments)
+        text = "The rain, 한국 É!"
+        assert tokenizer.tokenize(text.encode() + b"\xff") == tokenizer.tokenize(text)
+        assert tokenizer.encode(text.encode()) == tokenizer.encode(text)
     assert tokenization.convert_to_unicode(b"a\xff") == tokenization.printable_text("a") == "a"
     with pytest.raises(ValueError, match="str or bytes. Received: int"):
         tokenization.convert_to_unicode(1)
 
 
 def test_step_of_a_subclass_is_used():
-    class KeepsAccents(tokenization.BasicTokenizer):
-        def _run_strip_accents(self, text):
-            return text
+    class KeepsHanja(tokenization.BasicTokenizer):
+        def _is_chinese_char(self, cp):
+            return chr(cp) == "字"
 
     assert KeepsAccents().tokenize("É 한국") == ["é", "한국"]
+    assert KeepsHanja().tokenize("漢字 漢文") == ["漢", "字", "漢文"]
 
 
 def test_wordpiece_arguments_and_attributes():
@@ -79,6 +85,46 @@ def test_attributes_of_the_full_tokenizer():
     assert pieces == tokenizer.tokenize("The Rain!")
     ids = tokenization.convert_tokens_to_ids(tokenizer.vocab, pieces)
     assert tokenization.convert_ids_to_tokens(tokenizer.inv_vocab, ids) == pieces
+
+
+class KeepsAccents(tokenization.BasicTokenizer):
+    def _run_strip_accents(self, text):
+        return text
+
+
+class OwnHalves(tokenization.FullTokenizer):
+    """As many write it: the constructor sets everything itself, and has another argument."""
+
+    def __init__(self, vocab_file, do_lower_case=True, analyser=None):
+        self.vocab = tokenization.load_vocab(vocab_file)
+        self.inv_vocab = {index: token for token, index in self.vocab.items()}
+        self.basic_tokenizer = KeepsAccents(do_lower_case)
+        self.wordpiece_tokenizer = tokenization.WordpieceTokenizer(vocab=self.vocab)
+
+
+class OneMoreArgument(tokenization.FullTokenizer):
+    def __init__(self, vocab_file, do_lower_case=True, analyser=None, *, names=()):
+        super().__init__(vocab_file, do_lower_case)
+
+
+def test_halves_can_be_replaced():
+    text = "The Élan rain"
+    usual = tokenization.FullTokenizer(VOCABULARY)
+    replaced = tokenization.FullTokenizer(VOCABULARY)
+    replaced.basic_tokenizer = KeepsAccents()
+    own = OwnHalves(VOCABULARY, True, "an analyser")
+    assert own.tokenize(text) == replaced.tokenize(text) != usual.tokenize(text)
+    assert replaced.encode(text) == own.convert_tokens_to_ids(own.tokenize(text))
+    assert own.convert_ids_to_tokens(own.encode(text)) == own.tokenize(text)
+    changed = OneMoreArgument(VOCABULARY, True, "an analyser", names=("a",))
+    assert changed.tokenize(text) == usual.tokenize(text)
+    changed.wordpiece_tokenizer.max_input_chars_per_word = 3
+    assert changed.tokenize(text) == [*usual.tokenize("The"), "[UNK]", "[UNK]"]
+
+
+def test_subclasses_are_of_wordpieces():
+    with pytest.raises(InputError, match="subclass .* a vocab_file: .* Received: .*spm_small"):
+        type("Other", (tokenization.FullTokenizer,), {})(None, True, SPM_MODEL)
 
 
 def test_full_tokenizer_with_a_sentencepiece_model(tmp_path):
