@@ -87,7 +87,7 @@ def train(
             removed and another training now uses its name.
         OSError: a file cannot be written completely.
     """
-    chief = is_chief(strategy)
+    chief, alone = is_chief(strategy), worker_count(strategy) == 1
     own = state.model.objective
     with (
         StopRequest() as stop,
@@ -135,11 +135,13 @@ def train(
             background=background,
         )
         training.make_up_evaluation()
-        if training.is_over():  # no step is left to compile
-            return None
-        stop.nothing_to_save = True  # until XLA has compiled the step, which takes minutes
-        run_steps = _make_steps(state, strategy, data, config, teacher)
-        return training.run(run_steps, profile, alone=worker_count(strategy) == 1)
+        stopped = None
+        if not training.is_over():  # else no step is left to compile
+            stop.nothing_to_save = True  # until XLA has compiled the step, which takes minutes
+            run_steps = _make_steps(state, strategy, data, config, teacher)
+            stopped = training.run(run_steps, profile, alone)
+    # A signal may have come while the last checkpoint was written. Other workers do not know of it.
+    return stopped or (stop.signal_name if alone else None)
 
 
 @dataclasses.dataclass

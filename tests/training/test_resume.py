@@ -158,6 +158,29 @@ def test_a_signal_ends_the_run_after_the_step(job, whole, capsys, monkeypatch, n
     assert steps == sorted({3, 6, step, 9, 12, 15, 18, 20})
 
 
+@pytest.mark.usefixtures("eagerly")
+def test_a_signal_while_the_last_checkpoint_is_written(job, capsys, monkeypatch):
+    """Nothing follows, such as an evaluation that compiles for minutes; the next start makes it."""
+    flags = {"num_train_steps": 1, "num_warmup_steps": 0, "do_eval": True}
+    start_saving = training.start_saving
+
+    def with_signal(*arguments):
+        write = start_saving(*arguments)
+        return lambda: (write(), os.kill(os.getpid(), signal.SIGTERM))
+
+    kept = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(training, "start_saving", with_signal)
+            assert job.run(**flags) == 0
+    finally:
+        signal.signal(signal.SIGTERM, kept)
+    assert "\nstopped by SIGTERM after step 1 of 1, saved in" in (out := capsys.readouterr().out)
+    assert "evaluating" not in out and list_checkpoints(job.output) == [1]
+    assert job.run(**flags) == 0
+    assert "\nevaluating on 40 records" in capsys.readouterr().out
+
+
 def cut(path):
     os.truncate(path, os.path.getsize(path) // 2)
 
