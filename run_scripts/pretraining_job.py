@@ -51,7 +51,9 @@ class PretrainingJob:
 
         arrays = open_weights(path, self.model.folder)
         trained = objective_of(arrays.shapes)
-        if trained.weights and trained is not self.pretraining and not self.flags.allow_missing:
+        is_another = trained.weights and trained is not self.pretraining
+        fits = not trained.encoders or self.model.model_type in trained.encoders
+        if is_another and fits and not self.flags.allow_missing:
             raise InputError(
                 f"--objective must be {trained.name}, as {path} was trained "
                 "(--allow_missing=cls/ begins new heads). "
