@@ -162,6 +162,22 @@ def test_guesses_are_shown_at_every_evaluation(job, record_format):
 
 
 @pytest.mark.usefixtures("eagerly")
+def test_what_an_evaluation_prints_is_what_is_drawn(job):
+    """Also if the training had ended before, or does not begin; with guesses each time."""
+    write_tokenizer(job.folder, [*SPECIAL, *(f"word{i}" for i in range(5, 60))], "full")
+    flags = {"num_train_steps": 1, "num_warmup_steps": 0, "tokenizer_dir": job.folder}
+    flags |= {"do_eval": True, "eval_input_file": job.files[0]}
+    losses = []
+    for more in ({}, {"eval_input_file": job.files[1]}, {"do_train": False}):
+        assert job.run(**flags | more) == 0
+        ((step, loss),) = curves(job.output / "eval")["loss/masked_lm"]
+        assert step == 1 and loss == pytest.approx(results(job.output)["masked_lm_loss"])
+        assert [step for step, _ in texts(job.output / "eval", "guesses")] == [1]
+        losses.append(loss)
+    assert losses[0] == losses[2] != losses[1]
+
+
+@pytest.mark.usefixtures("eagerly")
 def test_a_best_checkpoint_that_the_training_cannot_replace(job, capsys):
     (job.output / "best").mkdir(parents=True)
     best = job.output / "best" / "model.ckpt-1"
