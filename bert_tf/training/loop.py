@@ -169,6 +169,7 @@ class _Training:
         budget, spent = state.time_budget, 0.0
         local_seconds = seconds = 0.0  # per step, in this worker and as the mean over all workers
         while not self.is_over():
+            unsaved = self.background.failed
             count = steps_until_stop(state.step, config, seconds)
             profile.before(state.step + 1)
             start = time.perf_counter()
@@ -178,6 +179,8 @@ class _Training:
             state.step += count
             self.stop.nothing_to_save = False
             self.restore_folder()
+            if unsaved:  # unless the folder was lost, a full disk ends training already now
+                self.background.wait()
             histograms = metrics.pop("histograms", None)
             self.reporter.steps(state.step, metrics)
             if histograms is not None and _is_multiple(state.step, config.histogram_steps):

@@ -1,6 +1,7 @@
 """A run that was stopped, killed, or lost its newest checkpoint ends as one that was not."""
 
 import dataclasses
+import errno
 import os
 import resource
 import shutil
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
+from bert_tf.summaries.reporter import Reporter
 from bert_tf.training import loop as training
 from tests.support.programs import (
     DROPOUT,
@@ -22,6 +24,7 @@ from tests.support.programs import (
     assert_same,
     curves,
     one_line,
+    wait_for_checkpoint,
 )
 from tests.support.record_files import DYNAMIC, FORMAT
 from tests.support.tiny_models import training_config
@@ -259,6 +262,26 @@ def test_a_disk_that_is_full_at_a_checkpoint(job, whole, capsys):
     assert not list(job.output.glob("*.tmp-*"))
     assert job.run(**RUN) == 0
     assert_ended_as(whole, job.output)
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_a_checkpoint_that_cannot_be_written_ends_the_run_soon(job, capsys, monkeypatch):
+    """Not at the next checkpoint, which may be due in an hour and would not be written either."""
+
+    def full():
+        raise OSError(errno.ENOSPC, "No space left on device", "model.ckpt-2")
+
+    report, seen = Reporter.steps, []
+
+    def steps(self, last_step, metrics):
+        wait_for_checkpoint()
+        seen.append(last_step)
+        report(self, last_step, metrics)
+
+    monkeypatch.setattr(training, "start_saving", lambda *_: full)
+    monkeypatch.setattr(Reporter, "steps", steps)
+    assert job.run(save_checkpoints_steps=2, num_train_steps=8) == 1
+    assert "No space left on device: model.ckpt-2" in one_line(capsys) and seen[-1] <= 3
 
 
 @pytest.mark.slow
