@@ -84,6 +84,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
     cluster = read_cluster(os.environ)
     is_chief = cluster is None or cluster.is_chief
     begun = Begun.of(flags.output_dir, model.model_type)
+    begun.check_encoder()
     config = config_of_objective(flags, model, config, begun)
     objective, eval_objective = files.objective, eval_files.objective
     pretraining = OBJECTIVES[flags.objective]

@@ -373,6 +373,17 @@ def test_a_run_goes_on_as_the_network_that_it_began_as(job, kind, change, refuse
             make_job(given)
 
 
+@pytest.mark.parametrize("flags", ({}, {"do_train": False, "do_eval": True}), ids=str)
+def test_another_kind_of_model_in_the_same_folder(job, flags):
+    """Left from a training that was stopped at once; beside both files no program could read it."""
+    job.output.mkdir()
+    (job.output / "model.ckpt-1.index").touch()
+    left = write_config(job.output / "albert_config.json", "albert")
+    with pytest.raises(InputError, match=f"another kind of model .* {left}, now for BERT"):
+        make_job(parse(PretrainFlags, job.argv(**flags)))
+    make_job(parse(PretrainFlags, job.argv("albert", **flags)))
+
+
 PIECES = [*SPECIAL, *(f"p{i}" for i in range(55))]
 
 

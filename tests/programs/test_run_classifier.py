@@ -282,6 +282,16 @@ def test_a_command_with_spaces_between_labels_resumes(job):
     assert job.again(do_eval=True, labels=" bad ,good") == 0
 
 
+def test_another_kind_of_model_in_the_same_folder(job, capsys):
+    """Beside two configurations nothing could read what was trained for hours."""
+    job.output.mkdir()
+    shutil.copy(job.folder / "albert.json", job.output / "albert_config.json")
+    assert job.run() == 1
+    line = one_line(capsys)
+    assert "must not hold another kind of model" in line
+    assert f"Received: {job.output}/albert_config.json, now for BERT" in line
+
+
 @pytest.mark.usefixtures("eagerly")
 def test_a_training_goes_on_as_the_network_that_it_began_as(job, capsys):
     """No weight's shape tells how many heads there are."""
