@@ -85,6 +85,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
     is_chief = cluster is None or cluster.is_chief
     begun = Begun.of(flags.output_dir, model.model_type)
     begun.check_encoder()
+    model = dataclasses.replace(model, resumes=bool(begun.checkpoint))
     config = config_of_objective(flags, model, config, begun)
     objective, eval_objective = files.objective, eval_files.objective
     pretraining = OBJECTIVES[flags.objective]
@@ -118,7 +119,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
         )
     begun.check_model(config, tokenizer)
     start = model.checkpoint
-    if not begun.checkpoint:  # a resumed run does not read --init_checkpoint
+    if not model.resumes:
         check_checkpoint(start)
     source = begun.checkpoint or start
     if not (flags.do_train or source):
