@@ -282,6 +282,22 @@ def test_a_command_with_spaces_between_labels_resumes(job):
     assert job.again(do_eval=True, labels=" bad ,good") == 0
 
 
+@pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize("name", ("model_dir", "init_checkpoint"))
+def test_what_a_training_began_from_may_be_removed(job, name):
+    """Its folder still has the configuration and the vocabulary."""
+    first = job.folder / "first"
+    assert job.run(train_step=1, output_dir=first) == 0
+    start = {name: first}
+    if name == "model_dir":
+        start |= {"bert_config_file": None, "vocab_file": None}
+    assert job.run(**start, train_step=1) == 0
+    for path in first.glob("model.ckpt-*"):
+        path.unlink()
+    assert job.run(**start, train_step=2) == 0
+    assert list_checkpoints(job.output) == [1, 2]
+
+
 def test_another_kind_of_model_in_the_same_folder(job, capsys):
     """Beside two configurations nothing could read what was trained for hours."""
     job.output.mkdir()
