@@ -32,6 +32,11 @@ class Background:
         elif self._thread is not None:  # the caller's own error is the one to report
             self._thread.join()
 
+    @property
+    def failed(self) -> bool:
+        """Whether a task failed whose error `wait` has not raised yet."""
+        return self._error is not None
+
     def start(self, task: Callable[[], Any]) -> None:
         """Waits for the previous task, raises its error if it failed, then starts `task`."""
         self.wait()

@@ -30,6 +30,7 @@ class GivenModel(Described):
     # The folder of an earlier fine-tuning, for the parts that nothing else names; or None.
     fine_tuned: ModelFolder | None = None
     folder_has_weights: bool = True  # whether the weights are from `folder` if no flag names any
+    resumes: bool = False  # whether training goes on from its own weights, so none are read here
 
     @classmethod
     def of(cls, flags: ModelFlags, directory: str | None = None) -> Self:
@@ -52,7 +53,12 @@ class GivenModel(Described):
 
     @functools.cached_property
     def checkpoint(self) -> str | None:
-        """A checkpoint's prefix or a safetensors file; None for new weights."""
+        """A checkpoint's prefix or a safetensors file; None for new weights.
+
+        If the model `resumes`, it is the flag's value, for messages; nothing may be left there.
+        """
+        if self.resumes:
+            return self.flags.named_weights
         if path := self.flags.named_weights:
             return find_weights(path) if os.path.isdir(path) else path
         return self.folder.checkpoint if self.folder and self.folder_has_weights else None

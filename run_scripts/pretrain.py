@@ -91,7 +91,9 @@ def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None"
         write_files(flags.export_dir)
         session.print(f"exported to {flags.export_dir}")
     if flags.do_eval and evaluator:
-        evaluate(job, session, state, evaluator, held_out)
+        # Training has drawn this point, unless it had ended before.
+        drawn = flags.do_train and bool(flags.eval_input_file) and not finished
+        evaluate(job, session, state, evaluator, held_out, draw=not drawn)
     elif flags.do_train and not finished:
         session.print(f"trained to step {state.step}, saved in {flags.output_dir}")
 
@@ -275,9 +277,15 @@ def evaluate(
     state: "TrainingState",
     evaluator: "RecordsEvaluator",
     held_out: "TrainingRecords",
+    *,
+    draw: bool,
 ) -> None:
-    """Evaluates the model; writes and prints its results and a trivial baseline's."""
+    """Evaluates the model; writes and prints its results and a trivial baseline's.
+
+    `draw`: whether to show the results and guesses for masked words on TensorBoard.
+    """
     from bert_tf.input.pipeline import most_frequent_share
+    from bert_tf.summaries.reporter import NO_ILLUSTRATIONS
 
     flags = job.flags
     of = " of the training files" if flags.do_train and not flags.eval_input_file else ""
@@ -288,8 +296,8 @@ def evaluate(
     batches = flags.eval_batch_size, flags.max_eval_steps
     records = held_out.files, held_out.record_format, job.config
     note = job.pretraining.baseline(results, lambda: most_frequent_share(*records, *batches))
-    drawn = flags.do_train and bool(flags.eval_input_file)  # training has drawn this point
-    session.report(flags.output_dir, results, note, draw=not drawn)
+    illustrations = evaluator.illustrations() if draw else NO_ILLUSTRATIONS
+    session.report(flags.output_dir, results, note, illustrations=illustrations, draw=draw)
 
 
 main = functools.partial(run_program, pretrain, PretrainFlags)

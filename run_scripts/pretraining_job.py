@@ -51,7 +51,9 @@ class PretrainingJob:
 
         arrays = open_weights(path, self.model.folder)
         trained = objective_of(arrays.shapes)
-        if trained.weights and trained is not self.pretraining and not self.flags.allow_missing:
+        is_another = trained.weights and trained is not self.pretraining
+        fits = not trained.encoders or self.model.model_type in trained.encoders
+        if is_another and fits and not self.flags.allow_missing:
             raise InputError(
                 f"--objective must be {trained.name}, as {path} was trained "
                 "(--allow_missing=cls/ begins new heads). "
@@ -82,6 +84,8 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
     cluster = read_cluster(os.environ)
     is_chief = cluster is None or cluster.is_chief
     begun = Begun.of(flags.output_dir, model.model_type)
+    begun.check_encoder()
+    model = dataclasses.replace(model, resumes=bool(begun.checkpoint))
     config = config_of_objective(flags, model, config, begun)
     objective, eval_objective = files.objective, eval_files.objective
     pretraining = OBJECTIVES[flags.objective]
@@ -115,7 +119,7 @@ def make_job(given: PretrainFlags) -> PretrainingJob:
         )
     begun.check_model(config, tokenizer)
     start = model.checkpoint
-    if not begun.checkpoint:  # a resumed run does not read --init_checkpoint
+    if not model.resumes:
         check_checkpoint(start)
     source = begun.checkpoint or start
     if not (flags.do_train or source):

@@ -140,7 +140,9 @@ class Session:
         flags, sizes = job.flags, vars(job.config)
         settings = {f"--{name}": value for name, value in vars(flags).items()}
         settings |= {f"{name} of the configuration": size for name, size in sizes.items()}
-        settings |= {"--init_checkpoint": job.model.checkpoint}  # may come from --model_dir
+        # Workers may see different files, in --model_dir or in --output_dir.
+        start = job.begun.checkpoint or job.model.checkpoint
+        settings |= {"the checkpoint to start from": start}
         # Checked first because a worker that alone raises an error looks lost to the others.
         self.check_agreement({**settings, "precision": self.precision})
         replicas = self.strategy.num_replicas_in_sync

@@ -43,7 +43,7 @@ def check_records(
     for path in with_progress(files, "checking records", "files"):
         record_format = read_format(path)
         examples += count_records(path)
-        for name, value in wanted.items():
+        for name, value in wanted.items() if first is None else ():
             if getattr(record_format, name) != value:
                 raise InputError(
                     f"--{name} must have the value of the records. Received: --{name}={value}, "
@@ -64,6 +64,12 @@ def check_records(
 
 def _check_alike(one_path, one, path, other):
     """Raises an InputError if two files have different `RecordFormat`s."""
+    for name in ("max_seq_length", "max_predictions_per_seq"):
+        if getattr(other, name) != getattr(one, name):
+            raise InputError(
+                f"all files must have the same {name}. Received: {getattr(one, name)} in "
+                f"{one_path}, {getattr(other, name)} in {path}"
+            )
     if other.sentence_label != one.sentence_label:
         raise InputError(
             "all files must have sentence labels, or none. Received: "

@@ -87,7 +87,7 @@ def train(
             removed and another training now uses its name.
         OSError: a file cannot be written completely.
     """
-    chief = is_chief(strategy)
+    chief, alone = is_chief(strategy), worker_count(strategy) == 1
     own = state.model.objective
     with (
         StopRequest() as stop,
@@ -135,11 +135,13 @@ def train(
             background=background,
         )
         training.make_up_evaluation()
-        if training.is_over():  # no step is left to compile
-            return None
-        stop.nothing_to_save = True  # until XLA has compiled the step, which takes minutes
-        run_steps = _make_steps(state, strategy, data, config, teacher)
-        return training.run(run_steps, profile, alone=worker_count(strategy) == 1)
+        stopped = None
+        if not training.is_over():  # else no step is left to compile
+            stop.nothing_to_save = True  # until XLA has compiled the step, which takes minutes
+            run_steps = _make_steps(state, strategy, data, config, teacher)
+            stopped = training.run(run_steps, profile, alone)
+    # A signal may have come while the last checkpoint was written. Other workers do not know of it.
+    return stopped or (stop.signal_name if alone else None)
 
 
 @dataclasses.dataclass
@@ -167,6 +169,7 @@ class _Training:
         budget, spent = state.time_budget, 0.0
         local_seconds = seconds = 0.0  # per step, in this worker and as the mean over all workers
         while not self.is_over():
+            unsaved = self.background.failed
             count = steps_until_stop(state.step, config, seconds)
             profile.before(state.step + 1)
             start = time.perf_counter()
@@ -176,6 +179,8 @@ class _Training:
             state.step += count
             self.stop.nothing_to_save = False
             self.restore_folder()
+            if unsaved:  # unless the folder was lost, a full disk ends training already now
+                self.background.wait()
             histograms = metrics.pop("histograms", None)
             self.reporter.steps(state.step, metrics)
             if histograms is not None and _is_multiple(state.step, config.histogram_steps):

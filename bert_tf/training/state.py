@@ -122,7 +122,16 @@ class TrainingState:
             for slot_name, slot in self._named_slots(name, variable):
                 if reader.has_tensor(slot_name):
                     slot.assign(read_tensor(reader, prefix, slot_name))
-        counters = {n: read_tensor(reader, prefix, n) for n in COUNTERS if reader.has_tensor(n)}
+        counters: dict[str, Any] = {}
+        for name in filter(reader.has_tensor, COUNTERS):
+            try:
+                counters[name] = read_tensor(reader, prefix, name)
+            except DamagedCheckpoint:
+                # The only number that differs, unless time is counted, if a step's checkpoint is
+                # replaced after its evaluation; a kill may leave the new data with the old index.
+                if name != "evaluated_step":
+                    raise
+                counters[name] = 0  # the evaluation is made again
         self.set(int(read_tensor(reader, prefix, STEP_NAME)), counters)
 
     def set(self, step: int, counters: Mapping[str, Any]) -> None:

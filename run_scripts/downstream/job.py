@@ -58,6 +58,8 @@ def make_job(
 ) -> DownstreamJob[Flags, Data]:
     """Resolves the flags given to `finetune` and checks them with the files that they name."""
     model = find_model(given)
+    begun = Begun.of(given.output_dir, model.model_type)
+    model = dataclasses.replace(model, resumes=bool(given.do_train and begun.checkpoint))
     saved = saved_task_flags(given, model, program.task, **known)
     if (given.do_eval or given.do_predict) and not given.do_train:
         find_fine_tuned(given, model)  # reports a missing model before its missing configuration
@@ -73,10 +75,9 @@ def make_job(
     tokenizer = model.tokenizer
     if isinstance(tokenizer, FullTokenizer):
         validate_case_matches_checkpoint(bool(tokenizer.do_lower_case), model.checkpoint)
-    begun = Begun.of(flags.output_dir, model.model_type)
     if not flags.do_train:
         find_fine_tuned(flags, model)
-    elif not begun.checkpoint:  # else the run resumes from there
+    elif not model.resumes:
         check_checkpoint(model.checkpoint)
     teacher = GivenTeacher.of(flags, config, tokenizer)
     dataset = program.read_data(flags)

@@ -71,6 +71,7 @@ def finetune(given: Flags, program: Program[Flags, Data], **known: Any) -> None:
     for folder in trained:
         own = folder == flags.output_dir  # otherwise it is the folder of one of several seeds
         begun = job.begun if own else Begun.of(folder, job.model.model_type)
+        begun.check_encoder()
         begun.check_kept(flags)
         begun.check_model(job.config, job.tokenizer)
     with training_folders(trained, job.cluster) as (folders, refusal_reason):

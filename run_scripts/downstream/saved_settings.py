@@ -30,7 +30,7 @@ def find_model(given: FinetuneFlags) -> GivenModel:
         model = dataclasses.replace(model, folder_has_weights=use_folder)
     places = output_dirs(given) if given.do_train else [given.output_dir]
     folders = [ModelFolder(place) for place in places]
-    if model.checkpoint and not given.do_train:
+    if not given.do_train and model.checkpoint:
         folders.insert(0, model.checkpoint_folder)
     fine_tuned = next((folder for folder in folders if folder.is_fine_tuned), None)
     return dataclasses.replace(model, fine_tuned=fine_tuned)

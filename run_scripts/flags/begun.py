@@ -48,6 +48,21 @@ class Begun:
         """Returns the stages before a run that resumes here or starts from `checkpoint`."""
         return self.stages[:-1] if self.checkpoint else stages_of(checkpoint)
 
+    def check_encoder(self) -> None:
+        """Raises an `InputError` if the folder has another kind of model's configuration.
+
+        With two configurations beside its checkpoints, no program could read the model.
+        """
+        own = ENCODERS[self.model_type]
+        for other in ENCODERS.values():
+            path = os.path.join(self.folder, other.config_file)
+            if other.config_file != own.config_file and os.path.isfile(path):
+                raise InputError(
+                    "--output_dir must not hold another kind of model (take another folder, or "
+                    "remove the file if it is left from a training that never saved). Received: "
+                    f"{path}, now for {own.title}"
+                )
+
     def check_objective(self, given: str, of_records: str | None) -> None:
         """Raises an `InputError` if --objective (`given`) or the records do not fit the training.
 

@@ -46,17 +46,18 @@ def config_of_objective(
             if getattr(flags, name):
                 raise InputError(f"--{name} needs --objective={REPLACED_TOKENS.name}. {received}")
         return config
-    size = _size_in_folder(flags, model, config) if flags.generator_dir else flags.generator_size
+    source = begun.checkpoint or model.checkpoint
+    size = _size_in_folder(flags, source, config) if flags.generator_dir else flags.generator_size
     changes: dict[str, Any] = {} if size is None else {"generator_size": size}
     config = dataclasses.replace(config, **changes)
     if not flags.generator_dir:
-        _check_trained_size(config, begun.checkpoint or model.checkpoint)
+        _check_trained_size(config, source)
     return config
 
 
-def _size_in_folder(flags, model, config):
+def _size_in_folder(flags, source, config):
     """Returns the generator_size of the generator in --generator_dir, which must fit the model."""
-    if model.checkpoint is None:
+    if source is None:
         raise InputError(
             "--generator_dir needs the discriminator's weights: --model_dir or "
             "--init_checkpoint. Received: neither"

@@ -29,10 +29,14 @@ def fail():
 def test_an_error_is_raised_at_the_next_wait_once():
     for after in (Background.wait, lambda background: background.start(lambda: None)):
         background = Background()
+        assert not background.failed
         background.start(fail)
+        background._thread.join()
+        assert background.failed
         with pytest.raises(OSError, match="disk full"):
             after(background)
         background.wait()
+        assert not background.failed
     with pytest.raises(OSError, match="disk full"), Background() as background:
         background.start(fail)
 

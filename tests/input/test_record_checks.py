@@ -48,6 +48,17 @@ def test_shapes_that_disagree_name_both(tmp_path, arguments, words):
         check(files, **arguments)
 
 
+@pytest.mark.parametrize("name", ("max_seq_length", "max_predictions_per_seq"))
+def test_files_of_two_shapes_name_both(tmp_path, name):
+    """No flag would help, and perhaps none was given: the first file's JSON file has the value."""
+    other = dataclasses.replace(FORMAT, **{name: 8})
+    (tmp_path / "other").mkdir()
+    files = [*make_files(tmp_path, (3,)), *make_files(tmp_path / "other", (3,), other)]
+    own = getattr(FORMAT, name)
+    with refused(f"the same {name}. Received: {own} in {files[0]}, 8 in {files[1]}"):
+        check(files)
+
+
 @pytest.mark.parametrize(
     "record_format, name, value",
     (

@@ -134,6 +134,24 @@ def test_evaluates_a_checkpoint_alone(job, capsys):
     assert "to evaluate there must be a checkpoint" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("eagerly")
+def test_what_a_run_began_from_may_be_removed(job):
+    """As before a long second phase, to make room; its folder still has the configuration."""
+    first, flags = job.folder / "first", {"num_warmup_steps": 0}
+    assert job.run(**flags, num_train_steps=1, output_dir=first) == 0
+    starts = (
+        {"init_checkpoint": first, "output_dir": job.folder / "one"},
+        {"model_dir": first, "bert_config_file": None, "output_dir": job.folder / "two"},
+    )
+    for start in starts:
+        assert job.run(**flags | start, num_train_steps=1) == 0
+    for path in first.glob("model.ckpt-*"):
+        path.unlink()
+    for start in starts:
+        assert job.run(**flags | start, num_train_steps=2) == 0
+        assert list_checkpoints(start["output_dir"]) == [1, 2]
+
+
 def vocabulary(job, size):
     path = job.folder / "vocab.txt"
     path.write_text("".join(f"piece{i}\n" for i in range(size)))
@@ -159,6 +177,22 @@ def test_guesses_are_shown_at_every_evaluation(job, record_format):
         assert text.count("| true | guesses |") == 4
         assert "&#91;**word5**&#93;" in text and "\n| word5 | " in text
     assert len({text for _, text in shown}) == 3  # the model has learnt in between
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_what_an_evaluation_prints_is_what_is_drawn(job):
+    """Also if the training had ended before, or does not begin; with guesses each time."""
+    write_tokenizer(job.folder, [*SPECIAL, *(f"word{i}" for i in range(5, 60))], "full")
+    flags = {"num_train_steps": 1, "num_warmup_steps": 0, "tokenizer_dir": job.folder}
+    flags |= {"do_eval": True, "eval_input_file": job.files[0]}
+    losses = []
+    for more in ({}, {"eval_input_file": job.files[1]}, {"do_train": False}):
+        assert job.run(**flags | more) == 0
+        ((step, loss),) = curves(job.output / "eval")["loss/masked_lm"]
+        assert step == 1 and loss == pytest.approx(results(job.output)["masked_lm_loss"])
+        assert [step for step, _ in texts(job.output / "eval", "guesses")] == [1]
+        losses.append(loss)
+    assert losses[0] == losses[2] != losses[1]
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -356,6 +390,17 @@ def test_a_run_goes_on_as_the_network_that_it_began_as(job, kind, change, refuse
         (job.output / "model.ckpt-1.index").unlink()
         if flags.get("do_train", True):  # one that begins there is free to choose
             make_job(given)
+
+
+@pytest.mark.parametrize("flags", ({}, {"do_train": False, "do_eval": True}), ids=str)
+def test_another_kind_of_model_in_the_same_folder(job, flags):
+    """Left from a training that was stopped at once; beside both files no program could read it."""
+    job.output.mkdir()
+    (job.output / "model.ckpt-1.index").touch()
+    left = write_config(job.output / "albert_config.json", "albert")
+    with pytest.raises(InputError, match=f"another kind of model .* {left}, now for BERT"):
+        make_job(parse(PretrainFlags, job.argv(**flags)))
+    make_job(parse(PretrainFlags, job.argv("albert", **flags)))
 
 
 PIECES = [*SPECIAL, *(f"p{i}" for i in range(55))]

@@ -173,6 +173,12 @@ def test_another_objective_in_the_same_folder(trained, tmp_path, capsys):
     flags = {"model_dir": job.output, "config_file": None, "output_dir": tmp_path / "measured"}
     assert job.run(**evaluation, **flags) == 1
     assert f"--objective must be rtd, as {job.output}/model.ckpt-2 was trained" in one_line(capsys)
+    # A BERT has no such objective: what does not fit are the weights.
+    flags = {"config_file": None, "bert_config_file": job.folder / "bert.json", "objective": "mlm"}
+    assert job.run(**flags, init_checkpoint=job.output, output_dir=tmp_path / "bert") == 1
+    assert "must fit the model. Received: none of the" in one_line(capsys)
+    assert job.run(**flags) == 1
+    assert f"{job.output}/electra_config.json, now for BERT" in one_line(capsys)
     # From its weights, into another folder, it is one: for masked words on the discriminator.
     flags = {"model_dir": job.output, "config_file": None, "output_dir": tmp_path / "words"}
     flags |= {"objective": "mlm", "num_train_steps": 1}

@@ -287,6 +287,32 @@ def test_a_command_with_spaces_between_labels_resumes(job):
 
 
 @pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize("name", ("model_dir", "init_checkpoint"))
+def test_what_a_training_began_from_may_be_removed(job, name):
+    """Its folder still has the configuration and the vocabulary."""
+    first = job.folder / "first"
+    assert job.run(train_step=1, output_dir=first) == 0
+    start = {name: first}
+    if name == "model_dir":
+        start |= {"bert_config_file": None, "vocab_file": None}
+    assert job.run(**start, train_step=1) == 0
+    for path in first.glob("model.ckpt-*"):
+        path.unlink()
+    assert job.run(**start, train_step=2) == 0
+    assert list_checkpoints(job.output) == [1, 2]
+
+
+def test_another_kind_of_model_in_the_same_folder(job, capsys):
+    """Beside two configurations nothing could read what was trained for hours."""
+    job.output.mkdir()
+    shutil.copy(job.folder / "albert.json", job.output / "albert_config.json")
+    assert job.run() == 1
+    line = one_line(capsys)
+    assert "must not hold another kind of model" in line
+    assert f"Received: {job.output}/albert_config.json, now for BERT" in line
+
+
+@pytest.mark.usefixtures("eagerly")
 def test_a_training_goes_on_as_the_network_that_it_began_as(job, capsys):
     """No weight's shape tells how many heads there are."""
     assert job.run(train_step=1) == 0

@@ -1,6 +1,7 @@
 """A run that was stopped, killed, or lost its newest checkpoint ends as one that was not."""
 
 import dataclasses
+import errno
 import os
 import resource
 import shutil
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoint_files import checkpoint_path, list_checkpoints, remove_checkpoint
+from bert_tf.summaries.reporter import Reporter
 from bert_tf.training import loop as training
 from tests.support.programs import (
     DROPOUT,
@@ -22,6 +24,7 @@ from tests.support.programs import (
     assert_same,
     curves,
     one_line,
+    wait_for_checkpoint,
 )
 from tests.support.record_files import DYNAMIC, FORMAT
 from tests.support.tiny_models import training_config
@@ -158,6 +161,29 @@ def test_a_signal_ends_the_run_after_the_step(job, whole, capsys, monkeypatch, n
     assert steps == sorted({3, 6, step, 9, 12, 15, 18, 20})
 
 
+@pytest.mark.usefixtures("eagerly")
+def test_a_signal_while_the_last_checkpoint_is_written(job, capsys, monkeypatch):
+    """Nothing follows, such as an evaluation that compiles for minutes; the next start makes it."""
+    flags = {"num_train_steps": 1, "num_warmup_steps": 0, "do_eval": True}
+    start_saving = training.start_saving
+
+    def with_signal(*arguments):
+        write = start_saving(*arguments)
+        return lambda: (write(), os.kill(os.getpid(), signal.SIGTERM))
+
+    kept = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(training, "start_saving", with_signal)
+            assert job.run(**flags) == 0
+    finally:
+        signal.signal(signal.SIGTERM, kept)
+    assert "\nstopped by SIGTERM after step 1 of 1, saved in" in (out := capsys.readouterr().out)
+    assert "evaluating" not in out and list_checkpoints(job.output) == [1]
+    assert job.run(**flags) == 0
+    assert "\nevaluating on 40 records" in capsys.readouterr().out
+
+
 def cut(path):
     os.truncate(path, os.path.getsize(path) // 2)
 
@@ -236,6 +262,26 @@ def test_a_disk_that_is_full_at_a_checkpoint(job, whole, capsys):
     assert not list(job.output.glob("*.tmp-*"))
     assert job.run(**RUN) == 0
     assert_ended_as(whole, job.output)
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_a_checkpoint_that_cannot_be_written_ends_the_run_soon(job, capsys, monkeypatch):
+    """Not at the next checkpoint, which may be due in an hour and would not be written either."""
+
+    def full():
+        raise OSError(errno.ENOSPC, "No space left on device", "model.ckpt-2")
+
+    report, seen = Reporter.steps, []
+
+    def steps(self, last_step, metrics):
+        wait_for_checkpoint()
+        seen.append(last_step)
+        report(self, last_step, metrics)
+
+    monkeypatch.setattr(training, "start_saving", lambda *_: full)
+    monkeypatch.setattr(Reporter, "steps", steps)
+    assert job.run(save_checkpoints_steps=2, num_train_steps=8) == 1
+    assert "No space left on device: model.ckpt-2" in one_line(capsys) and seen[-1] <= 3
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from bert_tf.checkpoint_files import (
 )
 from bert_tf.training import loop as training
 from bert_tf.training.evaluation import RecordsEvaluator, write_results
-from bert_tf.training.state import BestCheckpoint
+from bert_tf.training.state import BestCheckpoint, TrainingState, save
 from finetuning.prediction import TaskEvaluator
 from model_formats.model_folder import ModelFolder
 from tests.support.programs import (
@@ -33,7 +33,7 @@ from tests.support.programs import (
     results,
 )
 from tests.support.record_files import FORMAT, features, write_records
-from tests.support.tiny_models import tiny_model
+from tests.support.tiny_models import ONE_LAYER, make_optimizer, tiny_model, training_config
 
 
 @pytest.fixture
@@ -181,6 +181,24 @@ def test_a_signal_during_an_evaluation(job, evaluated, capsys, monkeypatch):
     monkeypatch.setattr(RecordsEvaluator, "run", run)
     assert job.run(**evaluated) == 0
     assert curves(job.output / "eval") == curves(job.folder / "whole" / "eval")
+
+
+def test_a_kill_while_a_checkpoint_is_replaced_after_its_evaluation(tmp_path):
+    """Its new data file is there already, with the old index: only the evaluation is made again."""
+    model = tiny_model(**ONE_LAYER)
+    optimizer = make_optimizer("adamw", model)
+    state, config = TrainingState(model, optimizer, step=6), training_config(tmp_path)
+    save(state, config)
+    index = tmp_path / "model.ckpt-6.index"
+    old = index.read_bytes()
+    state.evaluated = 6
+    save(state, config)
+    resumed = TrainingState(model, optimizer)
+    resumed.load(checkpoint_path(tmp_path, 6))
+    assert (resumed.step, resumed.evaluated) == (6, 6)
+    index.write_bytes(old)
+    resumed.load(checkpoint_path(tmp_path, 6))
+    assert (resumed.step, resumed.evaluated) == (6, 0)
 
 
 @pytest.mark.slow
