@@ -11,7 +11,14 @@ import numpy as np
 from bert_common.errors import InputError
 from finetuning.csv_tables import SEPARATORS
 from finetuning.datasets import DATASETS, Column, Dataset, SplitSource
-from finetuning.tables import composed, first_of, read_cells, read_header, read_objects
+from finetuning.tables import (
+    FILE_TYPES,
+    composed,
+    first_of,
+    read_cells,
+    read_header,
+    read_objects,
+)
 
 # A class's index; for regression the score; for multi-label data 0 or 1 for each class.
 Label = int | float | tuple[int, ...]
@@ -159,7 +166,9 @@ def find_file(name: str, data_dir: str, folder: str) -> str:
     stem = os.path.splitext(os.path.basename(name))[0]
     others = sorted(os.listdir(data_dir)) if os.path.isdir(data_dir) else []
     others = [other for other in others if os.path.splitext(other)[0] == stem]
-    found = f"{', '.join(others)}, whose ending names another --task_name" if others else ""
+    found, kinds = ", ".join(others), {os.path.splitext(other)[1][1:] for other in others}
+    if others and not folder and kinds <= {*FILE_TYPES}:  # a data set of this project has a folder
+        found += ", whose ending names another --task_name"
     raise InputError(
         f"the task needs a file {' or '.join(paths)}. Received: {found or 'no such file'}"
     )

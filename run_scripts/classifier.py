@@ -279,7 +279,9 @@ def _read_data(values):
                 f"--task_name={values.task_name}"
             )
         return DATASETS[values.task_name]
-    if values.task_name not in (OWN_FILES, *FILE_TYPES):
+    # A transformers folder names no task: a file to predict is the user's own.
+    file_type = values.task_name or (OWN_FILES if values.predict_file else None)
+    if file_type not in (OWN_FILES, *FILE_TYPES):
         raise InputError(
             f"--task_name must be one of {', '.join((*DATASETS, *FILE_TYPES))}. "
             f"Received: {values.task_name or 'none'}"
@@ -293,7 +295,6 @@ def _read_data(values):
     }
     if not values.data_dir:
         return own_dataset(own_files(values), **described)
-    file_type = values.task_name
     if not values.do_train or file_type == OWN_FILES:  # a trained model takes any file type
         file_type = find_file_type(values.data_dir, file_type)
     return custom_dataset(file_type, values.data_dir, **described)

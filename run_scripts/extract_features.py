@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ from bert_common.folders import kind_of_path, make_writable
 from bert_common.progress import with_progress
 from finetuning.features.files import write_arrays, write_json_lines, write_projector
 from finetuning.inputs import SHORTEST, encode_pair, read_pairs
+from finetuning.similarity.ranking import unit_vectors
 from finetuning.tasks import POOLER
 from model_formats.model_folder import warn_of_untrained_positions
 from model_formats.transformers_files.sentence_modules import pooling_of
@@ -74,8 +75,8 @@ class ExtractFeaturesFlags(TokenizerFlags, DeviceFlags, ModelFlags):
     pooling: str = groups.LAYERS.optional(
         "How to pool the token vectors of a line into one vector, for .npz output and "
         "--projector_dir. mean, max: their mean or maximum. cls: the vector of [CLS]. none: no "
-        "pooling, one vector per token. Default: the pooling that run_similarity or "
-        "sentence-transformers trained the model with, else mean.",
+        "pooling, one vector per token. Default: as run_similarity or sentence-transformers "
+        "trained the vectors, length included, else mean.",
         choices=("mean", "cls", "max", "none"),
     )
     word_embeddings: bool = groups.LAYERS.flag(
@@ -131,11 +132,12 @@ def extract_features(values: ExtractFeaturesFlags) -> None:
     from finetuning.features.extraction import extract
 
     arrays = is_of_arrays(values)
-    pooling = "none"
+    pooling, settings = "none", model.checkpoint_folder.settings
     if arrays:
-        folder = model.checkpoint_folder
-        pooling = values.pooling or pooling_of(folder.settings, folder.path)
+        pooling = values.pooling or pooling_of(settings, model.checkpoint_folder.path)
     features = extract(encoder, rows, layers, pooling, values.batch_size, tokenizer.pad_id or 0)
+    if arrays and values.pooling is None and settings.get("normalize"):
+        features = as_trained(features, [layer in (-1, config.num_block_calls) for layer in layers])
     if values.projector_dir:
         features = list(features)
         labels = [" ||| ".join(filter(None, line)) for line in lines]
@@ -148,6 +150,15 @@ def extract_features(values: ExtractFeaturesFlags) -> None:
     elif values.output_file:
         write_json_lines(values.output_file, rows, features, layers, tokenizer)
     print(f"{len(rows):,} lines, layers {values.layers}: written to {places(values)}")
+
+
+def as_trained(features: Iterable[np.ndarray], last: Sequence[bool]) -> Iterator[np.ndarray]:
+    """Scales rows' vectors [L, H] of the last layer to length 1, as `Model.embed` does.
+
+    `last` says of each of the L layers whether it is the last one.
+    """
+    for vectors in features:
+        yield np.where(np.array(last)[:, None], unit_vectors(vectors), vectors)
 
 
 def open_encoder(values: ExtractFeaturesFlags, model: GivenModel) -> "keras.Model":

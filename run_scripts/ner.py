@@ -16,6 +16,8 @@ from finetuning.ner.untagged import (
     count_kinds,
     read_dataset_split,
 )
+from finetuning.settings import split_names
+from finetuning.tables import composed
 from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
@@ -26,6 +28,11 @@ from run_scripts.flags.parser import run_program
 
 if TYPE_CHECKING:
     from finetuning.ner.task import NamedEntityRecognition
+
+
+def spell_tags(text: str) -> str:
+    """Returns --labels as a model's folder records them, without spaces between the tags."""
+    return ",".join(map(composed, split_names(text)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +71,8 @@ class NerFlags(TextFlags):
     )
     labels: str = groups.COLUMNS.optional(
         "All tags, comma-separated. Default: the tags defined by --task_name, else the tags in "
-        "the training file."
+        "the training file.",
+        convert=spell_tags,
     )
 
 

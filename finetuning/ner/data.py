@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from finetuning.ner.labels import iob2_tag
 from finetuning.readers import find_file
-from finetuning.tables import first_of, read_lines
+from finetuning.tables import composed, first_of, read_lines
 
 
 class TaggedFileFormat(NamedTuple):
@@ -209,7 +209,11 @@ def is_tag(value: str, file_format: TaggedFileFormat) -> bool:
 
 
 def _read_tag(value, file_format, known, where):
-    """Reads a file's tag as "B-X", "I-X" or "O"; if tags are `known`, it must be one of them."""
+    """Reads a file's tag as "B-X", "I-X" or "O"; if tags are `known`, it must be one of them.
+
+    A tag that is not known as it is written is `composed`.
+    """
+    value = value if value in known else composed(value)
     if value in known:
         return known[value]
     pattern = file_format.tag.format(place="(?P<place>[BI])", kind="(?P<kind>.+)")

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from bert_common.errors import InputError
 from bert_common.folders import read_bytes
 from bert_common.json_text import read_json
-from finetuning.tables import json_field, shortened
+from bert_common.text_encoding import SAMPLE_BYTES, detect_encoding
+from finetuning.tables import json_field, read_text, shortened
 
 
 class Answer(NamedTuple):
@@ -83,7 +84,7 @@ def read_questions(
             error; "leave out" drops them, and questions without other answers; "keep" keeps their
             texts with the start -1, as the score compares only texts.
         text: the decoded contents of a file that may be in any encoding. Default: the file is read
-            as UTF-8 or any other encoding that JSON allows.
+            in an encoding that JSON allows, such as UTF-8, or in cp949.
 
     Returns:
         The questions, and counts of: answers whose wrong offset in the file was replaced by the
@@ -95,7 +96,7 @@ def read_questions(
             share an id; answers do not occur in their texts (one message for all); a question lacks
             a required answer; the file has too few articles.
     """
-    content = read_json(read_bytes(path) if text is None else text, path)
+    content = _read_content(path) if text is None else read_json(text, path)
     questions, bad = [], []
     places: dict[str, str] = {}
     counts: collections.Counter[str] = collections.Counter()
@@ -150,7 +151,7 @@ def has_answers(path: str, articles: tuple[int, int] | None = None) -> bool:
 
     `articles` selects articles, as in `read_questions`.
     """
-    content = read_json(read_bytes(path), path)
+    content = _read_content(path)
     first, end = articles or (0, None)
     try:
         return any(
@@ -161,6 +162,13 @@ def has_answers(path: str, articles: tuple[int, int] | None = None) -> bool:
         )
     except (AttributeError, KeyError, TypeError):
         return True  # a different format, which `read_questions` reports
+
+
+def _read_content(path):
+    """Reads JSON in any encoding that it may have, or in cp949, as Korean Windows writes files."""
+    content = read_bytes(path)
+    is_cp949 = detect_encoding(content[:SAMPLE_BYTES]) == "cp949"
+    return read_json(read_text(path) if is_cp949 else content, path)
 
 
 def _paragraphs(content, path, articles):

@@ -87,8 +87,10 @@ def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> Checkp
         name, convert = readers[google]
         return np.ascontiguousarray(convert(tensors.read(name)))
 
+    # An ELECTRA's sequence head that is in `shapes` is not linear: only training starts without it.
+    heads = (re.escape(DENSE), re.escape(OUT)) if model.kind == "electra" else ()
     return CheckpointArrays(
-        path, shapes, read, OPTIONAL_PARTS, tuple(sorted(ignored)), model.config
+        path, shapes, read, OPTIONAL_PARTS, tuple(sorted(ignored)), model.config, heads
     )
 
 
@@ -169,7 +171,7 @@ def _take_linear_head(stored, tensors, kind):
     if kind != "electra" or not all(name in stored for name in NAMES):
         return []
     if not is_linear({name: tensors.read(stored[name]) for name in NAMES}):
-        return []  # loading rejects the names, as no model here has such a head
+        return []  # no model here has such a head
     return [stored.pop(name) for name in NAMES]
 
 

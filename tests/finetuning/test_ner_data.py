@@ -1,5 +1,7 @@
 """Tagged sentences in their published formats; one line of error for broken ones."""
 
+import unicodedata
+
 import pytest
 
 from bert_common.errors import InputError
@@ -133,6 +135,17 @@ def test_tags_are_those_of_the_training_file_or_of_the_format(tmp_path):
     read_tagged(form, "dev", str(tmp_path))
     with pytest.raises(InputError, match="dev_data line 2: .* DAT_B, .*PER_I, -. .*'TIM_B'"):
         read_tagged(form, "dev", str(tmp_path), tags)
+
+
+def test_kinds_whose_hangul_is_taken_apart_are_the_same(tmp_path):
+    """As macOS names files; the tags look the same."""
+    apart = unicodedata.normalize("NFD", "여수 B-장소\n시 I-장소\n")
+    write(tmp_path, "conll", "train", "서울 B-장소\n\n" + apart)
+    write(tmp_path, "conll", "dev", apart)
+    dataset = make_ner_dataset(FORMATS["conll"], str(tmp_path))
+    assert dataset.tags == ("B-장소", "I-장소", "O")
+    sentences, _ = read_tagged(FORMATS["conll"], "dev", str(tmp_path), dataset.tags)
+    assert sentences[0].tags == ("B-장소", "I-장소")
 
 
 KLUE_NAME = "klue-ner-v1.1_train.tsv"

@@ -140,6 +140,12 @@ def test_messages_name_the_way_out(tmp_path):
     (tmp_path / "train.csv").write_text("text,label\n가,1\n", encoding="utf-8")
     with pytest.raises(InputError, match="train.jsonl. Received: train.csv, train.tsv, whose end"):
         find_file("train.jsonl", str(tmp_path), "")
+    # No --task_name takes these: run_ner's own files and published ones have one ending.
+    with pytest.raises(InputError, match="conll/train.txt. Received: train.csv, train.tsv$"):
+        find_file("train.txt", str(tmp_path), "conll")
+    (tmp_path / "dev.xlsx").write_bytes(b"PK")
+    with pytest.raises(InputError, match="dev.csv. Received: dev.xlsx$"):
+        find_file("dev.csv", str(tmp_path), "")
 
 
 def test_labels_are_checked_row_by_row(tmp_path, monkeypatch):

@@ -10,9 +10,18 @@ import tensorflow as tf
 from safetensors.numpy import save_file
 
 from bert_common.errors import InputError
-from bert_tf.checkpoint import google_arrays, google_variables, load_google_checkpoint, write_arrays
+from bert_tf.checkpoint import (
+    google_arrays,
+    google_variables,
+    load_arrays,
+    load_google_checkpoint,
+    write_arrays,
+)
+from electra_tf import ElectraModel
 from finetuning.ner.data import FORMATS, read_tagged
 from korean_bert import load_model
+from model_formats.model_folder import ModelFolder
+from model_formats.weights import open_weights
 from tests.support.models.model_folders import change_json, write_folder, write_model
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -93,6 +102,25 @@ def test_one_token_type_of_electra_and_albert(tmp_path):
     sizes = {"embedding_size": 8, "type_vocab_size": 1, "architectures": ["ElectraModel"]}
     folder = write(tmp_path / "electra", weights=weights, model_type="electra", **sizes)
     assert load_model(folder).embed([("가", "나")]).shape == (1, H)
+
+
+def test_an_electra_whose_sequence_head_is_not_linear_gives_its_encoder(tmp_path):
+    """As other heads do where training starts; what needs the head refuses it."""
+    weights = {
+        name.replace("bert.", "electra.", 1): value
+        for name, value in bert_weights(8).items()
+        if "pooler" not in name
+    }
+    head = {"dense.weight": (H, H), "dense.bias": (H,), "out_proj.weight": (2, H)}
+    head = {f"classifier.{name}": shape for name, shape in head.items()}
+    head["classifier.out_proj.bias"] = (2,)
+    config = {"model_type": "electra", "architectures": ["ElectraForSequenceClassification"]}
+    folder = write(tmp_path / "m", head=head, weights=weights, embedding_size=H, **config)
+    encoder = ElectraModel(ModelFolder(str(folder)).config)
+    report = load_arrays(encoder, open_weights(str(folder)))
+    assert set(report.ignored) == set(head)
+    with pytest.raises(InputError, match="output_weights: missing; .*classifier.dense.weight"):
+        load_model(folder)
 
 
 @pytest.mark.parametrize("count", (2, 3))

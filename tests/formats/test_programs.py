@@ -126,6 +126,21 @@ def test_the_order_of_the_classes_in_an_evaluation(tmp_path):
         labels(("1", "0"), "nsmc")
 
 
+def test_a_file_to_predict_needs_no_task_name(tmp_path):
+    """A transformers folder records none; the file is the user's own."""
+    shutil.copytree(FOLDERS / "bert_classifier", tmp_path / "m")
+    change_json(tmp_path / "m" / "config.json", id2label={"0": "좋음", "1": "나쁨"})
+    (tmp_path / "new.csv").write_text("내용\n빨라요\n")
+    flags = {"model_dir": str(tmp_path / "m"), "predict_file": str(tmp_path / "new.csv")}
+    flags |= {"output_dir": str(tmp_path / "out"), "do_predict": True, "predict_split": "new"}
+    given = classifier.ClassifierFlags(**flags)
+    saved = saved_task_flags(given, find_model(given), TASKS["classification"])
+    dataset = classifier.read_data(dataclasses.replace(given, **saved))
+    assert dataset.labels == ("좋음", "나쁨") and list(dataset.sources) == ["new"]
+    with pytest.raises(InputError, match="--task_name must be one of .* Received: none"):
+        classifier.read_data(dataclasses.replace(given, predict_file=None, data_dir="d"))
+
+
 @pytest.mark.parametrize(
     "kind, flags, task_type",
     (

@@ -117,6 +117,24 @@ def test_embed_equals_extract_features(folders, tmp_path):
     assert np.abs(longer - found).max(axis=(1, 2)).argmax() == 3
 
 
+@pytest.mark.parametrize("normalize", (True, False))
+def test_vectors_that_were_trained_equal_extract_features(tmp_path, normalize):
+    """They have length 1 in the last layer, unless a pooling is given."""
+    write_folder(tmp_path / "m", "bert", "similarity", pooling="max", normalize=normalize)
+    (tmp_path / "in.txt").write_text("나는 학교에 갔다.\nbooks\n", encoding="utf-8")
+    argv = ["x", f"--model_dir={tmp_path}/m", f"--input_file={tmp_path}/in.txt"]
+    argv += [f"--output_file={tmp_path}/out.npz", "--layers=1,-1,2", "--max_seq_length=16"]
+    model = load_model(tmp_path / "m")
+    for pooling in (None, "max"):
+        assert extract_features.main([*argv, *([f"--pooling={pooling}"] if pooling else [])]) == 0
+        with np.load(tmp_path / "out.npz") as file:
+            found = file["features"]
+        expected = model.embed(["나는 학교에 갔다.", "books"], pooling, layers=(1, -1, 2))
+        np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+        lengths = np.linalg.norm(found[:, 1], axis=1)
+        assert np.allclose(lengths, 1) == (normalize and pooling is None)
+
+
 # Of 3 to 14 pieces, in no order.
 MANY = ["나는 학교에 books the "[:length] for length in (3, 9, 5, 17, 1, 13, 7, 15, 11, 4, 2, 12)]
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import unicodedata
 
 import pytest
 
@@ -10,6 +11,7 @@ from finetuning.ner.data import FORMATS, Sentence
 from finetuning.ner.untagged import read_untagged, recognize_form
 from korean_bert import load_model
 from run_scripts import ner
+from run_scripts.flags.parser import parse
 from tests.support.programs import ClassifierJob, one_line
 from tests.support.task_data import klue_sentence, read_table
 
@@ -182,6 +184,14 @@ def test_tags_that_no_training_can_use(tags, labels, message, tmp_path, capsys):
     (job.data / "train.txt").write_text(tags)
     assert job.run(task_name="conll", labels=labels, train_step=1) == 1
     assert message in one_line(capsys)
+
+
+def test_spaces_between_tags_on_the_command_line():
+    """As run_classifier's --labels may have them."""
+    argv = ["run_ner", "--output_dir=o", "--labels=B-장소, I-장소 ,O"]
+    assert parse(ner.NerFlags, argv).labels == "B-장소,I-장소,O"
+    argv[2] = unicodedata.normalize("NFD", argv[2])
+    assert parse(ner.NerFlags, argv).labels == "B-장소,I-장소,O"
 
 
 @pytest.mark.parametrize("labels", ("O,I-X", "B-X,I-X"))
