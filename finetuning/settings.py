@@ -13,7 +13,7 @@ class Setting(NamedTuple):
     least: float | None = None  # of a number
     most: float | None = None
     needed: bool = False  # whether the value is required and may not be null
-    default: str | float | None = None  # for a folder of transformers, which records no settings
+    default: str | float | None = None  # for a folder that transformers wrote
     # Whether training that starts from such a model uses its value unless a flag gives one.
     inherited: bool = False
     # Whether an evaluation of such a model's folder for transformers uses its value unless a flag
