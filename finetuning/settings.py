@@ -1,5 +1,6 @@
 """Declares the settings that a fine-tuned model's folder records, and parses the lists in them."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 # The upper limit of counts; no sequence is as long.
@@ -19,6 +20,8 @@ class Setting(NamedTuple):
     # Whether an evaluation of such a model's folder for transformers uses its value unless a flag
     # gives one; a flag may not change a list.
     evaluated: bool = False
+    # The default of encoders that have another; keys are values of `Encoder.defaults`.
+    of_encoder: Mapping[str, float] = {}
 
 
 def split_names(text: str | None) -> tuple[str, ...]:

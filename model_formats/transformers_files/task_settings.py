@@ -79,17 +79,22 @@ def settings_of(
     config: EncoderConfig,
     source: str,
     modules: SentenceModules | None = None,
+    encoder: str = "bert",
 ) -> dict[str, Any]:
     """Returns the settings of a fine-tuned model; empty for a pre-trained one.
 
-    `values` are the contents of config.json; `modules` are from sentence-transformers' files.
+    `values` are the contents of config.json; `modules` are from sentence-transformers' files;
+    `encoder` is `Encoder.defaults` of the model.
     """
     task = task_of(values)
     if task is None and modules:
         task = next(t for t in TASKS.values() if t.transformers.makes_vectors)
     if task is None:
         return {}
-    settings: dict[str, Any] = {name: setting.default for name, setting in task.settings.items()}
+    settings: dict[str, Any] = {
+        name: setting.of_encoder.get(encoder, setting.default)
+        for name, setting in task.settings.items()
+    }
     settings |= {"task": task.name, **exported_settings(values, task)}
     length = settings["max_seq_length"]
     if modules and task.transformers.makes_vectors:
