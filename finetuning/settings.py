@@ -1,5 +1,6 @@
 """Declares the settings that a fine-tuned model's folder records, and parses the lists in them."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 # The upper limit of counts; no sequence is as long.
@@ -13,12 +14,14 @@ class Setting(NamedTuple):
     least: float | None = None  # of a number
     most: float | None = None
     needed: bool = False  # whether the value is required and may not be null
-    default: str | float | None = None  # for a folder of transformers, which records no settings
+    default: str | float | None = None  # for a folder that transformers wrote
     # Whether training that starts from such a model uses its value unless a flag gives one.
     inherited: bool = False
     # Whether an evaluation of such a model's folder for transformers uses its value unless a flag
     # gives one; a flag may not change a list.
     evaluated: bool = False
+    # The default of encoders that have another; keys are values of `Encoder.defaults`.
+    of_encoder: Mapping[str, float] = {}
 
 
 def split_names(text: str | None) -> tuple[str, ...]:

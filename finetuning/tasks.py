@@ -57,19 +57,25 @@ class Task:
 # The class of an encoder without a head.
 ENCODER = TransformersClass("Model", "feature-extraction", ("masked_lm", "next_sentence"))
 
+# As google-research's programs; see the flag --max_seq_length.
+LENGTH, LENGTHS = 128, {"albert": 512}
+
 # The parts that a head which reads all tokens does not need.
 POOLER = ("pooler",)
 
 
-def _settings(task_name, length, *, has_length=False, **more):
+def _settings(task_name, length, *, lengths=None, has_length=False, **more):
     """Returns the settings of a task: the data set, the length of a row, and `more`.
 
-    `has_length` says whether the files of transformers record the length too.
+    `lengths` are the lengths of encoders that have another; `has_length` says whether the files of
+    transformers record the length too.
     """
     return {
         "task_name": Setting(str, needed=True, default=task_name),
         # [CLS], a piece and [SEP].
-        "max_seq_length": Setting(int, 3, MANY, default=length, evaluated=has_length),
+        "max_seq_length": Setting(
+            int, 3, MANY, default=length, evaluated=has_length, of_encoder=lengths or {}
+        ),
         **more,
     }
 
@@ -84,7 +90,8 @@ TASKS = {
             takes="texts, or pairs (text, second text)",
             settings=_settings(
                 "tsv",
-                128,
+                LENGTH,
+                lengths=LENGTHS,
                 task_type=Setting(str, default="single_label"),
                 text_column=Setting(str),
                 second_column=Setting(str),
@@ -106,7 +113,11 @@ TASKS = {
             description="fine-tuned to find named entities",
             takes="texts",
             settings=_settings(
-                "conll", 128, labels=Setting(str, needed=True), feature_layers=Setting(str)
+                "conll",
+                LENGTH,
+                lengths=LENGTHS,
+                labels=Setting(str, needed=True),
+                feature_layers=Setting(str),
             ),
             labels="tags",
             fields=("text",),

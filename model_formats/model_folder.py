@@ -213,7 +213,8 @@ class ModelFolder(Described):
             modules = read_sentence_modules(self.path)
         except InputError:  # raised again by code that needs vectors; the encoder is readable
             modules = None
-        return settings_of(file.values, file.config, file.path, modules)
+        encoder = ENCODERS[file.model_type].defaults
+        return settings_of(file.values, file.config, file.path, modules, encoder)
 
     @functools.cached_property
     def record(self) -> tuple[str, dict[str, Any]]:

@@ -91,6 +91,16 @@ def open_weights(path: str, folder: ModelFolder | None = None) -> "CheckpointArr
     return dataclasses.replace(google_arrays(path, stems), heads=heads)
 
 
+def check_names(arrays: "CheckpointArrays") -> None:
+    """Raises an `InputError` if weights belong to no model here, as nothing could load them."""
+    # Google's names have no dots. A weight that a format's table lacks keeps its original name.
+    if odd := [name for name in arrays.shapes if "." in name]:
+        raise InputError(
+            f"the checkpoint {arrays.source} must hold the weights of a model that this project "
+            f"has. Received: {', '.join(odd[:3])}{', ...' if len(odd) > 3 else ''}"
+        )
+
+
 def as_float16(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Rounds arrays to float16, which halves their file; overflow is an `InputError`."""
     rounded = {}

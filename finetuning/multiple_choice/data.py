@@ -201,14 +201,18 @@ def trims_options(tokenizer: TokenizerInterface) -> bool:
 
 
 def encode_choices(
-    tokenizer: TokenizerInterface, choices: Sequence[ChoiceQuestion], max_qa_length: int
+    tokenizer: TokenizerInterface,
+    choices: Sequence[ChoiceQuestion],
+    max_qa_length: int,
+    workers: int | None = None,
 ) -> list[EncodedChoiceQuestion]:
     """Tokenizes questions and options, and a text once for consecutive questions about it.
 
-    Question and option together are cut at the beginning to `max_qa_length` tokens.
+    Question and option together are cut at the beginning to `max_qa_length` tokens; `workers` is
+    as in `encode_groups`.
     """
     groups = [list(group) for _, group in itertools.groupby(choices, lambda choice: choice.context)]
-    return encode_groups(_encode_task, groups, max_qa_length, tokenizer)
+    return encode_groups(_encode_task, groups, max_qa_length, tokenizer, workers)
 
 
 def _encode_task(plan, tokenizer, number):

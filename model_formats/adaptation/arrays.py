@@ -13,6 +13,7 @@ from bert_tf.checkpoint import CheckpointArrays, weight_names
 from bert_tf.config import EncoderConfig
 from model_formats.adaptation.new_rows import NewRow, new_embeddings, new_output_bias
 from model_formats.adaptation.positions import METHODS
+from model_formats.weights import check_names
 
 # The changed weights, by our names, which are the keys of a model's table of Google's names. Not
 # every encoder has position embeddings, and only a masked-word head has an output bias.
@@ -66,12 +67,7 @@ def adapted_arrays(
 
 def _check_shapes(arrays, config, names):
     """Raises an `InputError` if the tables or names do not fit the configuration."""
-    # Google's names have no dots. A weight that a format's table lacks keeps its original name.
-    if odd := [name for name in arrays.shapes if "." in name]:
-        raise InputError(
-            f"the checkpoint {arrays.source} must hold the weights of a model that this project "
-            f"has. Received: {', '.join(odd[:3])}{', ...' if len(odd) > 3 else ''}"
-        )
+    check_names(arrays)
     rows, width = config.vocab_size, config.embedding_size
     tables = {WORDS: [rows, width], POSITIONS: [config.max_position_embeddings, width]}
     for ours, shape in {**tables, OUTPUT_BIAS: [rows]}.items():

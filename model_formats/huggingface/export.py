@@ -13,7 +13,7 @@ from bert_common.errors import InputError
 from bert_common.progress import progress
 from bert_tf.checkpoint import google_variables, part_names
 from finetuning.serving.signatures import longest_row
-from finetuning.tasks import TransformersClass
+from finetuning.tasks import TASKS, TransformersClass
 from model_formats.encoders import ENCODERS
 from model_formats.huggingface.architectures import (
     ENCODER,
@@ -37,7 +37,11 @@ from model_formats.transformers_files.sentence_modules import (
     SentenceModules,
     write_sentence_modules,
 )
-from model_formats.transformers_files.task_settings import SIZES_KEY
+from model_formats.transformers_files.task_settings import (
+    SETTINGS_KEY,
+    SIZES_KEY,
+    settings_to_export,
+)
 from model_formats.weights import as_float16
 
 
@@ -140,7 +144,7 @@ def config_of(loaded: LoadedModel, architecture: TransformersClass) -> dict[str,
 
     "dtype" is the type in which transformers computes, not the type of the stored weights.
     """
-    tokenizer, special = loaded.tokenizer, {}
+    tokenizer, special, task = loaded.tokenizer, {}, TASKS.get(loaded.task)
     # Whether vectors were trained to be truncated to several sizes.
     has_sizes = architecture.makes_vectors and len(loaded.model.sizes) > 1
     if tokenizer is not None:
@@ -153,6 +157,7 @@ def config_of(loaded: LoadedModel, architecture: TransformersClass) -> dict[str,
         **ENCODERS[loaded.model_type].class_keys.get(architecture.suffix, {}),
         **label_keys(loaded),
         **({SIZES_KEY: list(loaded.model.sizes)} if has_sizes else {}),
+        **({SETTINGS_KEY: settings_to_export(task, loaded.settings)} if task else {}),
         "tie_word_embeddings": True,
         "dtype": "float32",
     }

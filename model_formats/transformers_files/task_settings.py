@@ -1,7 +1,8 @@
 """Derives the task settings of a fine-tuned transformers folder from its config.json.
 
-Settings have the names of the fine-tuning programs' flags. config.json gives head and labels; it
-does not say how texts are truncated, so those settings have the programs' defaults.
+Settings have the names of the fine-tuning programs' flags. config.json gives head and labels. How
+texts are truncated, only this project's exports say, under `SETTINGS_KEY`; in other folders those
+settings have the programs' defaults.
 """
 
 from collections.abc import Mapping
@@ -25,6 +26,9 @@ TYPES = {
 # vLLM's key of config.json for the sizes to which vectors may be cut, including H.
 # sentence-transformers has truncate_dim instead, one size to which it cuts every vector.
 SIZES_KEY = "matryoshka_dimensions"
+
+# Our key of config.json for the settings that transformers has no keys for. transformers keeps it.
+SETTINGS_KEY = "finetuning"
 
 # Keys of an ELECTRA for multiple choice -> the values that our head supports, and transformers'
 # default for files without the key.
@@ -75,24 +79,30 @@ def settings_of(
     config: EncoderConfig,
     source: str,
     modules: SentenceModules | None = None,
+    encoder: str = "bert",
 ) -> dict[str, Any]:
     """Returns the settings of a fine-tuned model; empty for a pre-trained one.
 
-    `values` are the contents of config.json; `modules` are from sentence-transformers' files.
+    `values` are the contents of config.json; `modules` are from sentence-transformers' files;
+    `encoder` is `Encoder.defaults` of the model.
     """
     task = task_of(values)
     if task is None and modules:
         task = next(t for t in TASKS.values() if t.transformers.makes_vectors)
     if task is None:
         return {}
-    settings: dict[str, Any] = {name: setting.default for name, setting in task.settings.items()}
-    settings["task"] = task.name
+    settings: dict[str, Any] = {
+        name: setting.of_encoder.get(encoder, setting.default)
+        for name, setting in task.settings.items()
+    }
+    settings |= {"task": task.name, **exported_settings(values, task)}
     length = settings["max_seq_length"]
     if modules and task.transformers.makes_vectors:
         settings["pooling"], settings["normalize"] = modules.pooling, modules.normalize
         settings["embedding_sizes"] = _sizes(values, config.hidden_size, source)
         length = modules.max_seq_length or config.max_position_embeddings
-    settings["max_seq_length"] = min(length, config.max_position_embeddings)
+    if type(length) is int:  # others are refused when the model is loaded
+        settings["max_seq_length"] = min(length, config.max_position_embeddings)
     if task.labels:
         labels = _labels(values, source)
         if task.labels == "tags":
@@ -103,6 +113,29 @@ def settings_of(
         if settings["task_type"] == "regression":
             settings["labels"] = None
     return settings
+
+
+def settings_to_export(task: Task, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the value of `SETTINGS_KEY` for a task's recorded settings."""
+    kept = {name: settings[name] for name in _kept(task) if settings.get(name) is not None}
+    return {"task": task.name, **kept}
+
+
+def exported_settings(values: Mapping[str, Any], task: Task) -> dict[str, Any]:
+    """Returns what `settings_to_export` wrote into a config.json for a task, by setting."""
+    found = values.get(SETTINGS_KEY)
+    if not isinstance(found, dict) or found.get("task") != task.name:
+        return {}
+    return {name: found[name] for name in _kept(task) if found.get(name) is not None}
+
+
+def _kept(task):
+    """Returns the names of the settings that no other key and no other file gives."""
+    if task.transformers.makes_vectors:  # sentence-transformers' files give them
+        return []
+    # The data set of tags says what is tagged, words or characters.
+    text = ["task_name"] if task.labels == "tags" else []
+    return text + [name for name, setting in task.settings.items() if setting.kind is not str]
 
 
 def _class_of(values):

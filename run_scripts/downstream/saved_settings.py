@@ -11,7 +11,12 @@ from finetuning.tasks import Task
 from model_formats.folder_weights import trained_checkpoint
 from model_formats.model_folder import ModelFolder
 from model_formats.transformers_files.sentence_modules import read_sentence_modules
-from model_formats.transformers_files.task_settings import check_head, task_of, type_of
+from model_formats.transformers_files.task_settings import (
+    check_head,
+    exported_settings,
+    task_of,
+    type_of,
+)
 from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, value_type
 from run_scripts.flags.finetune import FinetuneFlags, output_dirs
 from run_scripts.given_model import GivenModel
@@ -109,8 +114,9 @@ def _may_differ(field, value, saved, do_train):
 def _settings_of_transformers(given, model, task):
     """Returns the flags that the config.json of a fine-tuned transformers model implies.
 
-    They are the labels' type and names, in the order of the classes; names such as "LABEL_0" are
-    ignored. Raises an `InputError` if the head is for a different task or is not supported.
+    They are the labels' type and names, in the order of the classes, and the settings that this
+    project's export adds; names such as "LABEL_0" are ignored. Raises an `InputError` if the head
+    is for a different task or is not supported.
     """
     if given.do_train or not model.checkpoint or task.transformers.makes_vectors:
         return {}
@@ -125,9 +131,11 @@ def _settings_of_transformers(given, model, task):
             f"{file.path} of the task {found.name}"
         )
     check_head(file.values, file.path)
+    known = exported_settings(file.values, task)
+    _check_types(given, known, known, file.path)
     if task.labels is None:
-        return {}
-    dataset, known = DATASETS.get(given.task_name), {}
+        return known
+    dataset = DATASETS.get(given.task_name)
     if task.labels == "classes" and dataset is None and given.task_type is None:
         known["task_type"] = type_of(file.values, file.path)
     labels = None if given.labels else folder.transformers_settings.get("labels")
@@ -142,7 +150,7 @@ def _settings_of_transformers(given, model, task):
             f"{', '.join(dataset.labels)} in this order. Received: "
             f"{file.path} with {', '.join(names)}"
         )
-    return {}
+    return known
 
 
 def _check_types(given, names, saved, path):

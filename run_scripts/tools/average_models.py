@@ -106,12 +106,15 @@ def mean_arrays(folders: Sequence[ModelFolder]) -> dict[str, np.ndarray]:
     """Returns Google's name -> mean of a weight, summed in float64, with the first model's dtype.
 
     Raises:
-        InputError: a model lacks a weight, has an additional one or one of a different shape.
+        InputError: a model lacks a weight, has an additional one or one of a different shape, or
+            one that no model here has.
     """
     from bert_tf.checkpoint import weight_names
-    from model_formats.weights import open_weights
+    from model_formats.weights import check_names, open_weights
 
     models = [open_weights(folder.checkpoint, folder) for folder in folders]
+    for model in models:
+        check_names(model)
     shapes = [{name: tuple(model.shapes[name]) for name in weight_names(model)} for model in models]
     for model, found in zip(models, shapes, strict=True):
         if differing := sorted(found.items() ^ shapes[0].items()):

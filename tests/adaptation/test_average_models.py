@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from bert_tf.checkpoint import write_arrays
 from model_formats.model_folder import ModelFolder, write_trained_positions
@@ -13,7 +14,7 @@ from model_formats.weights import open_weights
 from run_scripts.conversion import export_model
 from run_scripts.tools.average_models import main
 from tests.support.models.adapted_models import read, write_model
-from tests.support.models.model_folders import change_json, drop_weights
+from tests.support.models.model_folders import change_json, drop_weights, write_folder
 from tests.support.programs import one_line
 
 
@@ -126,6 +127,20 @@ def test_models_that_differ(change, message, models, tmp_path, capsys):
     assert average(models, tmp_path / "mean") == 1
     assert message in one_line(capsys)
     assert not (tmp_path / "mean").exists() or not list((tmp_path / "mean").iterdir())
+
+
+def test_weights_that_nothing_here_loads(tmp_path, capsys):
+    """The head that transformers gives an ELECTRA for classes has a layer more than ours."""
+    write_folder(tmp_path / "ours", "electra", "classification")
+    argv = [f"--model_dir={tmp_path}/ours", f"--output_dir={tmp_path}/one", "--format=huggingface"]
+    assert export_model.main(["export_model", *argv]) == 0
+    arrays = load_file(tmp_path / "one" / "model.safetensors")
+    arrays["classifier.dense.weight"] += 1
+    save_file(arrays, tmp_path / "one" / "model.safetensors", {"format": "pt"})
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    capsys.readouterr()
+    assert average([f"{tmp_path}/one", f"{tmp_path}/two"], tmp_path / "mean") == 1
+    assert "a model that this project has. Received: classifier.dense" in one_line(capsys)
 
 
 def test_one_model_or_a_folder_with_one(models, tmp_path, capsys):

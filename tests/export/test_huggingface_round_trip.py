@@ -8,11 +8,13 @@ import pytest
 from bert_common.errors import InputError
 from bert_tf.checkpoint import google_variables
 from finetuning.tasks import TASKS
+from korean_bert import load_model
 from model_formats import google
 from model_formats.huggingface.export import export
 from model_formats.load_folder import load_folder
 from model_formats.transformers_files.task_settings import check_head, settings_of
-from tests.support.models.model_folders import write_folder
+from tests.support.models.model_folders import change_json, write_folder
+from tests.support.models.served_models import write_strong_folder
 
 
 def exported(folder, output, write=export):
@@ -47,6 +49,40 @@ def test_weights_labels_configuration(kind, sizes, task, tmp_path):
             assert name in after.missing
         else:
             np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "task, settings",
+    (
+        ("classification", {"max_seq_length": 10}),
+        ("ner", {"max_seq_length": 10, "task_name": "klue-ner"}),  # its units are characters
+        ("multiple_choice", {"max_seq_length": 20, "max_qa_length": 5}),
+        (
+            "question_answering",
+            {"max_answer_length": 2, "doc_stride": 3, "version_2_with_negative": True},
+        ),
+    ),
+)
+def test_predictions(task, settings, tmp_path):
+    """What transformers has no keys for comes back too."""
+    write_strong_folder(tmp_path / "in", task, **settings)
+    exported(tmp_path / "in", tmp_path / "out")
+    text = "나는 학교에 갔다. the books is red ? " * 3
+    asked = {
+        "question_answering": ("the book ?", text),
+        "multiple_choice": ("the book is red ? the book ?", text, ("red", "나는")),
+    }.get(task, text)
+    before, after = (load_model(tmp_path / name) for name in ("in", "out"))
+    assert after.predict(asked) == before.predict(asked)
+    assert {name: after.loaded.settings[name] for name in settings} == settings
+    change_json(tmp_path / "out" / "config.json", finetuning={"task": task, "max_seq_length": "9"})
+    with pytest.raises(InputError, match="max_seq_length must be a whole number"):
+        load_model(tmp_path / "out")
+    change_json(tmp_path / "out" / "config.json", finetuning={"task": "another", "doc_stride": 9})
+    usual = {name: TASKS[task].settings[name].default for name in settings}
+    usual |= {"max_seq_length": min(32, usual.get("max_seq_length", 32))}
+    found = load_model(tmp_path / "out").loaded.settings
+    assert {name: found[name] for name in usual} == usual
 
 
 def test_a_second_segment_of_a_model_with_one_type(tmp_path):

@@ -11,11 +11,22 @@ from transformers_models import FOLDERS
 
 from bert_common.errors import InputError
 from finetuning.tasks import TASKS
+from model_formats.encoders import ENCODERS
 from model_formats.load_folder import load_folder
 from model_formats.model_folder import ModelFolder
 from model_formats.weights import open_weights
-from run_scripts import classifier, create_data, extract_features, pretrain, race, similarity
+from run_scripts import (
+    classifier,
+    create_data,
+    extract_features,
+    ner,
+    pretrain,
+    race,
+    similarity,
+    squad,
+)
 from run_scripts.downstream.saved_settings import find_model, saved_task_flags
+from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.given_model import GivenModel
 from run_scripts.tools import fill_masks, glue_plan
@@ -180,6 +191,53 @@ def test_a_head_of_another_task_is_not_evaluated(name, found, tmp_path):
         saved_task_flags(given, find_model(given), TASKS["classification"])
     trained = dataclasses.replace(given, do_train=True)
     assert saved_task_flags(trained, find_model(trained), TASKS["classification"]) == {}
+
+
+@pytest.mark.parametrize("kind", ("bert", "albert", "electra"))
+@pytest.mark.parametrize(
+    "flags_of, task",
+    (
+        (classifier.ClassifierFlags, "classification"), (ner.NerFlags, "ner"),
+        (squad.SquadFlags, "question_answering"), (race.RaceFlags, "multiple_choice"),
+    ),
+)  # fmt: skip
+def test_python_s_settings_are_the_programs(flags_of, task, kind, tmp_path):
+    """Of a folder that says nothing of lengths."""
+    name = f"{kind.capitalize()}{TASKS[task].transformers.suffix}"
+    values = {"architectures": [name], "model_type": kind, "vocab_size": 61}
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    found = ModelFolder(str(tmp_path)).transformers_settings
+    given = flags_of(output_dir="out")
+    expected = resolve_model_defaults(given, ENCODERS[kind].defaults)
+    numbers = [n for n, s in TASKS[task].settings.items() if s.kind is not str and n in found]
+    assert {n: found[n] for n in numbers} == {n: getattr(expected, n) for n in numbers}
+
+
+def test_the_settings_of_an_export_in_an_evaluation(tmp_path):
+    """They are those of the training, as in the folder that was exported, unless a flag differs."""
+    shutil.copytree(FOLDERS / "bert_classifier", tmp_path / "m")
+    config = tmp_path / "m" / "config.json"
+
+    def saved(flags_of, task, **flags):
+        flags = {"model_dir": str(tmp_path / "m"), "output_dir": str(tmp_path / "out"), **flags}
+        given = flags_of(**flags)
+        known = saved_task_flags(given, find_model(given), TASKS[task])
+        return resolve_model_defaults(given, "bert", **known)
+
+    change_json(config, finetuning={"task": "classification", "max_seq_length": 20})
+    flags = {"data_dir": "d", "task_name": "tsv"}
+    given = classifier.ClassifierFlags, "classification"
+    assert saved(*given, **flags).max_seq_length == 20
+    assert saved(*given, **flags, max_seq_length=9).max_seq_length == 9
+    assert saved(*given, **flags, do_train=True).max_seq_length == 128
+    settings = {"task": "question_answering", "version_2_with_negative": True, "doc_stride": 7}
+    change_json(config, architectures=["BertForQuestionAnswering"], finetuning=settings)
+    values = saved(squad.SquadFlags, "question_answering")
+    found = values.version_2_with_negative, values.doc_stride, values.max_seq_length
+    assert found == (True, 7, 384)
+    change_json(config, finetuning={**settings, "doc_stride": "7"})
+    with pytest.raises(InputError, match="config.json must not be edited: doc_stride must be int"):
+        saved(squad.SquadFlags, "question_answering")
 
 
 def test_an_electra_whose_head_is_not_computed_gives_its_encoder(tmp_path):

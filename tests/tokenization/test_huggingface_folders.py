@@ -132,8 +132,13 @@ def test_electra_and_a_vocabulary_alone(tmp_path):
     (folder / "special_tokens_map.json").unlink()
     with pytest.raises(InputError, match="tokenizer_config.json"):
         load_tokenizer(folder)
-    (folder / "config.json").write_text('{"model_type": "bert"}')
-    assert load_tokenizer(folder).options.do_lower_case is True  # as transformers would
+    # The second is a file of 2019.
+    for config in ('{"model_type": "bert"}', '{"architectures": ["BertForMaskedLM"]}'):
+        (folder / "tokenizer_config.json").unlink(missing_ok=True)
+        (folder / "config.json").write_text(config)
+        assert load_tokenizer(folder).options.do_lower_case is True  # as transformers would
+        (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+        assert load_tokenizer(folder).options.do_lower_case is False
 
 
 def test_albert(tmp_path):

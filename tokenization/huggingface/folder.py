@@ -24,6 +24,9 @@ VOCABULARY_FILE, SENTENCEPIECE_FILE = "vocab.txt", "spiece.model"
 # Found only in folders of `transformers` 4 and earlier.
 SPECIAL_TOKENS_FILE, ADDED_TOKENS_FILE = "special_tokens_map.json", "added_tokens.json"
 
+# Keys of the config.json of a model that transformers wrote; files of 2019 lack the first.
+MODEL_KEYS = {"model_type", "architectures", "output_attentions"}
+
 WORDPIECE_CLASSES = ("BertTokenizer", "ElectraTokenizer")
 SENTENCEPIECE_CLASSES = ("AlbertTokenizer",)
 # Classes that take everything from tokenizer.json.
@@ -77,12 +80,16 @@ def is_hugging_face_folder(directory: Path, config: dict[str, Any] | None) -> bo
         return "kind" not in config and (
             "tokenizer_class" in config
             or any((directory / name).exists() for name in (TOKENIZER_FILE, SPECIAL_TOKENS_FILE))
-            or "model_type" in _read_optional(directory / "config.json")
+            or _holds_model(directory)
         )
     return (directory / TOKENIZER_FILE).exists() or (
         any((directory / name).exists() for name in (VOCABULARY_FILE, SENTENCEPIECE_FILE))
-        and "model_type" in _read_optional(directory / "config.json")
+        and _holds_model(directory)
     )
+
+
+def _holds_model(directory):
+    return not MODEL_KEYS.isdisjoint(_read_optional(directory / "config.json"))
 
 
 def load_hugging_face(
