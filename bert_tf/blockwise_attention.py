@@ -54,8 +54,11 @@ def blockwise_attention(
 
 
 def automatic_attention(query: Any, key: Any, *arguments: Any) -> Any:
-    """Uses `blockwise_attention` for rows of at least `BLOCKWISE_TOKENS`, else `attention`."""
-    function = blockwise_attention if is_blockwise("auto", key.shape[2]) else attention
+    """Uses `blockwise_attention` for rows of at least `BLOCKWISE_TOKENS`, else `attention`.
+
+    A graph of unknown length, whose T is None, uses `attention`.
+    """
+    function = blockwise_attention if is_blockwise("auto", key.shape[2] or 0) else attention
     return function(query, key, *arguments)
 
 

@@ -1,5 +1,6 @@
 """Reads rows of tables and JSON objects, and classification examples, from data sets' files."""
 
+import functools
 import math
 import os
 import re
@@ -254,6 +255,7 @@ def label_texts(value: Any, multi_label: bool, where: str) -> list[str]:
     return [text for text in texts if text] if multi_label else texts
 
 
+@functools.lru_cache(maxsize=1000, typed=True)
 def label_text(value: object) -> str:
     """Returns a label as `composed` text; 1.0 becomes 1: tables that lack a number write floats."""
     text = re.sub(r"^(-?\d+)\.0+$", r"\1", composed(str(value).strip()))

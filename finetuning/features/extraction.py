@@ -18,6 +18,7 @@ from bert_common.errors import InputError
 from bert_common.progress import progress
 from bert_tf.encoder import run_inside
 from bert_tf.layers import infer_block
+from bert_tf.names import BLOCKWISE_TOKENS
 from finetuning.examples import LENGTH_STEP
 from finetuning.heads import POOLINGS
 from finetuning.inputs import ROW_INPUTS, InputRow, pad_rows
@@ -80,7 +81,7 @@ def extract(
         batch_size: the largest B; None: as many rows as make a batch of `PIECES_OF_BATCH` tokens.
         max_values: the maximum number of output values in memory, unless one row alone has more.
         compute: `pooled_layers` as a graph for batches of any length, if the caller keeps one;
-            None: a graph is made for each length.
+            None: a graph is made for the lengths below `BLOCKWISE_TOKENS`, and for each longer one.
 
     Yields:
         float32 [L, H] for each row, in order; with the pooling "none" [T, L, H].
@@ -98,10 +99,12 @@ def extract(
 
     def prepare(batch):
         longest = len(batch[0].ids)
-        if compute is None:  # lengths are rounded up so that only a few are compiled
+        if compute is None:  # lengths are rounded up so that batches have only a few shapes
             longest = -(-longest // LENGTH_STEP) * LENGTH_STEP
             longest = min(longest, encoder.config.max_position_embeddings)
-        return graph(longest), pad_rows(batch, longest, pad_id)
+        # Making a graph takes as long as computing hundreds of short rows.
+        known = longest if longest >= BLOCKWISE_TOKENS else None
+        return graph(known), pad_rows(batch, longest, pad_id)
 
     with (
         progress("computing features", sum(len(row.ids) for row in rows), "tokens") as bar,

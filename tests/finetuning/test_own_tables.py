@@ -10,7 +10,7 @@ from finetuning.classification import custom_data
 from finetuning.classification.columns import LABEL_NAMES, TEXT_NAMES, Columns, guess_columns
 from finetuning.classification.custom_data import custom_dataset
 from finetuning.datasets import DATASETS
-from finetuning.readers import STRAY_TAB, find_file, read_split
+from finetuning.readers import STRAY_TAB, find_file, label_text, read_split
 from finetuning.tables import read_text
 from tests.support.task_data import as_table
 from tests.support.vocabularies import write_lines
@@ -130,6 +130,11 @@ def test_whole_numbers_are_one_label_however_they_are_written(tmp_path):
     dataset, rows, _ = read(tmp_path, "jsonl")
     assert dataset.labels == ("0", "1") and [label for _, label in rows] == ["1", "0", "1"]
     assert read(tmp_path, "jsonl", "dev")[1] == [("라", "1")]
+
+
+def test_true_is_another_label_than_1():
+    """Although they are equal in Python, and so the same key of a cache."""
+    assert [label_text(value) for value in (1, True, 1.0, "1")] == ["1", "True", "1", "1"]
 
 
 def test_messages_name_the_way_out(tmp_path):

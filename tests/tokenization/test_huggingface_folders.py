@@ -89,9 +89,11 @@ def test_graph_gives_the_same_ids(tmp_path):
 
 def test_character_classes():
     assert characters.clean("\ue000") == characters.clean("\x00") == ""
+    assert characters.clean("\uf8ff") == "" and characters.clean("\uf900") == "\uf900"
     assert characters.clean("\u3000") == characters.clean("\n") == " "
     assert characters.lower("Σ") == "σ" and characters.lower("\U00010d65") == "\U00010d85"
     assert characters.is_punctuation("$") and not characters.is_punctuation("\u2e43")
+    assert characters.strip_accent("\u036f") == "" and characters.strip_accent("\u0370") == "\u0370"
     assert characters.is_chinese("韓") and not characters.is_chinese("\U0002b820")
 
 

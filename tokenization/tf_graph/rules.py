@@ -41,5 +41,5 @@ HUGGING_FACE_RULES = CharacterRules(
     is_punctuation=huggingface_characters.is_punctuation,
     is_chinese=huggingface_characters.is_chinese,
     final_sigmas=False,
-    further=huggingface_characters.FURTHER,
+    further=huggingface_characters.further(),
 )
