@@ -91,6 +91,16 @@ FORMATS = {
 }
 
 
+def format_of(task_name: str, source: str) -> TaggedFileFormat:
+    """Returns the format that a model's folder records; `source` is the model, for the message."""
+    if task_name not in FORMATS:
+        raise InputError(
+            f"the recorded task_name must be one of {', '.join(FORMATS)}. "
+            f"Received: {source} with {task_name:.60}"
+        )
+    return FORMATS[task_name]
+
+
 def read_tagged(
     file_format: TaggedFileFormat, split: str, data_dir: str, tags: Sequence[str] = ()
 ) -> tuple[list[Sentence], int]:
