@@ -91,6 +91,16 @@ FORMATS = {
 }
 
 
+def format_of(task_name: str, source: str) -> TaggedFileFormat:
+    """Returns the format that a model's folder records; `source` is the model, for the message."""
+    if task_name not in FORMATS:
+        raise InputError(
+            f"the recorded task_name must be one of {', '.join(FORMATS)}. "
+            f"Received: {source} with {task_name:.60}"
+        )
+    return FORMATS[task_name]
+
+
 def read_tagged(
     file_format: TaggedFileFormat, split: str, data_dir: str, tags: Sequence[str] = ()
 ) -> tuple[list[Sentence], int]:
@@ -113,6 +123,8 @@ def read_tagged(
     """
     path = find_file(file_format.files[split], data_dir, file_format.folder)
     known = {spell(file_format, tag): tag for tag in tags or file_format.tags}
+    # Models of transformers and of earlier versions may have tags that are not composed.
+    known = {composed(name): tag for name, tag in known.items()} | known
     sentences: list[Sentence] = []
     loose, columns = 0, file_format.columns
     for name, lines in read_blocks(path, file_format):
@@ -223,8 +235,11 @@ def _read_tag(value, file_format, known, where):
         tag = "O"
     else:
         tag = iob2_tag(value) if file_format.any_form else None
-    if tag is None or (known and tag not in known.values()):
-        allowed = first_of(known or [spell(file_format, tag) for tag in tags_of_kinds("X")])
+    if tag and known:
+        tag = known.get(spell(file_format, tag))
+    if tag is None:
+        possible = dict.fromkeys(known.values()) or tags_of_kinds("X")
+        allowed = first_of([spell(file_format, tag) for tag in possible])
         raise InputError(f"{where}: the tag must be one of {allowed}. Received: {value[:60]!r}")
     if "," in tag:  # commas separate tags in the model's folder
         raise InputError(f"{where}: a tag must not hold a comma. Received: {value[:60]!r}")

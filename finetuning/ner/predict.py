@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from finetuning.examples import Examples, Outputs
-from finetuning.ner.data import FORMATS, NerDataset, Sentence, untagged_sentence
+from finetuning.ner.data import NerDataset, Sentence, format_of, untagged_sentence
 from finetuning.ner.labels import check_tags
 from finetuning.ner.task import NamedEntityRecognition, find_entities
 from finetuning.readers import check_strings
@@ -19,7 +19,8 @@ def make_task(
 ) -> NamedEntityRecognition:
     """Makes the task of a `LoadedModel` for a user's texts instead of a data set."""
     check_tags(loaded.labels, loaded.source)
-    dataset = NerDataset(FORMATS[loaded.settings["task_name"]], loaded.labels, {})
+    file_format = format_of(loaded.settings["task_name"], loaded.source)
+    dataset = NerDataset(file_format, loaded.labels, {})
     return NamedEntityRecognition(dataset, tokenizer, max_length)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from finetuning.ner.data import FORMATS
+from finetuning.ner.data import format_of
 from finetuning.ner.labels import check_tags
 from finetuning.ner.served_entities import Tags, align, find_entities, find_units
 from finetuning.serving.characters import Characters
@@ -27,7 +27,7 @@ def signatures(loaded: "LoadedModel") -> Signatures:
     model, tokenizer, settings = loaded.model, loaded.tokenizer, loaded.settings
     assert tokenizer is not None  # the export requires a fine-tuned model's tokenizer
     texts = TextRows(tokenizer)
-    names, glue = list(loaded.labels), FORMATS[settings["task_name"]].glue
+    names, glue = list(loaded.labels), format_of(settings["task_name"], loaded.source).glue
     check_tags(names, loaded.source)
     max_length = longest_row(loaded)
 

@@ -90,7 +90,7 @@ def open_huggingface(path: str, model: HuggingFaceModel | None = None) -> Checkp
     # An ELECTRA's sequence head that is in `shapes` is not linear: only training starts without it.
     heads = (re.escape(DENSE), re.escape(OUT)) if model.kind == "electra" else ()
     return CheckpointArrays(
-        path, shapes, read, OPTIONAL_PARTS, tuple(sorted(ignored)), model.config, heads
+        path, shapes, read, OPTIONAL_PARTS, tuple(sorted(ignored)), model.config, heads=heads
     )
 
 

@@ -5,6 +5,7 @@ import os
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bert_common.errors import InputError
+from bert_tf.checkpoint_files import latest_checkpoint
 from bert_tf.config import EncoderConfig
 from bert_tf.training.cluster import Cluster, read_cluster
 from finetuning.metrics import check_installed
@@ -58,8 +59,8 @@ def make_job(
 ) -> DownstreamJob[Flags, Data]:
     """Resolves the flags given to `finetune` and checks them with the files that they name."""
     model = find_model(given)
-    begun = Begun.of(given.output_dir, model.model_type)
-    model = dataclasses.replace(model, resumes=bool(given.do_train and begun.checkpoint))
+    resumes = given.do_train and latest_checkpoint(given.output_dir) is not None
+    model = dataclasses.replace(model, resumes=resumes)
     saved = saved_task_flags(given, model, program.task, **known)
     if (given.do_eval or given.do_predict) and not given.do_train:
         find_fine_tuned(given, model)  # reports a missing model before its missing configuration
@@ -77,7 +78,7 @@ def make_job(
         validate_case_matches_checkpoint(bool(tokenizer.do_lower_case), model.checkpoint)
     if not flags.do_train:
         find_fine_tuned(flags, model)
-    elif not model.resumes:
+    elif not resumes:
         check_checkpoint(model.checkpoint)
     teacher = GivenTeacher.of(flags, config, tokenizer)
     dataset = program.read_data(flags)
@@ -98,7 +99,7 @@ def make_job(
         flags=flags,
         model=model,
         config=config,
-        begun=begun,
+        begun=Begun.of(flags.output_dir, model.model_type),
         tokenizer=tokenizer,
         dataset=dataset,
         evaluates=evaluates,

@@ -67,7 +67,11 @@ def saved_task_flags(
             continue
         if value is None or isinstance(value, PerModel):
             filled[name] = saved[name]
-        elif value != saved[name] and not _may_differ(field, value, saved[name], given.do_train):
+            continue
+        trained, convert = saved[name], field.metadata["convert"]
+        if trained and convert:  # earlier versions saved some flags as they were given
+            trained = convert(trained)
+        if value != trained and not _may_differ(field, value, trained, given.do_train):
             raise _other_value(name, folder, saved[name], value)
     return filled
 

@@ -146,6 +146,16 @@ def test_kinds_whose_hangul_is_taken_apart_are_the_same(tmp_path):
     assert dataset.tags == ("B-장소", "I-장소", "O")
     sentences, _ = read_tagged(FORMATS["conll"], "dev", str(tmp_path), dataset.tags)
     assert sentences[0].tags == ("B-장소", "I-장소")
+    # Models of transformers and of earlier versions may have them taken apart.
+    tags = tuple(unicodedata.normalize("NFD", tag) for tag in dataset.tags)
+    texts = ("시 B-장소\n시 I-장소\n", "시 장소_B\n시 장소_I\n")
+    for text in (*texts, *(unicodedata.normalize("NFD", text) for text in texts)):
+        write(tmp_path, "conll", "dev", text)
+        sentences, _ = read_tagged(FORMATS["conll"], "dev", str(tmp_path), tags)
+        assert sentences[0].tags == tags[:2]
+    write(tmp_path, "conll", "dev", "시 B-사람\n")
+    with pytest.raises(InputError, match=f"one of {', '.join(tags)}. Received: 'B-사람'"):
+        read_tagged(FORMATS["conll"], "dev", str(tmp_path), tags)
 
 
 KLUE_NAME = "klue-ner-v1.1_train.tsv"

@@ -17,6 +17,7 @@ from bert_tf.checkpoint import (
     load_google_checkpoint,
     write_arrays,
 )
+from bert_tf.pretraining import PretrainingModel
 from electra_tf import ElectraModel
 from finetuning.ner.data import FORMATS, read_tagged
 from korean_bert import load_model
@@ -121,6 +122,9 @@ def test_an_electra_whose_sequence_head_is_not_linear_gives_its_encoder(tmp_path
     assert set(report.ignored) == set(head)
     with pytest.raises(InputError, match="output_weights: missing; .*classifier.dense.weight"):
         load_model(folder)
+    # A pre-training, which begins its own heads, shows what it lacks alone.
+    with pytest.raises(InputError, match=r"allow_missing=cls/ begins .*LayerNorm/beta: missing$"):
+        load_arrays(PretrainingModel(encoder), open_weights(str(folder)))
 
 
 @pytest.mark.parametrize("count", (2, 3))

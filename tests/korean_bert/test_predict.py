@@ -11,7 +11,7 @@ from bert_common.errors import InputError
 from finetuning import inputs
 from korean_bert import load_model
 from run_scripts import classifier, ner, race, squad
-from tests.support.models.model_folders import write_folder
+from tests.support.models.model_folders import change_json, write_folder
 from tests.support.models.served_models import write_strong_folder
 
 TEXTS = [
@@ -202,6 +202,10 @@ def test_nothing_and_other_labels(tmp_path):
         model.predict([])
     write_folder(tmp_path / "m", task="ner")
     assert load_model(tmp_path / "m").predict([]) == []
+    # Of a later version, or added by a user.
+    change_json(tmp_path / "m" / "finetuning.json", task_name="new")
+    with pytest.raises(InputError, match="task_name must be one of klue-ner, .* with new"):
+        load_model(tmp_path / "m").predict("a")
 
 
 def test_few_graphs_are_traced(tmp_path):

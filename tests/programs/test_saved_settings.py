@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import unicodedata
 
 import pytest
 
@@ -11,6 +12,8 @@ from run_scripts.classifier import ClassifierFlags
 from run_scripts.downstream.saved_settings import find_model, saved_task_flags
 from run_scripts.flags.declaration import resolve_model_defaults
 from run_scripts.flags.finetune import find_fine_tuned
+from run_scripts.flags.parser import parse
+from run_scripts.ner import NerFlags
 from run_scripts.squad import SquadFlags
 from tests.support.models.model_folders import write_folder
 
@@ -38,6 +41,20 @@ def test_what_is_not_given_is_the_folder_s(folders):
     assert values.labels == "나쁨,보통,좋음" and values.second_column is None
     values = filled(folders, "question_answering", SquadFlags)
     assert (values.max_seq_length, values.version_2_with_negative) == (24, False)
+
+
+@pytest.mark.parametrize(
+    "task, flags_class", (("classification", ClassifierFlags), ("ner", NerFlags))
+)
+def test_labels_that_an_earlier_version_saved_as_given(task, flags_class, tmp_path):
+    """The command that trained the model goes on with it."""
+    labels = {"classification": "나쁨,보통,좋음", "ner": "B-장소,I-장소,O"}[task]
+    apart = unicodedata.normalize("NFD", labels)
+    write_folder(tmp_path / task, task=task, labels=apart)
+    values = parse(flags_class, ["x", f"--output_dir={tmp_path / task}", f"--labels={apart}"])
+    filled(tmp_path, task, flags_class, labels=values.labels, do_train=True)
+    with pytest.raises(InputError, match="was trained with"):
+        filled(tmp_path, task, flags_class, labels=values.labels[:-2], do_train=True)
 
 
 # Flags, whether the run may also train with them.
