@@ -59,6 +59,8 @@ def make_job(
     """Resolves the flags given to `finetune` and checks them with the files that they name."""
     model = find_model(given)
     begun = Begun.of(given.output_dir, model.model_type)
+    if given.num_seeds > 1:  # they train in folders inside it
+        begun = dataclasses.replace(begun, checkpoint=None)
     model = dataclasses.replace(model, resumes=bool(given.do_train and begun.checkpoint))
     saved = saved_task_flags(given, model, program.task, **known)
     if (given.do_eval or given.do_predict) and not given.do_train:
