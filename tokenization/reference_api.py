@@ -76,10 +76,10 @@ class FullTokenizer(WordPieceTokenizer):
         vocab_file: str | os.PathLike[str] | None = None,
         do_lower_case: bool = True,
         spm_model_file: str | os.PathLike[str] | None = None,
-        *_: Any,  # a subclass's constructor may have other arguments
-        **__: Any,
+        *more: Any,  # a subclass's constructor may have other arguments; `__init__` refuses them
+        **named: Any,
     ) -> Any:
-        if spm_model_file and cls is FullTokenizer:
+        if spm_model_file and cls is FullTokenizer and not (more or named):
             return SentencePieceTokenizer(spm_model_file, do_lower_case=None)
         return super().__new__(cls)
 

@@ -142,6 +142,13 @@ def test_subclasses_are_of_wordpieces():
         type("Other", (tokenization.FullTokenizer,), {})(None, True, SPM_MODEL)
 
 
+@pytest.mark.parametrize("arguments", ((VOCABULARY,), (None, True, SPM_MODEL)))
+def test_an_argument_that_does_not_exist(arguments):
+    """Only a subclass may have more."""
+    with pytest.raises(TypeError, match="do_lowercase"):
+        tokenization.FullTokenizer(*arguments, do_lowercase=False)
+
+
 def test_full_tokenizer_with_a_sentencepiece_model(tmp_path):
     tokenizer = tokenization.FullTokenizer(None, True, SPM_MODEL)
     same = tokenization.FullTokenizer.from_scratch(
