@@ -290,7 +290,8 @@ def load_arrays(
     excused = {*part_names(model, *arrays.optional)}
     needed = [n for n in missing if n not in excused and not n.startswith(tuple(allow_missing))]
     others = [name for name in sorted(shapes) if name not in variables]
-    heads = () if needed else arrays.heads  # the message shows a head in place of what is missing
+    # The message shows a task's head where another one is missing.
+    heads = () if any(re.search(TASK_HEAD_NAMES, name) for name in needed) else arrays.heads
     is_ignored = _ignored_names(variables, heads, optimizer).search
     unused = [name for name in others if not is_ignored(name)]
     problems = _problems(variables, shapes, needed, loaded, unused)
