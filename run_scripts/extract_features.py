@@ -132,11 +132,13 @@ def extract_features(values: ExtractFeaturesFlags) -> None:
     from finetuning.features.extraction import extract
 
     arrays = is_of_arrays(values)
-    pooling, settings = "none", model.checkpoint_folder.settings
-    if arrays:
-        pooling = values.pooling or pooling_of(settings, model.checkpoint_folder.path)
+    pooling, normalize = values.pooling or "none", False
+    if arrays and values.pooling is None:  # nothing else needs the settings of a head
+        settings = model.checkpoint_folder.settings
+        pooling = pooling_of(settings, model.checkpoint_folder.path)
+        normalize = bool(settings.get("normalize"))
     features = extract(encoder, rows, layers, pooling, values.batch_size, tokenizer.pad_id or 0)
-    if arrays and values.pooling is None and settings.get("normalize"):
+    if normalize:
         features = as_trained(features, [layer in (-1, config.num_block_calls) for layer in layers])
     if values.projector_dir:
         features = list(features)

@@ -71,6 +71,10 @@ def run(job: PretrainingJob, session: "Session", folder: "TrainingFolder | None"
         )
     records, held_out = load_records(job, session)
     state = build(job, session)
+    if job.source and not (flags.do_train or job.begun.checkpoint):  # only weights were set
+        from bert_tf.checkpoint import trained_step
+
+        state.step = trained_step(job.source)
     write_files = model_files_writer(job, state, records)
     if session.chief:
         write_files(flags.output_dir)

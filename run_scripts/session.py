@@ -141,7 +141,8 @@ class Session:
         settings = {f"--{name}": value for name, value in vars(flags).items()}
         settings |= {f"{name} of the configuration": size for name, size in sizes.items()}
         # Workers may see different files, in --model_dir or in --output_dir.
-        start = job.begun.checkpoint or job.model.checkpoint
+        start = None if job.model.resumes else job.model.checkpoint
+        start = start or job.begun.checkpoint
         settings |= {"the checkpoint to start from": start}
         # Checked first because a worker that alone raises an error looks lost to the others.
         self.check_agreement({**settings, "precision": self.precision})

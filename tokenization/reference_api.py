@@ -76,10 +76,10 @@ class FullTokenizer(WordPieceTokenizer):
         vocab_file: str | os.PathLike[str] | None = None,
         do_lower_case: bool = True,
         spm_model_file: str | os.PathLike[str] | None = None,
-        *_: Any,  # a subclass's constructor may have other arguments
-        **__: Any,
+        *more: Any,  # a subclass's constructor may have other arguments; `__init__` refuses them
+        **named: Any,
     ) -> Any:
-        if spm_model_file and cls is FullTokenizer:
+        if spm_model_file and cls is FullTokenizer and not (more or named):
             return SentencePieceTokenizer(spm_model_file, do_lower_case=None)
         return super().__new__(cls)
 
@@ -137,10 +137,26 @@ class FullTokenizer(WordPieceTokenizer):
     def tokenize_words(self, text: str) -> list[list[str]]:
         """Cuts a text into tokens, grouped by word (basic token)."""
         text = convert_to_unicode(text)
-        if not vars(self).keys() & {"basic_tokenizer", "wordpiece_tokenizer"}:
-            return super().tokenize_words(text)
-        words = self.basic_tokenizer.tokenize(text)
-        return [self.wordpiece_tokenizer.tokenize(word) for word in words]
+        if self._has_own_halves():
+            words = self.basic_tokenizer.tokenize(text)
+            return [self.wordpiece_tokenizer.tokenize(word) for word in words]
+        return super().tokenize_words(text)  # the same, and faster
+
+    def _has_own_halves(self):
+        """Returns True if a half was replaced or changed since it was made."""
+        own = vars(self)
+        basic, pieces = own.get("basic_tokenizer"), own.get("wordpiece_tokenizer")
+        if basic is None and pieces is None:
+            return False
+        if "options" not in own:  # a subclass's constructor made them
+            return True
+        if pieces is not None and getattr(pieces, "vocab", None) is not self.vocab:
+            return True  # not compared, as it may be large
+        made = BasicTokenizer(self.options.do_lower_case), WordpieceTokenizer(self.vocab)
+        return any(
+            half is not None and (type(half) is not type(usual) or vars(half) != vars(usual))
+            for half, usual in zip((basic, pieces), made, strict=True)
+        )
 
 
 class BasicTokenizer:

@@ -116,8 +116,8 @@ def train(
         elif chief and (kept := chosen_checkpoint(config.output_dir)):
             warnings.warn(
                 f"{kept} stays what programs take from {config.output_dir} (--init_checkpoint "
-                "chooses another one): an evaluation chose it, and this training, which makes "
-                "none, cannot replace it",
+                "chooses another one): it is named as the best, and this training, which makes no "
+                "evaluation, cannot replace it",
                 stacklevel=2,
             )
         training = _Training(

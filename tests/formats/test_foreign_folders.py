@@ -22,6 +22,7 @@ from electra_tf import ElectraModel
 from finetuning.ner.data import FORMATS, read_tagged
 from korean_bert import load_model
 from model_formats.model_folder import ModelFolder
+from model_formats.pretraining_objectives import OBJECTIVES
 from model_formats.weights import open_weights
 from tests.support.models.model_folders import change_json, write_folder, write_model
 
@@ -120,6 +121,9 @@ def test_an_electra_whose_sequence_head_is_not_linear_gives_its_encoder(tmp_path
     encoder = ElectraModel(ModelFolder(str(folder)).config)
     report = load_arrays(encoder, open_weights(str(folder)))
     assert set(report.ignored) == set(head)
+    words = OBJECTIVES["mlm"].make_model(encoder, None)
+    with pytest.raises(InputError, match="--allow_missing=cls/ begins new heads.* missing$"):
+        load_arrays(words, open_weights(str(folder)))
     with pytest.raises(InputError, match="output_weights: missing; .*classifier.dense.weight"):
         load_model(folder)
     # A pre-training, which begins its own heads, shows what it lacks alone.

@@ -262,6 +262,19 @@ def test_an_electra_whose_head_is_not_computed_gives_its_encoder(tmp_path):
             read()
 
 
+@pytest.mark.parametrize("name, flags", (("x.jsonl", []), ("x.npz", ["--pooling=mean"])))
+def test_features_need_no_settings_of_a_head(name, flags, tmp_path):
+    """They are the encoder's; without a pooling, vectors are as the settings say."""
+    shutil.copytree(FOLDERS / "electra_small", tmp_path / "m")
+    values = {"architectures": ["ElectraForMultipleChoice"], "summary_use_proj": False}
+    change_json(tmp_path / "m" / "config.json", **values)
+    (tmp_path / "m" / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+    (tmp_path / "in.txt").write_text("나는\n")
+    argv = ["x", f"--model_dir={tmp_path}/m", f"--input_file={tmp_path}/in.txt", *flags]
+    argv += ["--layers=-1", "--max_seq_length=8", f"--output_file={tmp_path}/{name}"]
+    assert extract_features.main(argv) == 0
+
+
 def test_a_benchmark_s_flags(folder):
     model = str(folder / "roberta")
     found, flags = glue_plan.model_flags(model)

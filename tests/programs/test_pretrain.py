@@ -135,6 +135,19 @@ def test_evaluates_a_checkpoint_alone(job, capsys):
 
 
 @pytest.mark.usefixtures("eagerly")
+def test_an_evaluation_names_the_step_of_its_checkpoint(job):
+    """By which the card of an export finds its results; a renamed checkpoint still holds it."""
+    assert job.run(num_train_steps=1, num_warmup_steps=0) == 0
+    alone = {"do_train": False, "do_eval": True}
+    for name in ("model.ckpt-1", "bert_model.ckpt"):
+        for path in job.output.glob("model.ckpt-1.*"):
+            path.rename(str(path).replace("model.ckpt-1", name))
+        flags = {**alone, "init_checkpoint": job.output / name, "output_dir": job.folder / name}
+        assert job.run(**flags) == 0
+        assert results(job.folder / name)["global_step"] == 1
+
+
+@pytest.mark.usefixtures("eagerly")
 def test_what_a_run_began_from_may_be_removed(job):
     """As before a long second phase, to make room; its folder still has the configuration."""
     first, flags = job.folder / "first", {"num_warmup_steps": 0}
@@ -203,7 +216,10 @@ def test_a_best_checkpoint_that_the_training_cannot_replace(job, capsys, name):
     best.with_name(f"{best.name}.index").touch()
     assert job.run(num_train_steps=1, num_warmup_steps=0) == 0
     assert ModelFolder(str(job.output)).checkpoint == str(best)
-    assert f"warning: {best} stays what programs take from {job.output}" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert f"warning: {best} stays what programs take from {job.output}" in shown
+    # A released ALBERT has this name too, without any evaluation.
+    assert "it is named as the best, and this training, which makes no evaluation" in shown
 
 
 # flags, what the line must hold

@@ -302,6 +302,19 @@ def test_what_a_training_began_from_may_be_removed(job, name):
     assert list_checkpoints(job.output) == [1, 2]
 
 
+@pytest.mark.usefixtures("eagerly")
+def test_seeds_beside_a_training_begin_from_the_given_weights(job, capsys):
+    """A single training in the same folder does not resume as one of them."""
+    first = job.folder / "first"
+    assert job.run(train_step=1, output_dir=first) == 0
+    flags = {"model_dir": first, "bert_config_file": None, "vocab_file": None, "train_step": 1}
+    assert job.run(**flags) == 0
+    capsys.readouterr()
+    assert job.run(**flags, num_seeds=2, do_eval=True) == 0
+    start = f"starting from --init_checkpoint: {first}/model.ckpt-1"
+    assert capsys.readouterr().out.count(start) == 2
+
+
 def test_another_kind_of_model_in_the_same_folder(job, capsys):
     """Beside two configurations nothing could read what was trained for hours."""
     job.output.mkdir()

@@ -122,9 +122,31 @@ def test_halves_can_be_replaced():
     assert changed.tokenize(text) == [*usual.tokenize("The"), "[UNK]", "[UNK]"]
 
 
+def test_halves_that_were_only_read_leave_the_fast_way(monkeypatch):
+    """Their own code takes four times as long."""
+    text = "The Élan rain"
+    tokenizer = tokenization.FullTokenizer(VOCABULARY)
+    assert tokenizer.basic_tokenizer.do_lower_case and tokenizer.wordpiece_tokenizer.vocab
+    halves = (tokenization.BasicTokenizer, tokenization.WordpieceTokenizer)
+    with monkeypatch.context() as patch:
+        for half in halves:
+            patch.setattr(half, "tokenize", lambda *_: pytest.fail("the half was called"))
+        tokens = tokenizer.tokenize(text)
+        assert pickle.loads(pickle.dumps(tokenizer)).tokenize(text) == tokens
+    tokenizer.basic_tokenizer.do_lower_case = False
+    assert tokenizer.tokenize(text) != tokens
+
+
 def test_subclasses_are_of_wordpieces():
     with pytest.raises(InputError, match="subclass .* a vocab_file: .* Received: .*spm_small"):
         type("Other", (tokenization.FullTokenizer,), {})(None, True, SPM_MODEL)
+
+
+@pytest.mark.parametrize("arguments", ((VOCABULARY,), (None, True, SPM_MODEL)))
+def test_an_argument_that_does_not_exist(arguments):
+    """Only a subclass may have more."""
+    with pytest.raises(TypeError, match="do_lowercase"):
+        tokenization.FullTokenizer(*arguments, do_lowercase=False)
 
 
 def test_full_tokenizer_with_a_sentencepiece_model(tmp_path):

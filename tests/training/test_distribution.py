@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -20,6 +21,7 @@ from bert_tf.training.distribution import (
     worker_count,
     worker_index,
 )
+from run_scripts.session import Session
 from tests.support.tiny_models import two_devices
 from tests.support.workers import start_workers, wait_for, wait_for_output
 
@@ -325,3 +327,22 @@ def test_what_a_lost_worker_raises():
 def raise_within(context, error):
     with context:
         raise error
+
+
+@pytest.mark.parametrize(
+    "checkpoint, resumes, expected",
+    (("i/model.ckpt-1", False, "i/model.ckpt-1"), ("i", True, "o/model.ckpt-3"),
+     (None, False, "o/model.ckpt-3")),
+)  # fmt: skip
+def test_workers_compare_the_checkpoint_that_is_read(checkpoint, resumes, expected, monkeypatch):
+    """An evaluation alone of --init_checkpoint reads none of a training in --output_dir."""
+    compared = {}
+    monkeypatch.setattr(Session, "check_agreement", lambda self, given: compared.update(given))
+    job = SimpleNamespace(
+        flags=SimpleNamespace(do_train=False, gradient_accumulation_steps=1),
+        config=SimpleNamespace(),
+        model=SimpleNamespace(checkpoint=checkpoint, resumes=resumes),
+        begun=SimpleNamespace(checkpoint="o/model.ckpt-3"),
+    )
+    Session(tf.distribute.get_strategy(), "float32", "off", None).check_flags(job)
+    assert compared["the checkpoint to start from"] == expected
