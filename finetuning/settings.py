@@ -1,6 +1,7 @@
 """Declares the settings that a fine-tuned model's folder records, and parses the lists in them."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 # The upper limit of counts; no sequence is as long.
@@ -21,7 +22,7 @@ class Setting(NamedTuple):
     # gives one; a flag may not change a list.
     evaluated: bool = False
     # The default of encoders that have another; keys are values of `Encoder.defaults`.
-    of_encoder: Mapping[str, float] = {}
+    of_encoder: Mapping[str, float] = MappingProxyType({})
 
 
 def split_names(text: str | None) -> tuple[str, ...]:

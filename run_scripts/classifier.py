@@ -19,7 +19,8 @@ from finetuning.classification.custom_data import (
     own_source,
 )
 from finetuning.datasets import DATASETS, Dataset
-from finetuning.readers import label_text, read_split
+from finetuning.labels import spell_labels
+from finetuning.readers import read_split
 from finetuning.settings import split_names
 from finetuning.tables import FILE_TYPES, OWN_FILES, TABLE_ENDINGS, column_names, composed
 from finetuning.tasks import TASKS
@@ -32,11 +33,6 @@ from run_scripts.flags.parser import run_program
 
 if TYPE_CHECKING:
     from finetuning.classification.task import Classification
-
-
-def spell_labels(text: str) -> str:
-    """Returns --labels as a model's folder records them, without spaces between the labels."""
-    return ",".join(label_text(label) for label in split_names(text))
 
 
 @dataclasses.dataclass(frozen=True)

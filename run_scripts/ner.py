@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from bert_common.errors import InputError
+from finetuning.labels import spell_labels
 from finetuning.ner.data import FORMATS, NerDataset, make_ner_dataset, tags_of_kinds
 from finetuning.ner.labels import odd_tags
 from finetuning.ner.untagged import (
@@ -16,8 +17,6 @@ from finetuning.ner.untagged import (
     count_kinds,
     read_dataset_split,
 )
-from finetuning.settings import split_names
-from finetuning.tables import composed
 from finetuning.tasks import TASKS
 from run_scripts.downstream.job import DownstreamJob
 from run_scripts.downstream.program import Program, finetune
@@ -28,11 +27,6 @@ from run_scripts.flags.parser import run_program
 
 if TYPE_CHECKING:
     from finetuning.ner.task import NamedEntityRecognition
-
-
-def spell_tags(text: str) -> str:
-    """Returns --labels as a model's folder records them, without spaces between the tags."""
-    return ",".join(map(composed, split_names(text)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +66,7 @@ class NerFlags(TextFlags):
     labels: str = groups.COLUMNS.optional(
         "All tags, comma-separated. Default: the tags defined by --task_name, else the tags in "
         "the training file.",
-        convert=spell_tags,
+        convert=spell_labels,
     )
 
 

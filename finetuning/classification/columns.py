@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from bert_common.errors import InputError
 from finetuning.datasets import DATASETS, Column, Dataset, SplitSource
-from finetuning.readers import MissingColumn, is_empty, read_label, read_rows
+from finetuning.labels import is_empty, read_label
+from finetuning.readers import MissingColumn, read_rows
 from finetuning.tables import column_names, only_column
 
 # Usual names of the columns of texts and labels, the English names first.

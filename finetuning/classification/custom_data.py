@@ -13,14 +13,8 @@ from finetuning.classification.columns import (
     refuse_header,
 )
 from finetuning.datasets import Dataset, SplitSource
-from finetuning.readers import (
-    MissingColumn,
-    find_file,
-    is_empty,
-    label_text,
-    label_texts,
-    read_rows,
-)
+from finetuning.labels import is_empty, label_text, label_texts
+from finetuning.readers import MissingColumn, find_file, read_rows
 from finetuning.tables import ENDINGS, FILE_TYPES, TABLE_ENDINGS, check_ending
 
 TASK_TYPES = ("single_label", "multi_label", "regression")

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, cast
 from bert_common.errors import InputError
 from bert_common.text_encoding import SAMPLE_BYTES, detect_encoding
 from finetuning.datasets import DATASETS, Dataset, SplitSource
-from finetuning.readers import find_file, is_empty, read_label, read_rows, read_split
+from finetuning.labels import is_empty, read_label
+from finetuning.readers import find_file, read_rows, read_split
 from finetuning.tables import column_names, only_column
 
 # The usual names of each column; a file has at most one of them.

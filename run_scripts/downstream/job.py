@@ -59,8 +59,8 @@ def make_job(
 ) -> DownstreamJob[Flags, Data]:
     """Resolves the flags given to `finetune` and checks them with the files that they name."""
     model = find_model(given)
-    begun = None if given.num_seeds > 1 else latest_checkpoint(given.output_dir)
-    resumes = bool(given.do_train and begun)  # several seeds train in folders inside it
+    checkpoint = None if given.num_seeds > 1 else latest_checkpoint(given.output_dir)
+    resumes = bool(given.do_train and checkpoint)  # several seeds train in folders inside it
     model = dataclasses.replace(model, resumes=resumes)
     saved = saved_task_flags(given, model, program.task, **known)
     if (given.do_eval or given.do_predict) and not given.do_train:
@@ -100,7 +100,7 @@ def make_job(
         flags=flags,
         model=model,
         config=config,
-        begun=Begun(flags.output_dir, model.model_type, begun),
+        begun=Begun(flags.output_dir, model.model_type, checkpoint),
         tokenizer=tokenizer,
         dataset=dataset,
         evaluates=evaluates,

@@ -10,7 +10,8 @@ from finetuning.classification import custom_data
 from finetuning.classification.columns import LABEL_NAMES, TEXT_NAMES, Columns, guess_columns
 from finetuning.classification.custom_data import custom_dataset
 from finetuning.datasets import DATASETS
-from finetuning.readers import STRAY_TAB, find_file, label_text, read_split
+from finetuning.labels import label_text
+from finetuning.readers import STRAY_TAB, find_file, read_split
 from finetuning.tables import read_text
 from tests.support.task_data import as_table
 from tests.support.vocabularies import write_lines

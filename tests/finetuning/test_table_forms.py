@@ -10,7 +10,8 @@ from bert_common.errors import InputError
 from finetuning.classification.columns import Columns, guess_columns
 from finetuning.classification.custom_data import custom_dataset
 from finetuning.datasets import SplitSource
-from finetuning.readers import read_label, read_rows, read_split
+from finetuning.labels import read_label
+from finetuning.readers import read_rows, read_split
 from finetuning.tables import read_table
 from tests.support.task_data import as_table
 

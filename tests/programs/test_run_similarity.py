@@ -2,9 +2,7 @@
 
 import functools
 import json
-import re
 import shutil
-import signal
 
 import numpy as np
 import pytest
@@ -14,52 +12,10 @@ from finetuning.similarity.data import Columns, SimilarityDataset, with_files
 from korean_bert import load_model
 from run_scripts import similarity
 from run_scripts.conversion.export_model import main as export_model
-from tests.support.programs import DROPOUT, ClassifierJob, arrays, assert_same, one_line, results
-from tests.support.task_data import BAD, GOOD, read_table, sentence, squad_content, write_table
+from tests.support.programs import DROPOUT, arrays, assert_same, one_line, results
+from tests.support.similarity_jobs import HEADERS, NO_FOLDER, SimilarityJob, rows_of, write
+from tests.support.task_data import BAD, GOOD, read_table, squad_content, write_table
 from tests.support.tiny_models import without_graphs
-
-
-class SimilarityJob(ClassifierJob):
-    """run_similarity on tables in the folder data."""
-
-    name, main = "run_similarity.py", staticmethod(similarity.main)
-
-
-def rows_of(form, count, seed=0):
-    """Sentences that are good or bad; those of the same kind belong together."""
-    draw = np.random.default_rng(seed)
-    rows = []
-    for number in range(count):
-        kinds = (GOOD, BAD)[:: 1 if number % 2 else -1]
-        texts = [sentence(draw, kinds[0]), sentence(draw, kinds[0]), sentence(draw, kinds[1])]
-        alike = bool(draw.integers(2))
-        row = {
-            "scored": [texts[0], texts[1 if alike else 2], 5 * alike],
-            "pairs": texts[:2],
-            "triples": texts,
-            "texts": texts[:1],
-        }
-        rows.append(row[form])
-    return rows
-
-
-HEADERS = {
-    "scored": ["text", "second", "score"],
-    "pairs": ["text", "second"],
-    "triples": ["text", "second", "third"],
-    "texts": ["text"],
-}
-
-
-def write(job, train="scored", dev="scored", **others):
-    """The files of a job: split -> what it consists of."""
-    job.data.mkdir(exist_ok=True)
-    forms = {"train": train, "dev": dev, **others}
-    given = [(split, form) for split, form in forms.items() if form]
-    for seed, (split, form) in enumerate(given):
-        rows = rows_of(form, 16 if seed else 64, seed)
-        write_table(job.data / f"{split}.tsv", HEADERS[form], rows)
-    return job
 
 
 @pytest.fixture
@@ -189,183 +145,13 @@ def test_questions_in_every_encoding(tmp_path, encoding, given):
 def test_the_encoding_of_the_flag_is_of_questions_too(tmp_path, capsys):
     job = write(SimilarityJob(tmp_path))
     path = write_korean_questions(tmp_path / "q.json", "cp949")
-    flags = {**SEVERAL, "train_file": path, "do_train": True, "train_step": 1}
+    flags = {**NO_FOLDER, "train_file": path, "do_train": True, "train_step": 1}
     assert job.run(**flags, encoding="utf-8") == 1
     assert "q.json, line 1: the text must be UTF-8" in one_line(capsys)
     flags |= {"dev_file": path, "do_predict": True, "predict_split": "dev"}
     assert job.run(**flags, encoding="cp949") == 0
     _, *rows = read_table(job.output / "predictions_dev.tsv")
     assert [row[1] for row in rows] == ["누구가?", "언제?"] and rows[0][2].startswith("임종석은")
-
-
-# === Several training files ===
-
-
-def write_several(job, *forms):
-    """Files of training examples; returns --train_file."""
-    paths = [job.folder / f"{form}.tsv" for form in forms]
-    for seed, (form, path) in enumerate(zip(forms, paths, strict=True)):
-        write_table(path, HEADERS[form], rows_of(form, 40, seed))
-    return ",".join(map(str, paths))
-
-
-SEVERAL = {"task_name": "files", "data_dir": None}
-
-
-@pytest.fixture
-def several(tmp_path):
-    """A job on pairs, triples, scored pairs and texts, with dropout."""
-    job = write(SimilarityJob(tmp_path, **DROPOUT))
-    job.files = {
-        **SEVERAL,
-        "train_file": write_several(job, "pairs", "triples", "scored", "texts"),
-        "train_shares": "3,2,4,1",
-        "dev_file": job.data / "dev.tsv",
-    }
-    return job
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("parts", [1, 2])
-def test_several_files_resume_to_the_last_bit(several, monkeypatch, parts):
-    flags = {"train_step": 5, "save_checkpoints_steps": 2, "gradient_accumulation_steps": parts}
-    flags |= several.files
-    with without_graphs(parts == 2):
-        assert several.run(**flags, output_dir=several.folder / "whole") == 0
-        assert several.stop(monkeypatch, signal.SIGTERM, 3, **flags) == 0
-        assert list_checkpoints(several.output)[-1] < 5
-        assert several.run(**flags) == 0
-    assert_same(arrays(several.output, 5), arrays(several.folder / "whole", 5))
-
-
-@pytest.mark.slow
-def test_several_files_are_announced_and_learned(several, capsys):
-    flags = {"do_train": True, "do_eval": True, "train_step": 100, "eval_batch_size": 16}
-    assert several.run(**several.files, **flags) == 0
-    printed = capsys.readouterr().out
-    assert "train: 160 examples, 40 of pairs.tsv, 40 of triples.tsv" in printed
-    shares = "30.0% of pairs.tsv, 20.0% of triples.tsv, 40.0% of scored.tsv, 10.0% of texts.tsv"
-    assert f"batches: {shares}\n" in printed
-    assert results(several.output)["eval_spearman"] > 0.8
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_files_of_several_forms_are_predicted(several):
-    """Cells stand under their names: empty where a row lacks a text or a score."""
-    flags = {**several.files, "do_train": True, "do_predict": True, "predict_split": "train"}
-    assert several.run(**flags, train_step=1) == 0
-    header, *rows = read_table(several.output / "predictions_train.tsv")
-    assert header[1:] == ["text", "second", "third", "score", "cosine", "cosine_third"]
-    assert {len(row) for row in rows} == {7} and len(rows) == 160
-    found = [tuple(bool(cell) for cell in row[2:]) for row in rows[::40]]
-    pair, triple, scored, text = found
-    assert pair == (True, False, False, True, False) and triple == (True, True, False, True, True)
-    assert scored == (True, False, True, True, False) and not any(text)
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_files_of_one_name_are_told_apart(several, capsys):
-    (several.folder / "other").mkdir()
-    paths = [several.folder / "pairs.tsv", several.folder / "other/pairs.tsv"]
-    write_table(paths[1], HEADERS["pairs"], rows_of("pairs", 30))
-    flags = {**several.files, "train_file": f"{paths[0]},{paths[1]}", "train_shares": "1,1"}
-    assert several.run(**flags, do_train=True, train_step=1) == 0
-    printed = capsys.readouterr().out
-    assert f"70 examples, 40 of {paths[0]}, 30 of {paths[1]}\n" in printed
-    assert f"batches: 50.0% of {paths[0]}, 50.0% of {paths[1]}\n" in printed
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_without_shares_files_come_as_they_have_examples(several, capsys):
-    flags = {**several.files, "train_shares": None, "train_step": 1, "do_train": True}
-    assert several.run(**flags) == 0
-    assert "25.0% of texts.tsv\n" in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_one_file_and_a_list_of_one_are_the_same(several):
-    one = {"train_step": 2, "train_file": several.folder / "triples.tsv", "train_shares": None}
-    flags = {**several.files, **one, "do_train": True}
-    assert several.run(**flags) == 0
-    flags["train_file"] = f"{flags['train_file']},"
-    assert several.run(**flags, output_dir=several.folder / "list") == 0
-    assert_same(arrays(several.output, 2), arrays(several.folder / "list", 2))
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_the_training_split_of_a_known_set_beside_a_file(several, capsys):
-    """Its triples, by its name."""
-    kinds = ("entailment", "contradiction")
-    rows = [
-        {"guid": f"{i}-{k}", "premise": text, "hypothesis": other, "gold_label": k}
-        for i, (text, *others) in enumerate(rows_of("triples", 20))
-        for k, other in zip(kinds, others, strict=True)
-    ]
-    (several.data / "klue-nli-v1.1_train.json").write_text(json.dumps(rows))
-    flags = {"task_name": "klue-nli", "data_dir": several.data, "train_shares": "1,1"}
-    flags["train_file"] = f"klue-nli,{several.folder / 'pairs.tsv'}"
-    assert several.run(**{**several.files, **flags}, do_train=True, train_step=1) == 0
-    assert "batches: 50.0% of klue-nli, 50.0% of pairs.tsv\n" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        # Of the folder of the files.
-        ({"train_file": "{}/pairs.tsv"}, "--train_shares needs several files in --train_file"),
-        ({"train_file": "{}/pairs.tsv,none.tsv"}, "--train_file must be a file. Received: none"),
-        ({"train_file": "{}/pairs.tsv", "train_shares": None, "objective": "both"}, "=both needs"),
-        ({"train_file": "{0}/pairs.tsv,{0}/pairs.tsv", "train_shares": "3,1"}, "each file once"),
-        (
-            {"train_file": "{}/pairs.tsv,klue-nli", "task_name": "klue-nli"},
-            "--data_dir must hold the training split of klue-nli, which --train_file lists. Rec",
-        ),
-        (
-            {"train_file": "{}/pairs.tsv,csv", "task_name": "csv", "data_dir": "{}/dev_only"},
-            "--data_dir must hold the training split of csv",
-        ),
-        ({"train_shares": "3,1"}, "--train_shares must be a number above 0 for each of the 4"),
-        ({"train_shares": "3,1,0,1"}, "Received: 3,1,0,1"),
-        ({"train_shares": "3,1,-1,1"}, "Received: 3,1,-1,1"),
-        ({"train_shares": "3,1,nan,1"}, "Received: 3,1,nan,1"),
-        ({"train_shares": "3,1,,1"}, "Received: 3,1,,1"),
-        ({"objective": "ranking"}, "--objective=ranking needs pairs or triples without scores"),
-        ({"objective": "cosine"}, "Received: pairs, triples, scored pairs, texts"),
-        ({"eval_on": "train_part"}, "several files in --train_file need --dev_file"),
-        ({"encoder_dropout": 0}, "single texts in --train_file need dropout"),
-        ({"dev_file": None, "eval_every_steps": 1}, "need --dev_file to evaluate on"),
-    ],
-)
-def test_what_several_files_refuse(several, capsys, flags, message):
-    flags = {n: v.format(several.folder) if isinstance(v, str) else v for n, v in flags.items()}
-    (several.folder / "dev_only").mkdir()
-    (several.folder / "dev_only/dev.csv").write_text("text,second\nfilm,good film\n")
-    assert several.run(**{**several.files, **flags}, do_train=True) == 1
-    assert message in one_line(capsys)
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_a_training_keeps_its_shares(several, capsys):
-    flags = {**several.files, "do_train": True, "train_step": 1}
-    assert several.run(**flags) == 0
-    capsys.readouterr()
-    assert several.run(**{**flags, "train_shares": "1,1,1,1", "train_step": 2}) == 1
-    assert "--train_shares must be 3,2,4,1" in one_line(capsys)
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_frozen_embeddings_stay(several):
-    flags = {**several.files, "do_train": True, "save_checkpoints_steps": 1}
-    assert several.run(**flags, train_step=1) == 0
-    start = arrays(several.output, 1)
-    flags |= {"output_dir": several.folder / "frozen", "init_checkpoint": several.output}
-    assert several.run(**flags, train_step=2, freeze_embeddings=True) == 0
-    end = arrays(several.folder / "frozen", 2)
-    tables = [name for name in start if re.fullmatch(r"bert/embeddings/\w+", name)]
-    assert len(tables) == 3
-    for name, value in end.items():
-        if name.startswith("bert/") and "pooler" not in name and "adam" not in name:
-            assert (value.tobytes() == start[name].tobytes()) is (name in tables), name
 
 
 @pytest.mark.slow
