@@ -368,6 +368,25 @@ def read_parts(
     return examples, shown
 
 
+def check_dropout(job: DownstreamJob[SimilarityFlags, SimilarityDataset], objective: str) -> None:
+    """Raises an `InputError` if texts are their own partners without dropout, as equal vectors."""
+    config, dropout = job.config, job.flags.encoder_dropout
+    rates = [config.hidden_dropout_prob, config.attention_probs_dropout_prob]
+    rates = rates if dropout is None else [dropout]
+    if objective == "simcse":
+        needs = "--objective=simcse needs"
+    elif job.dataset.parts and any(form.texts == 1 for form in job.dataset.forms):
+        needs = "single texts in --train_file need"
+    else:
+        return
+    if not any(rates):
+        raise InputError(
+            f"{needs} dropout: --encoder_dropout above 0, or without that flag "
+            "hidden_dropout_prob or attention_probs_dropout_prob in the model's configuration. "
+            f"Received: {' and '.join(f'{rate:g}' for rate in rates)}"
+        )
+
+
 def make_task(job: DownstreamJob[SimilarityFlags, SimilarityDataset]) -> "Similarity":
     """Returns the `Similarity` of a `DownstreamJob`."""
     from finetuning.similarity.task import Similarity
@@ -375,18 +394,8 @@ def make_task(job: DownstreamJob[SimilarityFlags, SimilarityDataset]) -> "Simila
     flags, config, objective = job.flags, job.config, job.flags.objective
     if objective is None:
         objective = job.dataset.objective if "train" in job.dataset.sources else "ranking"
-    rates = [config.hidden_dropout_prob, config.attention_probs_dropout_prob]
-    if flags.encoder_dropout is not None:
-        rates = [flags.encoder_dropout]
-    needs = "--objective=simcse needs" if objective == "simcse" else None
-    if job.dataset.parts and any(form.texts == 1 for form in job.dataset.forms):
-        needs = needs or "single texts in --train_file need"
-    if flags.do_train and needs and not any(rates):  # a text and itself would have equal vectors
-        raise InputError(
-            f"{needs} dropout: --encoder_dropout above 0, or without that flag "
-            "hidden_dropout_prob or attention_probs_dropout_prob in the model's configuration. "
-            f"Received: {' and '.join(f'{rate:g}' for rate in rates)}"
-        )
+    if flags.do_train:
+        check_dropout(job, objective)
     return Similarity(
         job.dataset,
         job.tokenizer,
