@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, NamedTuple
@@ -22,6 +23,16 @@ _BLOCK = 1 << 20
 
 # The first bytes of a gzip file. No UTF-8 text begins with them.
 _GZIP_MAGIC = b"\x1f\x8b"
+
+# How archives and compressed files that are not read begin; parts of them would pass for text.
+_PACKED = {
+    "a zip archive": re.compile(rb"PK\x03\x04"),
+    "a tar archive": re.compile(rb"(?s:.{257})ustar(?:\0|  \0)"),
+    "a 7z archive": re.compile(rb"7z\xbc\xaf\x27\x1c"),
+    "a bzip2 file": re.compile(rb"BZh[1-9]1AY&SY"),
+    "an xz file": re.compile(rb"\xfd7zXZ\0"),
+    "a zstd file": re.compile(rb"\x28\xb5\x2f\xfd"),
+}
 
 # The suffixes of files whose lines are JSON; .gz may follow.
 _JSON_NAMES = (".jsonl", ".ndjson", ".json")
@@ -91,8 +102,14 @@ def recognise(path: str, input_format: str | None = None, text_key: str = TEXT_K
         is_json = name.removesuffix(".gz").endswith(_JSON_NAMES)
         input_format = "jsonl" if is_json else "text"
     with _open_bytes(path, kind) as (_, plain):
-        encoding = detect_encoding(plain.read(SAMPLE_BYTES))
-    return Source(path, kind, input_format, text_key, encoding)
+        sample = plain.read(SAMPLE_BYTES)
+    for name, beginning in _PACKED.items():
+        if beginning.match(sample):
+            raise InputError(
+                f"{path} must be text, gzipped text or a table; unpack anything else first. "
+                f"Received: {name}{' in gzip' if kind == 'gzip' else ''}"
+            )
+    return Source(path, kind, input_format, text_key, detect_encoding(sample))
 
 
 def recognise_all(paths: Iterable[str], input_format: str | None, text_key: str) -> list[Source]:

@@ -1,6 +1,9 @@
 """Text in UTF-16 and cp949 gives the same records and vocabulary as in UTF-8."""
 
+import bz2
 import gzip
+import lzma
+import shutil
 
 import pytest
 
@@ -99,3 +102,31 @@ def test_a_bad_byte_is_named_with_its_line(corpus, plain, tmp_path, capsys, enco
     given = [f"--input_file={path}", f"--output_dir={tmp_path}/vocab", "--analyser=none"]
     assert build_vocab(["build_vocab.py", *given]) == 1
     assert message in capsys.readouterr().err
+
+
+PACKED = {
+    "zip": "a zip archive", "tar": "a tar archive", "gztar": "a tar archive in gzip",
+    "bz2": "a bzip2 file", "xz": "an xz file", "zst": "a zstd file", "7z": "a 7z archive",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_packed_text_is_refused_by_its_kind(corpus, tmp_path, capsys, kind):
+    """Names of a tar archive, and what is valid UTF-8 in a small file, would pass for text."""
+    (tmp_path / "texts").mkdir()
+    text = tmp_path / "texts" / "a.txt"
+    text.write_text("나는 학교에 갔다.\n")
+    if kind in ("zip", "tar", "gztar"):
+        path = shutil.make_archive(str(tmp_path / "a"), kind, tmp_path / "texts")
+    else:
+        packed = {"bz2": bz2.compress, "xz": lzma.compress}
+        marks = {"zst": b"\x28\xb5\x2f\xfd\x04", "7z": b"7z\xbc\xaf\x27\x1c\0\4"}
+        path = tmp_path / f"a.{kind}"
+        path.write_bytes(packed[kind](text.read_bytes()) if kind in packed else marks[kind])
+    message = f"error: {path} must be text, gzipped text or a table; unpack anything else first. "
+    message += f"Received: {PACKED[kind]}"
+    assert main(arguments(corpus, tmp_path / "out", f"--input_file={path}")) == 1
+    assert one_line(capsys.readouterr().err) == message
+    given = [f"--input_file={path}", f"--output_dir={tmp_path}/vocab", "--analyser=none"]
+    assert build_vocab(["build_vocab.py", *given]) == 1
+    assert one_line(capsys.readouterr().err) == message
