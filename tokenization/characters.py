@@ -118,12 +118,18 @@ def repeatable_characters() -> frozenset[str]:
 
 @functools.cache
 def second_characters() -> frozenset[str]:
-    """Returns the characters that may compose with the previous one: marks, vowels, finals."""
+    """Returns the characters that may compose with the previous one or move before it.
+
+    They are marks, vowels, finals, and letters that decompose into marks alone (three of Tibetan).
+    """
     seconds = {*VOWELS, *FINALS}  # Hangul composes by rule, not by decomposition
     for character in map(chr, range(sys.maxunicode + 1)):
         decomposition = unicodedata.decomposition(character)
         if " " in decomposition and decomposition[0] != "<":
-            seconds.add(chr(int(decomposition.split()[1], 16)))
+            first, second = (chr(int(code, 16)) for code in decomposition.split())
+            seconds.add(second)
+            if unicodedata.combining(first):
+                seconds.add(character)
     return frozenset(seconds)
 
 

@@ -130,6 +130,7 @@ TEXTS = [
     "ｋｏｒｅａ １２３ ①⑳㉠㉮㈜ ½ ﬁ ㎏ ｡ﾊﾞ ﾡﾃﾾ \u00a0…℡ ﷺ",
     "가ㄳ ㅋㅋㅠㅠ 아ㅏ ㄱㅏ",
     "𠀀가𠮷 \u0301 \u0301\u0323가 가\u0301 <0xF0> <0xf0>",
+    "가\u0344\u0f75 나\u0301\u0f73\u0323 \u0f81\u0f71가",  # Tibetan letters of marks alone
 ]
 
 # Characters that meet each other more often than chance would let them.
