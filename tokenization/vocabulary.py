@@ -1,5 +1,6 @@
 """Reads vocabulary files: one token per line, whose id is the line's number from zero."""
 
+import codecs
 import os
 import re
 import warnings
@@ -65,6 +66,11 @@ def load_strict_vocabulary(path: str | os.PathLike[str]) -> tuple[dict[str, int]
         The id of each token, and the file's bytes, unchanged.
     """
     content = read_bytes(path)
+    if content.startswith(codecs.BOM_UTF8):  # it would be part of the first token, but unseen
+        raise InputError(
+            "a vocabulary must not begin with a byte-order mark: save it as UTF-8 without one. "
+            f"Received: {os.fspath(path)}"
+        )
     vocab: dict[str, int] = {}
     for index, line in enumerate(_lines(content, path)):
         token = line.strip()

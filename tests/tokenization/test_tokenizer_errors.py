@@ -26,7 +26,7 @@ from tokenization.loading import KINDS
         ("[PAD]\n[UNK]\n[CLS]\n\n[SEP]\n[MASK]\n", "line 4: ''"),
         ("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n\u3000\n", r"line 6: '\u3000'"),
         ("[UNK]\n[CLS]\n[SEP]\n가\n", "(4 lines) without [PAD] [MASK]"),
-        ("\ufeff[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", "without [PAD]"),
+        ("\ufeff[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", "must not begin with a byte-order mark"),
         (b"[PAD]\n[UNK]\n\xb0\xa1\n", "line 3: byte 0xb0"),
         ("", "must not be empty"),
         (None, "must exist"),
