@@ -55,8 +55,8 @@ def test_bytes_that_are_not_utf8_are_counted_or_refused(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        lzma.compress(CORPUS.read_bytes()),
-        bz2.compress(CORPUS.read_bytes()),
+        lzma.compress(CORPUS.read_bytes())[12:],  # without what tells its kind
+        bz2.compress(CORPUS.read_bytes())[10:],
         "日本語の文章です。\n".encode("euc-jp") * 1000,
         "나는 학교에 갔다.\n".encode() * 14_500 + "나는 학교에 갔다.\n".encode("cp949") * 25_000,
     ],
