@@ -80,6 +80,16 @@ def test_an_endless_line_comes_in_parts_of_whole_characters(tmp_path, space):
     assert len(lines) > 2 and counts["lines_not_utf8"] == 0
     assert max(len(line.encode()) for line in lines) <= LONGEST_READ + 8
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert (counts["lines"], counts["sampled_lines"]) == (1, 1)
+
+
+def test_the_parts_of_a_line_count_as_one(tmp_path):
+    path = tmp_path / "text.txt"
+    content = ("가나 " * (LONGEST_READ // 4)).encode() + b"\xff"
+    path.write_bytes((content * 3 + b"\n") * 2)
+    lines, counts = sample(path)
+    names = ("lines", "sampled_lines", "lines_not_utf8", "bytes_not_utf8")
+    assert len(lines) > 9 and [counts[name] for name in names] == [2, 2, 2, 6]
 
 
 def test_sentences_are_words_of_bearable_length():
