@@ -16,7 +16,13 @@ import numpy as np
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_tf import WarmupPolynomialDecay
-from bert_tf.checkpoint import load_arrays, trained_step
+from bert_tf.checkpoint import (
+    TASK_HEAD_NAMES,
+    CheckpointArrays,
+    google_variables,
+    load_arrays,
+    trained_step,
+)
 from bert_tf.checkpoint_files import BEST_FOLDER, best_checkpoint, latest_checkpoint
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.training.interruptions.output_folder import TrainingFolder
@@ -25,6 +31,7 @@ from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import Examples
 from finetuning.prediction import Predictor, TaskEvaluator
 from finetuning.saved_models import export_classifier
+from model_formats.folder_weights import trained_checkpoint
 from model_formats.model_folder import (
     ModelFolder,
     add_trained_positions,
@@ -302,9 +309,28 @@ class FineTuning:
         if flags.do_train and not (best and flags.eval_every_steps):
             return f"step {state.step}, {latest_checkpoint(flags.output_dir)}"
         source = best if flags.do_train and best else find_fine_tuned(flags, self.job.model)
-        report = load_arrays(state.model, open_weights(source))
+        weights = open_weights(source)
+        if not flags.do_train:
+            self.check_head(state.model, weights)
+        report = load_arrays(state.model, weights)
         state.step = trained_step(source)
         return str(report)
+
+    def check_head(self, model: Any, weights: CheckpointArrays) -> None:
+        """Raises an `InputError` if weights to evaluate are an encoder without a task's head."""
+        flags, encoder = self.job.flags, google_variables(model.encoder)
+        head = [name for name in google_variables(model) if name not in encoder]
+        others = [name for name in weights.shapes if name not in encoder]
+        if not head or len(others) == len(weights.shapes):  # the file is of another model
+            return
+        if any(name in head or re.search(TASK_HEAD_NAMES, name) for name in others):
+            return
+        trained = flags.init_checkpoint and trained_checkpoint(flags.output_dir)
+        hint = f" (without --init_checkpoint, {trained} is used)" if trained else ""
+        raise InputError(
+            f"without --do_train the weights must be fine-tuned, with the task's head{hint}. "
+            f"Received: {weights.source} without {head[0]}"
+        )
 
     def evaluator(self, predictor: Predictor, split: str) -> TaskEvaluator:
         """Returns the evaluator of the model on a split."""
