@@ -68,6 +68,8 @@ def test_google_s_bert(tmp_path):
     model = write(tmp_path / "disgraced", *BERT)
     assert found(str(model)) == files
     assert found(str(model), do_lower_case=False) == {**files, "do_lower_case": False}
+    (model / "vocab.txt").write_text(VOCABULARY + "<S>\n<T>\n")  # as Google's Chinese vocabulary
+    assert found(str(model)) == files
     (model / "vocab.txt").write_text(VOCABULARY + "Red\n")
     assert found(str(model)) == {**files, "do_lower_case": False}
     assert found(str(model), do_lower_case=True) == {**files, "do_lower_case": True}
