@@ -17,11 +17,13 @@ from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_tf import WarmupPolynomialDecay
 from bert_tf.checkpoint import (
+    HEAD_NAMES,
     TASK_HEAD_NAMES,
     CheckpointArrays,
     google_variables,
     load_arrays,
     trained_step,
+    weight_names,
 )
 from bert_tf.checkpoint_files import BEST_FOLDER, best_checkpoint, latest_checkpoint
 from bert_tf.summaries.markdown import as_markdown_table
@@ -317,14 +319,14 @@ class FineTuning:
         return str(report)
 
     def check_head(self, model: Any, weights: CheckpointArrays) -> None:
-        """Raises an `InputError` if weights to evaluate are an encoder without a task's head."""
+        """Raises an `InputError` if weights to evaluate are an encoder without the task's head."""
         flags, encoder = self.job.flags, google_variables(model.encoder)
         head = [name for name in google_variables(model) if name not in encoder]
-        others = [name for name in weights.shapes if name not in encoder]
-        if not head or len(others) == len(weights.shapes):  # the file is of another model
-            return
-        if any(name in head or re.search(TASK_HEAD_NAMES, name) for name in others):
-            return
+        names = (HEAD_NAMES, TASK_HEAD_NAMES, *(f"^{name}" for name in weights.heads))
+        found = [name for name in weight_names(weights) if not re.search("|".join(names), name)]
+        has_head = not head or any(name in weights.shapes for name in head)
+        if has_head or not found or any(name not in encoder for name in found):
+            return  # what does not fit is described when the weights are loaded
         trained = flags.init_checkpoint and trained_checkpoint(flags.output_dir)
         hint = f" (without --init_checkpoint, {trained} is used)" if trained else ""
         raise InputError(
