@@ -299,7 +299,9 @@ def load_arrays(
     problems = _problems(variables, shapes, needed, loaded, unused)
     if problems:
         more = len(problems) - SHOWN_PROBLEMS
-        anew = _begin_anew(model, needed, loaded) if len(problems) == len(needed) else ""
+        # An optimizer is given by a training that resumes, which may lack nothing.
+        begins = optimizer is None and len(problems) == len(needed)
+        anew = _begin_anew(model, needed, loaded) if begins else ""
         raise InputError(
             f"the checkpoint {arrays.source} must fit the model{anew}. Received: "
             + "; ".join(problems[:SHOWN_PROBLEMS])
