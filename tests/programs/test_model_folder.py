@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import pytest
 
@@ -12,6 +13,7 @@ from run_scripts.flags.create_data import CreateDataFlags, choose_objective
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.record_files import RecordFiles, find_tokenizer
+from run_scripts.flags.training import check_checkpoint
 from run_scripts.given_model import GivenModel, named_tokenizer
 from tests.support.tiny_models import SIZES
 
@@ -142,6 +144,15 @@ def test_other_flags_win(tmp_path):
     # Where flags give everything, the folder needs only its configuration.
     model = str(write(tmp_path / "m", "bert_config.json"))
     assert found(model, init_checkpoint="i")["init_checkpoint"] == "i"
+
+
+@pytest.mark.parametrize("ending", ("index", "meta", "data-00000-of-00001"))
+def test_a_file_of_a_checkpoint_in_place_of_its_name(tmp_path, ending):
+    """As a shell completes it."""
+    prefix = write(tmp_path, *BERT, "bert_model.ckpt.data-00000-of-00001") / "bert_model.ckpt"
+    said = f"--init_checkpoint: a checkpoint must be named without .{ending}: {prefix}. Received: "
+    with pytest.raises(InputError, match=re.escape(said)):
+        check_checkpoint(f"{prefix}.{ending}")
 
 
 REFUSED = {
