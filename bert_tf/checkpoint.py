@@ -194,9 +194,11 @@ def google_arrays(prefix: str, stems: Sequence[str] = ()) -> CheckpointArrays:
         )
         # The heads' names have this prefix too.
         outer = other.removesuffix(stem) if other.endswith(f"/{stem}") else ""
+        # Without a prefix, only these names tell what is not of the encoder.
+        aside = re.compile("|".join((f"^({STEP_NAME})$", HEAD_NAMES, TASK_HEAD_NAMES)))
         names = {
             stem + name.removeprefix(other)
-            if name.startswith(other)
+            if name.startswith(other) and not aside.search(name)
             else name.removeprefix(outer): name
             for name in shapes
         }
@@ -297,7 +299,9 @@ def load_arrays(
     problems = _problems(variables, shapes, needed, loaded, unused)
     if problems:
         more = len(problems) - SHOWN_PROBLEMS
-        anew = _begin_anew(model, needed, loaded) if len(problems) == len(needed) else ""
+        # An optimizer is given by a training that resumes, which may lack nothing.
+        begins = optimizer is None and len(problems) == len(needed)
+        anew = _begin_anew(model, needed, loaded) if begins else ""
         raise InputError(
             f"the checkpoint {arrays.source} must fit the model{anew}. Received: "
             + "; ".join(problems[:SHOWN_PROBLEMS])

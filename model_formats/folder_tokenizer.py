@@ -109,9 +109,10 @@ def _named_case(name):
 
 
 def _has_capitals(vocab_file):
-    """Returns True if a vocabulary has a token that a lower-casing tokenizer never produces."""
+    """Returns True if a vocabulary has a word or a part of one with a capital letter."""
+    # Special tokens are no sign: Google's lower-casing multilingual and Chinese models have <S>.
     pieces = read_bytes(vocab_file).splitlines()
-    return any(re.search(b"[A-Z]", piece) for piece in pieces if not piece.startswith(b"["))
+    return any(re.search(b"[A-Z]", piece) for piece in pieces if piece[:1] not in (b"[", b"<"))
 
 
 def check_table(config: EncoderConfig, size: int, where: str) -> None:

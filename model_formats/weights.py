@@ -8,6 +8,7 @@ a folder                              a folder with any of these
 
 import dataclasses
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,11 @@ def find_weights(path: str) -> str:
     if path.endswith(_SAFETENSORS) and os.path.isfile(path):
         return path
     kind = kind_of_path(path)
+    ending = re.search(r"\.(index|meta|data-\d+-of-\d+)$", path)
+    if kind == "a file" and ending and exists(prefix := path.removesuffix(ending[0])):
+        raise InputError(
+            f"a checkpoint must be named without {ending[0]}: {prefix}. Received: {path}"
+        )
     found = "another file" if kind == "a file" else kind
     raise InputError(
         f"weights must be a checkpoint (a file {path}.index), a .safetensors file, or a folder "

@@ -53,6 +53,7 @@ class RaceFlags(TeacherFlags, FinetuneFlags):
         "dev.jsonl and test.jsonl, with one object per line. Each object has context, question, "
         "options (the same number in all objects) and label (an index from 0, or a letter).",
         choices=("race", "jsonl"),
+        convert=str.lower,  # as google-research/albert, for --task_name=RACE
         changeable=ALWAYS,
     )
     high_only: bool = groups.COLUMNS.flag(False, "Use only the high-school questions of RACE.")

@@ -114,8 +114,15 @@ class TrainingState:
             InputError: the checkpoint does not fit the model, or holds no step.
             DamagedCheckpoint: the checkpoint cannot be read completely.
         """
-        load_google_checkpoint(self.model, prefix, optimizer=self.optimizer)
         reader = open_checkpoint(prefix)
+        try:
+            load_google_checkpoint(self.model, prefix, optimizer=self.optimizer)
+        except DamagedCheckpoint:
+            raise
+        except InputError as error:
+            raise InputError(
+                f"--output_dir must be a new folder, or that of a run of this model: {error}"
+            ) from None
         if not reader.has_tensor(STEP_NAME):
             raise InputError(f"to resume from {prefix} it must hold {STEP_NAME}. Received: none")
         for name, variable in google_variables(self.model).items():

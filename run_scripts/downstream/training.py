@@ -16,7 +16,15 @@ import numpy as np
 from bert_common.atomic_write import atomic_write
 from bert_common.errors import InputError
 from bert_tf import WarmupPolynomialDecay
-from bert_tf.checkpoint import load_arrays, trained_step
+from bert_tf.checkpoint import (
+    HEAD_NAMES,
+    TASK_HEAD_NAMES,
+    CheckpointArrays,
+    google_variables,
+    load_arrays,
+    trained_step,
+    weight_names,
+)
 from bert_tf.checkpoint_files import BEST_FOLDER, best_checkpoint, latest_checkpoint
 from bert_tf.summaries.markdown import as_markdown_table
 from bert_tf.training.interruptions.output_folder import TrainingFolder
@@ -25,6 +33,7 @@ from finetuning.downstream_task import DownstreamTask
 from finetuning.examples import Examples
 from finetuning.prediction import Predictor, TaskEvaluator
 from finetuning.saved_models import export_classifier
+from model_formats.folder_weights import trained_checkpoint
 from model_formats.model_folder import (
     ModelFolder,
     add_trained_positions,
@@ -302,9 +311,28 @@ class FineTuning:
         if flags.do_train and not (best and flags.eval_every_steps):
             return f"step {state.step}, {latest_checkpoint(flags.output_dir)}"
         source = best if flags.do_train and best else find_fine_tuned(flags, self.job.model)
-        report = load_arrays(state.model, open_weights(source))
+        weights = open_weights(source)
+        if not flags.do_train:
+            self.check_head(state.model, weights)
+        report = load_arrays(state.model, weights)
         state.step = trained_step(source)
         return str(report)
+
+    def check_head(self, model: Any, weights: CheckpointArrays) -> None:
+        """Raises an `InputError` if weights to evaluate are an encoder without the task's head."""
+        flags, encoder = self.job.flags, google_variables(model.encoder)
+        head = [name for name in google_variables(model) if name not in encoder]
+        names = (HEAD_NAMES, TASK_HEAD_NAMES, *(f"^{name}" for name in weights.heads))
+        found = [name for name in weight_names(weights) if not re.search("|".join(names), name)]
+        has_head = not head or any(name in weights.shapes for name in head)
+        if has_head or not found or any(name not in encoder for name in found):
+            return  # what does not fit is described when the weights are loaded
+        trained = flags.init_checkpoint and trained_checkpoint(flags.output_dir)
+        hint = f" (without --init_checkpoint, {trained} is used)" if trained else ""
+        raise InputError(
+            f"without --do_train the weights must be fine-tuned, with the task's head{hint}. "
+            f"Received: {weights.source} without {head[0]}"
+        )
 
     def evaluator(self, predictor: Predictor, split: str) -> TaskEvaluator:
         """Returns the evaluator of the model on a split."""

@@ -171,6 +171,7 @@ def define_flags(flags_class: "type[DataclassInstance]", values: absl_flags.Flag
         define: Callable[..., Any] = _DEFINITIONS[value_type(field)]
         if field.metadata["choices"]:
             define, arguments["enum_values"] = absl_flags.DEFINE_enum, field.metadata["choices"]
+            arguments["case_sensitive"] = field.metadata["convert"] is not str.lower
         define(field.name, **arguments)
 
 

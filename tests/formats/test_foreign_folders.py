@@ -283,6 +283,22 @@ def test_an_encoder_under_another_name(tmp_path):
         assert len(load_google_checkpoint(model, path).missing) == 0
 
 
+def test_an_encoder_without_a_name(tmp_path):
+    """Beside its names are those of heads, moments and the step, which have no prefix anywhere."""
+    model = write_model(tmp_path / "m")
+    arrays = {name: v.numpy() for name, v in google_variables(model).items()}
+    stored = {name.removeprefix("bert/"): value for name, value in arrays.items()}
+    stored |= {f"{name}/adam_m": value for name, value in stored.items()}
+    heads = {"output_weights": np.zeros((2, H), np.float32), "global_step": np.int64(5)}
+    path = str(tmp_path / "model.ckpt-5")
+    write_arrays(path, {**stored, **heads})
+    with pytest.warns(UserWarning, match="begin with '' there, which is read as 'bert/'"):
+        report = load_google_checkpoint(model, path)
+    assert len(report.loaded) == len(arrays) and not report.missing
+    for name, variable in google_variables(model).items():
+        np.testing.assert_array_equal(variable, arrays[name])
+
+
 @pytest.mark.parametrize("old, new", (("", "module."), ("", "model.a."), ("bert.", "koelectra.")))
 def test_weights_of_transformers_inside_another_model(tmp_path, old, new):
     """As PyTorch's DataParallel names them."""

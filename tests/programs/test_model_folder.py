@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import pytest
 
@@ -12,6 +13,7 @@ from run_scripts.flags.create_data import CreateDataFlags, choose_objective
 from run_scripts.flags.parser import parse
 from run_scripts.flags.pretrain import PretrainFlags
 from run_scripts.flags.record_files import RecordFiles, find_tokenizer
+from run_scripts.flags.training import check_checkpoint
 from run_scripts.given_model import GivenModel, named_tokenizer
 from tests.support.tiny_models import SIZES
 
@@ -68,6 +70,8 @@ def test_google_s_bert(tmp_path):
     model = write(tmp_path / "disgraced", *BERT)
     assert found(str(model)) == files
     assert found(str(model), do_lower_case=False) == {**files, "do_lower_case": False}
+    (model / "vocab.txt").write_text(VOCABULARY + "<S>\n<T>\n")  # as Google's Chinese vocabulary
+    assert found(str(model)) == files
     (model / "vocab.txt").write_text(VOCABULARY + "Red\n")
     assert found(str(model)) == {**files, "do_lower_case": False}
     assert found(str(model), do_lower_case=True) == {**files, "do_lower_case": True}
@@ -140,6 +144,15 @@ def test_other_flags_win(tmp_path):
     # Where flags give everything, the folder needs only its configuration.
     model = str(write(tmp_path / "m", "bert_config.json"))
     assert found(model, init_checkpoint="i")["init_checkpoint"] == "i"
+
+
+@pytest.mark.parametrize("ending", ("index", "meta", "data-00000-of-00001"))
+def test_a_file_of_a_checkpoint_in_place_of_its_name(tmp_path, ending):
+    """As a shell completes it."""
+    prefix = write(tmp_path, *BERT, "bert_model.ckpt.data-00000-of-00001") / "bert_model.ckpt"
+    said = f"--init_checkpoint: a checkpoint must be named without .{ending}: {prefix}. Received: "
+    with pytest.raises(InputError, match=re.escape(said)):
+        check_checkpoint(f"{prefix}.{ending}")
 
 
 REFUSED = {

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bert_common.errors import InputError
+from bert_tf.checkpoint import google_variables, write_arrays
 from bert_tf.checkpoint_files import list_checkpoints
 from model_formats.model_folder import ModelFolder
 from run_scripts.flags.limits import MAX_SEED
@@ -28,7 +29,7 @@ from tests.support.programs import (
     texts,
 )
 from tests.support.record_files import FORMAT, PACKED, make_files
-from tests.support.tiny_models import write_config
+from tests.support.tiny_models import ONE_LAYER, tiny_model, write_config
 from tests.support.vocabularies import SPECIAL, write_tokenizer
 
 
@@ -417,6 +418,19 @@ def test_another_kind_of_model_in_the_same_folder(job, flags):
     with pytest.raises(InputError, match=f"another kind of model .* {left}, now for BERT"):
         make_job(parse(PretrainFlags, job.argv(**flags)))
     make_job(parse(PretrainFlags, job.argv("albert", **flags)))
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_the_folder_of_a_fine_tuned_model(job, capsys):
+    """--allow_missing, which begins new heads elsewhere, is not for what a folder resumes from."""
+    encoder = google_variables(tiny_model(**ONE_LAYER).encoder)
+    weights = {name: variable.numpy() for name, variable in encoder.items()}
+    job.output.mkdir()
+    write_arrays(str(job.output / "model.ckpt-1"), {**weights, "global_step": np.int64(1)})
+    assert job.run(allow_missing="cls/") == 1
+    said = "--output_dir must be a new folder, or that of a run of this model: the checkpoint "
+    said += f"{job.output}/model.ckpt-1 must fit the model. Received: - cls/"
+    assert said in one_line(capsys)
 
 
 PIECES = [*SPECIAL, *(f"p{i}" for i in range(55))]

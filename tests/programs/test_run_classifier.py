@@ -7,6 +7,7 @@ import signal
 import numpy as np
 import pytest
 
+from bert_tf.checkpoint import google_variables, write_arrays
 from bert_tf.checkpoint_files import list_checkpoints
 from finetuning.metrics import METRICS
 from tests.support.programs import NO_DROPOUT, ClassifierJob, arrays, curves, one_line, results
@@ -21,7 +22,7 @@ from tests.support.task_data import (
     write_splits,
     write_table,
 )
-from tests.support.tiny_models import SIZES
+from tests.support.tiny_models import ONE_LAYER, SIZES, tiny_model
 
 TEXT_AND_LABEL = ["text", "label"]
 SPLITS = {"train": (0, 64), "dev": (64, 80), "test": (80, 91)}
@@ -300,6 +301,22 @@ def test_what_a_training_began_from_may_be_removed(job, name):
         path.unlink()
     assert job.run(**start, train_step=2) == 0
     assert list_checkpoints(job.output) == [1, 2]
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_weights_without_the_task_s_head_are_not_evaluated(job, capsys):
+    """The training's command line without --do_train, which Google's program would accept."""
+    start = job.folder / "start.ckpt"
+    stored = {n: v.numpy() for n, v in google_variables(tiny_model(**ONE_LAYER)).items()}
+    write_arrays(str(start), {**stored, "cls/squad/output_bias": np.zeros(2, np.float32)})
+    found = f"must be fine-tuned, with the task's head. Received: {start} without output_"
+    for hint in ("", f" (without --init_checkpoint, {job.output}/model.ckpt-1 is used)"):
+        capsys.readouterr()
+        again = {"init_checkpoint": start, "do_train": False, "do_eval": True}
+        assert job.run(**again, labels="good,bad") == 1
+        assert found.replace(". Received", f"{hint}. Received") in one_line(capsys)
+        assert job.run(init_checkpoint=start, labels="good,bad", train_step=1) == 0
+    assert job.again(do_eval=True) == 0
 
 
 @pytest.mark.usefixtures("eagerly")
