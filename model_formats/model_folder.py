@@ -310,7 +310,7 @@ def write_description(loaded: "LoadedModel", directory: str) -> None:
         positions=loaded.trained_positions,
         task=loaded.task,
         settings=loaded.settings,
-        stages=loaded.folder.stages,
+        stages=loaded.stages,
     )
 
 

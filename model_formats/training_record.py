@@ -21,6 +21,9 @@ Stage = dict[str, Any]
 
 TRAINING_FILE = "training.json"
 
+# The settings that are paths.
+PATHS = ("teacher_dir",)
+
 # The number of trained positions has a file of its own, as some tools reject configurations with
 # unknown keys.
 POSITIONS_FILE, POSITIONS_KEY = "pretraining.json", "trained_positions"
@@ -44,6 +47,19 @@ def write_stages(folder: str, stages: Sequence[Stage]) -> None:
     """Writes the record of the stages, unless it would be empty."""
     if stages:
         write_json(os.path.join(folder, TRAINING_FILE), stages)
+
+
+def without_paths(stages: Sequence[Stage]) -> list[Stage]:
+    """Returns stages for an export, which may be published: of a path only its last name."""
+    published = []
+    for stage in stages:
+        settings = stage.get("settings")
+        if isinstance(settings, dict):
+            found = {name: settings[name] for name in PATHS if isinstance(settings.get(name), str)}
+            names = {k: os.path.basename(os.path.normpath(path)) for k, path in found.items()}
+            stage = {**stage, "settings": {**settings, **names}}
+        published.append(stage)
+    return published
 
 
 def read_trained_positions(folder: str) -> int | None:

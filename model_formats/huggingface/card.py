@@ -88,7 +88,7 @@ def tables(loaded: LoadedModel) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     The stages of one program, the earliest first, are the columns of one table.
     """
     programs: dict[str, list[Mapping[str, Any]]] = {}
-    for stage in loaded.folder.stages:
+    for stage in loaded.stages:
         programs.setdefault(str(stage.get("program")), []).append(stage)
     for program, stages in programs.items():
         for part in ("corpus", "settings"):
