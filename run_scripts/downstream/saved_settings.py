@@ -17,7 +17,7 @@ from model_formats.transformers_files.task_settings import (
     task_of,
     type_of,
 )
-from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, value_type
+from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, names_of, value_type
 from run_scripts.flags.finetune import FinetuneFlags, output_dirs
 from run_scripts.given_model import GivenModel
 
@@ -60,6 +60,8 @@ def saved_task_flags(
             f"the model's folder must be one that this program trained. Received: {path} {lacks}"
         )
     _check_types(given, task.settings, saved, path)
+    if task.labels == "classes" and not given.do_train:
+        saved = _as_data_set(given, saved)
     filled = {}
     for field in dataclasses.fields(given):
         name, value = field.name, known.get(field.name) or getattr(given, field.name)
@@ -74,6 +76,23 @@ def saved_task_flags(
         if value != trained and not _may_differ(field, value, trained, given.do_train):
             raise _other_value(name, folder, saved[name], value)
     return filled
+
+
+def _as_data_set(given, saved):
+    """Returns the settings of own files as those of a data set with the same classes, if given.
+
+    A folder for transformers names no data set, so its export to other formats says own files.
+    """
+    dataset = DATASETS.get(given.task_name)
+    if dataset is None or saved["task_name"] in DATASETS:
+        return saved
+    kind = "multi_label" if dataset.multi_label else "single_label"
+    kind = kind if dataset.labels else "regression"
+    found = split_names(saved["labels"]), saved["task_type"] or "single_label"
+    if found != (dataset.labels, kind):
+        return saved
+    own = dict.fromkeys(names_of(given, "of_own_files"))
+    return {**saved, **own, "task_name": given.task_name}
 
 
 def _inherited(given, model, task):
