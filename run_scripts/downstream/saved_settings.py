@@ -21,6 +21,9 @@ from run_scripts.flags.declaration import ALWAYS, UNTRAINED, PerModel, names_of,
 from run_scripts.flags.finetune import FinetuneFlags, output_dirs
 from run_scripts.given_model import GivenModel
 
+# The names that transformers gives to classes without any.
+UNNAMED = r"LABEL_\d+(,LABEL_\d+)*"
+
 
 def find_model(given: FinetuneFlags) -> GivenModel:
     """Returns the `GivenModel` of parsed `FinetuneFlags`, with the fine-tuned folder if any.
@@ -79,7 +82,7 @@ def saved_task_flags(
 
 
 def _as_data_set(given, saved):
-    """Returns the settings of own files as those of a data set with the same classes, if given.
+    """Returns the settings for a data set that is given, if own files' classes are the same.
 
     A folder for transformers names no data set, so its export to other formats says own files.
     """
@@ -88,8 +91,9 @@ def _as_data_set(given, saved):
         return saved
     kind = "multi_label" if dataset.multi_label else "single_label"
     kind = kind if dataset.labels else "regression"
-    found = split_names(saved["labels"]), saved["task_type"] or "single_label"
-    if found != (dataset.labels, kind):
+    classes = split_names(saved["labels"])
+    unnamed = re.fullmatch(UNNAMED, saved["labels"] or "") and len(classes) == len(dataset.labels)
+    if (saved["task_type"] or "single_label") != kind or not (unnamed or classes == dataset.labels):
         return saved
     own = dict.fromkeys(names_of(given, "of_own_files"))
     return {**saved, **own, "task_name": given.task_name}
@@ -162,7 +166,7 @@ def _settings_of_transformers(given, model, task):
     if task.labels == "classes" and dataset is None and given.task_type is None:
         known["task_type"] = type_of(file.values, file.path)
     labels = None if given.labels else folder.transformers_settings.get("labels")
-    if not labels or re.fullmatch(r"LABEL_\d+(,LABEL_\d+)*", labels):
+    if not labels or re.fullmatch(UNNAMED, labels):
         return known
     names = tuple(labels.split(","))
     if dataset is None:

@@ -96,6 +96,7 @@ def test_what_must_not_differ(task, flags_class, name, value, folders):
     "classes, fits",
     (
         ({"labels": "0,1"}, {"nsmc", "cola"}),
+        ({"labels": "LABEL_0,LABEL_1"}, {"nsmc", "cola"}),  # transformers' names, which say nothing
         ({"labels": "1,0"}, set()),  # in another order
         ({"labels": "0,1", "task_type": "multi_label"}, set()),
         ({"labels": None, "task_type": "regression"}, {"korsts"}),
