@@ -1,9 +1,9 @@
 """Records how a model was trained, for the model card of an export.
 
 The file is a list of stages, the earliest first: pre-training, perhaps pre-training on more text,
-fine-tuning, averaging. A stage is an object with "program", "settings" and, for pre-training, "corpus" and, if
-known, "objective". This is the sentence objective "nsp", "sop" or "none", or the name of a
-pre-training objective without one, "rtd".
+fine-tuning, averaging. A stage is an object with "program", "settings" and, for pre-training,
+"corpus" and, if known, "objective". This is the sentence objective "nsp", "sop" or "none", or the
+name of a pre-training objective without one, "rtd".
 """
 
 import os
